@@ -1,0 +1,36 @@
+"""Every limit that sender and receiver must agree on, stated once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MESSAGE_LIMIT_BYTES: Final = 8 * 1024 * 1024
+"""Largest message on the bus."""
+
+GRPC_MESSAGE_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""Largest gRPC message; a search space may have 50 MB."""
+
+INLINE_VALUE_LIMIT_BYTES: Final = 256 * 1024
+"""Larger values go to the byte store, and messages carry their hash."""
+
+METRIC_LIMIT_BYTES: Final = 1_000_000
+"""Longest JSON text of one reported metric."""
+
+SEARCH_SPACE_LIMIT_BYTES: Final = 50 * 1024 * 1024
+"""Longest JSON text of a search space."""
+
+VALUE_DEPTH_LIMIT: Final = 30
+"""Deepest nesting of a value.
+
+Protobuf refuses messages nested over 100 deep; a map within a map costs three levels of them, and
+the batch, event and field around a value a few more.
+"""
+
+
+def grpc_channel_options() -> list[tuple[str, int]]:
+    """Return the options that every gRPC server and channel is made with."""
+    return [
+        ("grpc.max_send_message_length", GRPC_MESSAGE_LIMIT_BYTES),
+        ("grpc.max_receive_message_length", GRPC_MESSAGE_LIMIT_BYTES),
+        ("grpc.so_reuseport", 0),
+    ]
