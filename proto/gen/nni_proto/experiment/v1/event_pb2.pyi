@@ -118,6 +118,8 @@ class Event(_message.Message):
     TRIAL_UNKNOWN_FIELD_NUMBER: _builtins.int
     TRIAL_WAITS_FIELD_NUMBER: _builtins.int
     REQUEST_RECORDED_FIELD_NUMBER: _builtins.int
+    REPORT_IGNORED_FIELD_NUMBER: _builtins.int
+    EXPERIMENT_MOVED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def experiment_created(self) -> Global___ExperimentCreated: ...
     @_builtins.property
@@ -174,6 +176,14 @@ class Event(_message.Message):
     def trial_waits(self) -> Global___TrialWaits: ...
     @_builtins.property
     def request_recorded(self) -> Global___RequestRecorded: ...
+    @_builtins.property
+    def report_ignored(self) -> Global___ReportIgnored:
+        """A report that changes nothing, but took a sequence number."""
+
+    @_builtins.property
+    def experiment_moved(self) -> Global___ExperimentMoved:
+        """The folder lies elsewhere now."""
+
     def __init__(
         self,
         *,
@@ -202,12 +212,14 @@ class Event(_message.Message):
         trial_unknown: Global___TrialUnknown | None = ...,
         trial_waits: Global___TrialWaits | None = ...,
         request_recorded: Global___RequestRecorded | None = ...,
+        report_ignored: Global___ReportIgnored | None = ...,
+        experiment_moved: Global___ExperimentMoved | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_state_changed", b"experiment_state_changed", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_state_changed", b"experiment_state_changed", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["experiment_created", "algorithm_requested", "algorithm_started", "trials_requested", "parameters_generated", "trial_scheduled", "trial_started", "metric_reported", "trial_stop_requested", "trial_lost", "trial_ended", "algorithm_failed", "budget_changed", "search_space_changed", "data_imported", "custom_trial_added", "listener_opened", "listener_closed", "experiment_state_changed", "experiment_ended", "report_deferred", "algorithm_diverged", "trial_unknown", "trial_waits", "request_recorded"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["experiment_created", "algorithm_requested", "algorithm_started", "trials_requested", "parameters_generated", "trial_scheduled", "trial_started", "metric_reported", "trial_stop_requested", "trial_lost", "trial_ended", "algorithm_failed", "budget_changed", "search_space_changed", "data_imported", "custom_trial_added", "listener_opened", "listener_closed", "experiment_state_changed", "experiment_ended", "report_deferred", "algorithm_diverged", "trial_unknown", "trial_waits", "request_recorded", "report_ignored", "experiment_moved"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -257,21 +269,25 @@ class AlgorithmRequested(_message.Message):
 
     GENERATION_FIELD_NUMBER: _builtins.int
     RESUMED_FIELD_NUMBER: _builtins.int
+    DIRECTORY_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     """1 at creation, one more at each resume."""
     resumed: _builtins.bool
     """True: the host is fed with finished trials as imported data, since it is a new life of the
     experiment. False never occurs after generation 1.
     """
+    directory: _builtins.str
+    """The experiment's folder at this time; its `log` folder is the host's working directory."""
     def __init__(
         self,
         *,
         generation: _builtins.int = ...,
         resumed: _builtins.bool = ...,
+        directory: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "resumed", b"resumed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory", b"directory", "generation", b"generation", "resumed", b"resumed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -567,20 +583,24 @@ class TrialLost(_message.Message):
     TRIAL_ID_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    COMMAND_FAILED_FIELD_NUMBER: _builtins.int
     trial_id: _builtins.str
     attempt: _builtins.int
     """The attempt that was lost."""
     reason: _builtins.str
+    command_failed: _builtins.bool
+    """Its command failed and is run again, as the user asked; the agent is well."""
     def __init__(
         self,
         *,
         trial_id: _builtins.str = ...,
         attempt: _builtins.int = ...,
         reason: _builtins.str = ...,
+        command_failed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "reason", b"reason", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "command_failed", b"command_failed", "reason", b"reason", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -941,21 +961,82 @@ class TrialWaits(_message.Message):
 
     TRIAL_ID_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    CLAIM_ID_FIELD_NUMBER: _builtins.int
+    RUNNER_ID_FIELD_NUMBER: _builtins.int
+    REPORT_SEQUENCE_FIELD_NUMBER: _builtins.int
     trial_id: _builtins.str
     reason: _builtins.str
+    attempt: _builtins.int
+    claim_id: _builtins.str
+    runner_id: _builtins.str
+    report_sequence: _builtins.int
+    """Last report of the attempt that has been counted."""
     def __init__(
         self,
         *,
         trial_id: _builtins.str = ...,
         reason: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        claim_id: _builtins.str = ...,
+        runner_id: _builtins.str = ...,
+        report_sequence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "claim_id", b"claim_id", "reason", b"reason", "report_sequence", b"report_sequence", "runner_id", b"runner_id", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TrialWaits: _TypeAlias = TrialWaits  # noqa: Y015
+
+@_typing.final
+class ReportIgnored(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRIAL_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    REPORT_SEQUENCE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    trial_id: _builtins.str
+    attempt: _builtins.int
+    report_sequence: _builtins.int
+    reason: _builtins.str
+    def __init__(
+        self,
+        *,
+        trial_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        report_sequence: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "reason", b"reason", "report_sequence", b"report_sequence", "trial_id", b"trial_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReportIgnored: _TypeAlias = ReportIgnored  # noqa: Y015
+
+@_typing.final
+class ExperimentMoved(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIRECTORY_FIELD_NUMBER: _builtins.int
+    directory: _builtins.str
+    """Absolute path."""
+    def __init__(
+        self,
+        *,
+        directory: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory", b"directory"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExperimentMoved: _TypeAlias = ExperimentMoved  # noqa: Y015
 
 @_typing.final
 class RequestRecorded(_message.Message):
