@@ -1,0 +1,84 @@
+"""Time as something that is passed in: the real clock, and one that tests turn by hand."""
+
+import asyncio
+import heapq
+import itertools
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time and waits for it."""
+
+    def now(self) -> datetime:
+        """Give the time of day, aware, UTC."""
+        ...
+
+    def monotonic_s(self) -> float:
+        """Give seconds from some fixed instant; never goes back."""
+        ...
+
+    async def sleep(self, duration_s: float) -> None:
+        """Wait for `duration_s` seconds; at once if it is not positive."""
+        ...
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        """See `Clock.now`."""
+        return datetime.now(UTC)
+
+    def monotonic_s(self) -> float:
+        """See `Clock.monotonic_s`."""
+        return time.monotonic()
+
+    async def sleep(self, duration_s: float) -> None:
+        """See `Clock.sleep`."""
+        await asyncio.sleep(max(0.0, duration_s))
+
+
+class ManualClock:
+    """A clock that stands still until a test calls `advance`.
+
+    Args:
+        start: the time of day it begins with.
+    """
+
+    def __init__(self, start: datetime = datetime(2020, 1, 1, tzinfo=UTC)) -> None:
+        self._start = start
+        self._elapsed_s = 0.0
+        self._order = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def now(self) -> datetime:
+        """See `Clock.now`."""
+        return self._start + timedelta(seconds=self._elapsed_s)
+
+    def monotonic_s(self) -> float:
+        """See `Clock.monotonic_s`."""
+        return self._elapsed_s
+
+    async def sleep(self, duration_s: float) -> None:
+        """See `Clock.sleep`; ends when `advance` has passed the moment."""
+        if duration_s <= 0:
+            await asyncio.sleep(0)
+            return
+        waker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._elapsed_s + duration_s, next(self._order), waker))
+        await waker
+
+    @property
+    def sleepers(self) -> int:
+        """How many are waiting; lets a test know that its subject has gone to sleep."""
+        return sum(1 for _, _, waker in self._sleepers if not waker.done())
+
+    def advance(self, duration_s: float) -> None:
+        """Let time pass and wake, in order of their moments, those who waited for it."""
+        self._elapsed_s += duration_s
+        while self._sleepers and self._sleepers[0][0] <= self._elapsed_s:
+            _, _, waker = heapq.heappop(self._sleepers)
+            if not waker.done():
+                waker.set_result(None)

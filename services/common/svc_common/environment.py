@@ -1,0 +1,114 @@
+"""The one module of the services that reads the process environment.
+
+Names of variables stand here; each service's `settings.py` says what it makes of them.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from svc_common.errors import InvalidArgumentError
+
+NNI_HOME: Final = "NNI_HOME"
+"""Folder of the installation's state; default `~/.local/state/nni`."""
+NNI_NATS_URL: Final = "NNI_NATS_URL"
+"""Address of the bus, e.g. `nats://127.0.0.1:4222`."""
+NNI_TOKEN: Final = "NNI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
+"""Secret that clients and services of this installation show each other."""
+NNI_READY_FD: Final = "NNI_READY_FD"
+"""Number of an inherited pipe on which a child says that it is ready; unset = nobody waits."""
+NNI_LOG_LEVEL: Final = "NNI_LOG_LEVEL"
+"""Least level that is logged: debug, info (default), warning, error."""
+NNI_DISPATCHER_GRPC: Final = "NNI_DISPATCHER_GRPC"
+"""`host:port` on which the dispatcher listens and the manager calls it."""
+NNI_MANAGER_GRPC: Final = "NNI_MANAGER_GRPC"
+"""`host:port` on which the manager listens for gRPC; port 0 = a free one, told when ready."""
+NNI_MANAGER_HTTP: Final = "NNI_MANAGER_HTTP"
+"""`host:port` on which the manager listens for HTTP; port 0 = a free one, told when ready."""
+NNI_BUS_REPLICAS: Final = "NNI_BUS_REPLICAS"
+"""Copies that a clustered bus keeps of each stream; default 1."""
+NNI_VERSION: Final = "NNI_VERSION"
+"""Version that the supervisor tells its children, so that none looks it up again."""
+
+_OF_SERVICES: Final = frozenset(
+    {
+        NNI_NATS_URL,
+        NNI_TOKEN,
+        NNI_READY_FD,
+        NNI_DISPATCHER_GRPC,
+        NNI_MANAGER_GRPC,
+        NNI_MANAGER_HTTP,
+    }
+)
+_DEFAULT_HOME: Final = "~/.local/state/nni"
+
+
+def text(name: str, default: str | None = None) -> str:
+    """Read a variable.
+
+    Args:
+        name: one of the constants of this module, or a service's own.
+        default: for a variable that is unset or empty; None = it must be set.
+
+    Raises:
+        InvalidArgumentError: it is needed and not set.
+    """
+    value = os.environ.get(name) or default
+    if value is None:
+        raise InvalidArgumentError(name, "must be set in the environment")
+    return value
+
+
+def number(name: str, default: float | None = None) -> float:
+    """Read a variable as a number.
+
+    Raises:
+        InvalidArgumentError: it is needed and not set, or is no number.
+    """
+    value = text(name, None if default is None else repr(default))
+    try:
+        return float(value)
+    except ValueError as error:
+        raise InvalidArgumentError(name, "must be a number", value) from error
+
+
+def integer(name: str, default: int | None = None) -> int:
+    """Read a variable as a whole number.
+
+    Raises:
+        InvalidArgumentError: it is needed and not set, or is no whole number.
+    """
+    value = text(name, None if default is None else str(default))
+    try:
+        return int(value)
+    except ValueError as error:
+        raise InvalidArgumentError(name, "must be a whole number", value) from error
+
+
+def flag(name: str, *, default: bool = False) -> bool:
+    """Read a variable as yes or no (`1`, `true`, `yes`; `0`, `false`, `no`).
+
+    Raises:
+        InvalidArgumentError: it is neither.
+    """
+    value = text(name, "yes" if default else "no").lower()
+    if value in {"1", "true", "yes"}:
+        return True
+    if value in {"0", "false", "no"}:
+        return False
+    raise InvalidArgumentError(name, "must be 1, true, yes, 0, false or no", value)
+
+
+def home() -> Path:
+    """Give the folder of this installation's state; it need not exist."""
+    return Path(text(NNI_HOME, _DEFAULT_HOME)).expanduser()
+
+
+def current() -> dict[str, str]:
+    """Copy the whole environment, for children that are services themselves."""
+    return dict(os.environ)
+
+
+def for_user_code() -> dict[str, str]:
+    """Copy the environment for trials and algorithms: without what only services may know."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_SERVICES}

@@ -1,0 +1,88 @@
+"""Channels to other services, and the way back from a gRPC status to an error of ours."""
+
+import json
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import grpc
+import grpc.aio
+
+from nni_wire.limits import grpc_channel_options
+from nni_wire.metadata import ERROR_DETAILS_KEY, bearer
+from svc_common import errors
+
+CALL_TIMEOUT_S: Final = 30.0
+"""Deadline of a call for which nothing else is said; every remote call has one."""
+
+_LOOPBACK: Final = ("127.", "localhost:", "[::1]:")
+
+Metadata: TypeAlias = Sequence[tuple[str, str]]
+
+_ERROR_BY_STATUS: Final[dict[grpc.StatusCode, type[errors.ServiceError]]] = {
+    grpc.StatusCode.UNAUTHENTICATED: errors.UnauthenticatedError,
+    grpc.StatusCode.PERMISSION_DENIED: errors.PermissionDeniedError,
+    grpc.StatusCode.FAILED_PRECONDITION: errors.FailedPreconditionError,
+    grpc.StatusCode.ABORTED: errors.AbortedError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.ResourceExhaustedError,
+    grpc.StatusCode.UNAVAILABLE: errors.UnavailableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: errors.UnavailableError,
+}
+"""Statuses whose error is made of a message and facts; the others need their arguments."""
+
+
+def open_channel(address: str) -> grpc.aio.Channel:
+    """Open a channel with the limits of all services; close it, e.g. with `async with`.
+
+    Args:
+        address: `host:port`.
+    """
+    options = [*grpc_channel_options()]
+    if address.startswith(_LOOPBACK):
+        # A proxy of the user's environment cannot reach this machine's loopback.
+        options.append(("grpc.enable_http_proxy", 0))
+    return grpc.aio.insecure_channel(address, options=options)
+
+
+def credentials(token: str | None) -> Metadata:
+    """Give the metadata of a call to a service with this token; None = it asks for none."""
+    return () if token is None else bearer(token)
+
+
+def service_error(error: grpc.aio.AioRpcError) -> errors.ServiceError:
+    """Turn what a call raised into the error that the other side meant.
+
+    Use it once per boundary: `except AioRpcError as error: raise service_error(error) from error`.
+    """
+    facts = _facts(error)
+    message = error.details() or error.code().name
+    code = error.code()
+    if code is grpc.StatusCode.INVALID_ARGUMENT and "field" in facts:
+        return _invalid_argument(message, facts)
+    if code is grpc.StatusCode.NOT_FOUND and "kind" in facts:
+        return errors.NotFoundError(facts["kind"], facts.get("id", ""))
+    if code is grpc.StatusCode.ALREADY_EXISTS and "kind" in facts:
+        return errors.AlreadyExistsError(facts["kind"], facts.get("id", ""))
+    return _ERROR_BY_STATUS.get(code, errors.ServiceError)(message, facts)
+
+
+def _invalid_argument(message: str, facts: dict[str, str]) -> errors.InvalidArgumentError:
+    error = errors.InvalidArgumentError(
+        facts["field"], facts.get("rule", ""), None, facts.get("remedy", "")
+    )
+    # The value came as text; the other side has put it into the sentence already.
+    error.message = message
+    error.args = (message,)
+    error.facts = facts
+    return error
+
+
+def _facts(error: grpc.aio.AioRpcError) -> dict[str, str]:
+    for key, value in error.trailing_metadata() or ():
+        if key == ERROR_DETAILS_KEY:
+            try:
+                details = json.loads(value)
+            except ValueError:
+                return {}
+            if isinstance(details, dict):
+                return {str(name): str(fact) for name, fact in details.items() if name != "type"}
+    return {}

@@ -1,0 +1,233 @@
+"""gRPC servers of services: errors to statuses, tokens, health, reflection and limits, once.
+
+Errors travel as a status plus the trailing metadata `nni_wire.metadata.ERROR_DETAILS_KEY`: a JSON
+object with `type` (the class of `svc_common.errors`) and the error's facts;
+`svc_common.grpc_client` turns it back.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from nni_wire.limits import grpc_channel_options
+from nni_wire.metadata import AUTHORIZATION_KEY, ERROR_DETAILS_KEY, bearer
+from svc_common import errors
+from svc_common.logs import get_logger
+
+_DETAILS_LIMIT_BYTES: Final = 4 * 1024
+"""gRPC refuses metadata above 8 kB in all; facts that do not fit are left out."""
+
+STATUS_BY_ERROR: Final[dict[type[errors.ServiceError], grpc.StatusCode]] = {
+    errors.InvalidArgumentError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.UnauthenticatedError: grpc.StatusCode.UNAUTHENTICATED,
+    errors.PermissionDeniedError: grpc.StatusCode.PERMISSION_DENIED,
+    errors.NotFoundError: grpc.StatusCode.NOT_FOUND,
+    errors.AlreadyExistsError: grpc.StatusCode.ALREADY_EXISTS,
+    errors.FailedPreconditionError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.AbortedError: grpc.StatusCode.ABORTED,
+    errors.LostOwnershipError: grpc.StatusCode.ABORTED,
+    errors.ResourceExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
+}
+
+_HEALTH_PREFIX: Final = "/grpc.health.v1.Health/"
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Register: TypeAlias = Callable[[grpc.aio.Server], None]
+"""Adds one servicer to a server, e.g. `lambda s: add_XServicer_to_server(x, s)`."""
+
+
+class GrpcServer:
+    """A server with the interceptors, health and reflection that all services have.
+
+    Args:
+        services: full names of the services it offers, for health and reflection.
+        token: bearer token that every call but health must carry; None = no check (tests).
+    """
+
+    def __init__(self, services: Sequence[str], token: str | None) -> None:
+        interceptors: list[grpc.aio.ServerInterceptor] = [ErrorInterceptor()]
+        if token is not None:
+            interceptors.append(TokenInterceptor(token))
+        self._server = grpc.aio.server(
+            interceptors=interceptors,
+            options=grpc_channel_options(),
+        )
+        self._names = tuple(services)
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection(
+            (*services, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server
+        )
+
+    def register(self, add: Register) -> None:
+        """Add a servicer; before `start`."""
+        add(self._server)
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
+        """Listen and serve; return the port.
+
+        Raises:
+            FailedPreconditionError: the port is taken or not allowed.
+        """
+        try:
+            bound = self._server.add_insecure_port(f"{host}:{port}")
+        except RuntimeError as error:
+            raise errors.FailedPreconditionError(
+                f"cannot listen on {host}:{port}: is the port taken?"
+            ) from error
+        await self._server.start()
+        for name in ("", *self._names):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        return bound
+
+    async def say_not_serving(self) -> None:
+        """Let health answer NOT_SERVING from now on."""
+        await self._health.enter_graceful_shutdown()
+
+    async def stop(self, grace_s: float) -> None:
+        """Say not serving, refuse new calls, let running ones finish within `grace_s`."""
+        await self.say_not_serving()
+        await self._server.stop(grace_s)
+
+
+class TokenInterceptor(grpc.aio.ServerInterceptor):
+    """Refuses calls that do not carry `authorization: Bearer <token>`; health is open."""
+
+    def __init__(self, token: str) -> None:
+        ((_, expected),) = bearer(token)
+        self._expected = expected.encode()
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """See `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(handler_call_details)
+        if handler_call_details.method.startswith(_HEALTH_PREFIX):
+            return handler
+        for key, value in handler_call_details.invocation_metadata or ():
+            if key == AUTHORIZATION_KEY:
+                sent = value if isinstance(value, bytes) else value.encode()
+                if hmac.compare_digest(sent, self._expected):
+                    return handler
+        return _refusing(handler)
+
+
+class ErrorInterceptor(grpc.aio.ServerInterceptor):
+    """Turns errors of handlers into statuses: the one table of the services."""
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """See `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            return handler
+        method = handler_call_details.method
+        if method.startswith("/grpc."):
+            return handler  # health and reflection bring their own statuses
+        if handler.unary_unary is not None or handler.stream_unary is not None:
+            return _one_answer(handler, method)
+        return _many_answers(handler, method)
+
+
+def error_metadata(error: errors.ServiceError) -> tuple[tuple[str, bytes], ...]:
+    """Give the trailing metadata that tells a client what the status alone does not."""
+    kind = type(error).__name__
+    details = json.dumps({"type": kind, **error.facts}).encode()
+    if len(details) > _DETAILS_LIMIT_BYTES:
+        details = json.dumps({"type": kind}).encode()
+    return ((ERROR_DETAILS_KEY, details),)
+
+
+def _one_answer(handler: Handler, method: str) -> Handler:
+    inner: Any = handler.unary_unary or handler.stream_unary
+
+    async def call(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:  # noqa: ANN401 - any message
+        try:
+            return await inner(request, context)
+        except Exception as error:  # noqa: BLE001 - rim of the process
+            await _abort(context, method, error)
+
+    make: Any = (
+        grpc.unary_unary_rpc_method_handler
+        if handler.unary_unary is not None
+        else grpc.stream_unary_rpc_method_handler
+    )
+    return _make(make, call, handler)
+
+
+def _many_answers(handler: Handler, method: str) -> Handler:
+    inner: Any = handler.unary_stream or handler.stream_stream
+
+    async def call(
+        request: Any,  # noqa: ANN401 - any message
+        context: grpc.aio.ServicerContext[Any, Any],
+    ) -> AsyncIterator[Any]:
+        try:
+            async for answer in inner(request, context):
+                yield answer
+        except Exception as error:  # noqa: BLE001 - rim of the process
+            await _abort(context, method, error)
+
+    make: Any = (
+        grpc.unary_stream_rpc_method_handler
+        if handler.unary_stream is not None
+        else grpc.stream_stream_rpc_method_handler
+    )
+    return _make(make, call, handler)
+
+
+def _refusing(handler: Handler | None) -> Handler:
+    """Make a handler of the same kind that asks for credentials."""
+    refusal = errors.UnauthenticatedError(
+        "the call needs the metadata 'authorization: Bearer TOKEN'"
+    )
+
+    async def one(_request: Any, _context: Any) -> Any:  # noqa: ANN401 - any message
+        raise refusal
+
+    async def many(_request: Any, _context: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - any message
+        yield await one(_request, _context)
+
+    if handler is None or handler.unary_unary is not None:
+        return _make(grpc.unary_unary_rpc_method_handler, one, None)
+    if handler.stream_unary is not None:
+        return _make(grpc.stream_unary_rpc_method_handler, one, None)
+    if handler.unary_stream is not None:
+        return _make(grpc.unary_stream_rpc_method_handler, many, None)
+    return _make(grpc.stream_stream_rpc_method_handler, many, None)
+
+
+def _make(factory: Any, call: Any, of: Handler | None) -> Handler:  # noqa: ANN401 - the stubs know only synchronous handlers
+    if of is None:
+        made: Handler = factory(call)
+    else:
+        made = factory(call, of.request_deserializer, of.response_serializer)
+    return made
+
+
+async def _abort(
+    context: grpc.aio.ServicerContext[Any, Any], method: str, error: Exception
+) -> None:
+    if isinstance(error, grpc.aio.AbortError | grpc.RpcError):
+        raise error
+    if isinstance(error, errors.ServiceError):
+        # By instance: a service's own error has the status of the one it derives from.
+        codes = (code for kind, code in STATUS_BY_ERROR.items() if isinstance(error, kind))
+        code = next(codes, grpc.StatusCode.UNKNOWN)
+        await context.abort(code, error.message, error_metadata(error))
+    get_logger().error("call failed", method=method, exc_info=error)
+    await context.abort(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: see the service's log")

@@ -1,0 +1,189 @@
+"""Start and stop of a service process, written once for all services.
+
+Stopping, in this order: an event is set → health says not serving → consumers stop pulling and
+finish what they hold → servers stop with grace → what is left is cancelled → adapters are closed
+in reverse order of opening. A signal only sets the event; a second one changes nothing, so that
+an impatient terminal cannot cut a write in two (the supervisor kills what does not end).
+
+A service's `__main__` is three lines:
+
+    async def build(service: Service) -> Mapping[str, str]:   # in app.py
+        bus = await service.adapters.enter_async_context(open_bus(settings))
+        ...
+        return {"grpc": address}
+
+    sys.exit(run_process("manager", build))
+"""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Final, TypeAlias
+
+from svc_common import environment
+from svc_common.logs import configure, get_logger
+from svc_common.tasks import TaskOwner
+
+GRACE_S: Final = 5.0
+"""How long consumers and servers may take to finish what they hold."""
+
+Build: TypeAlias = Callable[["Service"], Awaitable[Mapping[str, str]]]
+"""Opens adapters on `service.adapters`, starts everything, returns the facts of readiness."""
+
+
+class Service:
+    """What lives between start and stop of one process.
+
+    Attributes:
+        adapters: whoever opens a resource puts its closing here.
+        tasks: long-lived tasks; one that raises stops the service with exit code 1.
+    """
+
+    def __init__(self, grace_s: float = GRACE_S) -> None:
+        self.adapters = AsyncExitStack()
+        self.tasks = TaskOwner(self._task_failed)
+        self._grace_s = grace_s
+        self._stopping = asyncio.Event()
+        self._failed = False
+        self._health: list[Callable[[], Awaitable[None]]] = []
+        self._consumers: list[Callable[[], Awaitable[None]]] = []
+        self._servers: list[Callable[[float], Awaitable[None]]] = []
+
+    def on_stopping(self, say_not_serving: Callable[[], Awaitable[None]]) -> None:
+        """Register what tells peers that this service is going; called first."""
+        self._health.append(say_not_serving)
+
+    def add_consumer(self, finish: Callable[[], Awaitable[None]]) -> None:
+        """Register the end of a consumer: stop pulling, finish what is held, return."""
+        self._consumers.append(finish)
+
+    def add_server(self, stop: Callable[[float], Awaitable[None]]) -> None:
+        """Register the end of a server: `stop(grace_s)`."""
+        self._servers.append(stop)
+
+    def stop(self) -> None:
+        """Begin stopping; may be called often and from signal handlers of the loop."""
+        self._stopping.set()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a task of the service raised."""
+        return self._failed
+
+    async def wait_stopping(self) -> None:
+        """Wait until the service begins to stop."""
+        await self._stopping.wait()
+
+    async def aclose(self) -> None:
+        """Stop everything in the order of the module's first lines; may be called twice."""
+        self._stopping.set()
+        health, self._health = self._health, []
+        await self._within_grace("health", [say_not_serving() for say_not_serving in health])
+        consumers, self._consumers = self._consumers, []
+        await self._within_grace("consumers", [finish() for finish in consumers])
+        servers, self._servers = self._servers, []
+        await self._within_grace("servers", [stop(self._grace_s) for stop in servers])
+        await self.tasks.aclose()
+        await self.adapters.aclose()
+
+    async def _within_grace(self, what: str, ends: list[Awaitable[None]]) -> None:
+        if not ends:
+            return
+        try:
+            # Servers get `grace_s` themselves; a second more lets them use all of it.
+            async with asyncio.timeout(self._grace_s + 1.0):
+                results = await asyncio.gather(*ends, return_exceptions=True)
+        except TimeoutError:
+            get_logger().warning("grace is over", what=what, grace_s=self._grace_s)
+            return
+        for error in results:
+            if isinstance(error, Exception):
+                get_logger().error("stopping failed", what=what, exc_info=error)
+
+    def _task_failed(self, name: str, error: BaseException) -> None:
+        get_logger().error("task failed", task=name, exc_info=error)
+        self._failed = True
+        self._stopping.set()
+
+
+async def run(build: Build, grace_s: float = GRACE_S) -> int:
+    """Build a service, run it until TERM, INT or a failed task, stop it.
+
+    Returns:
+        Exit code: 0 after a signal, 1 if a task or the building failed.
+    """
+    service = Service(grace_s)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, service.stop)
+    try:
+        if await _build_unless_stopped(service, build):
+            await service.wait_stopping()
+            get_logger().info("service stopping")
+    except Exception:  # noqa: BLE001 - rim of the process: logged with its traceback
+        get_logger().exception("service failed")
+        return 1
+    finally:
+        await service.aclose()
+    return 1 if service.failed else 0
+
+
+def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
+    """Run a service as this process: logging, loop, signals, readiness; return the exit code.
+
+    Args:
+        name: of the service, for its log lines.
+        build: see `Build`.
+        grace_s: how long consumers and servers may take to finish.
+    """
+    configure(name, environment.text(environment.NNI_LOG_LEVEL, "info"))
+    return asyncio.run(run(build, grace_s))
+
+
+def announce_ready(facts: Mapping[str, str]) -> None:
+    """Tell the supervisor, if there is one, that this process serves.
+
+    Writes `{"ready": true, **facts}` as one line to the pipe of `NNI_READY_FD` and closes it.
+    """
+    _announce({"ready": True, **facts})
+
+
+def announce_failure(message: str) -> None:
+    """Tell whoever waits for readiness why there will be none: `{"ready": false, "error": …}`."""
+    _announce({"ready": False, "error": message})
+
+
+def _announce(line: Mapping[str, object]) -> None:
+    descriptor = environment.integer(environment.NNI_READY_FD, -1)
+    if descriptor < 0:
+        return
+    try:
+        os.write(descriptor, (json.dumps(line) + "\n").encode())
+        os.close(descriptor)
+    except OSError as error:  # who waited is gone
+        get_logger().warning("readiness not announced", error=str(error))
+
+
+async def _build_unless_stopped(service: Service, build: Build) -> bool:
+    """Run `build`; give it up if the service is told to stop meanwhile."""
+    building = asyncio.ensure_future(_announced(service, build))
+    stopping = asyncio.ensure_future(service.wait_stopping())
+    try:
+        await asyncio.wait({building, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if building.done():
+            building.result()
+            return True
+        return False
+    finally:
+        for task in (building, stopping):
+            task.cancel()
+        await asyncio.gather(building, stopping, return_exceptions=True)
+
+
+async def _announced(service: Service, build: Build) -> None:
+    facts = await build(service)
+    announce_ready(facts)
+    get_logger().info("service ready", **facts)

@@ -1,0 +1,460 @@
+"""The ports of the bus in one process, for tests and for the simulator.
+
+One `InMemoryBroker` is the server; each `InMemoryBus` is a client of it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from nni_wire.limits import MESSAGE_LIMIT_BYTES
+from svc_common import subjects
+from svc_common.errors import LostOwnershipError, ResourceExhaustedError, UnavailableError
+from svc_common.messaging.mailbox import Mailbox
+from svc_common.messaging.memory_broker import (
+    Held,
+    InMemoryBroker,
+    Record,
+    Stream,
+    matches,
+    stop_timer,
+)
+from svc_common.messaging.ports import InboxMessage, LogChunk, LogMessage, Signal, Task
+
+
+class InMemoryEventLog:
+    """`EventLog` in memory."""
+
+    def __init__(self, bus: "InMemoryBus") -> None:
+        self._bus = bus
+        self._stream = bus.broker.events
+
+    async def append(
+        self,
+        experiment_id: str,
+        payload: bytes,
+        *,
+        expected_sequence: int,
+        epoch: int,
+        append_id: str,
+    ) -> int:
+        """See `EventLog.append`."""
+        subject = subjects.event_subject(experiment_id)
+        await self._bus.ready(payload)
+        last = await self.last(experiment_id)
+        found = 0 if last is None else last.sequence
+        if found == expected_sequence:
+            return self._stream.add(
+                Record(subject, payload, f"{subject}/{epoch}/{append_id}", epoch)
+            )
+        if last is not None and (last.epoch, last.append_id) == (epoch, append_id):
+            return found
+        raise LostOwnershipError(
+            experiment_id,
+            expected_sequence=expected_sequence,
+            found_sequence=found,
+            found_epoch=0 if last is None else last.epoch,
+        )
+
+    async def last(self, experiment_id: str) -> LogMessage | None:
+        """See `EventLog.last`."""
+        subject = subjects.event_subject(experiment_id)
+        await self._bus.ready()
+        found = self._stream.matching(subject, 0)
+        return _log_message(*found[-1]) if found else None
+
+    async def read(
+        self, experiment_id: str, after_sequence: int = 0
+    ) -> AsyncGenerator[LogMessage, None]:
+        """See `EventLog.read`."""
+        subject = subjects.event_subject(experiment_id)
+        await self._bus.ready()
+        for sequence, record in self._stream.matching(subject, after_sequence):
+            yield _log_message(sequence, record)
+
+    async def follow(
+        self, experiment_id: str, after_sequence: int = 0
+    ) -> AsyncGenerator[LogMessage, None]:
+        """See `EventLog.follow`."""
+        subject = subjects.event_subject(experiment_id)
+        async for batch in self._bus.follow(self._stream, subject, after_sequence):
+            for sequence, record in batch:
+                yield _log_message(sequence, record)
+
+    async def follow_all(self, after_sequence: int = 0) -> AsyncGenerator[LogMessage, None]:
+        """See `EventLog.follow_all`."""
+        async for batch in self._bus.follow(self._stream, subjects.ALL_EVENTS, after_sequence):
+            for sequence, record in batch:
+                yield _log_message(sequence, record)
+
+    async def experiments(self) -> list[str]:
+        """See `EventLog.experiments`."""
+        await self._bus.ready()
+        records = self._stream.records.values()
+        return sorted({subjects.experiment_of_event(record.subject) for record in records})
+
+    async def delete(self, experiment_id: str) -> None:
+        """See `EventLog.delete`."""
+        subject = subjects.event_subject(experiment_id)
+        await self._bus.ready()
+        self._stream.purge(subject)
+
+
+class InMemoryInbox:
+    """`Inbox` in memory."""
+
+    def __init__(self, bus: "InMemoryBus") -> None:
+        self._bus = bus
+        self._stream = bus.broker.inbox
+
+    async def publish(
+        self, experiment_id: str, source: str, payload: bytes, *, message_id: str
+    ) -> int:
+        """See `Inbox.publish`."""
+        subject = subjects.inbox_subject(experiment_id, source)
+        await self._bus.ready(payload)
+        return self._stream.add(Record(subject, payload, message_id))
+
+    async def follow(
+        self, experiment_id: str, after_sequence: int = 0
+    ) -> AsyncGenerator[list[InboxMessage], None]:
+        """See `Inbox.follow`."""
+        pattern = subjects.inbox_filter(experiment_id)
+        async for batch in self._bus.follow(self._stream, pattern, after_sequence):
+            yield [
+                InboxMessage(
+                    experiment_id, subjects.parse_inbox(one.subject)[1], sequence, one.payload
+                )
+                for sequence, one in batch
+            ]
+
+    async def last_sequence(self, experiment_id: str) -> int:
+        """See `Inbox.last_sequence`."""
+        await self._bus.ready()
+        found = self._stream.matching(subjects.inbox_filter(experiment_id), 0)
+        return found[-1][0] if found else 0
+
+    async def trim(self, experiment_id: str, through_sequence: int) -> None:
+        """See `Inbox.trim`."""
+        await self._bus.ready()
+        self._stream.purge(subjects.inbox_filter(experiment_id), through_sequence + 1)
+
+    async def delete(self, experiment_id: str) -> None:
+        """See `Inbox.delete`."""
+        await self._bus.ready()
+        self._stream.purge(subjects.inbox_filter(experiment_id))
+
+
+class InMemoryTaskFeed:
+    """`TaskFeed` in memory."""
+
+    def __init__(self, broker: InMemoryBroker, pool: str) -> None:
+        self.pool = pool
+        self._broker = broker
+        self._box: Mailbox[Task] = Mailbox()
+        self._credit = 0
+        broker.feeds.append(self)
+
+    def grant(self, count: int) -> None:
+        """See `TaskFeed.grant`."""
+        self._credit += count
+        self._broker.offer()
+
+    @property
+    def granted(self) -> int:
+        """See `TaskFeed.granted`."""
+        return self._credit
+
+    def receive(self, task: Task) -> None:
+        """Take a task from the broker."""
+        self._credit -= 1
+        self._box.put(task)
+
+    def __aiter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    async def __anext__(self) -> Task:
+        """See `TaskFeed`."""
+        return await self._box.get()
+
+    async def aclose(self) -> None:
+        """See `TaskFeed.aclose`."""
+        self._credit = 0
+        if self in self._broker.feeds:
+            self._broker.feeds.remove(self)
+        for task in self._box.take_all():
+            self._broker.give_back(task.sequence)
+        self._box.close()
+
+
+class InMemoryTaskQueue:
+    """`TaskQueue` in memory."""
+
+    def __init__(self, bus: "InMemoryBus") -> None:
+        self._bus = bus
+
+    async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
+        """See `TaskQueue.publish`."""
+        subjects.task_subject(pool)
+        await self._bus.ready(payload)
+        broker = self._bus.broker
+        known = broker.task_ids.get(message_id)
+        if known is not None:
+            return known
+        sequence = broker.task_ids[message_id] = next(broker.numbers)
+        broker.tasks[sequence] = Held(pool, payload)
+        broker.offer()
+        return sequence
+
+    async def delete(self, sequence: int) -> None:
+        """See `TaskQueue.delete`."""
+        await self._finish(f"ack.{sequence}")
+
+    async def pull(self, pool: str) -> InMemoryTaskFeed:
+        """See `TaskQueue.pull`."""
+        subjects.pool_consumer(pool)
+        await self._bus.ready()
+        feed = InMemoryTaskFeed(self._bus.broker, pool)
+        self._bus.feeds.append(feed)
+        return feed
+
+    async def ack(self, ack_subject: str) -> None:
+        """See `TaskQueue.ack`."""
+        await self._finish(ack_subject)
+
+    async def nak(self, ack_subject: str, delay_s: float = 0.0) -> None:
+        """See `TaskQueue.nak`."""
+        await self._bus.ready()
+        sequence = _sequence(ack_subject)
+        if delay_s <= 0:
+            self._bus.broker.give_back(sequence)
+            return
+        held = self._bus.broker.tasks.get(sequence)
+        if held is not None:
+            stop_timer(held)
+            loop = asyncio.get_running_loop()
+            held.timer = loop.call_later(delay_s, self._bus.broker.give_back, sequence)
+
+    async def in_progress(self, ack_subject: str) -> None:
+        """See `TaskQueue.in_progress`."""
+        await self._bus.ready()
+        self._bus.broker.renew(_sequence(ack_subject))
+
+    async def term(self, ack_subject: str) -> None:
+        """See `TaskQueue.term`."""
+        await self._finish(ack_subject)
+
+    async def _finish(self, ack_subject: str) -> None:
+        await self._bus.ready()
+        held = self._bus.broker.tasks.pop(_sequence(ack_subject), None)
+        if held is not None:
+            stop_timer(held)
+
+
+class InMemorySignals:
+    """`Signals` in memory."""
+
+    def __init__(self, bus: "InMemoryBus") -> None:
+        self._bus = bus
+
+    def publish(self, subject: str, payload: bytes) -> bool:
+        """See `Signals.publish`."""
+        return self._send(Signal(subject, payload, ""))[0]
+
+    async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:
+        """See `Signals.request`."""
+        broker = self._bus.broker
+        reply_subject = f"answer.{next(broker.numbers)}"
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        broker.answers[reply_subject] = answer
+        try:
+            sent, listeners = self._send(Signal(subject, payload, reply_subject))
+            if not sent or not listeners:
+                raise UnavailableError("nobody listens")
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        except TimeoutError as error:
+            raise UnavailableError("no answer in time") from error
+        finally:
+            del broker.answers[reply_subject]
+
+    def reply(self, signal: Signal, payload: bytes) -> bool:
+        """See `Signals.reply`."""
+        answer = self._bus.broker.answers.get(signal.reply_subject)
+        if answer is None or answer.done() or not self._bus.connected:
+            return False
+        answer.set_result(payload)
+        return True
+
+    async def subscribe(self, subject: str) -> AsyncGenerator[Signal, None]:
+        """See `Signals.subscribe`."""
+        box: Mailbox[Signal] = Mailbox()
+        listener = (subject, box)
+        self._bus.broker.listeners.append(listener)
+        self._bus.boxes.append(box)
+
+        async def signals() -> AsyncGenerator[Signal, None]:
+            try:
+                while True:
+                    yield await box.get()
+            except StopAsyncIteration:
+                return
+            finally:
+                self._bus.broker.listeners.remove(listener)
+
+        return signals()
+
+    def _send(self, signal: Signal) -> tuple[bool, int]:
+        """Deliver; tell whether the bus is there and how many listen."""
+        if not self._bus.connected:
+            return False, 0
+        boxes = [
+            box for pattern, box in self._bus.broker.listeners if matches(pattern, signal.subject)
+        ]
+        for box in boxes:
+            box.put(replace(signal))
+        return True, len(boxes)
+
+
+class InMemoryLogLines:
+    """`LogLines` in memory."""
+
+    def __init__(self, bus: "InMemoryBus") -> None:
+        self._bus = bus
+        self._stream = bus.broker.log_lines
+
+    def publish(self, experiment_id: str, trial_id: str, payload: bytes) -> bool:
+        """See `LogLines.publish`."""
+        subject = subjects.log_subject(experiment_id, trial_id)
+        if not self._bus.connected:
+            return False
+        self._stream.add(Record(subject, payload))
+        return True
+
+    async def follow(
+        self, experiment_id: str, trial_id: str, after_sequence: int = 0
+    ) -> AsyncGenerator[LogChunk, None]:
+        """See `LogLines.follow`."""
+        subject = subjects.log_subject(experiment_id, trial_id)
+        async for batch in self._bus.follow(self._stream, subject, after_sequence):
+            for sequence, record in batch:
+                yield LogChunk(trial_id, sequence, record.payload)
+
+    async def delete(self, experiment_id: str) -> None:
+        """See `LogLines.delete`."""
+        await self._bus.ready()
+        self._stream.purge(subjects.log_filter(experiment_id))
+
+
+class InMemoryBus:
+    """`Bus` of one client of a broker."""
+
+    def __init__(self, broker: InMemoryBroker | None = None) -> None:
+        self.broker = broker or InMemoryBroker()
+        self.boxes: list[Mailbox[Signal]] = []
+        self.feeds: list[InMemoryTaskFeed] = []
+        self._closed = asyncio.Event()
+        self._followers: list[asyncio.Event] = []
+        self.events = InMemoryEventLog(self)
+        self.inbox = InMemoryInbox(self)
+        self.tasks = InMemoryTaskQueue(self)
+        self.signals = InMemorySignals(self)
+        self.log_lines = InMemoryLogLines(self)
+
+    async def __aenter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        await self.aclose()
+
+    @property
+    def connected(self) -> bool:
+        """See `Bus.connected`."""
+        return self.broker.up.is_set() and not self._closed.is_set()
+
+    async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
+        """See `Bus.wait_connected`."""
+        if not connected:
+            await self.broker.down.wait()
+            return
+        if not self.connected and not self._closed.is_set():
+            either = [
+                asyncio.ensure_future(self.broker.up.wait()),
+                asyncio.ensure_future(self._closed.wait()),
+            ]
+            try:
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for waiting in either:
+                    waiting.cancel()
+        if self._closed.is_set():
+            raise UnavailableError("the connection to the bus is closed")
+
+    async def aclose(self) -> None:
+        """See `Bus.aclose`."""
+        self._closed.set()
+        for changed in self._followers:
+            changed.set()
+        for box in self.boxes:
+            box.close()
+        for feed in self.feeds:
+            await feed.aclose()
+
+    async def ready(self, payload: bytes = b"") -> None:
+        """Wait until the broker can be reached.
+
+        Raises:
+            ResourceExhaustedError: `payload` is larger than a bus allows.
+            UnavailableError: this bus is closed.
+        """
+        if len(payload) > MESSAGE_LIMIT_BYTES:
+            raise ResourceExhaustedError(
+                f"a message of {len(payload)} bytes is larger than the bus allows "
+                f"({MESSAGE_LIMIT_BYTES})"
+            )
+        await self.wait_connected()
+
+    async def follow(
+        self, stream: Stream, pattern: str, after: int
+    ) -> AsyncGenerator[list[tuple[int, Record]], None]:
+        """Give what matches behind `after`, then what comes, until this bus is closed."""
+        changed = asyncio.Event()
+        stream.grown.append(changed.set)
+        self._followers.append(changed)
+        try:
+            while not self._closed.is_set():
+                changed.clear()
+                found = stream.matching(pattern, after) if self.broker.up.is_set() else []
+                if found:
+                    after = found[-1][0]
+                    yield found
+                else:
+                    await changed.wait()
+        finally:
+            stream.grown.remove(changed.set)
+            self._followers.remove(changed)
+
+
+def _log_message(sequence: int, record: Record) -> LogMessage:
+    return LogMessage(
+        experiment_id=subjects.experiment_of_event(record.subject),
+        sequence=sequence,
+        payload=record.payload,
+        epoch=record.epoch,
+        append_id=record.message_id.rpartition("/")[2],
+        time_ns=0,
+    )
+
+
+def _sequence(ack_subject: str) -> int:
+    return int(ack_subject.rpartition(".")[2])

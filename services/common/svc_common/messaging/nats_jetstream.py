@@ -1,0 +1,335 @@
+"""JetStream on a `Connection`: acknowledged publishing, the API, ordered reading.
+
+Everything here repeats what a lost connection left in doubt; what must happen once says how a
+repetition is recognised (expected sequence, message id).
+"""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from svc_common.errors import ResourceExhaustedError, ServiceError, UnavailableError
+from svc_common.logs import get_logger
+from svc_common.messaging import nats_wire as wire
+from svc_common.messaging.mailbox import Mailbox
+from svc_common.messaging.nats_connection import (
+    Connection,
+    DisconnectedError,
+    NoRespondersError,
+    RequestTimeoutError,
+)
+
+ANSWER_TIMEOUT_S: Final = 5.0
+"""After so long without an acknowledgement a message is sent again."""
+FIRST_RETRY_S: Final = 0.02
+LAST_RETRY_S: Final = 1.0
+
+WRONG_LAST_SEQUENCE: Final = 10071
+"""Error code: the subject's last message is not the expected one."""
+NO_MESSAGE_FOUND: Final = 10037
+STREAM_NOT_FOUND: Final = 10059
+STREAM_NAME_IN_USE: Final = 10058
+CONSUMER_NOT_FOUND: Final = 10014
+_OUT_OF_ROOM: Final = frozenset({10023, 10028, 10047, 10077})
+"""Error codes: memory, storage or a limit of the stream is used up."""
+_UNAVAILABLE: Final = 503
+
+HEARTBEAT_S: Final = 5.0
+"""A follower hears at least this often from the server."""
+SILENCE_LIMIT_S: Final = 3 * HEARTBEAT_S
+"""After so much silence a follower asks anew."""
+INACTIVE_S: Final = 30.0
+"""The server forgets a follower that nobody listens to after this time."""
+_FLOW_LIMIT_MESSAGES: Final = 2_000
+"""A follower with so many unread messages lets the server wait."""
+
+
+class JetStreamError(ServiceError):
+    """The server refused an operation.
+
+    Attributes:
+        code: its error code, e.g. `WRONG_LAST_SEQUENCE`.
+    """
+
+    def __init__(self, code: int, description: str) -> None:
+        super().__init__(f"the bus refused: {description} ({code})", {"code": str(code)})
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A message of a stream."""
+
+    subject: str
+    sequence: int
+    payload: bytes
+    headers: bytes
+    time_ns: int
+
+
+class JetStream:
+    """JetStream operations of one connection; see the module."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    async def publish(self, subject: str, payload: bytes, headers: bytes = b"") -> int:
+        """Store a message and return its sequence; repeats until the server has answered.
+
+        Raises:
+            JetStreamError: the server refuses it.
+            ResourceExhaustedError: it is too large, or the server is out of room.
+            UnavailableError: the connection was closed.
+        """
+        retry_s = FIRST_RETRY_S
+        while True:
+            try:
+                return await self.publish_once(subject, payload, headers)
+            except (DisconnectedError, RequestTimeoutError):
+                await self.connection.wait_connected()
+            except NoRespondersError:
+                # A server that has just started accepts clients before its streams are loaded.
+                await asyncio.sleep(retry_s)
+                retry_s = min(retry_s * 2, LAST_RETRY_S)
+
+    async def publish_once(self, subject: str, payload: bytes, headers: bytes = b"") -> int:
+        """Store a message and return its sequence, or raise if the outcome is in doubt.
+
+        Raises:
+            DisconnectedError: the server went away; the message may be stored.
+            RequestTimeoutError: it did not answer; the message may be stored.
+            NoRespondersError: it does not know the stream (yet); nothing was stored.
+            JetStreamError: it refuses the message.
+            ResourceExhaustedError: it is too large, or the server is out of room.
+        """
+        if not self.connection.connected:
+            await self.connection.wait_connected()
+        await self.connection.writable()
+        _, answer = await self.connection.request(
+            subject, payload, timeout_s=ANSWER_TIMEOUT_S, headers=headers
+        )
+        return int(_checked(answer)["seq"])
+
+    async def api(self, operation: str, request: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 - JSON of the server
+        """Call the API, repeating while the server is away; every operation here may be repeated.
+
+        Raises:
+            JetStreamError: the server refuses.
+            UnavailableError: the connection was closed.
+        """
+        payload = json.dumps(request).encode() if request else b""
+        retry_s = FIRST_RETRY_S
+        while True:
+            await self.connection.wait_connected()
+            try:
+                _, answer = await self.connection.request(
+                    f"$JS.API.{operation}", payload, timeout_s=ANSWER_TIMEOUT_S
+                )
+                return _checked(answer)
+            except (DisconnectedError, RequestTimeoutError):
+                continue
+            except NoRespondersError:
+                await asyncio.sleep(retry_s)
+                retry_s = min(retry_s * 2, LAST_RETRY_S)
+
+    async def ensure_stream(self, name: str, config: Mapping[str, object]) -> None:
+        """Create a stream, or change it to this configuration."""
+        wanted = {"name": name, **config}
+        try:
+            await self.api(f"STREAM.CREATE.{name}", wanted)
+        except JetStreamError as error:
+            if error.code != STREAM_NAME_IN_USE:
+                raise
+            await self.api(f"STREAM.UPDATE.{name}", wanted)
+
+    async def last(self, stream: str, subject: str) -> Stored | None:
+        """Give the last message of a subject or pattern, read where writes are decided."""
+        try:
+            answer = await self.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+        except JetStreamError as error:
+            if error.code == NO_MESSAGE_FOUND:
+                return None
+            raise
+        return _stored(answer["message"])
+
+    async def purge(self, stream: str, subject: str, before: int = 0) -> None:
+        """Forget the messages of a subject or pattern.
+
+        Args:
+            stream: where.
+            subject: which.
+            before: only messages with a lower sequence; 0 = all.
+        """
+        request: dict[str, object] = {"filter": subject}
+        if before:
+            request["seq"] = before
+        await self.api(f"STREAM.PURGE.{stream}", request)
+
+    async def follow(
+        self, stream: str, subject: str, after_sequence: int
+    ) -> AsyncGenerator[list[Stored], None]:
+        """Give the messages behind `after_sequence` in order, each once, in non-empty lists."""
+        follower = _Follower(self, stream, subject, after_sequence)
+        try:
+            while True:
+                yield await follower.next_batch()
+        except StopAsyncIteration:
+            return
+        finally:
+            follower.close()
+
+
+class _Follower:
+    """An ordered push consumer that is made anew from where it was whenever in doubt."""
+
+    def __init__(self, stream_api: JetStream, stream: str, subject: str, after: int) -> None:
+        self._js = stream_api
+        self._connection = stream_api.connection
+        self._stream = stream
+        self._subject = subject
+        self._last = after
+        self._delivered = 0
+        self._box: Mailbox[Stored] = Mailbox()
+        self._sid = 0
+        self._doubtful = asyncio.Event()
+        self._flow_reply = ""
+        self._loop = asyncio.get_running_loop()
+        self._heard_s = self._loop.time()
+        self._watch = self._loop.call_later(SILENCE_LIMIT_S, self._check_silence)
+        self._forget = self._connection.on_change(self._changed)
+        self._maker = self._loop.create_task(self._make(), name=f"follow {subject}")
+
+    async def next_batch(self) -> list[Stored]:
+        """Wait for messages; see `JetStream.follow`."""
+        batch = await self._box.get_some(1_000)
+        if self._flow_reply and len(self._box) < _FLOW_LIMIT_MESSAGES:
+            self._connection.publish(self._flow_reply, b"")
+            self._flow_reply = ""
+        return batch
+
+    def close(self) -> None:
+        """Stop following; the server forgets the consumer when it misses its listener."""
+        self._maker.cancel()
+        self._watch.cancel()
+        self._forget()
+        self._connection.unsubscribe(self._sid)
+        self._box.close()
+
+    def _changed(self) -> None:
+        if self._connection.closed:
+            self._box.close()
+        self._doubtful.set()
+
+    async def _make(self) -> None:
+        """Make the consumer, and again whenever it is in doubt."""
+        while not self._connection.closed:
+            self._doubtful.clear()
+            self._connection.unsubscribe(self._sid)
+            inbox = self._connection.new_inbox()
+            self._delivered = 0
+            self._flow_reply = ""
+            self._heard_s = self._loop.time()
+            self._sid = self._connection.subscribe(inbox, self._receive)
+            try:
+                await self._js.api(
+                    f"CONSUMER.CREATE.{self._stream}",
+                    {"stream_name": self._stream, "config": self._config(inbox)},
+                )
+            except JetStreamError as error:
+                get_logger().warning("follower refused", subject=self._subject, error=error.message)
+                await asyncio.sleep(LAST_RETRY_S)
+                continue
+            except UnavailableError:
+                return  # the connection was closed
+            await self._doubtful.wait()
+
+    def _config(self, inbox: str) -> dict[str, object]:
+        return {
+            "deliver_subject": inbox,
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": self._last + 1,
+            "filter_subject": self._subject,
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "flow_control": True,
+            "idle_heartbeat": int(HEARTBEAT_S * 1e9),
+            "inactive_threshold": int(INACTIVE_S * 1e9),
+            "mem_storage": True,
+            "num_replicas": 1,
+        }
+
+    def _receive(self, subject: str, reply: str, headers: bytes, payload: bytes) -> None:
+        self._heard_s = self._loop.time()
+        if headers and wire.status_of(headers):
+            self._hear(reply, headers)
+            return
+        # $JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>
+        parts = reply.split(".")
+        sequence, delivered = int(parts[-4]), int(parts[-3])
+        if delivered != self._delivered + 1:
+            self._doubtful.set()
+            return
+        self._delivered = delivered
+        if sequence > self._last:
+            self._last = sequence
+            self._box.put(Stored(subject, sequence, payload, headers, int(parts[-2])))
+
+    def _hear(self, reply: str, headers: bytes) -> None:
+        """Handle a heartbeat or a request of flow control."""
+        if reply:
+            if len(self._box) < _FLOW_LIMIT_MESSAGES:
+                self._connection.publish(reply, b"")
+            else:
+                self._flow_reply = reply
+            return
+        facts = wire.decode_headers(headers)
+        stalled = facts.get("Nats-Consumer-Stalled")
+        if stalled and not self._flow_reply:
+            self._connection.publish(stalled, b"")
+        if int(facts.get("Nats-Last-Consumer", self._delivered)) != self._delivered:
+            self._doubtful.set()
+
+    def _check_silence(self) -> None:
+        silent_s = self._loop.time() - self._heard_s
+        if silent_s >= SILENCE_LIMIT_S and self._connection.connected:
+            self._doubtful.set()
+            silent_s = 0.0
+        self._watch = self._loop.call_later(
+            max(1.0, SILENCE_LIMIT_S - silent_s), self._check_silence
+        )
+
+
+def _checked(answer: bytes) -> Any:  # noqa: ANN401 - JSON of the server
+    """Decode an answer.
+
+    Raises:
+        RequestTimeoutError: the server says that it cannot now.
+        ResourceExhaustedError: it is out of room.
+        JetStreamError: it refuses.
+    """
+    value = json.loads(answer)
+    error = value.get("error")
+    if error is None:
+        return value
+    code = int(error.get("err_code", 0))
+    description = str(error.get("description", ""))
+    if code in _OUT_OF_ROOM:
+        raise ResourceExhaustedError(f"the bus is out of room: {description}; free disk space")
+    if int(error.get("code", 0)) == _UNAVAILABLE:
+        raise RequestTimeoutError(f"the bus cannot now: {description}")
+    raise JetStreamError(code, description)
+
+
+def _stored(message: Mapping[str, Any]) -> Stored:
+    time = datetime.fromisoformat(message["time"]) if message.get("time") else None
+    return Stored(
+        subject=message["subject"],
+        sequence=int(message["seq"]),
+        payload=base64.b64decode(message.get("data", "")),
+        headers=base64.b64decode(message.get("hdrs", "")),
+        time_ns=int(time.timestamp() * 1e9) if time else 0,
+    )

@@ -1,0 +1,235 @@
+"""`TaskQueue` on a JetStream work queue, pulled without polling.
+
+A grant becomes a pull request that stands at the server until tasks have come or it expires; then
+the rest of it is asked for again. Requests are also repeated after a reconnection, and by a
+watchdog if the server has forgotten one without a word.
+"""
+
+import asyncio
+import itertools
+import json
+from typing import Final
+
+from svc_common import subjects
+from svc_common.errors import UnavailableError
+from svc_common.messaging import nats_wire as wire
+from svc_common.messaging.mailbox import Mailbox
+from svc_common.messaging.nats_connection import (
+    DisconnectedError,
+    NoRespondersError,
+    RequestTimeoutError,
+)
+from svc_common.messaging.nats_jetstream import (
+    ANSWER_TIMEOUT_S,
+    NO_MESSAGE_FOUND,
+    JetStream,
+    JetStreamError,
+)
+from svc_common.messaging.ports import Task
+
+ACK_WAIT_S: Final = 30.0
+"""How long a task stays with an agent that does not renew its hold."""
+PULL_EXPIRES_S: Final = 60.0
+"""How long a pull request stands before the server returns it."""
+_WATCHDOG_S: Final = PULL_EXPIRES_S + 5.0
+_WAITING_LIMIT: Final = 50_000
+"""Pull requests that may stand at a pool: 10^3 agents with some dozens each."""
+_ACK: Final = b"+ACK"
+_NAK: Final = b"-NAK"
+_PROGRESS: Final = b"+WPI"
+_TERM: Final = b"+TERM"
+_MESSAGE_ID: Final = "Nats-Msg-Id"
+
+
+class NatsTaskQueue:
+    """`TaskQueue` on the stream `TASKS`, one durable consumer per pool."""
+
+    def __init__(self, jetstream: JetStream) -> None:
+        self._js = jetstream
+
+    async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
+        """See `TaskQueue.publish`."""
+        return await self._js.publish(
+            subjects.task_subject(pool), payload, wire.encode_headers({_MESSAGE_ID: message_id})
+        )
+
+    async def delete(self, sequence: int) -> None:
+        """See `TaskQueue.delete`."""
+        request: dict[str, object] = {"seq": sequence, "no_erase": True}
+        try:
+            await self._js.api(f"STREAM.MSG.DELETE.{subjects.STREAM_TASKS}", request)
+        except JetStreamError as error:
+            if error.code not in _GONE:
+                raise
+
+    async def pull(self, pool: str) -> "NatsTaskFeed":
+        """See `TaskQueue.pull`."""
+        consumer = subjects.pool_consumer(pool)
+        config: dict[str, object] = {
+            "durable_name": consumer,
+            "filter_subject": subjects.task_subject(pool),
+            "deliver_policy": "all",
+            "ack_policy": "explicit",
+            "ack_wait": int(ACK_WAIT_S * 1e9),
+            "max_ack_pending": -1,
+            "max_deliver": -1,
+            "max_waiting": _WAITING_LIMIT,
+        }
+        await self._js.api(
+            f"CONSUMER.DURABLE.CREATE.{subjects.STREAM_TASKS}.{consumer}",
+            {"stream_name": subjects.STREAM_TASKS, "config": config},
+        )
+        return NatsTaskFeed(self._js, pool)
+
+    async def ack(self, ack_subject: str) -> None:
+        """See `TaskQueue.ack`."""
+        await self._tell(ack_subject, _ACK)
+
+    async def nak(self, ack_subject: str, delay_s: float = 0.0) -> None:
+        """See `TaskQueue.nak`."""
+        delay = b' {"delay": %d}' % int(delay_s * 1e9) if delay_s > 0 else b""
+        await self._tell(ack_subject, _NAK + delay)
+
+    async def in_progress(self, ack_subject: str) -> None:
+        """See `TaskQueue.in_progress`."""
+        await self._tell(ack_subject, _PROGRESS)
+
+    async def term(self, ack_subject: str) -> None:
+        """See `TaskQueue.term`."""
+        await self._tell(ack_subject, _TERM)
+
+    async def _tell(self, ack_subject: str, word: bytes) -> None:
+        """Send one word about a task until the server has answered."""
+        connection = self._js.connection
+        while True:
+            await connection.wait_connected()
+            try:
+                await connection.request(ack_subject, word, timeout_s=ANSWER_TIMEOUT_S)
+            except (DisconnectedError, RequestTimeoutError):
+                continue
+            except NoRespondersError:
+                return  # the consumer is gone, and the task with it
+            return
+
+
+class NatsTaskFeed:
+    """`TaskFeed`: standing pull requests of one agent."""
+
+    def __init__(self, jetstream: JetStream, pool: str) -> None:
+        self._connection = jetstream.connection
+        self._queue = NatsTaskQueue(jetstream)
+        self._pool = pool
+        consumer = subjects.pool_consumer(pool)
+        self._next = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.STREAM_TASKS}.{consumer}"
+        self._box: Mailbox[Task] = Mailbox()
+        self._inbox = self._connection.new_inbox()
+        self._sid = self._connection.subscribe(f"{self._inbox}.*", self._receive)
+        self._forget = self._connection.on_change(self._changed)
+        self._loop = asyncio.get_running_loop()
+        self._numbers = itertools.count(1)
+        self._standing: dict[str, tuple[int, float]] = {}
+        self._wanted = 0
+        self._asking = False
+        self._closed = False
+        self._watchdog: asyncio.TimerHandle | None = None
+
+    def grant(self, count: int) -> None:
+        """See `TaskFeed.grant`."""
+        self._wanted += count
+        self._ask_soon()
+
+    @property
+    def granted(self) -> int:
+        """See `TaskFeed.granted`."""
+        return self._wanted + sum(rest for rest, _ in self._standing.values())
+
+    def __aiter__(self) -> "NatsTaskFeed":
+        """Return itself."""
+        return self
+
+    async def __anext__(self) -> Task:
+        """See `TaskFeed`."""
+        return await self._box.get()
+
+    async def aclose(self) -> None:
+        """See `TaskFeed.aclose`."""
+        if self._closed:
+            return
+        self._closed = True
+        self._wanted = 0
+        self._standing.clear()
+        self._forget()
+        self._connection.unsubscribe(self._sid)
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        try:
+            # After this no task can be on its way to us.
+            await self._connection.flush()
+            for task in self._box.take_all():
+                await self._queue.nak(task.ack_subject)
+        except UnavailableError:
+            pass  # what we did not give back comes to others after `ACK_WAIT_S`
+        finally:
+            self._box.close()
+
+    def _changed(self) -> None:
+        """Ask again for all that stood: the server forgot it with the connection."""
+        if self._connection.closed:
+            self._box.close()
+            return
+        self._wanted = self.granted
+        self._standing.clear()
+        self._ask_soon()
+
+    def _ask_soon(self) -> None:
+        """Collect the grants of one turn of the loop into one request."""
+        if self._wanted > 0 and not self._asking and not self._closed:
+            self._asking = True
+            self._loop.call_soon(self._ask)
+
+    def _ask(self) -> None:
+        self._asking = False
+        if self._closed or self._wanted <= 0:
+            return
+        number = str(next(self._numbers))
+        request = json.dumps({"batch": self._wanted, "expires": int(PULL_EXPIRES_S * 1e9)})
+        if not self._connection.publish(
+            self._next, request.encode(), reply=f"{self._inbox}.{number}"
+        ):
+            return  # asked for when the connection is back
+        self._standing[number] = (self._wanted, self._loop.time() + _WATCHDOG_S)
+        self._wanted = 0
+        if self._watchdog is None:
+            self._watchdog = self._loop.call_later(_WATCHDOG_S, self._watch)
+
+    def _receive(self, subject: str, reply: str, headers: bytes, payload: bytes) -> None:
+        if headers and wire.status_of(headers):
+            # The request expired, or its consumer moved: the rest of it is asked for again.
+            number = subject.rpartition(".")[2]
+            rest, _ = self._standing.pop(number, (0, 0.0))
+            self._wanted += rest
+            self._ask_soon()
+            return
+        # A task bears its own subject, not that of the request; requests are served in order.
+        for number, (rest, deadline_s) in self._standing.items():
+            if rest > 1:
+                self._standing[number] = (rest - 1, deadline_s)
+            else:
+                del self._standing[number]
+            break
+        # $JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>
+        parts = reply.split(".")
+        self._box.put(Task(self._pool, int(parts[-4]), payload, reply, int(parts[-5])))
+
+    def _watch(self) -> None:
+        now_s = self._loop.time()
+        for number, (rest, deadline_s) in list(self._standing.items()):
+            if deadline_s <= now_s:
+                del self._standing[number]
+                self._wanted += rest
+        self._ask_soon()
+        self._watchdog = self._loop.call_later(_WATCHDOG_S, self._watch)
+
+
+_GONE: Final = frozenset({NO_MESSAGE_FOUND, 10057, 10043})
+"""Error codes of a deletion that found no such message."""

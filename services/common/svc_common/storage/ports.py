@@ -1,0 +1,96 @@
+"""What services need from the store of bytes, and the rules of its keys."""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Final, Protocol
+
+from svc_common.errors import InvalidArgumentError
+
+CONTENT_KIND: Final = "sha256"
+"""First part of the keys of what is found by its content."""
+KEY_LIMIT_CHARACTERS: Final = 512
+
+_KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+\Z")
+
+
+class BlobStore(Protocol):
+    """Keeps bytes under keys; safe to use from several tasks and processes at once.
+
+    A key is `sha256/<hex>` for what is found by its content, or `<kind>/<id>/…` for what is found
+    by its owner. A blob appears whole or not at all. A full disk raises
+    `ResourceExhaustedError`, a store that is away `UnavailableError`.
+    """
+
+    async def put(self, data: bytes) -> str:
+        """Store by content and return the key; storing the same again is cheap."""
+        ...
+
+    async def put_file(self, path: Path) -> str:
+        """Store the content of a file by content and return the key."""
+        ...
+
+    async def put_named(self, key: str, data: bytes) -> None:
+        """Store under `<kind>/<id>/…`, replacing what is there."""
+        ...
+
+    async def get(self, key: str) -> bytes:
+        """Give a blob.
+
+        Raises:
+            NotFoundError: nothing has this key.
+        """
+        ...
+
+    async def fetch(self, key: str, path: Path) -> None:
+        """Write a blob to a file, which appears whole or not at all.
+
+        Raises:
+            NotFoundError: nothing has this key.
+        """
+        ...
+
+    async def exists(self, key: str) -> bool:
+        """Tell whether a key is taken."""
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Forget a blob; nothing happens if there is none."""
+        ...
+
+    async def keys(self, prefix: str) -> list[str]:
+        """List the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
+        ...
+
+
+def check_key(key: str) -> str:
+    """Return `key` if it may name a blob.
+
+    Raises:
+        InvalidArgumentError: it is no path of two or more plain parts.
+    """
+    if len(key) > KEY_LIMIT_CHARACTERS or not _KEY.match(key):
+        raise InvalidArgumentError(
+            "key",
+            f"must be two or more parts of letters, digits, '_', '-' and '.', joined by '/', "
+            f"none starting with '.', at most {KEY_LIMIT_CHARACTERS} characters",
+            key[: KEY_LIMIT_CHARACTERS + 1],
+        )
+    return key
+
+
+def check_prefix(prefix: str) -> str:
+    """Return `prefix` if keys may be listed by it.
+
+    Raises:
+        InvalidArgumentError: it does not end with '/', or holds what no key may.
+    """
+    if not prefix.endswith("/"):
+        raise InvalidArgumentError("prefix", "must end with '/'", prefix)
+    check_key(f"{prefix}x")
+    return prefix
+
+
+def content_key(data: bytes) -> str:
+    """Give the key of some content."""
+    return f"{CONTENT_KIND}/{hashlib.sha256(data).hexdigest()}"

@@ -1,0 +1,61 @@
+"""The distributions agree with each other and with the one version number."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = sorted(
+    path.parent
+    for pattern in ("proto", "sdk", "services/*")
+    for path in ROOT.glob(f"{pattern}/pyproject.toml")
+)
+NAMES = [folder.relative_to(ROOT).as_posix() for folder in FOLDERS]
+
+
+def version() -> str:
+    text = (ROOT / "sdk/nni/version.py").read_text()
+    match = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
+    assert match is not None
+    return match.group(1)
+
+
+def project(folder: Path) -> dict[str, Any]:
+    with (folder / "pyproject.toml").open("rb") as file:
+        content: dict[str, Any] = tomllib.load(file)["project"]
+    return content
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=NAMES)
+def test_distribution_has_the_one_version(folder: Path) -> None:
+    assert project(folder)["version"] == version()
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=NAMES)
+def test_distribution_asks_for_its_siblings_at_the_same_version(folder: Path) -> None:
+    wanted = project(folder)
+    optional = wanted.get("optional-dependencies", {})
+    requirements = [*wanted["dependencies"], *(one for group in optional.values() for one in group)]
+
+    siblings = [one for one in requirements if re.match(r"nni(-[a-z-]+)?(\[[a-z,]+\])?==", one)]
+
+    assert all(one.endswith(f"=={version()}") for one in siblings)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=NAMES)
+def test_every_dependency_is_pinned_in_the_constraints(folder: Path) -> None:
+    pinned = {
+        line.partition("==")[0].lower().replace("_", "-")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    }
+    wanted = project(folder)
+    optional = wanted.get("optional-dependencies", {})
+    requirements = [*wanted["dependencies"], *(one for group in optional.values() for one in group)]
+
+    names = {re.split(r"[\[<>=]", one)[0].lower() for one in requirements}
+
+    assert {name for name in names if name != "nni" and not name.startswith("nni-")} <= pinned

@@ -1,0 +1,103 @@
+"""Every `BlobStore` keeps its promises."""
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.storage.directory import DirectoryBlobStore
+from svc_common.storage.memory import InMemoryBlobStore
+from svc_common.storage.ports import BlobStore
+
+
+@pytest.fixture(params=["memory", "directory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> BlobStore:
+    if request.param == "memory":
+        return InMemoryBlobStore()
+    return DirectoryBlobStore(tmp_path / "blobs")
+
+
+async def test_content_is_found_by_its_hash(store: BlobStore) -> None:
+    key = await store.put(b"hello")
+
+    assert key == f"sha256/{hashlib.sha256(b'hello').hexdigest()}"
+    assert await store.get(key) == b"hello"
+    assert await store.put(b"hello") == key
+
+
+async def test_file_has_the_key_of_its_content(store: BlobStore, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 3_000_000)
+
+    key = await store.put_file(file)
+
+    assert key == await store.put(b"x" * 3_000_000)
+
+
+async def test_named_blob_can_be_replaced(store: BlobStore) -> None:
+    await store.put_named("snapshot/e1/manager", b"old")
+    await store.put_named("snapshot/e1/manager", b"new")
+
+    assert await store.get("snapshot/e1/manager") == b"new"
+
+
+async def test_missing_blob_is_not_found(store: BlobStore, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError):
+        await store.get("snapshot/none")
+    with pytest.raises(NotFoundError):
+        await store.fetch("snapshot/none", tmp_path / "out")
+
+    assert not (tmp_path / "out").exists()
+    assert not await store.exists("snapshot/none")
+
+
+async def test_fetch_writes_a_file_in_a_new_folder(store: BlobStore, tmp_path: Path) -> None:
+    key = await store.put(b"code")
+
+    await store.fetch(key, tmp_path / "deep" / "er" / "file")
+
+    assert (tmp_path / "deep" / "er" / "file").read_bytes() == b"code"
+
+
+async def test_deleted_blob_is_gone(store: BlobStore) -> None:
+    await store.put_named("logs/e1/a", b"x")
+
+    await store.delete("logs/e1/a")
+    await store.delete("logs/e1/a")
+
+    assert not await store.exists("logs/e1/a")
+
+
+async def test_keys_below_a_prefix_are_listed_in_order(store: BlobStore) -> None:
+    for key in ("logs/e1/b", "logs/e1/a/deep", "logs/e2/c", "logs/e10/d"):
+        await store.put_named(key, b"x")
+
+    assert await store.keys("logs/e1/") == ["logs/e1/a/deep", "logs/e1/b"]
+    assert await store.keys("nothing/") == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "one", "/etc/passwd", "a/../b", "a/.hidden", "a//b", "a/b/", "a/b\n", "a/" + "b" * 600],
+)
+async def test_key_that_could_leave_the_store_is_refused(store: BlobStore, key: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="key must be"):
+        await store.put_named(key, b"x")
+    with pytest.raises(InvalidArgumentError):
+        await store.get(key)
+
+
+async def test_prefix_without_its_slash_is_refused(store: BlobStore) -> None:
+    with pytest.raises(InvalidArgumentError, match="prefix must end"):
+        await store.keys("logs/e1")
+
+
+async def test_many_writers_of_one_blob_leave_one_whole(store: BlobStore) -> None:
+    blobs = [bytes([number]) * 100_000 for number in range(20)]
+
+    await asyncio.gather(*(store.put_named("k/1", blob) for blob in blobs))
+
+    assert await store.get("k/1") in blobs
+    assert await store.keys("k/") == ["k/1"]

@@ -1,0 +1,36 @@
+"""Fixtures and rules for all tests."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.local_shape import local_shape
+from tests.support.servers import NatsServer, nats_server
+
+__all__ = ["local_shape"]  # a fixture for all
+
+
+@pytest.fixture(autouse=True)
+def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give every test a home of its own: none may touch the user's experiments or services."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("NNI_HOME", str(home / "nni"))
+    for name in ("NNI_PLATFORM", "NNI_EXP_ID", "NNI_SYS_DIR", "NNI_TRIAL_JOB_ID", "NNI_READY_FD"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+@pytest.fixture(scope="session")
+def shared_nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """A bus for tests that leave it running; use ids of your own on it."""
+    with nats_server(tmp_path_factory.mktemp("nats")) as server:
+        yield server
+
+
+@pytest.fixture
+def own_nats(tmp_path: Path) -> Iterator[NatsServer]:
+    """A bus that the test may kill."""
+    with nats_server(tmp_path / "nats") as server:
+        yield server

@@ -1,0 +1,100 @@
+"""Real servers on free ports for tests; a missing one skips, or fails if services are required."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sysconfig
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+START_TIMEOUT_S = 20.0
+
+
+def require_binary(name: str) -> str:
+    """Give the path of a program, or skip the test (fail if NNI_REQUIRE_SERVICES=1)."""
+    beside = Path(sysconfig.get_path("scripts")) / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        reason = f"{name} is not installed"
+        if os.environ.get("NNI_REQUIRE_SERVICES") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
+
+
+class NatsServer:
+    """A nats-server with JetStream in a folder of its own; can be killed and started again."""
+
+    def __init__(self, folder: Path, token: str = "") -> None:
+        self.folder = folder
+        self.token = token
+        self.port = -1
+        self._process: subprocess.Popen[bytes] | None = None
+        self._binary = require_binary("nats-server")
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, on the same port as before; return when it accepts connections."""
+        ports = self.folder / "ports"
+        shutil.rmtree(ports, ignore_errors=True)
+        ports.mkdir(parents=True)
+        config = self.folder / "nats.conf"
+        auth = f"authorization {{ token: {json.dumps(self.token)} }}\n" if self.token else ""
+        config.write_text(
+            f'listen: "127.0.0.1:{self.port}"\n'
+            f"max_payload: {8 * 1024 * 1024 + 64 * 1024}\n"
+            f"ports_file_dir: {json.dumps(str(ports))}\n"
+            f"jetstream {{ store_dir: {json.dumps(str(self.folder / 'store'))} }}\n{auth}"
+        )
+        with (self.folder / "nats.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._binary, "-c", str(config)], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+        self.port = _wait_for_port(ports, self._process)
+
+    def kill(self) -> None:
+        """SIGKILL: what a crash looks like."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait()
+            self._process = None
+
+
+@contextmanager
+def nats_server(folder: Path, token: str = "") -> Iterator[NatsServer]:
+    server = NatsServer(folder, token)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _wait_for_port(ports: Path, process: subprocess.Popen[bytes]) -> int:
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline_s:
+        for file in ports.glob("*.ports"):
+            try:
+                (address, *_) = json.loads(file.read_text())["nats"]
+            except ValueError:
+                continue  # it is being written
+            return int(address.rpartition(":")[2])
+        if process.poll() is not None:
+            raise RuntimeError("nats-server ended at its start")
+        time.sleep(0.005)  # the server offers nothing to wait for
+    raise TimeoutError("nats-server did not start")

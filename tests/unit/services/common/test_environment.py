@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from svc_common import environment
+from svc_common.errors import InvalidArgumentError
+
+
+def test_unset_variable_without_a_default_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NNI_NATS_URL", raising=False)
+
+    with pytest.raises(InvalidArgumentError, match="NNI_NATS_URL must be set"):
+        environment.text("NNI_NATS_URL")
+
+
+def test_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_X", "")
+
+    assert environment.text("NNI_X", "default") == "default"
+
+
+def test_numbers_and_flags_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_A", "3")
+    monkeypatch.setenv("NNI_B", "0.5")
+    monkeypatch.setenv("NNI_C", "Yes")
+
+    assert environment.integer("NNI_A") == 3
+    assert environment.number("NNI_B") == 0.5
+    assert environment.flag("NNI_C") is True
+    assert environment.flag("NNI_UNSET") is False
+    assert environment.number("NNI_UNSET", 1.5) == 1.5
+
+
+@pytest.mark.parametrize("read", [environment.integer, environment.number, environment.flag])
+def test_nonsense_is_refused_with_the_name(read: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_A", "maybe")
+    assert callable(read)
+
+    with pytest.raises(InvalidArgumentError, match="NNI_A must be"):
+        read("NNI_A")
+
+
+def test_home_may_start_with_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.delenv("NNI_HOME")
+
+    assert environment.home() == Path("/home/someone/.local/state/nni")
+
+
+def test_user_code_gets_no_secret_of_the_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_TOKEN", "secret")
+    monkeypatch.setenv("NNI_NATS_URL", "nats://127.0.0.1:1")
+    monkeypatch.setenv("NNI_SOMETHING", "kept")
+
+    variables = environment.for_user_code()
+
+    assert "secret" not in variables.values()
+    assert "NNI_NATS_URL" not in variables
+    assert variables["NNI_SOMETHING"] == "kept"

@@ -1,0 +1,137 @@
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Mapping
+
+import pytest
+
+from svc_common.lifecycle import Service, announce_failure, announce_ready, run
+
+
+async def test_stopping_follows_the_order_of_the_house() -> None:
+    order: list[str] = []
+    service = Service(grace_s=1.0)
+
+    def step(name: str) -> None:
+        order.append(name)
+
+    async def health() -> None:
+        step("health")
+
+    async def consumer() -> None:
+        step("consumer")
+
+    async def server(_grace_s: float) -> None:
+        step("server")
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            step("task")
+
+    service.adapters.callback(step, "first adapter")
+    service.adapters.callback(step, "second adapter")
+    service.on_stopping(health)
+    service.add_consumer(consumer)
+    service.add_server(server)
+    service.tasks.start(work(), "work")
+    await asyncio.sleep(0)
+
+    await service.aclose()
+    await service.aclose()
+
+    assert order == ["health", "consumer", "server", "task", "second adapter", "first adapter"]
+
+
+async def test_one_end_that_fails_does_not_keep_the_others() -> None:
+    closed: list[str] = []
+    service = Service(grace_s=1.0)
+
+    async def broken() -> None:
+        raise ValueError("no")
+
+    async def server(_grace_s: float) -> None:
+        closed.append("server")
+
+    service.add_consumer(broken)
+    service.add_server(server)
+
+    await service.aclose()
+
+    assert closed == ["server"]
+
+
+async def test_signal_ends_a_service_with_exit_code_zero() -> None:
+    built = asyncio.Event()
+
+    async def build(_service: Service) -> Mapping[str, str]:
+        built.set()
+        return {}
+
+    running = asyncio.ensure_future(run(build))
+    await built.wait()
+
+    os.kill(os.getpid(), signal.SIGTERM)
+
+    assert await running == 0
+
+
+async def test_signal_during_the_start_gives_the_start_up() -> None:
+    building = asyncio.Event()
+    closed: list[str] = []
+
+    async def build(service: Service) -> Mapping[str, str]:
+        service.adapters.callback(closed.append, "adapter")
+        building.set()
+        await asyncio.Event().wait()
+        return {}
+
+    running = asyncio.ensure_future(run(build))
+    await building.wait()
+
+    os.kill(os.getpid(), signal.SIGINT)
+
+    assert await running == 0
+    assert closed == ["adapter"]
+
+
+async def test_start_that_fails_ends_with_exit_code_one() -> None:
+    closed: list[str] = []
+
+    async def build(service: Service) -> Mapping[str, str]:
+        service.adapters.callback(closed.append, "adapter")
+        raise ValueError("no")
+
+    assert await run(build) == 1
+    assert closed == ["adapter"]
+
+
+async def test_task_that_fails_ends_the_service_with_exit_code_one() -> None:
+    async def broken() -> None:
+        raise ValueError("no")
+
+    async def build(service: Service) -> Mapping[str, str]:
+        service.tasks.start(broken(), "broken")
+        return {}
+
+    assert await run(build) == 1
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_readiness_is_one_line_on_the_inherited_pipe(
+    ready: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = os.pipe()
+    monkeypatch.setenv("NNI_READY_FD", str(writer))
+
+    if ready:
+        announce_ready({"grpc": "127.0.0.1:1"})
+    else:
+        announce_failure("port 8080 is taken")
+
+    with os.fdopen(reader) as pipe:
+        line = json.loads(pipe.read())
+    expected = {"grpc": "127.0.0.1:1"} if ready else {"error": "port 8080 is taken"}
+    assert line == {"ready": ready, **expected}
