@@ -1,0 +1,1 @@
+"""Documented spellings of tuners and assessors; their homes are in `nni.hpo`."""

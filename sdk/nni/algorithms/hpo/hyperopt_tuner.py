@@ -1,0 +1,5 @@
+"""Documented spelling of TPE and Random; their home is `nni.hpo.tuners.hyperopt_tuner`."""
+
+from nni.hpo.tuners.hyperopt_tuner import HyperoptTuner
+
+__all__ = ["HyperoptTuner"]

@@ -1,0 +1,136 @@
+"""`nnictl experiment export` and `import`: results as files, and files as knowledge."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from nni.cli.options import Filename, OptionalId
+from nni.cli.output import Messages, json_text
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the group `experiment`."""
+    app.command("export")(export)
+    app.command("import")(import_data)
+
+
+def export(
+    *,
+    filename: Filename,
+    type_: Annotated[
+        Literal["json", "csv"], typer.Option("--type", show_default=False, help="Format.")
+    ],
+    id: OptionalId = None,  # noqa: A002 - the documented name of the argument
+    intermediate: Annotated[
+        bool, typer.Option("--intermediate", "-i", help="Intermediate results too.")
+    ] = False,
+) -> None:
+    """Write parameters and result of every trial that has one to a file."""
+    from nni.cli.session import experiment
+    from nni_wire.values import from_value
+
+    with experiment(id) as (client, experiment_id):
+        records = []
+        for trial in client.export(experiment_id, include_intermediates=intermediate):
+            record = {
+                "parameter": from_value(trial.parameters),
+                "value": from_value(trial.value),
+                "id": trial.trial_id,
+            }
+            if intermediate:
+                record["intermediate"] = [from_value(item) for item in trial.intermediates]
+            records.append(record)
+    text = json_text(records) + "\n" if type_ == "json" else csv_text(records)
+    _write(filename, text)
+    Messages().info(f"{len(records)} trials are exported to {filename}.")
+
+
+def _write(path: Path, text: str) -> None:
+    from nni.experiment.errors import ConfigError, Problem
+
+    try:
+        path.expanduser().write_text(text, "utf-8", newline="")
+    except OSError as error:
+        rule = f"must name a file that can be written: {error.strerror}"
+        raise ConfigError([Problem("--filename", rule, str(path))]) from error
+
+
+def csv_text(records: Sequence[dict[str, Any]]) -> str:
+    """Return records as CSV (RFC 4180): id, parameters, reward, further metrics, intermediates.
+
+    A mapping of metrics gives its `default` as `reward` and a column for each other name; nested
+    values are written as JSON.
+    """
+    rows = [_row(record) for record in records]
+    parameters = _ordered(row["parameters"] for row in rows)
+    metrics = _ordered(row["metrics"] for row in rows)
+    with_intermediates = any("intermediate" in record for record in records)
+    header = ["id", *parameters, "reward", *metrics]
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow([*header, "intermediate"] if with_intermediates else header)
+    for row in rows:
+        cells = [
+            row["id"],
+            *(_cell(row["parameters"].get(name)) for name in parameters),
+            _cell(row["reward"]),
+            *(_cell(row["metrics"].get(name)) for name in metrics),
+        ]
+        if with_intermediates:
+            cells.append(json_text(row["intermediate"], indent=None))
+        writer.writerow(cells)
+    return text.getvalue()
+
+
+def _row(record: dict[str, Any]) -> dict[str, Any]:
+    parameter, value = record["parameter"], record["value"]
+    metrics = dict(value) if isinstance(value, dict) else {}
+    reward = metrics.pop("default", None) if isinstance(value, dict) else value
+    return {
+        "id": record["id"],
+        "parameters": parameter if isinstance(parameter, dict) else {"parameter": parameter},
+        "reward": reward,
+        "metrics": metrics,
+        "intermediate": record.get("intermediate", []),
+    }
+
+
+def _ordered(mappings: Any) -> list[str]:  # noqa: ANN401 - an iterable of mappings
+    names: dict[str, None] = {}
+    for mapping in mappings:
+        names.update(dict.fromkeys(mapping))
+    return list(names)
+
+
+def _cell(value: object) -> object:
+    if value is None:
+        return ""
+    return value if isinstance(value, str | int | float) else json_text(value, indent=None)
+
+
+def import_data(filename: Filename, id: OptionalId = None) -> None:  # noqa: A002 - documented
+    """Feed samples of a JSON file to the algorithm; an exported file will do."""
+    from nni.cli.session import experiment
+    from nni.experiment.config.yaml_file import read_text
+    from nni.experiment.errors import ConfigError, Problem
+    from nni_wire.values import to_value
+
+    try:
+        samples = json.loads(read_text(filename, "--filename"))
+    except ValueError as error:
+        raise ConfigError(
+            [Problem("--filename", f"must be JSON: {error}", str(filename))]
+        ) from error
+    messages = Messages()
+    with experiment(id) as (client, experiment_id):
+        for warning in client.import_data(experiment_id, to_value(samples)):
+            messages.warning(warning)
+    count = f"{len(samples)} samples are" if isinstance(samples, list) else "The data is"
+    messages.info(f"{count} given to the algorithm.")

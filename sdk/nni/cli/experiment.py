@@ -1,0 +1,122 @@
+"""`nnictl experiment`: show, list and delete experiments."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from nni.cli.options import Json, OptionalId
+from nni.cli.output import Messages, local_time, table, write_json
+
+app = typer.Typer(help="Show, list, delete, export and import experiments.", no_args_is_help=True)
+
+_HEADERS = ("Id", "Name", "Status", "Port", "Platform", "StartTime", "EndTime")
+
+
+@app.command("show")
+def show(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa: A002 - documented
+    """Print the profile of an experiment, as JSON."""
+    from nni.cli.session import experiment
+    from nni.experiment.rest import get_json
+
+    _ = as_json  # it is JSON anyway
+    with experiment(id) as (client, experiment_id):
+        endpoint = client.endpoint
+        url = f"{endpoint.http}/api/v1/nni/experiments/{experiment_id}/experiment"
+        write_json(get_json(url, endpoint.token))
+
+
+@app.command("status")
+def status(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa: A002 - documented
+    """Print state and errors of an experiment, and what it waits for, as JSON."""
+    from nni.cli.session import experiment
+    from nni.experiment.records import state_name, trial_counts
+
+    _ = as_json  # it is JSON anyway
+    with experiment(id) as (client, experiment_id):
+        message = client.get(experiment_id).experiment
+    write_json(
+        {
+            "status": state_name(message.state),
+            "errors": list(message.errors),
+            "waitingFor": message.waiting_for,
+            "trials": trial_counts(message),
+            "repeatable": message.repeatable,
+        }
+    )
+
+
+@app.command("list")
+def list_experiments(
+    *,
+    all: Annotated[bool, typer.Option("--all", help="Stopped ones too.")] = False,  # noqa: A002 - documented
+    as_json: Json = False,
+) -> None:
+    """List the experiments that run."""
+    records = _records(include_stopped=all)
+    if as_json:
+        write_json(records)
+    elif records:
+        typer.echo(table(_HEADERS, [_row(record) for record in records]))
+    else:
+        Messages().warning("There is no experiment" + ("." if all else " running; try --all."))
+
+
+def _records(*, include_stopped: bool) -> list[dict[str, Any]]:
+    from nni.cli.session import manager
+    from nni.experiment.errors import WrongStateError
+    from nni.experiment.records import experiment_metadata
+
+    try:
+        with manager(start=include_stopped) as client:
+            found = client.experiments(include_stopped=include_stopped)
+    except WrongStateError:  # the services are not up, so nothing runs
+        return []
+    return [experiment_metadata(message) for message in found]
+
+
+def _row(record: dict[str, Any]) -> list[object]:
+    return [
+        record["id"],
+        record["name"],
+        record["status"],
+        record["port"],
+        record["platform"],
+        local_time(record["startTime"]),
+        local_time(record["endTime"]),
+    ]
+
+
+@app.command("delete")
+def delete(
+    *,
+    id: OptionalId = None,  # noqa: A002 - the documented name of the argument
+    all: Annotated[bool, typer.Option("--all", help="All that are stopped.")] = False,  # noqa: A002 - documented
+) -> None:
+    """Delete a stopped experiment: folder, logs and results."""
+    from nni.cli import selection
+    from nni.cli.session import manager
+    from nni.experiment.errors import RefusedError
+
+    if (id is None) == (not all):
+        raise RefusedError("give the id of an experiment, or --all")
+    messages = Messages()
+    with manager(start=True) as client:
+        running = [found.id for found in client.experiments()]
+        known = [found.id for found in client.experiments(include_stopped=True)]
+        chosen = [selection.one(id, running, known)] if id else known
+        for experiment_id in chosen:
+            if all and experiment_id in running:
+                messages.warning(f"Experiment {experiment_id} is running and is kept.")
+            elif _confirmed(experiment_id):
+                client.delete(experiment_id)
+                messages.info(f"Experiment {experiment_id} is deleted.")
+
+
+def _confirmed(experiment_id: str) -> bool:
+    """Ask, if there is somebody to ask."""
+    if not sys.stdin.isatty():
+        return True
+    return typer.confirm(f"Delete everything of experiment {experiment_id}?")

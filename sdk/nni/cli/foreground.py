@@ -1,0 +1,95 @@
+"""Staying with an experiment: its log and progress on the terminal, until Ctrl-C stops it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+from typing import Final
+
+from nni.cli.output import Messages
+from nni.experiment.client import ManagerClient
+from nni.experiment.endpoint import Endpoint
+from nni.experiment.errors import ExperimentError
+from nni.experiment.progress import ProgressDisplay, ProgressMeter, display_for
+from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
+
+_OVER: Final = (
+    experiment_pb2.EXPERIMENT_STATE_STOPPED,
+    experiment_pb2.EXPERIMENT_STATE_ERROR,
+)
+_LAST_LINES_S: Final = 2.0
+"""How long the last lines of the log may take to arrive after the end."""
+
+
+def stay(client: ManagerClient, experiment_id: str) -> int:
+    """Show log and progress until the experiment is over; return the exit code.
+
+    Ctrl-C or TERM stops the experiment, which is a success. An experiment that is DONE stays open,
+    like its page; one in ERROR is stopped and its errors are printed.
+    """
+    messages = Messages()
+    display = display_for(sys.stdout)
+    follower = threading.Thread(
+        target=_show_log, args=(client.endpoint, experiment_id, display), daemon=True, name="log"
+    )
+    follower.start()
+    try:
+        with _term_as_interrupt():
+            ended = _watch(client, experiment_id, display)
+    except KeyboardInterrupt:
+        display.close()
+        messages.info("Stopping experiment, please wait...")
+        ended = client.stop(experiment_id)
+        messages.info(f"Experiment {experiment_id} stopped.")
+    if ended.state == experiment_pb2.EXPERIMENT_STATE_ERROR:
+        for error in ended.errors:
+            messages.error(error)
+        client.stop(experiment_id)
+        return 1
+    follower.join(_LAST_LINES_S)
+    return 0
+
+
+def _watch(
+    client: ManagerClient, experiment_id: str, display: ProgressDisplay
+) -> experiment_pb2.Experiment:
+    meter, told = ProgressMeter(), False
+
+    def refresh() -> None:
+        nonlocal told
+        progress = meter.read(client.get(experiment_id).experiment, time.monotonic())
+        display.show(progress)
+        if progress.state == "DONE" and not told:
+            told = True
+            display.note("INFO: The experiment is done; its page stays open. Ctrl-C stops it.\n")
+
+    try:
+        refresh()
+        return client.wait(experiment_id, _OVER, refresh)
+    finally:
+        display.close()
+
+
+@contextlib.contextmanager
+def _term_as_interrupt() -> Iterator[None]:
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _show_log(endpoint: Endpoint, experiment_id: str, display: ProgressDisplay) -> None:
+    source = experiment_service_pb2.LOG_SOURCE_MANAGER
+    with contextlib.suppress(ExperimentError), ManagerClient(endpoint) as client:
+        for piece in client.follow_logs(experiment_id, source, follow=True):
+            display.note(piece.decode("utf-8", "replace"))
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

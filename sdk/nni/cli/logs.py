@@ -1,0 +1,112 @@
+"""`nnictl log`: what `nnictl` itself wrote, and where trials wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from nni.cli.options import Json, OptionalId, OptionalTrialId
+from nni.cli.output import Messages, table, write_json
+
+if TYPE_CHECKING:
+    from nni_proto.trial.v1 import trial_pb2
+
+app = typer.Typer(help="Print logs.", no_args_is_help=True)
+
+# `-h` means head here, as documented; help is only `--help`.
+_HEAD_NOT_HELP: Final = {"help_option_names": ["--help"]}
+
+Head = Annotated[
+    int | None,
+    typer.Option("--head", "-h", min=1, show_default=False, help="Only the first N lines."),
+]
+Tail = Annotated[
+    int | None,
+    typer.Option("--tail", "-t", min=1, show_default=False, help="Only the last N lines."),
+]
+PathOnly = Annotated[bool, typer.Option("--path", "-p", help="Only the path of the file.")]
+
+
+@app.command("stdout", context_settings=_HEAD_NOT_HELP)
+def stdout(
+    *,
+    id: OptionalId = None,  # noqa: A002 - the documented name of the argument
+    head: Head = None,
+    tail: Tail = None,
+    path: PathOnly = False,
+) -> None:
+    """Print what nnictl wrote to its output when it started the experiment."""
+    _print(id, "nnictl_stdout.log", head, tail, path_only=path)
+
+
+@app.command("stderr", context_settings=_HEAD_NOT_HELP)
+def stderr(
+    *,
+    id: OptionalId = None,  # noqa: A002 - the documented name of the argument
+    head: Head = None,
+    tail: Tail = None,
+    path: PathOnly = False,
+) -> None:
+    """Print the warnings and errors of nnictl when it started the experiment."""
+    _print(id, "nnictl_stderr.log", head, tail, path_only=path)
+
+
+def _print(
+    word: str | None, name: str, head: int | None, tail: int | None, *, path_only: bool
+) -> None:
+    from nni.cli.session import experiment
+    from nni.experiment.errors import NotFoundError
+
+    with experiment(word) as (client, experiment_id):
+        folder = Path(client.get(experiment_id).experiment.directory)
+    path = folder / "log" / name
+    if path_only:
+        typer.echo(path)
+        return
+    try:
+        text = path.read_text("utf-8", "replace")
+    except FileNotFoundError as error:
+        raise NotFoundError(
+            f"{path} does not exist: the experiment was not started by nnictl"
+        ) from error
+    for line in cut(text.splitlines(), head, tail):
+        typer.echo(line)
+
+
+def cut(lines: list[str], head: int | None, tail: int | None) -> list[str]:
+    """Return the first ``head`` lines, or the last ``tail``, or all."""
+    if head is not None:
+        return lines[:head]
+    return lines[-tail:] if tail is not None else lines
+
+
+@app.command("trial")
+def trial(
+    *,
+    id: OptionalId = None,  # noqa: A002 - the documented name of the argument
+    trial_id: OptionalTrialId = None,
+    as_json: Json = False,
+) -> None:
+    """Print where a trial writes; without --trial_id where all do."""
+    from nni.cli.session import experiment
+    from nni_proto.trial.v1 import trial_service_pb2
+
+    with experiment(id) as (client, experiment_id):
+        if trial_id is not None:
+            found = [client.trial(experiment_id, trial_id)]
+        else:
+            request = trial_service_pb2.ListTrialsRequest(experiment_id=experiment_id)
+            found = list(client.trials(request))
+    if as_json:
+        write_json([{"trialJobId": item.id, "logPath": log_path(item)} for item in found])
+    elif trial_id is not None:
+        Messages().line(f"trial log path: {log_path(found[0])}")
+    else:
+        typer.echo(table(("Id", "LogPath"), [(item.id, log_path(item)) for item in found]))
+
+
+def log_path(trial: trial_pb2.Trial) -> str:
+    """Return the file with a trial's output; empty while it has no folder."""
+    return f"{trial.directory}/trial.log" if trial.directory else ""

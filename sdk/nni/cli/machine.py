@@ -1,0 +1,69 @@
+"""`nnictl up` and `down`: the services of this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nni.cli.options import Json
+from nni.cli.output import Messages, write_json
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to ``app``."""
+    app.command("up")(up)
+    app.command("down")(down)
+
+
+def up(
+    *,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", "-p", min=0, max=65535, help="Port of page and REST; 0: a free one."
+        ),
+    ] = 0,
+    as_json: Json = False,
+) -> None:
+    """Bring the services of this machine up."""
+    from nni.experiment.endpoint import read_endpoint
+    from nni.experiment.local_shape import ensure_local_shape
+    from nni.experiment.preflight import check_port
+
+    endpoint = read_endpoint()
+    was_up = endpoint is not None
+    if endpoint is None:
+        check_port(port)
+        endpoint = ensure_local_shape(port)
+    if as_json:
+        write_json({"http": endpoint.http, "grpc": endpoint.grpc, "wasUp": was_up})
+        return
+    messages = Messages()
+    messages.info("The services are up." if not was_up else "The services were up already.")
+    messages.line(f"Page and REST: {endpoint.http}")
+    messages.line(f"gRPC: {endpoint.grpc}")
+
+
+def down() -> None:
+    """Stop all experiments and end the services of this machine."""
+    from nni.experiment.client import ManagerClient
+    from nni.experiment.endpoint import read_endpoint
+    from nni.experiment.errors import ExperimentError
+    from nni.experiment.local_shape import stop_local_shape
+
+    messages = Messages()
+    endpoint = read_endpoint()
+    if endpoint is None:
+        messages.info("The services are not up.")
+        return
+    try:
+        with ManagerClient(endpoint) as client:
+            for experiment in client.experiments():
+                messages.info(f"Stopping experiment {experiment.id}")
+                client.stop(experiment.id)
+    except ExperimentError as error:
+        # Services that do not answer must still end; what runs goes on when they are up again.
+        messages.warning(f"not every experiment could be stopped: {error}")
+    stop_local_shape()
+    messages.info("The services are down.")

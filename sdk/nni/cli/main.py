@@ -1,0 +1,95 @@
+"""Entry point of `nnictl`: runs a command, and turns every error into a message and a code.
+
+Exit codes: 0 done; 2 refused before anything was started; 1 everything else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+DONE: Final = 0
+FAILED: Final = 1
+REFUSED: Final = 2
+_VERSION_FLAGS: Final = ({"-v"}, {"--version"})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `nnictl` with ``arguments`` (`None`: those of the process); return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if set(words) in _VERSION_FLAGS:  # answered before anything is imported
+        from nni.version import __version__
+
+        sys.stdout.write(__version__ + "\n")
+        return DONE
+    try:
+        return _run(words)
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        return FAILED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has left: nothing to say, nobody to say it to
+        return FAILED
+
+
+def _run(words: list[str]) -> int:
+    import typer
+
+    from nni.cli.app import app
+    from nni.experiment.errors import ExperimentError
+
+    # Typer brings its own copy of click; this is the public way to the base of usage errors.
+    usage_error = typer.BadParameter.__mro__[1]
+    try:
+        code = app(words, standalone_mode=False, prog_name="nnictl")
+    except typer.Abort:
+        return FAILED
+    except ExperimentError as error:
+        return _report(error)
+    except Exception as error:  # noqa: BLE001 - rim of the process
+        return _refuse_usage(error) if isinstance(error, usage_error) else _report_defect(error)
+    return code if isinstance(code, int) else DONE
+
+
+def _refuse_usage(error: Any) -> int:  # noqa: ANN401 - a class of typer that has no public name
+    message = str(error.format_message())
+    context = error.ctx
+    if message.lstrip().startswith("Usage:") or context is None or not message:
+        sys.stderr.write(f"{message}\n")
+        return REFUSED
+    sys.stderr.write(f"ERROR: {message}\nSee: {context.command_path} --help\n")
+    return REFUSED
+
+
+def _report(error: Exception) -> int:
+    from nni.experiment.errors import ConfigError, RefusedError, WrongStateError
+
+    sys.stderr.write(f"ERROR: {error}\n")
+    refused = isinstance(error, ConfigError | RefusedError) or (
+        # A port that was taken while the services looked at it.
+        isinstance(error, WrongStateError) and error.facts.get("field") == "port"
+    )
+    return REFUSED if refused else FAILED
+
+
+def _report_defect(error: Exception) -> int:
+    """Keep the traceback in a file and tell where: a user can do nothing with it on the screen."""
+    import traceback
+
+    from nni.experiment.environment import nni_home
+
+    path = nni_home() / "log" / "nnictl.log"
+    sys.stderr.write(f"ERROR: {type(error).__name__}: {error}\n")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(traceback.format_exception(error))
+        sys.stderr.write(f"This is a defect of nnictl; the traceback is in {path}\n")
+    except OSError:
+        traceback.print_exception(error)
+    return FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

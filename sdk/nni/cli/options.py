@@ -1,0 +1,59 @@
+"""Arguments and options that several commands share, with their documented spellings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+OptionalId: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[ID]",
+        show_default=False,
+        help="The experiment: its id or the start of it. Default: the one that is running.",
+    ),
+]
+RequiredId: TypeAlias = Annotated[
+    str, typer.Argument(metavar="ID", show_default=False, help="The experiment's id.")
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Port: TypeAlias = Annotated[
+    int, typer.Option("--port", "-p", min=1, max=65535, help="Port of the experiment's page.")
+]
+Debug: TypeAlias = Annotated[bool, typer.Option("--debug", "-d", help="Log more.")]
+Foreground: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--foreground", "-f", help="Stay and print log and progress; Ctrl-C stops the experiment."
+    ),
+]
+UrlPrefix: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--url_prefix", "--url-prefix", help="Serve page and REST below this path.", metavar="PATH"
+    ),
+]
+ExperimentDir: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--experiment_dir",
+        "--experiment-dir",
+        "-e",
+        show_default=False,
+        help="The experiment's folder, if it lies elsewhere now.",
+    ),
+]
+TrialId: TypeAlias = Annotated[
+    str, typer.Option("--trial_id", "--trial-id", "-T", show_default=False, help="The trial's id.")
+]
+OptionalTrialId: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--trial_id", "--trial-id", "-T", show_default=False, help="The trial. Default: all."
+    ),
+]
+Filename: TypeAlias = Annotated[
+    Path, typer.Option("--filename", "-f", show_default=False, help="The file.")
+]

@@ -1,0 +1,107 @@
+"""What `nnictl` writes: messages, tables and JSON; never wrapped, never coloured by itself.
+
+Messages start with `INFO:`, `WARNING:` or `ERROR:`. Data and INFO go to stdout, warnings and errors
+to stderr; with `--json` stdout holds the JSON and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+RULE: Final = "-" * 71
+"""Line that sets a block apart."""
+_INDENT: Final = 2
+
+
+class Messages:
+    """Writes messages, and remembers them for the log files of the experiment they belong to."""
+
+    def __init__(self) -> None:
+        self._out: list[str] = []
+        self._err: list[str] = []
+
+    def line(self, text: str) -> None:
+        """Write a line to stdout."""
+        self._out.append(text)
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+    def info(self, text: str) -> None:
+        """Say what happens."""
+        self.line(f"INFO: {text}")
+
+    def warning(self, text: str) -> None:
+        """Say what is legal but probably not meant."""
+        self._complain(f"WARNING: {text}")
+
+    def error(self, text: str) -> None:
+        """Say why a command fails."""
+        self._complain(f"ERROR: {text}")
+
+    def _complain(self, text: str) -> None:
+        self._err.append(text)
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+    def save(self, directory: Path) -> None:
+        """Append what was written so far to `nnictl_stdout.log` and `nnictl_stderr.log`."""
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, lines in (("nnictl_stdout.log", self._out), ("nnictl_stderr.log", self._err)):
+            with (directory / name).open("a", encoding="utf-8") as file:
+                file.writelines(line + "\n" for line in lines)
+            lines.clear()
+
+
+def json_text(value: object, indent: int | None = _INDENT) -> str:
+    """Return ``value`` as JSON that every parser reads: NaN and infinities become texts."""
+    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def write_json(value: object) -> None:
+    """Write ``value`` to stdout as JSON."""
+    sys.stdout.write(json_text(value) + "\n")
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return rows in aligned columns under their headers, one line each, however wide."""
+    cells = [list(headers), *([_cell(value) for value in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return " ".join(str(value).split())
+
+
+def local_time(milliseconds: int | str | None) -> str:
+    """Return an instant as `YYYY-MM-DD HH:MM:SS` of this machine's time zone; texts pass."""
+    if milliseconds is None:
+        return "N/A"
+    if isinstance(milliseconds, str):
+        return milliseconds
+    instant = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+    return instant.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,115 @@
+"""`nnictl runner`: the agents that run trials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nni.cli.options import Json
+from nni.cli.output import Messages, local_time, table, write_json
+
+if TYPE_CHECKING:
+    from nni_proto.experiment.v1 import experiment_service_pb2
+
+app = typer.Typer(help="Show and drain the agents that run trials.", no_args_is_help=True)
+
+_HEADERS = ("Id", "Pool", "Host", "Trials", "GPUs", "Draining", "LastSeen", "Version")
+
+RunnerId = Annotated[
+    str, typer.Argument(metavar="RUNNER", show_default=False, help="Id or the start of it.")
+]
+
+
+@app.command("list")
+def list_runners(*, as_json: Json = False) -> None:
+    """List the agents that the manager has heard of."""
+    records = [_record(runner) for runner in _runners()]
+    if as_json:
+        write_json(records)
+        return
+    rows = [
+        (
+            record["id"],
+            record["pool"],
+            record["hostName"],
+            record["trialCount"],
+            record["gpuCount"],
+            record["draining"],
+            local_time(record["lastSeen"]),
+            record["version"],
+        )
+        for record in records
+    ]
+    typer.echo(table(_HEADERS, rows))
+
+
+@app.command("show")
+def show(*, runner: RunnerId, as_json: Json = False) -> None:
+    """Print an agent and the trials that it holds."""
+    record = _record(_find(runner, _runners()))
+    if as_json:
+        write_json(record)
+        return
+    trials = record.pop("trials")
+    typer.echo("\n".join(f"{name}: {value}" for name, value in record.items()))
+    headers = ("Experiment", "Trial", "Attempt", "Warm", "WaitingFor")
+    keys = ("experimentId", "trialId", "attempt", "warm", "waitingFor")
+    typer.echo(table(headers, [[trial[key] for key in keys] for trial in trials]))
+
+
+@app.command("drain")
+def drain(runner: RunnerId) -> None:
+    """Let an agent take no new trial and end after its last one."""
+    from nni.cli.session import manager
+
+    with manager() as client:
+        found = _find(runner, client.runners())
+        client.drain_runner(found.runner_id)
+    Messages().info(f"Runner {found.runner_id} takes no more trials.")
+
+
+def _runners() -> list[experiment_service_pb2.RunnerSummary]:
+    from nni.cli.session import manager
+
+    with manager() as client:
+        return client.runners()
+
+
+def _find(
+    word: str, runners: list[experiment_service_pb2.RunnerSummary]
+) -> experiment_service_pb2.RunnerSummary:
+    from nni.experiment.errors import NotFoundError
+
+    exact = [runner for runner in runners if runner.runner_id == word]
+    found = exact or [runner for runner in runners if runner.runner_id.startswith(word)]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(runner.runner_id for runner in runners) or "none"
+    raise NotFoundError(f"there is no runner {word!r}; known are: {known}")
+
+
+def _record(runner: experiment_service_pb2.RunnerSummary) -> dict[str, Any]:
+    from nni.experiment.records import milliseconds
+
+    return {
+        "id": runner.runner_id,
+        "pool": runner.pool,
+        "hostName": runner.host_name,
+        "grpc": runner.grpc_address,
+        "trialCount": runner.trial_count,
+        "gpuCount": runner.gpu_count,
+        "draining": runner.draining,
+        "lastSeen": milliseconds(runner.last_seen_at),
+        "version": runner.version,
+        "trials": [
+            {
+                "experimentId": trial.experiment_id,
+                "trialId": trial.trial_id,
+                "attempt": trial.attempt,
+                "warm": trial.warm,
+                "waitingFor": trial.waiting_for,
+            }
+            for trial in runner.trials
+        ],
+    }

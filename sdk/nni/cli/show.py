@@ -1,0 +1,56 @@
+"""`nnictl config show` and `nnictl webui url`."""
+
+from __future__ import annotations
+
+import typer
+
+from nni.cli.options import Json, OptionalId
+from nni.cli.output import write_json
+
+config_app = typer.Typer(help="Print the configuration of an experiment.", no_args_is_help=True)
+webui_app = typer.Typer(help="Print the addresses of an experiment's page.", no_args_is_help=True)
+
+
+@config_app.command("show")
+def config_show(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa: A002 - documented
+    """Print the current experiment: id, state, folder and configuration, as YAML."""
+    from nni.cli.session import experiment
+    from nni.experiment.config.yaml_file import to_yaml
+    from nni.experiment.conversion import config_from_proto
+    from nni.experiment.records import experiment_metadata
+
+    with experiment(id) as (client, experiment_id):
+        message = client.get(experiment_id).experiment
+    shown = {
+        **experiment_metadata(message),
+        "config": config_from_proto(message.config).to_dict(),
+    }
+    if as_json:
+        write_json(shown)
+    else:
+        typer.echo(to_yaml(shown), nl=False)
+
+
+@webui_app.command("url")
+def webui_url(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa: A002 - documented
+    """Print the addresses of the page of an experiment.
+
+    One more line carries the installation's token: opened once in a browser, it lets the page
+    change things, too. Keep it to yourself.
+    """
+    from nni.cli.session import experiment
+    from nni.experiment.errors import WrongStateError
+
+    with experiment(id) as (client, experiment_id):
+        urls = list(client.get(experiment_id).urls)
+        token = client.endpoint.token
+    if not urls:
+        raise WrongStateError(
+            f"experiment {experiment_id} has no page open; "
+            f"open it with: nnictl view {experiment_id}"
+        )
+    if as_json:
+        write_json(urls)
+    else:
+        typer.echo("\n".join(urls))
+        typer.echo(f"To change things from the page, open {urls[0].rstrip('/')}/?token={token}")

@@ -1,0 +1,55 @@
+"""`nnictl stop`: end experiments."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nni.cli.output import Messages
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
+    app.command("stop")(stop)
+
+
+def stop(
+    *,
+    id: Annotated[  # noqa: A002 - the documented name of the argument
+        str | None,
+        typer.Argument(
+            metavar="[ID]",
+            show_default=False,
+            help="An id, the start of one, or a start and '*' for all that have it. "
+            "Default: the one that is running.",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", "-p", min=1, max=65535, show_default=False, help="The one on this port."
+        ),
+    ] = None,
+    all: Annotated[  # noqa: A002 - the documented name of the option
+        bool, typer.Option("--all", "-a", help="All experiments that run.")
+    ] = False,
+) -> None:
+    """Stop an experiment: its trials are cancelled and its port is free again."""
+    from nni.cli import selection
+    from nni.cli.session import manager, services_wanted
+
+    messages = Messages()
+    if all and not services_wanted():
+        messages.warning("There is no experiment running.")
+        return
+    with manager() as client:
+        running = {found.id: found.port for found in client.experiments()}
+        chosen = selection.to_stop(id, port=port, everything=all, running=running)
+        for experiment_id in chosen:
+            messages.info(f"Stopping experiment {experiment_id}")
+            client.stop(experiment_id)
+        if chosen:
+            messages.info("Stop experiment success.")
+        else:
+            messages.warning("There is no experiment running.")

@@ -1,0 +1,128 @@
+"""`nnictl trial`: list, kill and add trials."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nni.cli.options import Json, OptionalId, TrialId
+from nni.cli.output import Messages, json_text, local_time, table, write_json
+
+if TYPE_CHECKING:
+    from nni_proto.trial.v1 import trial_service_pb2
+
+app = typer.Typer(help="List, kill and add trials.", no_args_is_help=True)
+
+_HEADERS = ("Id", "No.", "Status", "StartTime", "EndTime", "Metric", "Parameters")
+
+Top = Annotated[
+    int | None,
+    typer.Option("--head", min=1, show_default=False, help="Only the N with the highest metric."),
+]
+Bottom = Annotated[
+    int | None,
+    typer.Option("--tail", min=1, show_default=False, help="Only the N with the lowest metric."),
+]
+
+
+@app.command("ls")
+def ls(
+    *,
+    id: OptionalId = None,  # noqa: A002 - the documented name of the argument
+    head: Top = None,
+    tail: Bottom = None,
+    as_json: Json = False,
+) -> None:
+    """List trials; with --head or --tail only those that have a result."""
+    from nni.cli.session import experiment
+    from nni.experiment.errors import RefusedError
+    from nni.experiment.records import trial_job
+
+    if head is not None and tail is not None:
+        raise RefusedError("--head and --tail exclude each other; give one of them")
+    with experiment(id) as (client, experiment_id):
+        found = client.trials(_request(experiment_id, head, tail))
+        jobs = [trial_job(trial) for trial in itertools.islice(found, head or tail)]
+    records = [asdict(job) for job in jobs]
+    if as_json:
+        write_json(records)
+    else:
+        typer.echo(table(_HEADERS, [_row(record) for record in records]))
+
+
+def _request(
+    experiment_id: str, head: int | None, tail: int | None
+) -> trial_service_pb2.ListTrialsRequest:
+    from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+
+    request = trial_service_pb2.ListTrialsRequest(experiment_id=experiment_id)
+    if head is not None or tail is not None:
+        request.states.append(trial_pb2.TRIAL_STATE_SUCCEEDED)
+        request.with_result = True
+        request.order = trial_service_pb2.TRIAL_ORDER_METRIC
+        request.descending = head is not None
+        request.page_size = min(head or tail or 0, 10000)
+    return request
+
+
+def _row(record: dict[str, Any]) -> list[object]:
+    final = record["finalMetricData"]
+    return [
+        record["trialJobId"],
+        record["sequenceId"],
+        record["status"],
+        local_time(record["startTime"]),
+        local_time(record["endTime"]),
+        _metric_text(final[-1]["data"]) if final else None,
+        json_text(record["hyperParameters"][0]["parameters"], indent=None),
+    ]
+
+
+def _metric_text(data: object) -> object:
+    if isinstance(data, dict) and isinstance(data.get("default"), int | float):
+        return data["default"]
+    return data if isinstance(data, int | float) else json_text(data, indent=None)
+
+
+@app.command("kill")
+def kill(trial_id: TrialId, id: OptionalId = None) -> None:  # noqa: A002 - documented
+    """Cancel a live trial."""
+    from nni.cli.session import experiment
+
+    with experiment(id) as (client, experiment_id):
+        client.kill_trial(experiment_id, trial_id)
+    Messages().info(f"Trial {trial_id} is killed.")
+
+
+@app.command("add")
+def add(
+    *,
+    parameters: Annotated[
+        str,
+        typer.Option("--parameters", "-P", show_default=False, help="Its parameters as JSON."),
+    ],
+    id: OptionalId = None,  # noqa: A002 - the documented name of the argument
+    as_json: Json = False,
+) -> None:
+    """Run a trial with parameters of your own; its result does not reach the tuner."""
+    import json
+
+    from nni.cli.session import experiment
+    from nni.experiment.errors import ConfigError, Problem
+    from nni_wire.values import to_value
+
+    try:
+        value = to_value(json.loads(parameters))
+    except ValueError as error:
+        raise ConfigError(
+            [Problem("--parameters", f"must be JSON: {error}", parameters)]
+        ) from error
+    with experiment(id) as (client, experiment_id):
+        parameter_id = client.add_trial(experiment_id, value)
+    if as_json:
+        write_json({"parameterId": parameter_id})
+    else:
+        Messages().info(f"The trial is accepted; its parameters have the id {parameter_id}.")

@@ -1,0 +1,76 @@
+"""`nnictl update`: change a running experiment."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nni.cli.options import Filename, OptionalId
+from nni.cli.output import Messages
+
+app = typer.Typer(help="Change a running experiment.", no_args_is_help=True)
+
+Count = Annotated[
+    int, typer.Option("--value", "-v", min=1, show_default=False, help="The new value, >= 1.")
+]
+Duration = Annotated[
+    str,
+    typer.Option(
+        "--value", "-v", show_default=False, help="A number and s, m, h or d, such as 2h."
+    ),
+]
+
+
+@app.command("searchspace")
+def searchspace(filename: Filename, id: OptionalId = None) -> None:  # noqa: A002 - documented
+    """Replace the search space by that of a JSON file."""
+    from nni.cli.session import experiment
+    from nni.experiment.config.yaml_file import read_json_or_yaml
+    from nni_wire.values import to_value
+
+    space = to_value(read_json_or_yaml(filename, "--filename"))
+    with experiment(id) as (client, experiment_id):
+        client.update(experiment_id, search_space=space)
+    _done("searchSpace")
+
+
+@app.command("concurrency")
+def concurrency(value: Count, id: OptionalId = None) -> None:  # noqa: A002 - documented
+    """Set how many trials may be live at once."""
+    from nni.cli.session import experiment
+
+    with experiment(id) as (client, experiment_id):
+        client.update(experiment_id, trial_concurrency=value)
+    _done("trialConcurrency")
+
+
+@app.command("duration")
+def duration(value: Duration, id: OptionalId = None) -> None:  # noqa: A002 - documented
+    """Set how long the experiment may run."""
+    from nni.cli.session import experiment
+    from nni.experiment.config.quantities import duration_seconds
+    from nni.experiment.conversion import duration_message
+    from nni.experiment.errors import ConfigError, Problem
+
+    try:
+        seconds = duration_seconds(value)
+    except ValueError as error:
+        raise ConfigError([Problem("--value", str(error), value)]) from error
+    with experiment(id) as (client, experiment_id):
+        client.update(experiment_id, max_experiment_duration=duration_message(seconds))
+    _done("maxExperimentDuration")
+
+
+@app.command("trialnum")
+def trialnum(value: Count, id: OptionalId = None) -> None:  # noqa: A002 - documented
+    """Set how many trials may ever be created."""
+    from nni.cli.session import experiment
+
+    with experiment(id) as (client, experiment_id):
+        client.update(experiment_id, max_trial_number=value)
+    _done("maxTrialNumber")
+
+
+def _done(what: str) -> None:
+    Messages().info(f"Update {what} success!")

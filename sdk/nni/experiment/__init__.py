@@ -1,0 +1,100 @@
+"""Experiments from Python: configure, run, watch, resume and view them.
+
+Example:
+    ```python
+    from nni.experiment import Experiment
+
+    experiment = Experiment("local")
+    experiment.config.search_space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+    experiment.config.trial_command = "python3 trial.py"
+    experiment.config.trial_concurrency = 2
+    experiment.config.max_trial_number = 10
+    experiment.config.tuner.name = "TPE"
+    experiment.run(8080)
+    ```
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from nni.experiment.config import (
+        AlgorithmConfig,
+        AmlConfig,
+        AzureBlobConfig,
+        CustomAlgorithmConfig,
+        DlcConfig,
+        ExperimentConfig,
+        FrameworkControllerConfig,
+        KubeflowConfig,
+        LocalConfig,
+        NfsConfig,
+        OpenpaiConfig,
+        RemoteConfig,
+        RemoteMachineConfig,
+    )
+    from nni.experiment.experiment import Experiment, RunMode
+    from nni.experiment.records import (
+        TrialHyperParameters,
+        TrialJob,
+        TrialMetricData,
+        TrialResult,
+    )
+
+_CONFIG: Final = "nni.experiment.config"
+_EXPERIMENT: Final = "nni.experiment.experiment"
+_RECORDS: Final = "nni.experiment.records"
+
+_HOMES: Final = {
+    "AlgorithmConfig": _CONFIG,
+    "AmlConfig": _CONFIG,
+    "AzureBlobConfig": _CONFIG,
+    "CustomAlgorithmConfig": _CONFIG,
+    "DlcConfig": _CONFIG,
+    "Experiment": _EXPERIMENT,
+    "ExperimentConfig": _CONFIG,
+    "FrameworkControllerConfig": _CONFIG,
+    "KubeflowConfig": _CONFIG,
+    "LocalConfig": _CONFIG,
+    "NfsConfig": _CONFIG,
+    "OpenpaiConfig": _CONFIG,
+    "RemoteConfig": _CONFIG,
+    "RemoteMachineConfig": _CONFIG,
+    "RunMode": _EXPERIMENT,
+    "TrialHyperParameters": _RECORDS,
+    "TrialJob": _RECORDS,
+    "TrialMetricData": _RECORDS,
+    "TrialResult": _RECORDS,
+}
+"""Where each public name lives; loaded when it is first used, since gRPC takes its time."""
+
+__all__ = [
+    "AlgorithmConfig",
+    "AmlConfig",
+    "AzureBlobConfig",
+    "CustomAlgorithmConfig",
+    "DlcConfig",
+    "Experiment",
+    "ExperimentConfig",
+    "FrameworkControllerConfig",
+    "KubeflowConfig",
+    "LocalConfig",
+    "NfsConfig",
+    "OpenpaiConfig",
+    "RemoteConfig",
+    "RemoteMachineConfig",
+    "RunMode",
+    "TrialHyperParameters",
+    "TrialJob",
+    "TrialMetricData",
+    "TrialResult",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - classes of several kinds
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(home), name)

@@ -1,0 +1,276 @@
+"""The manager as an object: one typed, blocking method for each call."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import grpc
+from google.protobuf import duration_pb2
+
+from nni.experiment.client_errors import translated
+from nni.experiment.connection import CALL_TIMEOUT_S, Connection
+from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.experiment.v1 import (
+    config_pb2,
+    experiment_pb2,
+)
+from nni_proto.experiment.v1 import (
+    experiment_service_pb2 as pb,
+)
+from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+
+SLOW_CALL_TIMEOUT_S: Final = 120.0
+"""Of calls that start or end processes."""
+_WAIT_ROUND_S: Final = 600.0
+"""Deadline of one wait; it is asked again, so that no dead connection is waited on for ever."""
+
+
+def new_request_id() -> str:
+    """Return an id that makes a repeated call take effect once."""
+    return uuid.uuid4().hex
+
+
+class ManagerClient(Connection):
+    """The manager of this installation, call by call."""
+
+    # Experiments
+
+    def create(
+        self,
+        config: config_pb2.ExperimentConfig,
+        *,
+        port: int,
+        url_prefix: str,
+        environment: Mapping[str, str],
+        interpreter: str,
+    ) -> pb.CreateExperimentResponse:
+        """Create and start an experiment; a refusal leaves nothing behind."""
+        request = pb.CreateExperimentRequest(
+            request_id=new_request_id(),
+            config=config,
+            port=port,
+            url_prefix=url_prefix,
+            environment=environment,
+            interpreter=interpreter,
+        )
+        answer: pb.CreateExperimentResponse = self._call(
+            lambda: self._experiments.CreateExperiment, request, SLOW_CALL_TIMEOUT_S
+        )
+        return answer
+
+    def resume(self, request: pb.ResumeExperimentRequest) -> pb.ResumeExperimentResponse:
+        """Let a stopped experiment go on."""
+        request.request_id = request.request_id or new_request_id()
+        answer: pb.ResumeExperimentResponse = self._call(
+            lambda: self._experiments.ResumeExperiment, request, SLOW_CALL_TIMEOUT_S
+        )
+        return answer
+
+    def view(
+        self, experiment_id: str, *, port: int, experiment_directory: str = ""
+    ) -> pb.ViewExperimentResponse:
+        """Open a stopped experiment for reading only."""
+        request = pb.ViewExperimentRequest(
+            request_id=new_request_id(),
+            experiment_id=experiment_id,
+            port=port,
+            experiment_directory=experiment_directory,
+        )
+        answer: pb.ViewExperimentResponse = self._call(
+            lambda: self._experiments.ViewExperiment, request, SLOW_CALL_TIMEOUT_S
+        )
+        return answer
+
+    def stop(self, experiment_id: str) -> experiment_pb2.Experiment:
+        """Stop an experiment; returns when it is STOPPED."""
+        request = pb.StopExperimentRequest(request_id=new_request_id(), experiment_id=experiment_id)
+        answer = self._call(lambda: self._experiments.StopExperiment, request, SLOW_CALL_TIMEOUT_S)
+        experiment: experiment_pb2.Experiment = answer.experiment
+        return experiment
+
+    def get(self, experiment_id: str) -> pb.GetExperimentResponse:
+        """Return an experiment as it is now, and the addresses of its page."""
+        request = pb.GetExperimentRequest(experiment_id=experiment_id)
+        answer: pb.GetExperimentResponse = self._call(
+            lambda: self._experiments.GetExperiment, request
+        )
+        return answer
+
+    def experiments(
+        self, *, include_stopped: bool = False, id_prefix: str = ""
+    ) -> list[experiment_pb2.Experiment]:
+        """Return experiments, newest first."""
+        request = pb.ListExperimentsRequest(
+            include_stopped=include_stopped, id_prefix=id_prefix, page_size=1000
+        )
+        pages = self._pages(lambda: self._experiments.ListExperiments, request)
+        return [experiment for page in pages for experiment in page.experiments]
+
+    def delete(self, experiment_id: str) -> None:
+        """Remove a stopped experiment with its folder."""
+        request = pb.DeleteExperimentRequest(
+            request_id=new_request_id(), experiment_id=experiment_id
+        )
+        self._call(lambda: self._experiments.DeleteExperiment, request, SLOW_CALL_TIMEOUT_S)
+
+    def update(
+        self,
+        experiment_id: str,
+        *,
+        trial_concurrency: int | None = None,
+        max_trial_number: int | None = None,
+        max_experiment_duration: duration_pb2.Duration | None = None,
+        search_space: value_pb2.Value | None = None,
+    ) -> experiment_pb2.Experiment:
+        """Change what is not `None`; each call adds 1 to the revision."""
+        request = pb.UpdateExperimentRequest(
+            request_id=new_request_id(),
+            experiment_id=experiment_id,
+            trial_concurrency=trial_concurrency,
+            max_trial_number=max_trial_number,
+            max_experiment_duration=max_experiment_duration,
+            search_space=search_space,
+        )
+        answer = self._call(lambda: self._experiments.UpdateExperiment, request)
+        experiment: experiment_pb2.Experiment = answer.experiment
+        return experiment
+
+    def import_data(self, experiment_id: str, data: value_pb2.Value) -> list[str]:
+        """Feed samples to the algorithm; return warnings."""
+        request = pb.ImportDataRequest(
+            request_id=new_request_id(), experiment_id=experiment_id, data=data
+        )
+        answer = self._call(lambda: self._experiments.ImportData, request)
+        return [str(warning) for warning in answer.warnings]
+
+    def export(
+        self, experiment_id: str, *, include_intermediates: bool = False
+    ) -> Iterator[pb.ExportedTrial]:
+        """Yield the trials with a final result, in order of creation."""
+        request = pb.ExportDataRequest(
+            experiment_id=experiment_id, include_intermediates=include_intermediates
+        )
+        for page in self._pages(lambda: self._experiments.ExportData, request):
+            yield from page.trials
+
+    def follow_logs(
+        self,
+        experiment_id: str,
+        source: pb.LogSource.ValueType,
+        *,
+        trial_id: str = "",
+        follow: bool = False,
+        offset: int = 0,
+    ) -> Iterator[bytes]:
+        """Yield a log piece by piece; with ``follow`` until its writer is done."""
+        request = pb.FollowLogsRequest(
+            experiment_id=experiment_id,
+            source=source,
+            trial_id=trial_id,
+            follow=follow,
+            offset=offset,
+        )
+        timeout_s = None if follow else CALL_TIMEOUT_S
+        try:
+            stream = self._experiments.FollowLogs(
+                request, timeout=timeout_s, metadata=self._metadata
+            )
+            for piece in stream:
+                yield piece.data
+        except grpc.RpcError as error:
+            raise translated(error) from error
+
+    def wait(
+        self,
+        experiment_id: str,
+        states: tuple[experiment_pb2.ExperimentState.ValueType, ...],
+        on_tick: Callable[[], None] = lambda: None,
+        tick_s: float = 1.0,
+    ) -> experiment_pb2.Experiment:
+        """Return the experiment once its state is, or since the call has been, one of ``states``.
+
+        Args:
+            experiment_id: the experiment.
+            states: those waited for.
+            on_tick: called every ``tick_s`` seconds while waiting, for a display; an error in it
+                ends the wait.
+            tick_s: as said.
+        """
+        request = pb.WaitExperimentRequest(experiment_id=experiment_id, states=states)
+
+        def once() -> Any:  # noqa: ANN401 - the stub is untyped
+            future = self._experiments.WaitExperiment.future(
+                request, timeout=_WAIT_ROUND_S, metadata=self._metadata
+            )
+            try:
+                while True:
+                    try:
+                        return future.result(timeout=tick_s)
+                    except grpc.FutureTimeoutError:
+                        on_tick()
+            finally:
+                future.cancel()
+
+        experiment: experiment_pb2.Experiment = self.patiently(once).experiment
+        return experiment
+
+    # Trials
+
+    def trials(self, request: trial_service_pb2.ListTrialsRequest) -> Iterator[trial_pb2.Trial]:
+        """Yield the trials that ``request`` asks for, over all pages."""
+        request.page_size = request.page_size or 1000
+        for page in self._pages(lambda: self._trials.ListTrials, request):
+            yield from page.trials
+
+    def trial(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
+        """Return one trial."""
+        request = trial_service_pb2.GetTrialRequest(experiment_id=experiment_id, trial_id=trial_id)
+        answer = self._call(lambda: self._trials.GetTrial, request)
+        trial: trial_pb2.Trial = answer.trial
+        return trial
+
+    def kill_trial(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
+        """Have a live trial end as USER_CANCELED."""
+        request = trial_service_pb2.KillTrialRequest(
+            request_id=new_request_id(), experiment_id=experiment_id, trial_id=trial_id
+        )
+        answer = self._call(lambda: self._trials.KillTrial, request)
+        trial: trial_pb2.Trial = answer.trial
+        return trial
+
+    def add_trial(self, experiment_id: str, parameters: value_pb2.Value) -> int:
+        """Have a trial run with parameters of the user's choice; return its parameter id."""
+        request = trial_service_pb2.AddTrialRequest(
+            request_id=new_request_id(), experiment_id=experiment_id, parameters=parameters
+        )
+        answer = self._call(lambda: self._trials.AddTrial, request)
+        return int(answer.parameter_id)
+
+    def metrics(
+        self,
+        experiment_id: str,
+        trial_id: str = "",
+        type_: metric_pb2.MetricType.ValueType = metric_pb2.METRIC_TYPE_UNSPECIFIED,
+    ) -> Iterator[trial_service_pb2.TrialMetric]:
+        """Yield reports of one trial, or of all."""
+        request = trial_service_pb2.ListMetricsRequest(
+            experiment_id=experiment_id, trial_id=trial_id, type=type_
+        )
+        for page in self._pages(lambda: self._trials.ListMetrics, request):
+            yield from page.metrics
+
+    # Runners
+
+    def runners(self) -> list[pb.RunnerSummary]:
+        """Return the runners that the manager has heard of."""
+        pages = self._pages(
+            lambda: self._experiments.ListRunners, pb.ListRunnersRequest(page_size=100)
+        )
+        return [runner for page in pages for runner in page.runners]
+
+    def drain_runner(self, runner_id: str) -> None:
+        """Let a runner take no new trial and end after its last one."""
+        request = pb.DrainRunnerRequest(request_id=new_request_id(), runner_id=runner_id)
+        self._call(lambda: self._experiments.DrainRunner, request)

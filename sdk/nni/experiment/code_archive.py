@@ -1,0 +1,169 @@
+"""Packs a code directory for machines that cannot see it: what `.nniignore` leaves, within limits.
+
+Equal folders give equal archives, whenever and by whomever they are packed, so that an archive is
+known by its hash and travels once.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import stat
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from pathspec import GitIgnoreSpec
+
+from nni.experiment.errors import ConfigError, Problem
+
+FILE_LIMIT: Final = 2000
+SIZE_LIMIT_BYTES: Final = 300 * 1024 * 1024
+IGNORE_FILE: Final = ".nniignore"
+_NEVER_PACKED: Final = ("__pycache__/", ".git/")
+"""Left out even without an ignore file; a line such as `!.git/` in it brings them back."""
+_COMPRESSION: Final = 6
+_FIELD: Final = "trialCodeDirectory"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFile:
+    """One file that is packed."""
+
+    path: Path
+    name: str
+    """Its path inside the archive, with `/`."""
+    size_bytes: int
+    executable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PackedCode:
+    """What was packed."""
+
+    sha256: str
+    """Of the archive, 64 lower-case hexadecimal digits."""
+    size_bytes: int
+    """Of the archive."""
+    file_count: int
+
+
+def code_files(directory: Path) -> list[CodeFile]:
+    """Return the files of a code directory that are sent to workers, by name.
+
+    Links to files are sent as the files; links to folders as the folders, each of them once.
+
+    Raises:
+        ConfigError: there are too many, they are too large, or one cannot be read or named.
+    """
+    spec = _ignore_spec(directory)
+    files: list[CodeFile] = []
+    total = 0
+    for file in _walk(directory, "", spec, frozenset()):
+        files.append(file)
+        total += file.size_bytes
+        if len(files) > FILE_LIMIT:
+            raise _too_much(f"must have at most {FILE_LIMIT} files", directory)
+        if total > SIZE_LIMIT_BYTES:
+            limit = SIZE_LIMIT_BYTES // (1024 * 1024)
+            raise _too_much(f"must have at most {limit} MB", directory)
+    return sorted(files, key=lambda file: file.name)
+
+
+def _too_much(rule: str, directory: Path) -> ConfigError:
+    remedy = f"name what trials do not need in {directory / IGNORE_FILE}"
+    return ConfigError([Problem(_FIELD, rule, str(directory), remedy)])
+
+
+def _ignore_spec(directory: Path) -> GitIgnoreSpec:
+    try:
+        lines = (directory / IGNORE_FILE).read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        lines = []
+    return GitIgnoreSpec.from_lines([*_NEVER_PACKED, *lines])
+
+
+def _walk(
+    folder: Path, prefix: str, spec: GitIgnoreSpec, above: frozenset[Path]
+) -> Iterator[CodeFile]:
+    real = folder.resolve()
+    if real in above:  # a link to a folder that holds it
+        return
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        rule = f"must be readable: {error.strerror}"
+        raise ConfigError([Problem(_FIELD, rule, str(folder))]) from error
+    for entry in entries:
+        name = prefix + entry.name
+        _check_name(name)
+        if entry.is_dir():
+            if not spec.match_file(name + "/"):
+                yield from _walk(Path(entry.path), name + "/", spec, above | {real})
+        elif entry.is_file() and not spec.match_file(name):
+            status = entry.stat()
+            executable = bool(status.st_mode & stat.S_IXUSR)
+            yield CodeFile(Path(entry.path), name, status.st_size, executable)
+
+
+def _check_name(name: str) -> None:
+    if "\n" in name or not name.isprintable():
+        rule = "must have only files whose names are printable text"
+        raise ConfigError([Problem(_FIELD, rule, name, "rename the file")])
+
+
+def pack_code(directory: Path, output: BinaryIO) -> PackedCode:
+    """Write a code directory to ``output`` as a tar archive compressed by gzip.
+
+    Raises:
+        ConfigError: see `code_files`.
+    """
+    files = code_files(directory)
+    counted = _HashingWriter(output)
+    with (
+        gzip.GzipFile("", "wb", _COMPRESSION, counted, mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for file in files:
+            try:
+                with file.path.open("rb") as content:
+                    archive.addfile(_member(file), content)
+            except OSError as error:
+                rule = f"must be readable: {error.strerror}"
+                raise ConfigError([Problem(_FIELD, rule, str(file.path))]) from error
+    return PackedCode(counted.sha256(), counted.size_bytes, len(files))
+
+
+def _member(file: CodeFile) -> tarfile.TarInfo:
+    """Return the header: nothing in it depends on when or by whom the folder is packed."""
+    member = tarfile.TarInfo(file.name)
+    member.size = file.size_bytes
+    member.mode = 0o755 if file.executable else 0o644
+    return member
+
+
+class _HashingWriter(io.RawIOBase):
+    """Passes bytes on and keeps their hash and number."""
+
+    def __init__(self, output: BinaryIO) -> None:
+        super().__init__()
+        self._output = output
+        self._hash = hashlib.sha256()
+        self.size_bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        chunk = bytes(data)  # type: ignore[call-overload]  # any buffer, as gzip gives it
+        self._output.write(chunk)
+        self._hash.update(chunk)
+        self.size_bytes += len(chunk)
+        return len(chunk)
+
+    def sha256(self) -> str:
+        return self._hash.hexdigest()

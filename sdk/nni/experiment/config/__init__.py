@@ -1,0 +1,40 @@
+"""Configuration of experiments (schema v2): one class for each section of the file."""
+
+from nni.experiment.config.algorithm import AlgorithmConfig, CustomAlgorithmConfig
+from nni.experiment.config.experiment_config import (
+    ConstraintConfig,
+    ExperimentConfig,
+    ObjectiveConfig,
+)
+from nni.experiment.config.shared_storage import AzureBlobConfig, NfsConfig, SharedStorageConfig
+from nni.experiment.config.training_services import (
+    AmlConfig,
+    DlcConfig,
+    FrameworkControllerConfig,
+    KubeflowConfig,
+    LocalConfig,
+    OpenpaiConfig,
+    RemoteConfig,
+    RemoteMachineConfig,
+    TrainingServiceConfig,
+)
+
+__all__ = [
+    "AlgorithmConfig",
+    "AmlConfig",
+    "AzureBlobConfig",
+    "ConstraintConfig",
+    "CustomAlgorithmConfig",
+    "DlcConfig",
+    "ExperimentConfig",
+    "FrameworkControllerConfig",
+    "KubeflowConfig",
+    "LocalConfig",
+    "NfsConfig",
+    "ObjectiveConfig",
+    "OpenpaiConfig",
+    "RemoteConfig",
+    "RemoteMachineConfig",
+    "SharedStorageConfig",
+    "TrainingServiceConfig",
+]

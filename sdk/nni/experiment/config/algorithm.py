@@ -1,0 +1,71 @@
+"""Which algorithm to use, and its arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from nni.experiment.config.base import AbsolutePath, ConfigModel, Text, absolute_path
+from nni.experiment.errors import Problem
+
+
+class AlgorithmConfig(ConfigModel):
+    """A built-in or registered algorithm, one of your own, or one that a server runs."""
+
+    name: Text | None = None
+    """Built-in or registered name, case-sensitive."""
+    class_name: Text | None = None
+    """`module.Class` of an algorithm that no registry knows."""
+    code_directory: AbsolutePath | None = None
+    """Folder that holds the module of `class_name`; not given: the module is installed."""
+    server_address: Text | None = None
+    """`host:port` of a `nni_proto.tuning.v1.TuningService` in any language."""
+    class_args: dict[str, Any] = Field(default_factory=dict)
+    """Keyword arguments of the constructor."""
+
+    def is_given(self) -> bool:
+        """Return whether anything has been filled in."""
+        named = self.name or self.class_name or self.server_address
+        return bool(named or self.class_args)
+
+    def problems(self, field: str) -> list[Problem]:
+        """Return the rules that this section breaks; ``field`` is its place, e.g. `tuner`."""
+        sources = [
+            label
+            for label, value in (
+                ("name", self.name),
+                ("className", self.class_name),
+                ("serverAddress", self.server_address),
+            )
+            if value
+        ]
+        if not sources:
+            return [Problem(f"{field}.name", "must be given, or className")]
+        found: list[Problem] = []
+        if len(sources) > 1:
+            rule = f"must have only one of {' and '.join(sources)}"
+            found.append(Problem(field, rule))
+        if self.code_directory is not None and not self.class_name:
+            found.append(Problem(f"{field}.codeDirectory", "is only for className, not for name"))
+        found.extend(self._class_problems(field))
+        return found
+
+    def _class_problems(self, field: str) -> list[Problem]:
+        if not self.class_name:
+            return []
+        module, _, class_name = self.class_name.rpartition(".")
+        if not module or not class_name.isidentifier():
+            rule = "must be a module and a class, such as my_tuner.MyTuner"
+            return [Problem(f"{field}.className", rule, self.class_name)]
+        if self.code_directory is not None and not self.code_directory.is_dir():
+            rule = "must be an existing folder"
+            return [Problem(f"{field}.codeDirectory", rule, str(self.code_directory))]
+        return []
+
+
+class CustomAlgorithmConfig(AlgorithmConfig):
+    """An algorithm of your own."""
+
+    code_directory: AbsolutePath | None = Field(default_factory=lambda: absolute_path("."))
+    """Folder that holds the module of `class_name`."""

@@ -1,0 +1,204 @@
+"""What all configuration classes share: two spellings, paths, and errors that help."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+
+from nni.experiment.config.quantities import duration_seconds, duration_text, gpu_indices
+from nni.experiment.errors import ConfigError, Problem
+
+_base_directory: ContextVar[Path | None] = ContextVar("base_directory", default=None)
+"""Folder of the YAML file that is being read; `None` in Python code."""
+
+_PYDANTIC_RULES: Final = {
+    "missing": "must be given",
+    "int_type": "must be an integer",
+    "bool_type": "must be true or false",
+    "string_type": "must be a text",
+    "dict_type": "must be a mapping of names to values",
+    "list_type": "must be a list",
+    "float_type": "must be a number",
+    "model_type": "must be a mapping of fields to values",
+    "model_attributes_type": "must be a mapping of fields to values",
+}
+
+
+@contextmanager
+def paths_relative_to(directory: Path) -> Iterator[None]:
+    """Resolve relative paths against ``directory`` while configuration objects are made."""
+    token = _base_directory.set(directory)
+    try:
+        yield
+    finally:
+        _base_directory.reset(token)
+
+
+def absolute_path(path: str | Path) -> Path:
+    """Return ``path`` absolute and without `~`: from the YAML file's folder, else from the cwd."""
+    expanded = Path(path).expanduser()
+    return Path((_base_directory.get() or Path.cwd()) / expanded).resolve()
+
+
+def _checked_path(value: object) -> object:
+    if isinstance(value, str | Path):
+        if isinstance(value, str) and ("\0" in value or not value):
+            raise ValueError("must be a path")
+        return absolute_path(value)
+    raise ValueError("must be a path")
+
+
+def _checked_duration(value: object) -> object:
+    from datetime import timedelta
+
+    text = duration_text(value) if isinstance(value, timedelta) else value
+    if not isinstance(text, str):
+        raise ValueError("must be a number followed by s, m, h or d, such as 10m or 0.5h")  # noqa: TRY004 - pydantic collects ValueError
+    duration_seconds(text)
+    return text
+
+
+AbsolutePath = Annotated[Path, BeforeValidator(_checked_path)]
+DurationText = Annotated[str, BeforeValidator(_checked_duration)]
+GpuIndices = Annotated[list[int], BeforeValidator(gpu_indices)]
+Text = StrictStr
+Integer = StrictInt
+Flag = StrictBool
+
+
+class ConfigModel(BaseModel):
+    """Base of all configuration classes.
+
+    Fields are written in snake_case in Python and in camelCase in YAML; both spellings are
+    accepted, but not both of one field. `None` means "not given". Assignments are checked at once.
+
+    Raises:
+        ConfigError: from the constructor and from assignments.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        extra="forbid",
+        validate_assignment=True,
+    )
+
+    def __init__(self, **fields: Any) -> None:  # noqa: ANN401 - pydantic checks them
+        given = self._by_python_name(fields)
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            raise ConfigError(problems_of(error, type(self))) from error
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_") and name not in type(self).model_fields:
+            raise ConfigError([unknown_field(name, type(self), snake_case=True)])
+        try:
+            super().__setattr__(name, value)
+        except ValidationError as error:
+            raise ConfigError(problems_of(error, type(self), snake_case=True)) from error
+
+    @classmethod
+    def _by_python_name(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        for key, value in fields.items():
+            name = cls.field_of(key)
+            if name in given:
+                raise ConfigError([Problem(to_camel(name), f"must not be given again as {key}")])
+            if value is not None:
+                given[name] = value
+        return given
+
+    @classmethod
+    def field_of(cls, key: str) -> str:
+        """Return the Python name of the field that ``key`` spells, or ``key`` if none does."""
+        for name, field in cls.model_fields.items():
+            if key in {name, field.alias}:
+                return name
+        return key
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields that are given, by their camelCase names, as JSON values.
+
+        Paths are absolute texts.
+        """
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """Return the object that `to_dict` described.
+
+        Raises:
+            ConfigError: a field is unknown, missing or wrong.
+        """
+        return cls(**fields)
+
+
+def unknown_field(name: str, model: type[ConfigModel], *, snake_case: bool = False) -> Problem:
+    """Return what to say about a field that ``model`` does not have."""
+    known = list(model.model_fields) if snake_case else [to_camel(f) for f in model.model_fields]
+    close = difflib.get_close_matches(name, known, n=1) or difflib.get_close_matches(
+        name.lower(), known, n=1
+    )
+    remedy = f"did you mean {close[0]}?" if close else "known are: " + ", ".join(known)
+    return Problem(name, "is no field here", None, remedy)
+
+
+def problems_of(
+    error: ValidationError, model: type[ConfigModel], *, snake_case: bool = False
+) -> list[Problem]:
+    """Translate what pydantic found into problems with the field's path in front."""
+    problems: list[Problem] = []
+    for detail in error.errors(include_url=False):
+        cause = detail.get("ctx", {}).get("error")
+        path = _path(detail["loc"], snake_case=snake_case)
+        if isinstance(cause, ConfigError):
+            problems.extend(problem.moved(path) for problem in cause.problems)
+        else:
+            problems.append(_problem(detail, path, cause, model))
+    return problems
+
+
+def _problem(detail: Any, path: str, cause: object, model: type[ConfigModel]) -> Problem:  # noqa: ANN401 - pydantic's own type is a typed dict of optional parts
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        return unknown_field(str(detail["loc"][-1]), model)
+    if cause is not None:
+        return Problem(path or model.__name__, str(cause), _value(detail))
+    rule = _PYDANTIC_RULES.get(kind)
+    if rule is None:
+        rule = str(detail["msg"]).replace("Input should be", "must be")
+    value = None if kind == "missing" else _value(detail)
+    return Problem(path or model.__name__, rule, value)
+
+
+def _value(detail: Any) -> object:  # noqa: ANN401 - see _problem
+    value = detail.get("input")
+    return None if isinstance(value, dict | ConfigModel) else value
+
+
+def _path(location: tuple[int | str, ...], *, snake_case: bool) -> str:
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            name = part if snake_case else to_camel(part)
+            path += f".{name}" if path else name
+    return path

@@ -1,0 +1,182 @@
+"""The rules of a configuration that no single field can check for itself."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from nni.experiment.config.shared_storage import SharedStorageConfig
+from nni.experiment.config.training_services import AVAILABLE_PLATFORMS
+from nni.experiment.errors import ConfigError, Problem
+from nni.hpo import registry
+
+if TYPE_CHECKING:
+    from nni.experiment.config.experiment_config import ExperimentConfig
+
+_SECTIONS: Final[tuple[registry.Kind, ...]] = (
+    "tuner",
+    "assessor",
+    "advisor",
+)
+_PACKAGES_BY_EXTRA: Final = {"hpo": ("numpy",)}
+"""Packages that the algorithms of an extra import."""
+_SEARCH_SPACE_LIMIT_BYTES: Final = 50 * 1024 * 1024
+
+
+def check(config: ExperimentConfig) -> None:
+    """Check every rule that needs no service.
+
+    Raises:
+        ConfigError: names every broken rule.
+    """
+    problems = [
+        *_required(config),
+        *_search_space_source(config),
+        *_algorithms(config),
+        *_platforms(config),
+        *_shared_storage(config),
+        *_code_directory(config),
+    ]
+    if not problems:
+        problems = [*_algorithm_arguments(config)]
+    if problems:
+        raise ConfigError(problems)
+
+
+def check_available(config: ExperimentConfig) -> None:
+    """Check that an experiment of this configuration can run today.
+
+    Raises:
+        ConfigError: it uses a platform or a feature that is not there yet.
+    """
+    problems = [
+        Problem(
+            "trainingService.platform",
+            f"must be one of {', '.join(sorted(AVAILABLE_PLATFORMS))}",
+            service.platform,
+            f"platform {service.platform} is not available yet",
+        )
+        for service in config.training_services()
+        if service.platform not in AVAILABLE_PLATFORMS
+    ]
+    if config.use_annotation:
+        rule = "must be false: annotated code is not supported yet"
+        problems.append(Problem("useAnnotation", rule, remedy="write the space as searchSpace"))
+    if problems:
+        raise ConfigError(problems)
+
+
+def _required(config: ExperimentConfig) -> Iterator[Problem]:
+    if not (config.trial_command or "").strip():
+        yield Problem("trialCommand", "must be given", None, "for example: python3 trial.py")
+    if config.trial_concurrency is None:
+        yield Problem("trialConcurrency", "must be given", None, "trials live at once, >= 1")
+    if config.training_service is None or config.training_service == []:
+        yield Problem("trainingService", "must be given", None, "for example: {platform: local}")
+
+
+def _search_space_source(config: ExperimentConfig) -> Iterator[Problem]:
+    sources = [
+        name
+        for name, given in (
+            ("searchSpace", config.search_space is not None),
+            ("searchSpaceFile", config.search_space_file is not None),
+            ("useAnnotation", config.use_annotation),
+        )
+        if given
+    ]
+    if not sources:
+        rule = "must be given, or searchSpaceFile"
+        yield Problem("searchSpace", rule, None, "an empty space is written {}")
+    elif len(sources) > 1:
+        yield Problem(" and ".join(sources), "must not be given together; keep one")
+    else:
+        yield from _search_space_text(config)
+
+
+def _search_space_text(config: ExperimentConfig) -> Iterator[Problem]:
+    try:
+        text = json.dumps(config.read_search_space())
+    except ConfigError as error:
+        yield from error.problems
+        return
+    except (TypeError, ValueError) as error:
+        yield Problem("searchSpace", f"must be a JSON value: {error}")
+        return
+    if len(text) > _SEARCH_SPACE_LIMIT_BYTES:
+        yield Problem("searchSpace", "must be at most 50 MB of JSON", len(text))
+
+
+def _algorithms(config: ExperimentConfig) -> Iterator[Problem]:
+    for section in _SECTIONS:
+        algorithm = config.given(section)
+        if algorithm is not None:
+            yield from algorithm.problems(section)
+    tuner, assessor = config.given("tuner"), config.given("assessor")
+    if config.given("advisor") is not None:
+        others = [name for name, given in (("tuner", tuner), ("assessor", assessor)) if given]
+        if others:
+            rule = f"must not be given together with {' and '.join(others)}"
+            yield Problem("advisor", rule, None, "an advisor is tuner and assessor in one")
+    elif tuner is None:
+        yield Problem("tuner", "must be given, or advisor", None, "for example: {name: TPE}")
+    elif tuner.name == "PBTTuner" and assessor is not None:
+        yield Problem("assessor", "must not be given together with PBTTuner")
+
+
+def _platforms(config: ExperimentConfig) -> Iterator[Problem]:
+    services = config.training_services()
+    several = isinstance(config.training_service, list)
+    for index, service in enumerate(services):
+        field = f"trainingService[{index}]" if several else "trainingService"
+        yield from service.problems(field, config.trial_gpu_number)
+    if sum(service.platform == "local" for service in services) > 1:
+        yield Problem("trainingService", "must have at most one local platform")
+
+
+def _shared_storage(config: ExperimentConfig) -> Iterator[Problem]:
+    storage: SharedStorageConfig | None = config.shared_storage
+    if storage is None:
+        return
+    if all(service.platform == "local" for service in config.training_services()):
+        yield Problem("sharedStorage", "is not for the local platform; leave it out")
+
+
+def _code_directory(config: ExperimentConfig) -> Iterator[Problem]:
+    directory = config.trial_code_directory
+    if not directory.exists():
+        yield Problem("trialCodeDirectory", "must exist", str(directory))
+    elif not directory.is_dir():
+        yield Problem("trialCodeDirectory", "must be a folder", str(directory))
+    elif not os.access(directory, os.R_OK | os.X_OK):
+        remedy = "give yourself read and search permission for it"
+        yield Problem("trialCodeDirectory", "must be readable", str(directory), remedy)
+
+
+def _algorithm_arguments(config: ExperimentConfig) -> Iterator[Problem]:
+    """Yield what the library finds wrong in names, arguments and search space."""
+    space = None if config.use_annotation else config.read_search_space()
+    for section in _SECTIONS:
+        algorithm = config.given(section)
+        if algorithm is None or not algorithm.name:
+            continue  # a class of the user's own: its space is free-form
+        try:
+            registry.validate(section, algorithm.name, algorithm.class_args, space)
+        except ValueError as error:
+            yield Problem(f"{section}:", str(error))
+        else:
+            yield from _missing_extra(section, algorithm.name)
+
+
+def _missing_extra(section: registry.Kind, name: str) -> Iterator[Problem]:
+    extra = registry.find(section, name).extra
+    missing = [
+        package for package in _PACKAGES_BY_EXTRA.get(extra, ()) if find_spec(package) is None
+    ]
+    if missing:
+        remedy = f"pip install 'nni[{extra}]'"
+        rule = f"needs a package that is missing: {', '.join(missing)}"
+        yield Problem(f"{section} {name}", rule, None, remedy)

@@ -1,0 +1,199 @@
+"""`ExperimentConfig`: everything that a user says about an experiment, schema v2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from nni.experiment.config.algorithm import AlgorithmConfig
+from nni.experiment.config.base import (
+    AbsolutePath,
+    ConfigModel,
+    DurationText,
+    Flag,
+    GpuIndices,
+    Integer,
+    Text,
+    absolute_path,
+    paths_relative_to,
+)
+from nni.experiment.config.legacy import refuse_legacy
+from nni.experiment.config.shared_storage import SharedStorage
+from nni.experiment.config.training_services import TrainingServiceConfig, TrainingServices
+from nni.experiment.config.yaml_file import (
+    read_json_or_yaml,
+    read_yaml,
+    require_text_keys,
+    to_yaml,
+)
+from nni.experiment.errors import ConfigError, Problem
+
+DEFAULT_WORKING_DIRECTORY = "~/nni-experiments"
+"""Root folder of experiments unless the configuration names another."""
+
+LogLevel = Literal["trace", "debug", "info", "warning", "error", "fatal"]
+
+
+class ObjectiveConfig(ConfigModel):
+    """One quantity to optimise."""
+
+    metric: Text = "default"
+    """Name in the reported mapping; `default` for a report that is a plain number."""
+    mode: Literal["minimize", "maximize"]
+
+
+class ConstraintConfig(ConfigModel):
+    """A limit on an outcome; a trial beyond it is infeasible."""
+
+    metric: Text
+    max: float
+    """Largest value that is still feasible."""
+
+
+class ExperimentConfig(ConfigModel):
+    """A whole experiment.
+
+    An object may be incomplete while it is being filled in; `validate` says what is missing.
+    Two objects are equal if they describe the same experiment.
+    """
+
+    experiment_name: Text | None = None
+    search_space_file: AbsolutePath | None = None
+    """JSON or YAML file; excludes `search_space`."""
+    search_space: Any = None
+    """Any JSON value; `{}` is an empty space, `None` means not given."""
+    trial_command: Text | None = None
+    trial_code_directory: AbsolutePath = Field(default_factory=lambda: absolute_path("."))
+    trial_concurrency: Annotated[Integer, Field(ge=1, le=99999)] | None = None
+    """Most trials live at once."""
+    trial_gpu_number: Annotated[Integer, Field(ge=0)] | None = None
+    """GPUs of a trial; `None`: no assignment, 0: GPUs are hidden."""
+    max_experiment_duration: DurationText | None = None
+    max_trial_number: Annotated[Integer, Field(ge=1)] | None = None
+    max_trial_duration: DurationText | None = None
+    max_trial_retries: Annotated[Integer, Field(ge=0)] | None = None
+    """How often a trial that was lost with its runner is run again; `None`: twice."""
+    retry_failed_trials: Annotated[Integer, Field(ge=0)] = 0
+    """How often a trial whose command failed is run again."""
+    seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
+    """Seed of the algorithm; `None`: one is drawn and recorded."""
+    objectives: list[ObjectiveConfig] = Field(default_factory=list)
+    constraints: list[ConstraintConfig] = Field(default_factory=list)
+    tags: dict[str, str] = Field(default_factory=dict)
+    nni_manager_ip: Text | None = None
+    use_annotation: Flag = False
+    debug: Flag = False
+    log_level: LogLevel | None = None
+    """Of manager and algorithm, not of trials; `None`: `debug` if `debug` is true, else `info`."""
+    experiment_working_directory: AbsolutePath = Field(
+        default_factory=lambda: absolute_path(DEFAULT_WORKING_DIRECTORY)
+    )
+    """Root folder; the experiment lives in `<root>/<id>`."""
+    tuner_gpu_indices: GpuIndices | None = None
+    """GPUs that the algorithm may see."""
+    tuner: AlgorithmConfig | None = Field(default_factory=AlgorithmConfig)
+    assessor: AlgorithmConfig | None = Field(default_factory=AlgorithmConfig)
+    advisor: AlgorithmConfig | None = Field(default_factory=AlgorithmConfig)
+    """Excludes tuner and assessor."""
+    training_service: TrainingServices | None = None
+    """A list means that trials are spread over several platforms."""
+    shared_storage: SharedStorage | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return the configuration in a YAML file; its paths count from the file's folder.
+
+        Raises:
+            ConfigError: the file cannot be read, is no YAML, has the v1 schema, or a field is
+                unknown or wrong.
+        """
+        file = Path(path).expanduser()
+        document = read_yaml(file, "--config")
+        try:
+            _require_fields(document)
+            with paths_relative_to(file.resolve().parent):
+                return cls(**document)
+        except ConfigError as error:
+            raise error.within(str(path)) from error
+
+    def save(self, path: str | Path) -> None:
+        """Write a YAML file that `load` reads back to an equal object; paths are absolute.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        Path(path).expanduser().write_text(to_yaml(self.to_dict()), "utf-8")
+
+    def to_dict(self) -> dict[str, Any]:
+        """See the base; sections that were never filled in are left out."""
+        fields = super().to_dict()
+        for name in ("tuner", "assessor", "advisor"):
+            section: AlgorithmConfig | None = getattr(self, name)
+            if section is None or not section.is_given():
+                fields.pop(name, None)
+            elif not section.class_args:
+                fields[name].pop("classArgs")
+        for name in ("objectives", "constraints", "tags"):
+            if not fields[name]:
+                fields.pop(name)
+        if self.search_space is not None:
+            fields["searchSpace"] = self.search_space  # nulls inside it are the user's
+        return fields
+
+    def json(self, **options: Any) -> str:  # noqa: ANN401 - those of json.dumps
+        """Return `to_dict` as JSON text; ``options`` go to `json.dumps`."""
+        return json.dumps(self.to_dict(), **options)
+
+    def validate(self) -> None:  # type: ignore[override]  # documented name; pydantic's own is deprecated
+        """Check everything that can be checked without the services.
+
+        Raises:
+            ConfigError: names every broken rule.
+        """
+        from nni.experiment.config.checks import check
+
+        check(self)
+
+    def training_services(self) -> list[TrainingServiceConfig]:
+        """Return the platforms, in the order given; empty if none is."""
+        service = self.training_service
+        if service is None:
+            return []
+        return list(service) if isinstance(service, list) else [service]
+
+    def given(self, section: Literal["tuner", "assessor", "advisor"]) -> AlgorithmConfig | None:
+        """Return a section that has been filled in, else `None`."""
+        config: AlgorithmConfig | None = getattr(self, section)
+        return config if config is not None and config.is_given() else None
+
+    def effective_log_level(self) -> LogLevel:
+        """Return the log level with its default put in."""
+        return self.log_level or ("debug" if self.debug else "info")
+
+    def read_search_space(self) -> Any:  # noqa: ANN401 - any JSON value
+        """Return the search space, from its file if it stands in one.
+
+        Raises:
+            ConfigError: the file cannot be read, or the space is no JSON value.
+        """
+        if self.search_space_file is not None:
+            return read_json_or_yaml(self.search_space_file, "searchSpaceFile")
+        return self.search_space
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ExperimentConfig):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # it can be changed
+
+
+def _require_fields(document: object) -> None:
+    if not isinstance(document, dict):
+        rule = "must be a mapping of fields to values"
+        raise ConfigError([Problem("the file", rule, document)])
+    refuse_legacy(document)
+    require_text_keys(document)

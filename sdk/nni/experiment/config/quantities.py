@@ -1,0 +1,82 @@
+"""Durations, sizes and GPU lists: their spellings in a configuration, and what they mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+_SECONDS_BY_UNIT: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_BYTES_BY_UNIT: Final = {"kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
+_DURATION = re.compile(r"^(\d+(?:\.\d+)?)\s*([smhd])$")
+_SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([kmgt]b)$", re.IGNORECASE)
+
+
+def duration_seconds(text: str) -> float:
+    """Return the seconds that a duration such as `10m` or `0.5h` stands for.
+
+    Raises:
+        ValueError: it is no positive number followed by one of the units s, m, h, d.
+    """
+    match = _DURATION.match(text)
+    if match is None:
+        raise ValueError("must be a number followed by s, m, h or d, such as 10m or 0.5h")
+    seconds = float(match[1]) * _SECONDS_BY_UNIT[match[2]]
+    if seconds <= 0:
+        raise ValueError("must be longer than zero")
+    return seconds
+
+
+def duration_text(duration: timedelta) -> str:
+    """Return the spelling of a duration in a configuration, in seconds."""
+    return f"{duration.total_seconds():.15g}s"
+
+
+def size_bytes(text: str) -> int:
+    """Return the bytes that a size such as `8gb` stands for; units are powers of 1024.
+
+    Raises:
+        ValueError: it is no positive number followed by one of the units kb, mb, gb, tb.
+    """
+    match = _SIZE.match(text)
+    if match is None:
+        raise ValueError("must be a number followed by kb, mb, gb or tb, such as 8gb")
+    size = int(float(match[1]) * _BYTES_BY_UNIT[match[2].lower()])
+    if size <= 0:
+        raise ValueError("must be larger than zero")
+    return size
+
+
+def gpu_indices(value: object) -> list[int]:
+    """Return the GPUs that one of the spellings of a GPU list names, in the order given.
+
+    Args:
+        value: `2`, `"2"`, `"0,2"` or `[0, 2]`.
+
+    Raises:
+        ValueError: it is none of these, an index is negative, or one occurs twice.
+    """
+    rule = "must be GPU numbers, such as 0, '0,2' or [0, 2]"
+    if isinstance(value, bool):
+        raise ValueError(rule)  # noqa: TRY004 - one error for every wrong spelling
+    if isinstance(value, int):
+        items: Iterable[object] = [value]
+    elif isinstance(value, str):
+        items = [item.strip() for item in value.split(",")] if value.strip() else []
+    elif isinstance(value, list | tuple):
+        items = value
+    else:
+        raise ValueError(rule)  # noqa: TRY004 - one error for every wrong spelling
+    indices = [_gpu_index(item, rule) for item in items]
+    if len(set(indices)) != len(indices):
+        raise ValueError("must not name a GPU twice")
+    return indices
+
+
+def _gpu_index(item: object, rule: str) -> int:
+    if isinstance(item, str) and item.isdecimal():
+        return int(item)
+    if isinstance(item, int) and not isinstance(item, bool) and item >= 0:
+        return item
+    raise ValueError(rule)

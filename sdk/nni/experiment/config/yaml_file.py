@@ -1,0 +1,132 @@
+"""Reading and writing YAML: no tags, no surprises, and `1e-5` is a number."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nni.experiment.errors import ConfigError, Problem
+
+_FLOAT = re.compile(
+    r"""^[-+]?(?:
+        [0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?
+      | \.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?
+      | [0-9][0-9_]*[eE][-+]?[0-9]+
+      | \.(?:inf|Inf|INF)
+    )$|^\.(?:nan|NaN|NAN)$""",
+    re.VERBOSE,
+)
+"""YAML 1.2 numbers; the 1.1 rule of the library reads `1e-5` as text."""
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader with YAML 1.2 floats; a key given twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the signature of the base
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, str | int | float):
+                if key in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"key {key!r} is given twice", key_node.start_mark
+                    )
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [rule for rule in rules if rule[0] != "tag:yaml.org,2002:float"]
+    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+
+
+class _Dumper(yaml.SafeDumper):
+    """The safe dumper, told about the numbers that `_Loader` reads."""
+
+
+_Dumper.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers.copy()
+
+
+def parse_yaml(text: str, source: str) -> Any:  # noqa: ANN401 - any YAML document
+    """Return the one document in ``text``.
+
+    Raises:
+        ConfigError: it is no YAML; names ``source``, line and column.
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - derived from SafeLoader
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "the file"
+        what = getattr(error, "problem", None) or str(error)
+        raise ConfigError([Problem(place, f"is no valid YAML: {what}")], source) from error
+
+
+def require_text_keys(document: object, place: str = "") -> None:
+    """Check that all mappings in ``document`` have texts as keys, as JSON wants it.
+
+    Raises:
+        ConfigError: one has not; names its place.
+    """
+    if isinstance(document, dict):
+        for key, value in document.items():
+            if not isinstance(key, str):
+                remedy = f'quote it: "{key}"'
+                raise ConfigError([Problem(place or "a key", "must be a text", key, remedy)])
+            require_text_keys(value, f"{place}.{key}" if place else key)
+    elif isinstance(document, list):
+        for index, value in enumerate(document):
+            require_text_keys(value, f"{place}[{index}]")
+
+
+def read_text(path: Path, field: str) -> str:
+    """Return the text of a file that a user named.
+
+    Raises:
+        ConfigError: it does not exist, is a folder, may not be read, or is no UTF-8.
+    """
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        problem = Problem(field, "must name an existing file", str(path))
+    except IsADirectoryError:
+        problem = Problem(field, "must name a file, not a folder", str(path))
+    except UnicodeDecodeError:
+        problem = Problem(field, "must name a text file in UTF-8", str(path))
+    except OSError as error:
+        problem = Problem(field, f"must name a readable file: {error.strerror}", str(path))
+    raise ConfigError([problem])
+
+
+def read_yaml(path: Path, field: str) -> Any:  # noqa: ANN401 - any YAML document
+    """Return the document in a YAML file.
+
+    Raises:
+        ConfigError: it cannot be read, or is no YAML.
+    """
+    return parse_yaml(read_text(path, field), str(path))
+
+
+def read_json_or_yaml(path: Path, field: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value in a JSON file; what is no JSON is tried as YAML.
+
+    Raises:
+        ConfigError: it cannot be read, or is neither.
+    """
+    text = read_text(path, field)
+    try:
+        return json.loads(text)
+    except ValueError:
+        return parse_yaml(text, str(path))
+
+
+def to_yaml(document: object) -> str:
+    """Return ``document`` as YAML that `parse_yaml` reads back to an equal value."""
+    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return text

@@ -1,0 +1,119 @@
+"""A connection to the manager that outlives its restarts.
+
+A manager that is being restarted by its supervisor is waited for, and the call repeated: every
+changing call has a request id, so that it takes effect once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Self
+
+import grpc
+
+from nni.experiment.client_errors import deadline_passed, is_passing, translated
+from nni.experiment.endpoint import Endpoint, read_endpoint
+from nni.experiment.errors import UnreachableError
+from nni_proto.experiment.v1 import experiment_service_pb2_grpc
+from nni_proto.trial.v1 import trial_service_pb2_grpc
+from nni_wire.limits import grpc_channel_options
+from nni_wire.metadata import bearer
+
+CALL_TIMEOUT_S: Final = 30.0
+_RESTART_S: Final = 20.0
+"""How long a manager that does not answer is waited for."""
+_RETRY_STEP_S: Final = 0.2
+"""Between two tries while the manager is away; its supervisor needs about a second."""
+
+
+class Connection:
+    """Calls to one manager; may be used from any thread.
+
+    Use it as a context manager or call `close`; both may happen twice.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._open(endpoint)
+
+    def _open(self, endpoint: Endpoint) -> None:
+        self._metadata = bearer(endpoint.token)
+        options = [*grpc_channel_options(), ("grpc.enable_http_proxy", 0)]
+        self._channel = grpc.insecure_channel(endpoint.grpc, options=options)
+        self._experiments: Any = experiment_service_pb2_grpc.ExperimentServiceStub(self._channel)
+        self._trials: Any = trial_service_pb2_grpc.TrialServiceStub(self._channel)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the services listen."""
+        return self._endpoint
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def patiently(self, attempt: Callable[[], Any]) -> Any:  # noqa: ANN401 - any answer
+        """Return what ``attempt`` returns; repeat it while the manager is being restarted.
+
+        A passed deadline is an attempt's own business: it is asked again at once.
+
+        Raises:
+            ExperimentError: the call was refused, or the manager does not come back.
+        """
+        away_since: float | None = None
+        while True:
+            try:
+                return attempt()
+            except grpc.RpcError as error:
+                if not is_passing(error):
+                    raise translated(error) from error
+                if deadline_passed(error):
+                    away_since = None
+                    continue
+                away_since = away_since or time.monotonic()
+                self._after_failure(error, away_since + _RESTART_S)
+
+    def _pages(self, method: Callable[[], Any], request: Any) -> Iterator[Any]:  # noqa: ANN401 - any listing request
+        while True:
+            page = self._call(method, request)
+            yield page
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    def _call(
+        self,
+        method: Callable[[], Any],
+        request: object,
+        timeout_s: float = CALL_TIMEOUT_S,
+    ) -> Any:  # noqa: ANN401 - any answer; the callers name its type
+        give_up_at = time.monotonic() + _RESTART_S
+        while True:
+            try:
+                return method()(request, timeout=timeout_s, metadata=self._metadata)
+            except grpc.RpcError as error:
+                if deadline_passed(error) or not is_passing(error):
+                    raise translated(error) from error
+                self._after_failure(error, give_up_at)
+
+    def _after_failure(self, error: grpc.RpcError, give_up_at: float) -> None:
+        """Wait for a manager that is being restarted; its address may be another one then."""
+        if time.monotonic() >= give_up_at:
+            raise translated(error) from error
+        time.sleep(_RETRY_STEP_S)
+        endpoint = read_endpoint()
+        if endpoint is None:
+            raise UnreachableError(
+                "the services are no longer up; start them with: nnictl up"
+            ) from error
+        if endpoint != self._endpoint:
+            self._channel.close()
+            self._endpoint = endpoint
+            self._open(endpoint)

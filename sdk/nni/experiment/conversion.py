@@ -1,0 +1,162 @@
+"""Configurations to messages and back."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from google.protobuf import duration_pb2
+
+from nni.experiment.config import AlgorithmConfig, ExperimentConfig, TrainingServiceConfig
+from nni.experiment.config.quantities import duration_seconds
+from nni_proto.common.v1 import metric_pb2
+from nni_proto.experiment.v1 import config_pb2
+from nni_wire.values import from_value, to_value
+
+_MODES: Final = {
+    "minimize": metric_pb2.OPTIMIZE_MODE_MINIMIZE,
+    "maximize": metric_pb2.OPTIMIZE_MODE_MAXIMIZE,
+}
+_MODE_NAMES: Final = {number: name for name, number in _MODES.items()}
+_OPTIONAL_NUMBERS: Final[
+    tuple[Literal["trial_gpu_number", "max_trial_number", "max_trial_retries", "seed"], ...]
+] = ("trial_gpu_number", "max_trial_number", "max_trial_retries", "seed")
+_DURATIONS: Final[tuple[Literal["max_experiment_duration", "max_trial_duration"], ...]] = (
+    "max_experiment_duration",
+    "max_trial_duration",
+)
+_NANOSECONDS: Final = 1_000_000_000
+
+
+def config_to_proto(config: ExperimentConfig) -> config_pb2.ExperimentConfig:
+    """Return a checked configuration as a message; the search space is read from its file.
+
+    Raises:
+        ConfigError: the file of the search space cannot be read.
+    """
+    message = config_pb2.ExperimentConfig(
+        experiment_name=config.experiment_name or "",
+        search_space=to_value(config.read_search_space()),
+        trial_command=config.trial_command or "",
+        trial_code_directory=str(config.trial_code_directory),
+        trial_concurrency=config.trial_concurrency or 0,
+        use_annotation=config.use_annotation,
+        debug=config.debug,
+        log_level=config.effective_log_level(),
+        experiment_working_directory=str(config.experiment_working_directory),
+        tuner_gpu_indices=config.tuner_gpu_indices or [],
+        training_services=[_service(service) for service in config.training_services()],
+        nni_manager_ip=config.nni_manager_ip or "",
+        retry_failed_trials=config.retry_failed_trials,
+        tags=config.tags,
+        objectives=[
+            metric_pb2.Objective(metric=item.metric, mode=_MODES[item.mode])
+            for item in config.objectives
+        ],
+        constraints=[
+            metric_pb2.OutcomeConstraint(metric=item.metric, max=item.max)
+            for item in config.constraints
+        ],
+    )
+    _write_optional(config, message)
+    return message
+
+
+def _write_optional(config: ExperimentConfig, message: config_pb2.ExperimentConfig) -> None:
+    for name in _OPTIONAL_NUMBERS:
+        number = getattr(config, name)
+        if number is not None:
+            setattr(message, name, number)
+    for limit in _DURATIONS:
+        text = getattr(config, limit)
+        if text is not None:
+            getattr(message, limit).CopyFrom(duration_message(duration_seconds(text)))
+    for section in ("tuner", "assessor", "advisor"):
+        algorithm = getattr(config, section)
+        if algorithm is not None and algorithm.is_given():
+            getattr(message, section).CopyFrom(_algorithm(algorithm))
+
+
+def duration_message(seconds: float) -> duration_pb2.Duration:
+    """Return a duration as a message."""
+    whole = int(seconds)
+    return duration_pb2.Duration(seconds=whole, nanos=round((seconds - whole) * _NANOSECONDS))
+
+
+def _algorithm(config: AlgorithmConfig) -> config_pb2.AlgorithmConfig:
+    message = config_pb2.AlgorithmConfig()
+    if config.class_name:
+        message.custom.class_name = config.class_name
+        message.custom.code_directory = str(config.code_directory or "")
+    elif config.server_address:
+        message.server_address = config.server_address
+    else:
+        message.name = config.name or ""
+    if config.class_args:
+        message.class_args.CopyFrom(to_value(config.class_args))
+    return message
+
+
+def _service(config: TrainingServiceConfig) -> config_pb2.TrainingServiceConfig:
+    options = config.to_dict()
+    platform = options.pop("platform")
+    return config_pb2.TrainingServiceConfig(platform=platform, options=to_value(options))
+
+
+def config_from_proto(message: config_pb2.ExperimentConfig) -> ExperimentConfig:
+    """Return the configuration that a message describes.
+
+    Raises:
+        ConfigError: it was made by a newer version and this one does not know a field.
+    """
+    fields: dict[str, Any] = {
+        "experiment_name": message.experiment_name or None,
+        "search_space": from_value(message.search_space),
+        "trial_command": message.trial_command or None,
+        "trial_code_directory": message.trial_code_directory or None,
+        "trial_concurrency": message.trial_concurrency or None,
+        "use_annotation": message.use_annotation,
+        "debug": message.debug,
+        "log_level": message.log_level or None,
+        "experiment_working_directory": message.experiment_working_directory or None,
+        "tuner_gpu_indices": list(message.tuner_gpu_indices) or None,
+        "training_service": _services_from(message),
+        "nni_manager_ip": message.nni_manager_ip or None,
+        "retry_failed_trials": message.retry_failed_trials,
+        "tags": dict(message.tags),
+        "objectives": [
+            {"metric": item.metric, "mode": _MODE_NAMES[item.mode]} for item in message.objectives
+        ],
+        "constraints": [{"metric": item.metric, "max": item.max} for item in message.constraints],
+    }
+    for name in _OPTIONAL_NUMBERS:
+        if message.HasField(name):
+            fields[name] = getattr(message, name)
+    for limit in _DURATIONS:
+        if message.HasField(limit):
+            fields[limit] = f"{getattr(message, limit).ToTimedelta().total_seconds():.15g}s"
+    section: Literal["tuner", "assessor", "advisor"]
+    for section in ("tuner", "assessor", "advisor"):
+        if message.HasField(section):
+            fields[section] = _algorithm_from(getattr(message, section))
+    return ExperimentConfig(**fields)
+
+
+def _services_from(message: config_pb2.ExperimentConfig) -> object:
+    services = [
+        {"platform": item.platform, **(from_value(item.options) or {})}
+        for item in message.training_services
+    ]
+    return services[0] if len(services) == 1 else services or None
+
+
+def _algorithm_from(message: config_pb2.AlgorithmConfig) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if message.HasField("class_args"):
+        fields["class_args"] = from_value(message.class_args)
+    source = message.WhichOneof("source")
+    if source == "custom":
+        fields["class_name"] = message.custom.class_name
+        fields["code_directory"] = message.custom.code_directory or None
+    elif source is not None:
+        fields[source] = getattr(message, source)
+    return fields

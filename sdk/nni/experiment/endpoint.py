@@ -1,0 +1,77 @@
+"""Where the services of this installation listen, as `endpoint.json` says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from nni.experiment.environment import nni_home
+
+ENDPOINT_FILE: Final = "endpoint.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Addresses and token of the services that are up."""
+
+    version: str
+    supervisor_pid: int
+    started_at: str
+    """When the supervisor came up, ISO 8601."""
+    http: str
+    """Base address of the page and REST, e.g. `http://127.0.0.1:41234`."""
+    grpc: str
+    """`host:port` of the manager."""
+    nats: str
+    token: str = field(repr=False)
+
+
+def endpoint_path() -> Path:
+    """Return where `endpoint.json` is, if the services are up."""
+    return nni_home() / ENDPOINT_FILE
+
+
+def read_endpoint() -> Endpoint | None:
+    """Return the endpoint of the services that are up, or `None` if they are not.
+
+    A file left behind by a supervisor that is dead counts as none.
+    """
+    try:
+        text = endpoint_path().read_text("utf-8")
+    except OSError:
+        return None
+    endpoint = _parse(text)
+    if endpoint is None or not is_supervisor(endpoint.supervisor_pid):
+        return None
+    return endpoint
+
+
+def _parse(text: str) -> Endpoint | None:
+    try:
+        fields = json.loads(text)
+        return Endpoint(
+            version=str(fields.get("version", "")),
+            supervisor_pid=int(fields["pid"]),
+            started_at=str(fields.get("started_at", "")),
+            http=str(fields["http"]),
+            grpc=str(fields["grpc"]),
+            nats=str(fields.get("nats", "")),
+            token=str(fields["token"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def is_supervisor(pid: int) -> bool:
+    """Return whether the process ``pid`` is alive and a supervisor; pids are used again."""
+    try:
+        process = psutil.Process(pid)
+        return process.status() != psutil.STATUS_ZOMBIE and any(
+            "svc_standalone" in argument for argument in process.cmdline()
+        )
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False

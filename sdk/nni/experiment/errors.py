@@ -1,0 +1,111 @@
+"""Errors of the client side, and what each means for a caller.
+
+```
+NniError
+└── ExperimentError
+    ├── ConfigError (ValueError)      a configuration, search space or argument breaks a rule
+    ├── RefusedError                  port, disk, extra or folder forbids it; nothing was started
+    ├── NotFoundError                 no experiment, trial or runner has this id
+    ├── WrongStateError               it exists, but not in a state that allows this
+    ├── UnreachableError              the services are not up, or do not answer
+    └── ServiceFailedError            a service failed at a legal request; its log says why
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nni.errors import NniError
+
+_SHOWN_VALUE_CHARACTERS = 120
+"""Longest part of an offending value that a message repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One broken rule."""
+
+    field: str
+    """Path of the field as its author wrote it, e.g. `tuner.classArgs.optimize_mode`."""
+    rule: str
+    """What must hold, as the end of a sentence: `must be an integer >= 1`."""
+    value: object = None
+    """The offending value; `None` if there is none to show."""
+    remedy: str = ""
+    """What to do; empty if the rule says it."""
+
+    def moved(self, path: str) -> Problem:
+        """Return the same problem, its field seen from further out."""
+        joint = "." if path and self.field and not self.field.startswith("[") else ""
+        return Problem(f"{path}{joint}{self.field}", self.rule, self.value, self.remedy)
+
+    def __str__(self) -> str:
+        """Return the problem as one line."""
+        shown = "" if self.value is None else f", got {_short(self.value)}"
+        remedy = f" ({self.remedy})" if self.remedy else ""
+        return f"{self.field} {self.rule}{shown}{remedy}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    if len(text) > _SHOWN_VALUE_CHARACTERS:
+        return text[: _SHOWN_VALUE_CHARACTERS - 3] + "..."
+    return text
+
+
+class ExperimentError(NniError):
+    """Base of what managing experiments can raise.
+
+    Attributes:
+        facts: details for a program; plain strings.
+    """
+
+    def __init__(self, message: str, facts: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.facts: dict[str, str] = dict(facts or {})
+
+
+class ConfigError(ExperimentError, ValueError):
+    """A configuration breaks one rule or several.
+
+    Attributes:
+        problems: the broken rules, at least one.
+        source: the file it was read from; empty for one made in Python.
+    """
+
+    def __init__(self, problems: Sequence[Problem], source: str = "") -> None:
+        lines = [str(problem) for problem in problems]
+        head = f"{source}: " if source else ""
+        super().__init__(head + ("\n  " if len(lines) > 1 else "") + "\n  ".join(lines))
+        self.problems = tuple(problems)
+        self.source = source
+
+    def moved(self, path: str) -> ConfigError:
+        """Return the same error with ``path`` in front of the fields."""
+        return ConfigError([problem.moved(path) for problem in self.problems], self.source)
+
+    def within(self, source: str) -> ConfigError:
+        """Return the same error, naming the file it was read from."""
+        return ConfigError(self.problems, source)
+
+
+class RefusedError(ExperimentError):
+    """Something outside the configuration forbids a start; nothing was started or written."""
+
+
+class NotFoundError(ExperimentError):
+    """Nothing of this kind has this id."""
+
+
+class WrongStateError(ExperimentError):
+    """It exists, but its state forbids what was asked; the message says which state allows it."""
+
+
+class UnreachableError(ExperimentError):
+    """The services of this installation are not up, or do not answer."""
+
+
+class ServiceFailedError(ExperimentError):
+    """A service failed at a legal request, or gave it up; its log says why."""

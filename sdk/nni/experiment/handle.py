@@ -1,0 +1,179 @@
+"""An experiment that exists: watch it and change it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from nni.experiment.client import ManagerClient
+from nni.experiment.config.quantities import duration_seconds
+from nni.experiment.conversion import duration_message
+from nni.experiment.errors import WrongStateError
+from nni.experiment.records import (
+    TrialJob,
+    TrialMetricData,
+    TrialResult,
+    metric_record,
+    state_name,
+    trial_counts,
+    trial_job,
+    trial_result,
+)
+from nni.experiment.rest import get_json
+from nni_proto.experiment.v1 import experiment_pb2
+from nni_proto.trial.v1 import trial_service_pb2
+from nni_wire.values import to_value
+
+_logger = logging.getLogger(__name__)
+
+
+def say(message: str, *arguments: object) -> None:
+    """Log a line that the user is to see, on the console if nobody has set up logging."""
+    if _logger.hasHandlers():
+        _logger.info(message, *arguments)
+        return
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+    sys.stdout.write(f"[{stamp}] {message % arguments}\n")
+    sys.stdout.flush()
+
+
+class ExperimentHandle:
+    """What can be asked of and told to an experiment while it is open.
+
+    Every method may raise `UnreachableError` when the services are gone, and `WrongStateError`
+    before the experiment is started or after it was stopped.
+    """
+
+    def __init__(self) -> None:
+        self._id: str | None = None
+        self._port: int | None = None
+        self._client: ManagerClient | None = None
+
+    @property
+    def id(self) -> str:
+        """The experiment's id.
+
+        Raises:
+            WrongStateError: it has not been started.
+        """
+        if self._id is None:
+            raise WrongStateError("the experiment has not been started; call start() or run()")
+        return self._id
+
+    @property
+    def port(self) -> int | None:
+        """Port of its page, `None` while it is not open."""
+        return self._port
+
+    def _attach(self, client: ManagerClient, experiment: experiment_pb2.Experiment) -> None:
+        self._client = client
+        self._id = experiment.id
+        self._port = experiment.port or None
+
+    def _detach(self) -> None:
+        if self._client is not None:
+            self._client.close()
+        self._client = None
+        self._port = None
+
+    def _message(self) -> experiment_pb2.Experiment:
+        return self._connected().get(self.id).experiment
+
+    def _connected(self) -> ManagerClient:
+        if self._client is None:
+            raise WrongStateError(
+                "the experiment is not running; call start() or run(), or Experiment.connect(port)"
+            )
+        return self._client
+
+    # Watching
+
+    def get_status(self) -> str:
+        """Return the state, e.g. `RUNNING`."""
+        return state_name(self._message().state)
+
+    def get_experiment_profile(self) -> dict[str, Any]:
+        """Return the profile that REST shows: id, revision, times and configuration."""
+        endpoint = self._connected().endpoint
+        url = f"{endpoint.http}/api/v1/nni/experiments/{self.id}/experiment"
+        profile: dict[str, Any] = get_json(url, endpoint.token)
+        return profile
+
+    def get_trial_job(self, trial_job_id: str) -> TrialJob:
+        """Return one trial.
+
+        Raises:
+            NotFoundError: the experiment has no such trial.
+        """
+        return trial_job(self._connected().trial(self.id, trial_job_id))
+
+    def list_trial_jobs(self) -> list[TrialJob]:
+        """Return all trials in order of creation."""
+        request = trial_service_pb2.ListTrialsRequest(experiment_id=self.id)
+        return [trial_job(trial) for trial in self._connected().trials(request)]
+
+    def get_job_statistics(self) -> dict[str, int]:
+        """Return the number of trials by the name of their state."""
+        return trial_counts(self._message())
+
+    def get_job_metrics(self, trial_job_id: str | None = None) -> dict[str, list[TrialMetricData]]:
+        """Return the reports by trial id, of all trials or of one."""
+        metrics: dict[str, list[TrialMetricData]] = {}
+        for message in self._connected().metrics(self.id, trial_job_id or ""):
+            metrics.setdefault(message.trial_id, []).append(metric_record(message))
+        return metrics
+
+    def export_data(self) -> list[TrialResult]:
+        """Return parameters and final result of the trials that have one."""
+        return [trial_result(message) for message in self._connected().export(self.id)]
+
+    # Changing
+
+    def update_trial_concurrency(self, value: int) -> None:
+        """Set how many trials may be live at once."""
+        self._connected().update(self.id, trial_concurrency=value)
+        say("Successfully update trialConcurrency.")
+
+    def update_max_trial_number(self, value: int) -> None:
+        """Set how many trials may ever be created."""
+        self._connected().update(self.id, max_trial_number=value)
+        say("Successfully update maxTrialNum.")
+
+    def update_max_experiment_duration(self, value: float | str | timedelta) -> None:
+        """Set the time budget.
+
+        Args:
+            value: seconds, a timedelta, or a text such as `2h`.
+        """
+        if isinstance(value, timedelta):
+            seconds = value.total_seconds()
+        else:
+            seconds = duration_seconds(value) if isinstance(value, str) else float(value)
+        self._connected().update(self.id, max_experiment_duration=duration_message(seconds))
+        say("Successfully update maxExecDuration.")
+
+    def update_search_space(self, value: Mapping[str, Any]) -> None:
+        """Replace the search space."""
+        self._connected().update(self.id, search_space=to_value(value))
+        say("Successfully update searchSpace.")
+
+    def kill_trial_job(self, trial_job_id: str) -> None:
+        """Cancel a live trial.
+
+        Raises:
+            NotFoundError: the experiment has no such trial.
+            WrongStateError: the trial is over.
+        """
+        self._connected().kill_trial(self.id, trial_job_id)
+
+    def add_trial(self, parameters: Mapping[str, Any]) -> int:
+        """Have a trial run with parameters of your choice; its result does not reach the tuner.
+
+        Returns:
+            The id of the parameters.
+        """
+        return self._connected().add_trial(self.id, to_value(parameters))

@@ -1,0 +1,152 @@
+"""The services of this machine: found, brought up when they are not there, taken down.
+
+They are one supervisor process with its children. It belongs to no terminal and lives until
+`stop_local_shape`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from nni.experiment.endpoint import Endpoint, read_endpoint
+from nni.experiment.environment import nni_home, supervisor_environment
+from nni.experiment.errors import (
+    ExperimentError,
+    RefusedError,
+    ServiceFailedError,
+    UnreachableError,
+)
+
+SUPERVISOR_MODULE: Final = "svc_standalone"
+# -P: a file of the working directory must never be imported in place of a package.
+_SUPERVISOR_COMMAND: Final = (sys.executable, "-P", "-m", SUPERVISOR_MODULE, "run", "--detach")
+_START_TIMEOUT_S: Final = 90.0
+"""A little more than the supervisor gives its children."""
+_STOP_TIMEOUT_S: Final = 30.0
+_LOG_TAIL_LINES: Final = 15
+_READ_BYTES: Final = 65536
+
+
+def running_endpoint() -> Endpoint:
+    """Return where the services that are up listen.
+
+    Raises:
+        UnreachableError: they are not up.
+    """
+    endpoint = read_endpoint()
+    if endpoint is None:
+        raise UnreachableError(
+            "no services are up, so no experiment is running; "
+            "start an experiment with: nnictl create --config FILE"
+        )
+    return endpoint
+
+
+def ensure_local_shape(http_port: int = 0) -> Endpoint:
+    """Return where the services listen; bring them up if they are not there.
+
+    Two processes that do this at once get the same services: the supervisor that comes second
+    tells the endpoint of the first.
+
+    Args:
+        http_port: port of page and REST, if they are to be brought up; 0: a free one.
+
+    Raises:
+        RefusedError: the package of the local services is not installed, or they say why they
+            cannot start.
+        ServiceFailedError: they do not come up; repeats the end of the supervisor's log.
+    """
+    endpoint = read_endpoint()
+    return endpoint if endpoint is not None else _start(http_port)
+
+
+def _start(http_port: int) -> Endpoint:
+    if find_spec(SUPERVISOR_MODULE) is None:
+        raise RefusedError(
+            "the services of this machine are not installed; "
+            "install them with: pip install 'nni[local]'"
+        )
+    output_path = supervisor_log().with_suffix(".out")
+    output_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    read_fd, write_fd = os.pipe()
+    with os.fdopen(read_fd, "rb", buffering=0) as ready, output_path.open("wb") as output:
+        try:
+            subprocess.run(
+                [*_SUPERVISOR_COMMAND, "--port", str(http_port)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=supervisor_environment(write_fd),
+                pass_fds=(write_fd,),
+                start_new_session=True,
+                check=False,
+            )
+        finally:
+            os.close(write_fd)
+        line = _ready_line(ready.fileno())
+    endpoint = read_endpoint()
+    if endpoint is None:
+        raise _start_error(line, output_path)
+    return endpoint
+
+
+def supervisor_log() -> Path:
+    """Return where the supervisor writes its own output."""
+    return nni_home() / "log" / "supervisor.log"
+
+
+def _ready_line(fd: int) -> bytes:
+    """Return what the supervisor wrote until its first newline, its end, or the time limit."""
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    line = b""
+    while b"\n" not in line:
+        readable, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
+        piece = os.read(fd, _READ_BYTES) if readable else b""
+        if not piece:
+            break
+        line += piece
+    return line
+
+
+def _start_error(line: bytes, output: Path) -> ExperimentError:
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return RefusedError(f"the services do not start: {json.loads(line)['error']}")
+    try:
+        tail = output.read_text("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:]
+    except OSError:
+        tail = []
+    head = f"the services did not come up; see {supervisor_log()}"
+    return ServiceFailedError("\n  ".join([head, *tail]))
+
+
+def stop_local_shape() -> bool:
+    """End the services; return whether they were up. Experiments must have been stopped before.
+
+    Raises:
+        ServiceFailedError: they do not end.
+    """
+    endpoint = read_endpoint()
+    if endpoint is None:
+        return False
+    with contextlib.suppress(psutil.NoSuchProcess):
+        supervisor = psutil.Process(endpoint.supervisor_pid)
+        supervisor.terminate()
+        try:
+            supervisor.wait(_STOP_TIMEOUT_S)
+        except psutil.TimeoutExpired as error:
+            raise ServiceFailedError(
+                f"the supervisor (pid {supervisor.pid}) did not end within {_STOP_TIMEOUT_S:g} s; "
+                f"see {supervisor_log()}"
+            ) from error
+    return True

@@ -1,0 +1,117 @@
+"""What is checked on this machine before anything is started for an experiment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from nni.experiment.config import ExperimentConfig
+from nni.experiment.config.checks import check_available
+from nni.experiment.environment import nni_home
+from nni.experiment.errors import ConfigError, ExperimentError, Problem, RefusedError
+from nni.experiment.rest import get_json
+
+LEAST_FREE_BYTES: Final = 100 * 1024 * 1024
+"""Below this an experiment would run into a full disk at once."""
+_MEGABYTE: Final = 1024 * 1024
+_PORT_MAX: Final = 65535
+_HOLDER_TIMEOUT_S: Final = 1.0
+
+
+def check_start(config: ExperimentConfig, port: int) -> None:
+    """Check that an experiment of this configuration can be started here and now.
+
+    Raises:
+        ConfigError: the configuration breaks a rule, or needs what is not there yet.
+        RefusedError: port, disk or folder stands against it.
+    """
+    config.validate()
+    check_available(config)
+    check_port(port)
+    check_folders([config.experiment_working_directory, nni_home(), Path(tempfile.gettempdir())])
+
+
+def check_port(port: int) -> None:
+    """Check that an experiment's listener can be opened; 0 stands for none.
+
+    Raises:
+        ConfigError: it is no port number.
+        RefusedError: somebody else holds it; names the holder.
+    """
+    if not 0 <= port <= _PORT_MAX:
+        raise ConfigError([Problem("--port", f"must be an integer from 1 to {_PORT_MAX}", port)])
+    if port == 0 or _is_free(port):
+        return
+    holder = port_holder(port)
+    by = f" by {holder}" if holder else ""
+    raise RefusedError(
+        f"port {port} is in use{by}; choose another one with --port",
+        {"field": "port", "value": str(port), "holder": holder},
+    )
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except PermissionError as error:
+            rule = "must be one that you may use; those below 1024 are for administrators"
+            raise ConfigError([Problem("--port", rule, port)]) from error
+        except OSError:
+            return False
+    return True
+
+
+def port_holder(port: int) -> str:
+    """Return who listens on a port, in words; empty if that cannot be told."""
+    with contextlib.suppress(ExperimentError):
+        url = f"http://127.0.0.1:{port}/api/v1/nni/version"
+        answer = get_json(url, timeout_s=_HOLDER_TIMEOUT_S)
+        if isinstance(answer, dict) and answer.get("experimentId"):
+            return f"experiment {answer['experimentId']}"
+    with contextlib.suppress(psutil.Error, OSError):
+        for connection in psutil.net_connections("tcp"):
+            listens = connection.status == psutil.CONN_LISTEN and connection.pid
+            if listens and getattr(connection.laddr, "port", None) == port:
+                name = psutil.Process(connection.pid).name()
+                return f"program {name} (pid {connection.pid})"
+    return ""
+
+
+def check_folders(folders: Iterable[Path]) -> None:
+    """Check that files can be written below each folder, and that the disk has room.
+
+    Raises:
+        RefusedError: a folder is not writable, or its disk is full.
+    """
+    for folder in folders:
+        existing = _existing(folder)
+        if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+            raise RefusedError(
+                f"cannot write to {folder}: {existing} is not a writable folder; "
+                "give yourself write permission, or name another folder"
+            )
+        free = shutil.disk_usage(existing).free
+        if free < LEAST_FREE_BYTES:
+            raise RefusedError(
+                f"the disk of {folder} is full: {free // _MEGABYTE} MB are free, "
+                f"at least {LEAST_FREE_BYTES // _MEGABYTE} MB are needed; make room, or name a "
+                "folder on another disk"
+            )
+
+
+def _existing(folder: Path) -> Path:
+    """Return the folder, or the nearest one above it that exists."""
+    for candidate in (folder, *folder.parents):
+        if candidate.exists():
+            return candidate
+    return Path("/")

@@ -1,0 +1,163 @@
+"""What the services tell about experiments and trials, under the documented names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf import timestamp_pb2
+
+from nni_proto.common.v1 import metric_pb2
+from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
+from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from nni_wire.values import from_value
+
+_MILLISECONDS = 1000
+_NANOSECONDS_PER_MILLISECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TrialHyperParameters:
+    """The parameters of a trial and where they come from."""
+
+    parameter_id: int
+    parameters: Any
+    parameter_source: str
+    """`algorithm` or `customized`."""
+    parameter_index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TrialMetricData:
+    """One report of one trial."""
+
+    timestamp: int
+    """Milliseconds since 1970."""
+    trialJobId: str  # noqa: N815 - documented name
+    parameterId: str  # noqa: N815 - documented name
+    type: str
+    """`PERIODICAL` or `FINAL`."""
+    sequence: int
+    """0-based, per trial and type."""
+    data: Any
+    """What was reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """The parameters of a trial and its final result."""
+
+    parameter: Any
+    value: Any
+    trialJobId: str  # noqa: N815 - documented name
+
+
+@dataclass(frozen=True, slots=True)
+class TrialJob:
+    """One trial."""
+
+    trialJobId: str  # noqa: N815 - documented name
+    status: str
+    hyperParameters: list[TrialHyperParameters]  # noqa: N815 - documented name
+    logPath: str  # noqa: N815 - documented name
+    """Folder with stdout, stderr and trial.log."""
+    startTime: int | None  # noqa: N815 - documented name
+    """Milliseconds since 1970; `None` if it has not started."""
+    endTime: int | None  # noqa: N815 - documented name
+    finalMetricData: list[TrialMetricData]  # noqa: N815 - documented name
+    """Empty, or the one final result."""
+    stderrPath: str  # noqa: N815 - documented name
+    sequenceId: int  # noqa: N815 - documented name
+
+
+def milliseconds(time: timestamp_pb2.Timestamp) -> int:
+    """Return an instant as milliseconds since 1970."""
+    return time.seconds * _MILLISECONDS + time.nanos // _NANOSECONDS_PER_MILLISECOND
+
+
+def state_name(state: experiment_pb2.ExperimentState.ValueType) -> str:
+    """Return the documented name of an experiment's state, e.g. `RUNNING`."""
+    return experiment_pb2.ExperimentState.Name(state).removeprefix("EXPERIMENT_STATE_")
+
+
+def trial_state_name(state: trial_pb2.TrialState.ValueType) -> str:
+    """Return the documented name of a trial's state, e.g. `SUCCEEDED`."""
+    return trial_pb2.TrialState.Name(state).removeprefix("TRIAL_STATE_")
+
+
+def metric_data(trial_id: str, parameter_id: int, metric: metric_pb2.Metric) -> TrialMetricData:
+    """Return one report as its record."""
+    return TrialMetricData(
+        timestamp=milliseconds(metric.reported_at),
+        trialJobId=trial_id,
+        parameterId=str(parameter_id),
+        type=metric_pb2.MetricType.Name(metric.type).removeprefix("METRIC_TYPE_"),
+        sequence=metric.sequence,
+        data=from_value(metric.value),
+    )
+
+
+def metric_record(message: trial_service_pb2.TrialMetric) -> TrialMetricData:
+    """Return a listed report as its record."""
+    return metric_data(message.trial_id, message.parameter_id, message.metric)
+
+
+def trial_result(message: experiment_service_pb2.ExportedTrial) -> TrialResult:
+    """Return an exported trial as its record."""
+    return TrialResult(
+        parameter=from_value(message.parameters),
+        value=from_value(message.value),
+        trialJobId=message.trial_id,
+    )
+
+
+def trial_job(trial: trial_pb2.Trial) -> TrialJob:
+    """Return a trial as its record."""
+    customized = trial.source == trial_pb2.PARAMETER_SOURCE_CUSTOMIZED
+    final = []
+    if trial.HasField("final_metric"):
+        final.append(metric_data(trial.id, trial.parameter_id, trial.final_metric))
+    return TrialJob(
+        trialJobId=trial.id,
+        status=trial_state_name(trial.state),
+        hyperParameters=[
+            TrialHyperParameters(
+                parameter_id=trial.parameter_id,
+                parameters=from_value(trial.parameters),
+                parameter_source="customized" if customized else "algorithm",
+            )
+        ],
+        logPath=trial.directory,
+        startTime=milliseconds(trial.started_at) if trial.HasField("started_at") else None,
+        endTime=milliseconds(trial.ended_at) if trial.HasField("ended_at") else None,
+        finalMetricData=final,
+        stderrPath=f"{trial.directory}/stderr" if trial.directory else "",
+        sequenceId=trial.sequence_id,
+    )
+
+
+def trial_counts(experiment: experiment_pb2.Experiment) -> dict[str, int]:
+    """Return the number of trials by the documented name of their state."""
+    return {
+        name.removeprefix("TRIAL_STATE_"): count
+        for name, count in experiment.trial_counts.items()
+        if count
+    }
+
+
+def experiment_metadata(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
+    """Return the line of an experiment in a list of experiments; times in ms, or `N/A`."""
+    config = experiment.config
+    started = experiment.started_at if experiment.HasField("started_at") else experiment.created_at
+    return {
+        "id": experiment.id,
+        "name": config.experiment_name or "N/A",
+        "status": state_name(experiment.state),
+        "port": experiment.port or "N/A",
+        "platform": ",".join(service.platform for service in config.training_services),
+        "startTime": milliseconds(started) if started.seconds else "N/A",
+        "endTime": milliseconds(experiment.ended_at) if experiment.HasField("ended_at") else "N/A",
+        "logDir": experiment.directory,
+        "prefixUrl": experiment.url_prefix or None,
+        "tag": dict(config.tags),
+    }

@@ -1,0 +1,45 @@
+"""Plain GETs of the documented REST paths on this machine, never through a proxy."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any, Final
+
+from nni.experiment.errors import ServiceFailedError, UnreachableError
+
+_TIMEOUT_S: Final = 10.0
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def get_json(url: str, token: str = "", timeout_s: float = _TIMEOUT_S) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the JSON value at ``url``.
+
+    Args:
+        url: `http://127.0.0.1:<port>/...`.
+        token: shown to the service if it is not empty.
+        timeout_s: for the connection and for each read.
+
+    Raises:
+        UnreachableError: nothing listens there, or not with HTTP and JSON.
+        ServiceFailedError: the answer is an error; its text is repeated.
+    """
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - our own addresses
+    try:
+        with _OPENER.open(request, timeout=timeout_s) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            text = error.read().decode("utf-8", "replace")
+        raise ServiceFailedError(f"{url}: {_error_text(text)}") from error
+    except (OSError, ValueError) as error:
+        raise UnreachableError(f"nothing answers at {url}: {error}") from error
+
+
+def _error_text(text: str) -> str:
+    try:
+        return str(json.loads(text)["error"])
+    except (ValueError, KeyError, TypeError):
+        return text[:200]

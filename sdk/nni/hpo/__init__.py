@@ -1,0 +1,86 @@
+"""Hyperparameter optimisation: tuners, assessors, advisors, and loops that run them in-process.
+
+Names are imported when first used, so that `import nni.hpo` costs nothing but this file.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nni.errors import NoMoreTrialError
+    from nni.hpo.advisor import MsgDispatcherBase
+    from nni.hpo.assessors.median_stop import MedianstopAssessor
+    from nni.hpo.base import DEFERRED, Assessor, AssessResult, Tuner
+    from nni.hpo.commands import CommandType, MetricType
+    from nni.hpo.optimization import OptimizeResult, TrialRecord, optimize
+    from nni.hpo.registry import AlgorithmEntry
+    from nni.hpo.study import Study, StudyTrial
+    from nni.hpo.tuners.batch import BatchTuner
+    from nni.hpo.tuners.grid_search import GridSearchTuner
+    from nni.hpo.tuners.hyperopt_tuner import HyperoptTuner
+    from nni.hpo.tuners.random_search import RandomTuner
+    from nni.hpo.tuners.tpe import TPETuner
+    from nni.hpo.validation import ClassArgsValidator
+
+_HOMES = {
+    "AlgorithmEntry": "nni.hpo.registry",
+    "AssessResult": "nni.hpo.base",
+    "Assessor": "nni.hpo.base",
+    "BatchTuner": "nni.hpo.tuners.batch",
+    "ClassArgsValidator": "nni.hpo.validation",
+    "CommandType": "nni.hpo.commands",
+    "DEFERRED": "nni.hpo.base",
+    "GridSearchTuner": "nni.hpo.tuners.grid_search",
+    "HyperoptTuner": "nni.hpo.tuners.hyperopt_tuner",
+    "MedianstopAssessor": "nni.hpo.assessors.median_stop",
+    "MetricType": "nni.hpo.commands",
+    "MsgDispatcherBase": "nni.hpo.advisor",
+    "NoMoreTrialError": "nni.errors",
+    "OptimizeResult": "nni.hpo.optimization",
+    "RandomTuner": "nni.hpo.tuners.random_search",
+    "Study": "nni.hpo.study",
+    "StudyTrial": "nni.hpo.study",
+    "TPETuner": "nni.hpo.tuners.tpe",
+    "TrialRecord": "nni.hpo.optimization",
+    "Tuner": "nni.hpo.base",
+    "optimize": "nni.hpo.optimization",
+}
+
+__all__ = [
+    "DEFERRED",
+    "AlgorithmEntry",
+    "AssessResult",
+    "Assessor",
+    "BatchTuner",
+    "ClassArgsValidator",
+    "CommandType",
+    "GridSearchTuner",
+    "HyperoptTuner",
+    "MedianstopAssessor",
+    "MetricType",
+    "MsgDispatcherBase",
+    "NoMoreTrialError",
+    "OptimizeResult",
+    "RandomTuner",
+    "Study",
+    "StudyTrial",
+    "TPETuner",
+    "TrialRecord",
+    "Tuner",
+    "optimize",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - exports of many types
+    """Import and return an exported name on its first use."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the exported names beside the loaded ones."""
+    return sorted({*globals(), *_HOMES})

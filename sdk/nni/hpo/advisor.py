@@ -1,0 +1,189 @@
+"""Base of advisors: algorithms that do the work of tuner and assessor in one object.
+
+The interface is documented but declared unstable. A host calls `process_command` for one command
+after another, or, as the old machinery did, enqueues commands and lets `run` handle them in two
+worker threads.
+"""
+
+import logging
+import queue
+import threading
+from typing import Final
+
+from nni.hpo.commands import CommandType, send
+from nni.hpo.json_value import JsonValue
+
+_logger = logging.getLogger(__name__)
+
+_ASSESSMENT: Final = frozenset({"PERIODICAL"})
+"""Metric types that need no order beside the commands that change what is proposed."""
+
+CommandQueue = queue.Queue[tuple[CommandType, JsonValue] | None]
+"""Commands on their way to one worker thread; None ends it."""
+
+
+class MsgDispatcherBase:
+    """Receives commands, calls the `handle_*` method of each.
+
+    A subclass implements all `handle_*` methods except `handle_request`. With `run`, commands that
+    change what is proposed keep their order in one thread; intermediate metrics have another. With
+    `multi_thread` every command gets a thread of its own and the subclass must lock.
+    """
+
+    multi_thread: bool = False
+
+    def __init__(self) -> None:
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._ordered: CommandQueue = queue.Queue()
+        self._assessments: CommandQueue = queue.Queue()
+        self._failure: BaseException | None = None
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Handle enqueued commands until `Terminate` comes or a handler raises.
+
+        Raises:
+            Exception: the first one that a handler raised.
+        """
+        self._ensure_prepared()
+        workers = [
+            threading.Thread(
+                target=self.command_queue_worker, args=(commands,), name=name, daemon=True
+            )
+            for commands, name in (
+                (self._ordered, "advisor-commands"),
+                (self._assessments, "advisor-assessments"),
+            )
+        ]
+        for worker in workers:
+            worker.start()
+        self._stopped.wait()
+        self._ordered.put(None)
+        self._assessments.put(None)
+        for worker in workers:
+            worker.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def enqueue_command(self, command: CommandType, data: JsonValue) -> None:
+        """Put a command into the queue of the thread that is to handle it.
+
+        `Terminate` ends `run` after the commands that were enqueued before it.
+        """
+        self._ensure_prepared()
+        periodical = (
+            command is CommandType.ReportMetricData
+            and isinstance(data, dict)
+            and data.get("type") in _ASSESSMENT
+        )
+        (self._assessments if periodical else self._ordered).put((command, data))
+
+    def command_queue_worker(self, command_queue: CommandQueue) -> None:
+        """Handle the commands of one queue until None comes."""
+        while (request := command_queue.get()) is not None:
+            if self._stopped.is_set():
+                continue  # drain what came after the end
+            if request[0] is CommandType.Terminate:
+                self._stopped.set()
+            elif self.multi_thread:
+                threading.Thread(
+                    target=self.process_command_thread, args=(request,), daemon=True
+                ).start()
+            else:
+                self.process_command_thread(request)
+
+    def process_command_thread(self, request: tuple[CommandType, JsonValue]) -> None:
+        """Handle one command; an exception ends `run` and is raised there."""
+        command, data = request
+        try:
+            self.process_command(command, data)
+        except Exception as error:  # noqa: BLE001 - rim of a worker thread; `run` raises it
+            self._failure = self._failure or error
+            self._stopped.set()
+
+    def process_command(self, command: CommandType, data: JsonValue) -> None:
+        """Call the handler of one command, in this thread; its exceptions pass through.
+
+        Raises:
+            ValueError: the command is none that an advisor receives.
+        """
+        if command is CommandType.Ping:
+            return
+        if command is CommandType.Terminate:
+            self._ensure_prepared()
+            self._stopped.set()
+            return
+        name = _HANDLERS.get(command)
+        if name is None:
+            raise ValueError(f"an advisor receives no command {command.name}")
+        getattr(self, name)(data)
+
+    def send(self, command: CommandType, data: JsonValue) -> None:
+        """Say something to the host, as `nni.hpo.commands.send` does."""
+        send(command, data)
+
+    def _ensure_prepared(self) -> None:
+        if not hasattr(self, "_ordered"):  # a subclass that does not call super().__init__()
+            self._prepare()
+
+    def handle_initialize(self, data: JsonValue) -> None:
+        """Set up; called once. Then send `Initialized` with empty content.
+
+        Args:
+            data: the search space.
+        """
+        self.handle_update_search_space(data)
+        self.send(CommandType.Initialized, "")
+
+    def handle_update_search_space(self, data: JsonValue) -> None:
+        """Take a search space; no reply is needed."""
+        raise self._missing("handle_update_search_space", data)
+
+    def handle_request_trial_jobs(self, data: int) -> None:
+        """Send `NewTrialJob` exactly `data` times, now or later, or `NoMoreTrialJobs`."""
+        raise self._missing("handle_request_trial_jobs", data)
+
+    def handle_report_metric_data(self, data: dict[str, JsonValue]) -> None:
+        """Learn a metric.
+
+        Args:
+            data: `parameter_id`, `value` (decoded), `trial_job_id`, `type` (a `MetricType`),
+                `sequence`; for requests of parameters also `parameter_index`.
+
+        Raises:
+            ValueError: the type is unknown.
+        """
+        raise self._missing("handle_report_metric_data", data)
+
+    def handle_trial_end(self, data: dict[str, JsonValue]) -> None:
+        """Learn that a trial ended.
+
+        Args:
+            data: `trial_job_id`, `event` (the final status), `hyper_params` (the JSON text sent
+                when the trial was created).
+        """
+        raise self._missing("handle_trial_end", data)
+
+    def handle_import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        """Learn samples `{"parameter", "value"}` that a user imports or a resume replays."""
+        _logger.warning("%s ignores %d imported samples", type(self).__qualname__, len(data))
+
+    def handle_add_customized_trial(self, data: JsonValue) -> None:
+        """Learn that the user added a trial by hand; the default ignores it."""
+
+    def _missing(self, name: str, data: object) -> TypeError:
+        del data
+        return TypeError(f"{type(self).__qualname__} must override {name}")
+
+
+_HANDLERS: Final = {
+    CommandType.Initialize: "handle_initialize",
+    CommandType.RequestTrialJobs: "handle_request_trial_jobs",
+    CommandType.UpdateSearchSpace: "handle_update_search_space",
+    CommandType.ImportData: "handle_import_data",
+    CommandType.AddCustomizedTrialJob: "handle_add_customized_trial",
+    CommandType.ReportMetricData: "handle_report_metric_data",
+    CommandType.TrialEnd: "handle_trial_end",
+}

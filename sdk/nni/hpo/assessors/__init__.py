@@ -1,0 +1,1 @@
+"""The built-in assessors, one module each; `nni.hpo` exports their classes."""

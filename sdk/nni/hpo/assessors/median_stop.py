@@ -1,0 +1,77 @@
+"""Median stopping: end a trial whose best result is worse than the median of the others' means.
+
+Source: Golovin et al., Google Vizier: A Service for Black-Box Optimization, KDD 2017, section
+3.2.2.
+"""
+
+from bisect import insort
+
+from nni.hpo.base import Assessor, AssessResult, checked_optimize_mode
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import loss_of
+from nni.hpo.validation import check_count
+
+
+class MedianstopAssessor(Assessor):
+    """Compares a running trial with the completed ones at the same step.
+
+    At step S, the length of the history, a trial is `Bad` exactly when its best value so far is
+    strictly worse than the median, over the completed trials that reached step S, of the mean of
+    their first S values. Values that are no finite numbers count neither as best nor in a mean: a
+    completed trial takes part up to the step before its first such value.
+
+    Args:
+        optimize_mode: `maximize` or `minimize`.
+        start_step: trials with fewer results than this are always `Good`.
+    """
+
+    def __init__(self, optimize_mode: str = "maximize", start_step: int = 0) -> None:
+        self._mode = checked_optimize_mode(optimize_mode)
+        check_count("start_step", start_step, least=0)
+        self._start_step = start_step
+        self._running: dict[str, list[float | None]] = {}
+        self._means_at_step: list[list[float]] = []
+
+    def assess_trial(self, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
+        """See the base."""
+        losses = [loss_of(value, self._mode) for value in trial_history]
+        self._running[trial_job_id] = losses
+        step = len(losses)
+        if step < self._start_step or step > len(self._means_at_step):
+            return AssessResult.Good
+        known = [loss for loss in losses if loss is not None]
+        if not known:
+            return AssessResult.Good
+        worse = min(known) > _median(self._means_at_step[step - 1])
+        return AssessResult.Bad if worse else AssessResult.Good
+
+    def trial_end(self, trial_job_id: str, success: bool) -> None:  # noqa: FBT001 - documented signature
+        """See the base."""
+        losses = self._running.pop(trial_job_id, None)
+        if losses is None or not success:
+            return
+        total = 0.0
+        for index, loss in enumerate(losses):
+            if loss is None:
+                return
+            total += loss
+            if index == len(self._means_at_step):
+                self._means_at_step.append([])
+            insort(self._means_at_step[index], total / (index + 1))
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON."""
+        return {"running": self._running, "means_at_step": self._means_at_step}
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state of an assessor that was built alike."""
+        self._running = {key: list(losses) for key, losses in state["running"].items()}
+        self._means_at_step = [list(means) for means in state["means_at_step"]]
+
+
+def _median(ordered: list[float]) -> float:
+    """Return the median of a non-empty ascending list."""
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return (ordered[middle - 1] + ordered[middle]) / 2

@@ -1,0 +1,100 @@
+"""The words in which an advisor and its host talk, and the way out for what it says.
+
+One process hosts one algorithm, so the way out is set once per process with `connect`.
+"""
+
+import json
+from enum import Enum
+from typing import Protocol
+
+from nni.hpo.json_value import JsonValue
+
+
+class CommandType(Enum):
+    """Kinds of messages; the values name the handler or the effect."""
+
+    # to the algorithm
+    Initialize = "initialize"
+    RequestTrialJobs = "request_trial_jobs"
+    UpdateSearchSpace = "update_search_space"
+    ImportData = "import_data"
+    AddCustomizedTrialJob = "add_customized_trial"
+    ReportMetricData = "report_metric_data"
+    TrialEnd = "trial_end"
+    Ping = "ping"
+    Terminate = "terminate"
+    # from the algorithm
+    Initialized = "initialized"
+    NewTrialJob = "new_trial_job"
+    SendTrialJobParameter = "send_trial_job_parameter"
+    NoMoreTrialJobs = "no_more_trial_jobs"
+    KillTrialJob = "kill_trial_job"
+
+
+class MetricType:
+    """Kinds of metric messages that an advisor receives."""
+
+    PERIODICAL = "PERIODICAL"
+    FINAL = "FINAL"
+    REQUEST_PARAMETER = "REQUEST_PARAMETER"
+
+
+class CommandPort(Protocol):
+    """Where the commands of an advisor go."""
+
+    def deliver(self, command: CommandType, data: JsonValue) -> None:
+        """Take one command.
+
+        Called from the thread in which the advisor sends, possibly one of several.
+
+        Args:
+            command: one of the kinds that go out.
+            data: decoded from JSON. `NewTrialJob`: dict with `parameter_id`, `parameters` and
+                perhaps `parameter_source`; `KillTrialJob`: trial id; else as the sender gave it.
+        """
+
+
+_port: CommandPort | None = None
+
+
+def connect(port: CommandPort | None) -> None:
+    """Send all that is said from now on to `port`; None disconnects."""
+    global _port  # noqa: PLW0603 - the documented `send` is a function of a module
+    _port = port
+
+
+def send(command: CommandType, data: JsonValue) -> None:
+    """Say something to the host.
+
+    Args:
+        command: what is said.
+        data: JSON text, as the documented interface has it, or the value itself.
+
+    Raises:
+        RuntimeError: no host is connected.
+        ValueError: `NewTrialJob` without `parameter_id` or `parameters`.
+    """
+    if _port is None:
+        raise RuntimeError(
+            f"cannot send {command.name}: no host is connected; run the advisor in an experiment "
+            "or call nni.hpo.commands.connect first"
+        )
+    value = _decoded(command, data)
+    if command in {CommandType.NewTrialJob, CommandType.SendTrialJobParameter} and not (
+        isinstance(value, dict) and {"parameter_id", "parameters"} <= value.keys()
+    ):
+        raise ValueError(
+            f"{command.name} needs a dict with 'parameter_id' and 'parameters', got {value!r:.200}"
+        )
+    _port.deliver(command, value)
+
+
+def _decoded(command: CommandType, data: JsonValue) -> JsonValue:
+    if not isinstance(data, str) or not data:
+        return data
+    try:
+        return json.loads(data)
+    except ValueError:
+        if command is CommandType.KillTrialJob:
+            return data  # a bare trial id is not always JSON
+        raise

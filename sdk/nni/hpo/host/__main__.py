@@ -1,0 +1,41 @@
+"""Command line of the host; only the dispatcher calls it.
+
+python -m nni.hpo.host --in-fd 5 --out-fd 6 --parent-pid 123     serve one algorithm
+python -m nni.hpo.host --check < request.json                    try a custom class
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from nni.hpo.host.class_check import run_check
+from nni.hpo.host.command_loop import CommandLoop
+from nni.hpo.host.command_pipe import CommandPipe
+from nni.hpo.host.parent import die_with
+
+
+def main() -> int:
+    """Do what the command line says; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m nni.hpo.host")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--in-fd", type=int, default=-1)
+    parser.add_argument("--out-fd", type=int, default=-1)
+    parser.add_argument("--parent-pid", type=int, default=0)
+    arguments = parser.parse_args()
+    _forget_working_directory()
+    if arguments.parent_pid and not die_with(arguments.parent_pid):
+        return 1
+    if arguments.check:
+        return run_check(sys.stdin, sys.stdout)
+    CommandLoop(CommandPipe(arguments.in_fd, arguments.out_fd)).run()
+    return 0
+
+
+def _forget_working_directory() -> None:
+    """Take the log folder off the import path, where `-m` puts it: no log is a module."""
+    here = str(Path.cwd())
+    sys.path[:] = [entry for entry in sys.path if entry not in {"", here}]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""Tries a custom class before its experiment exists: can it be imported, and is it of its kind?
+
+Nothing is constructed: a constructor that refuses its arguments ends the experiment with the
+status ERROR and its message in `dispatcher.log`.
+"""
+
+import contextlib
+import json
+import sys
+import traceback
+from typing import TextIO
+
+from nni.hpo import registry
+
+
+def run_check(requests: TextIO, answers: TextIO) -> int:
+    """Read one request, write one answer; return the exit code 0.
+
+    Args:
+        requests: JSON object with `kind`, `class_name`, `code_directory`.
+        answers: gets a last line `{"ok": true, "lookahead": bool}` or
+            `{"ok": false, "error": "...", "traceback": "..."}`; what the module itself prints goes
+            to stderr.
+    """
+    request = json.load(requests)
+    with contextlib.redirect_stdout(sys.stderr):
+        answer = _check(request["kind"], request["class_name"], request.get("code_directory"))
+    json.dump(answer, answers)
+    answers.write("\n")
+    answers.flush()
+    return 0
+
+
+def _check(kind: registry.Kind, class_name: str, code_directory: str | None) -> dict[str, object]:
+    try:
+        cls = registry.custom_class(kind, class_name, code_directory or None)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - rim of the user's code
+        return {
+            "ok": False,
+            "error": f"{type(error).__name__}: {error}",
+            "traceback": traceback.format_exc(),
+        }
+    return {"ok": True, "lookahead": bool(getattr(cls, "lookahead", False))}

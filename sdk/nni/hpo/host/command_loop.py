@@ -1,0 +1,151 @@
+"""Takes one command after another from the pipe and lets the hosted algorithm handle it."""
+
+import logging
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from nni.hpo import commands
+from nni.hpo.host import algorithm_log, building
+from nni.hpo.host.advisor_hosting import AdvisorHosting
+from nni.hpo.host.hosting import HostedAlgorithm, MetricCommand, TrialEndCommand, failure
+from nni.hpo.host.tuner_hosting import TunerHosting
+
+_logger = logging.getLogger(__name__)
+
+
+class Pipe(Protocol):
+    """Where commands come from and answers go: `CommandPipe`, or memory."""
+
+    eager: bool
+    """Report every handled command at once."""
+
+    def commands(self) -> Iterable[dict[str, Any]]:
+        """Give one command after another until there are no more."""
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Send one answer now."""
+
+
+class CommandLoop:
+    """The life of a host: `initialize`, then any commands, until the pipe is closed.
+
+    Ends early when the algorithm cannot be built or a request for parameters raises: the
+    dispatcher decides what then.
+
+    Args:
+        pipe: where commands come from and answers go.
+        configure_log: sets the level of all logging of this process.
+    """
+
+    def __init__(
+        self, pipe: Pipe, configure_log: Callable[[str], None] = algorithm_log.configure
+    ) -> None:
+        self._pipe = pipe
+        self._configure_log = configure_log
+        self._position: list[int] = [0, 0]
+        self._algorithm: HostedAlgorithm | None = None
+
+    def run(self) -> None:
+        """Handle commands until there are no more."""
+        for command in self._pipe.commands():
+            if not self.handle(command):
+                return
+
+    def handle(self, command: dict[str, Any]) -> bool:
+        """Handle one command; return whether the algorithm can go on."""
+        self._position = command["position"]
+        _logger.debug("%s of event %s", command["op"], self._position)
+        if self._algorithm is None:
+            self._algorithm = self._initialized(command)
+            return self._algorithm is not None
+        if command["op"] == "generate":
+            return self._generate(self._algorithm, command)
+        self._tell(self._algorithm, command)
+        return True
+
+    def _say(self, message: dict[str, Any]) -> None:
+        message["position"] = self._position
+        self._pipe.say(message)
+
+    def _initialized(self, command: dict[str, Any]) -> HostedAlgorithm | None:
+        self._configure_log(command["log_level"])
+        _logger.debug("logging at level %s", command["log_level"])
+        self._pipe.eager = command["eager"]
+        try:
+            algorithm = self._built(command)
+            algorithm.initialize(command["search_space"])
+        except (Exception, SystemExit) as error:
+            _logger.exception("the algorithm cannot be started")
+            self._say(
+                {"unbuildable": f"{type(error).__name__}: {error}"}
+                | {"traceback": traceback.format_exc()}
+            )
+            return None
+        ready = {
+            "lookahead": algorithm.lookahead,
+            "assesses": algorithm.assesses,
+            "provenance": building.machine_provenance(),
+        }
+        _logger.info("the algorithm is ready")
+        self._say({"ready": ready})
+        return algorithm
+
+    def _built(self, command: dict[str, Any]) -> HostedAlgorithm:
+        seed: int = command["seed"]
+        configs = {
+            kind: command[kind] for kind in ("tuner", "assessor", "advisor") if command.get(kind)
+        }
+        custom = any(config.get("class_name") for config in configs.values())
+        building.seed_global_generators(seed, custom=custom)
+        if "advisor" in configs:
+            provenance = _provenance(configs["advisor"], seed)
+            advisor = building.build("advisor", configs["advisor"], seed)
+            advisor_hosting = AdvisorHosting(advisor, provenance, self._say)
+            commands.connect(advisor_hosting)
+            return advisor_hosting
+        provenance = _provenance(configs["tuner"], seed)
+        tuner = building.build("tuner", configs["tuner"], seed)
+        assessor = None
+        if "assessor" in configs:
+            assessor = building.build("assessor", configs["assessor"], seed)
+        return TunerHosting(tuner, assessor, provenance, self._say)
+
+    def _generate(self, algorithm: HostedAlgorithm, command: dict[str, Any]) -> bool:
+        """Answer a request; return whether the algorithm survived it."""
+        try:
+            answer = algorithm.generate(command["parameter_ids"])
+            if not command["replayed"]:
+                self._say(
+                    {
+                        "parameters": answer.parameters,
+                        "request_id": command["request_id"],
+                        "exhausted": answer.exhausted,
+                        "deferred": answer.deferred,
+                    }
+                )
+        except Exception:
+            _logger.exception("generating parameters failed")
+            self._say(failure("generate_parameters", skipped=False))
+            return False
+        return True
+
+    def _tell(self, algorithm: HostedAlgorithm, command: dict[str, Any]) -> None:
+        operation = command["op"]
+        if operation == "metric":
+            algorithm.metric(MetricCommand(*command["metric"]))
+        elif operation == "trial_end":
+            algorithm.trial_end(TrialEndCommand(*command["end"]))
+        elif operation == "recorded":
+            for parameter_id, parameters in command["parameters"]:
+                algorithm.record(parameter_id, parameters)
+        elif operation == "import_data":
+            algorithm.import_data(command["data"])
+        elif operation == "update_search_space":
+            algorithm.update_search_space(command["search_space"])
+        elif operation == "add_customized":
+            algorithm.add_customized(command["parameter_id"], command["parameters"])
+
+
+def _provenance(config: dict[str, Any], seed: int) -> dict[str, Any]:
+    return {"algorithm": building.display_name(config), "seed": seed}

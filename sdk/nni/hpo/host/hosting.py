@@ -1,0 +1,155 @@
+"""What hosting a tuner and hosting an advisor have in common."""
+
+import json
+import logging
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nni.hpo.host.command_pipe import plain_value
+
+_logger = logging.getLogger(__name__)
+
+Say = Callable[[dict[str, Any]], None]
+"""Sends one answer to the dispatcher; the loop adds the position of the command in hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an algorithm gave for one request."""
+
+    parameters: tuple[tuple[int, Any, dict[str, Any]], ...]
+    """(parameter id, configuration, provenance) of the trials that can start now."""
+    deferred: int = 0
+    """How many of the request come later."""
+    exhausted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MetricCommand:
+    """One report of one trial."""
+
+    trial_id: str
+    attempt: int
+    parameter_id: int
+    final: bool
+    sequence: int
+    value: Any
+    customized: bool
+    """The user added the trial by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEndCommand:
+    """The end of one trial."""
+
+    trial_id: str
+    parameter_id: int
+    event: str
+    """SUCCEEDED, FAILED, EARLY_STOPPED, USER_CANCELED or SYS_CANCELED."""
+    customized: bool
+
+    @property
+    def success(self) -> bool:
+        """Whether the trial completed."""
+        return self.event == "SUCCEEDED"
+
+
+class HostedAlgorithm(Protocol):
+    """An algorithm as the command loop drives it: one call at a time, in log order."""
+
+    lookahead: bool
+    """It never learns from results."""
+    assesses: bool
+    """It wants intermediate results."""
+
+    def initialize(self, search_space: object) -> None:
+        """Give the first search space; exceptions pass through."""
+
+    def update_search_space(self, search_space: object) -> None:
+        """Give another search space; exceptions are reported and skipped."""
+
+    def generate(self, parameter_ids: list[int]) -> Answer:
+        """Ask for parameters; exceptions pass through."""
+
+    def metric(self, command: MetricCommand) -> None:
+        """Tell a report; exceptions are reported and skipped."""
+
+    def trial_end(self, command: TrialEndCommand) -> None:
+        """Tell an end; exceptions are reported and skipped."""
+
+    def import_data(self, data: object) -> None:
+        """Tell results measured elsewhere; exceptions are reported and skipped."""
+
+    def add_customized(self, parameter_id: int, parameters: object) -> None:
+        """Tell of a trial that the user added; exceptions are reported and skipped."""
+
+    def record(self, parameter_id: int, parameters: object) -> None:
+        """Take the parameters that the log holds for an id; they win."""
+
+
+@dataclass(slots=True)
+class Rim:
+    """Calls an algorithm's callbacks; an exception costs that call and no more."""
+
+    say: Say
+
+    def call(self, name: str, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any callback
+        """Return what `callback` returns, or None after reporting that it raised.
+
+        Args:
+            name: of the call, for the report.
+            callback: a bound method of the algorithm.
+            *args: its arguments.
+            **kwargs: its keyword arguments.
+        """
+        try:
+            return callback(*args, **kwargs)
+        except Exception:
+            _logger.exception("%s failed; the experiment goes on without this call", name)
+            self.say(failure(name, skipped=True))
+            return None
+
+
+def failure(call: str, *, skipped: bool) -> dict[str, Any]:
+    """Return the report of the exception in hand."""
+    return {"failed": {"call": call, "traceback": traceback.format_exc(), "skipped": skipped}}
+
+
+@dataclass(slots=True)
+class KnownParameters:
+    """Configurations of live trials by parameter id, where the log has the last word."""
+
+    say: Say
+    _by_id: dict[int, Any] = field(default_factory=dict)
+
+    def put(self, parameter_id: int, parameters: object) -> None:
+        """Remember the object that the algorithm made."""
+        self._by_id[parameter_id] = parameters
+
+    def get(self, parameter_id: int) -> Any:  # noqa: ANN401 - JSON made by the tuner
+        """Return the object made for an id; None if there is none."""
+        return self._by_id.get(parameter_id)
+
+    def forget(self, parameter_id: int) -> None:
+        """Forget an id whose trial has ended."""
+        self._by_id.pop(parameter_id, None)
+
+    def record(self, parameter_id: int, recorded: object) -> bool:
+        """Compare with what the log holds; report and replace what differs.
+
+        Returns:
+            Whether they were equal.
+        """
+        replayed = self._by_id.get(parameter_id)
+        if _text(replayed) == _text(recorded):
+            return True
+        self._by_id[parameter_id] = recorded
+        self.say({"diverged": [parameter_id, recorded, replayed]})
+        return False
+
+
+def _text(value: object) -> str:
+    """Return a text that is equal for equal JSON values, NaN included."""
+    return json.dumps(value, default=plain_value, sort_keys=True)

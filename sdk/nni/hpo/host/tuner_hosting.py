@@ -1,0 +1,143 @@
+"""Hosts a tuner, an assessor, or both."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from nni.hpo.base import Assessor, AssessResult, Tuner, assess, generate
+from nni.hpo.host.hosting import (
+    Answer,
+    KnownParameters,
+    MetricCommand,
+    Rim,
+    Say,
+    TrialEndCommand,
+)
+
+
+@dataclass(slots=True)
+class _History:
+    """Intermediate results of one trial."""
+
+    attempt: int
+    values: list[Any] = field(default_factory=list)
+    longest_told: int = 0
+    """Length of the longest history the assessor has seen, over all attempts."""
+
+
+class TunerHosting:
+    """Calls tuner and assessor as their base classes promise.
+
+    Args:
+        tuner: proposes.
+        assessor: judges running trials; None if there is none.
+        provenance: what is known of every suggestion.
+        say: where answers go.
+    """
+
+    def __init__(
+        self, tuner: Tuner, assessor: Assessor | None, provenance: dict[str, Any], say: Say
+    ) -> None:
+        self.lookahead = bool(getattr(tuner, "lookahead", False))
+        self.assesses = assessor is not None
+        self._tuner = tuner
+        self._assessor = assessor
+        self._provenance = provenance
+        self._say = say
+        self._rim = Rim(say)
+        self._known = KnownParameters(say)
+        self._histories: dict[str, _History] = {}
+        self._asked: set[int] = set()
+        self._started: dict[int, Any] = {}
+
+    def initialize(self, search_space: object) -> None:
+        """See `HostedAlgorithm`."""
+        self._tuner.update_search_space(search_space)
+
+    def update_search_space(self, search_space: object) -> None:
+        """See `HostedAlgorithm`."""
+        self._rim.call("update_search_space", self._tuner.update_search_space, search_space)
+
+    def generate(self, parameter_ids: list[int]) -> Answer:
+        """See `HostedAlgorithm`."""
+        self._asked, self._started = set(parameter_ids), {}
+        try:
+            generated = generate(self._tuner, parameter_ids, self._start_later)
+        finally:
+            self._asked = set()
+        # Deferred and yet started within the same call: simply part of the answer.
+        pairs = dict(generated.parameters) | self._started
+        return Answer(
+            tuple(self._suggested(parameter_id, pairs[parameter_id]) for parameter_id in pairs),
+            deferred=len(set(generated.deferred) - pairs.keys()),
+            exhausted=generated.exhausted,
+        )
+
+    def _start_later(self, parameter_id: int, parameters: object) -> None:
+        if parameter_id in self._asked:
+            self._started[parameter_id] = parameters
+        else:
+            self._say({"late": [self._suggested(parameter_id, parameters)]})
+
+    def _suggested(self, parameter_id: int, parameters: object) -> tuple[int, Any, dict[str, Any]]:
+        self._known.put(parameter_id, parameters)
+        return parameter_id, parameters, self._provenance
+
+    def metric(self, command: MetricCommand) -> None:
+        """See `HostedAlgorithm`."""
+        if not command.final:
+            self._assess(command)
+        elif not command.customized:
+            self._rim.call(
+                "receive_trial_result",
+                self._tuner.receive_trial_result,
+                command.parameter_id,
+                self._known.get(command.parameter_id),
+                command.value,
+                trial_job_id=command.trial_id,
+                customized=False,
+            )
+
+    def _assess(self, command: MetricCommand) -> None:
+        if self._assessor is None:
+            return
+        history = self._histories.get(command.trial_id)
+        if history is None:
+            history = self._histories[command.trial_id] = _History(command.attempt)
+        if command.attempt != history.attempt:
+            history.attempt = command.attempt
+            history.values.clear()
+        history.values.append(command.value)
+        if len(history.values) <= history.longest_told:
+            return  # a later attempt that has not yet come as far as an earlier one
+        history.longest_told = len(history.values)
+        verdict = self._rim.call(
+            "assess_trial", assess, self._assessor, command.trial_id, list(history.values)
+        )
+        if verdict is AssessResult.Bad:
+            self._say({"stop": command.trial_id})
+
+    def trial_end(self, command: TrialEndCommand) -> None:
+        """See `HostedAlgorithm`."""
+        if not command.customized:
+            self._rim.call(
+                "trial_end",
+                self._tuner.trial_end,
+                command.parameter_id,
+                command.success,
+                trial_job_id=command.trial_id,
+            )
+        if self._assessor is not None:
+            self._rim.call("trial_end", self._assessor.trial_end, command.trial_id, command.success)
+        self._histories.pop(command.trial_id, None)
+        self._known.forget(command.parameter_id)
+
+    def import_data(self, data: object) -> None:
+        """See `HostedAlgorithm`."""
+        self._rim.call("import_data", self._tuner.import_data, data)
+
+    def add_customized(self, parameter_id: int, parameters: object) -> None:
+        """See `HostedAlgorithm`; tuners are not told."""
+
+    def record(self, parameter_id: int, parameters: object) -> None:
+        """See `HostedAlgorithm`."""
+        self._known.record(parameter_id, parameters)

@@ -1,0 +1,256 @@
+"""`optimize`: tune a Python function in this process."""
+
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import timedelta
+from threading import Lock
+from typing import Literal
+
+from nni.errors import NoMoreTrialError
+from nni.hpo.base import Assessor, AssessResult, Tuner, assess
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import scalar_metric
+from nni.hpo.registry import create
+from nni.hpo.study import Study, StudyTrial
+from nni.hpo.validation import check_count
+
+Objective = Callable[[JsonValue], JsonValue]
+"""Takes a configuration; returns a number, or a dict whose `default` is one. A generator may yield
+intermediate results first; its return value, or else its last yield, is the final one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecord:
+    """What became of one configuration."""
+
+    id: int
+    """Counts from 0 in the order of asking."""
+
+    parameters: JsonValue
+
+    status: Literal["SUCCEEDED", "FAILED", "EARLY_STOPPED"]
+
+    value: float | None
+    """The number that was optimised; None unless the trial succeeded with a finite one."""
+
+    result: JsonValue = None
+    """What the objective returned, whole; None unless it succeeded."""
+
+    intermediate: tuple[JsonValue, ...] = ()
+    """What a generator objective yielded, oldest first."""
+
+    error: Exception | None = None
+    """What the objective raised, if it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeResult:
+    """What `optimize` found."""
+
+    best_parameters: JsonValue
+
+    best_value: float
+
+    trials: tuple[TrialRecord, ...]
+    """All trials that ended, in the order of asking."""
+
+
+def optimize(  # noqa: PLR0913 - documented signature
+    objective: Objective,
+    search_space: JsonValue,
+    *,
+    tuner: str | Tuner = "TPE",
+    tuner_args: Mapping[str, JsonValue] | None = None,
+    assessor: str | Assessor | None = None,
+    trials: int = 100,
+    concurrency: int = 1,
+    optimize_mode: str = "minimize",
+    seed: int | None = None,
+    timeout: float | timedelta | None = None,
+) -> OptimizeResult:
+    """Find parameters for which `objective` is good.
+
+    With `concurrency=1` all runs in the calling thread and a seed makes it repeatable. A trial
+    whose objective raises has failed; the search goes on.
+
+    Args:
+        objective: called once per trial with a configuration; see `Objective`. With several at a
+            time it is called from that many threads.
+        search_space: see `Study`.
+        tuner: name or object, see `Study`.
+        tuner_args: further arguments of a named tuner.
+        assessor: name or object; ends trials of generator objectives early. They count as no
+            result for the tuner.
+        trials: how many to run at most.
+        concurrency: how many to run at a time.
+        optimize_mode: `minimize` or `maximize`.
+        seed: of the tuner.
+        timeout: no trial starts after it; seconds or a timedelta. Running ones are waited for.
+
+    Returns:
+        The best parameters, their value, and all trials.
+
+    Raises:
+        ValueError: an argument is wrong, or no trial gave a finite number.
+        Exception: what the first trial raised, if all failed.
+    """
+    check_count("trials", trials, least=1)
+    check_count("concurrency", concurrency, least=1)
+    study = Study(
+        search_space,
+        tuner=tuner,
+        tuner_args=tuner_args,
+        optimize_mode=optimize_mode,
+        seed=seed,
+    )
+    judge = _Judge(_make_assessor(assessor, optimize_mode))
+    deadline = _deadline(timeout)
+    loop = _Loop(study, objective, judge, trials, deadline)
+    records = loop.run_here() if concurrency == 1 else loop.run_threads(concurrency)
+    return _result(study, tuple(sorted(records, key=lambda record: record.id)))
+
+
+def _deadline(timeout: float | timedelta | None) -> float | None:
+    if timeout is None:
+        return None
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
+    if not seconds > 0:
+        raise ValueError(f"timeout must be > 0 seconds, got {timeout!r}")
+    return time.monotonic() + seconds
+
+
+def _make_assessor(assessor: str | Assessor | None, optimize_mode: str) -> Assessor | None:
+    if assessor is None or isinstance(assessor, Assessor):
+        return assessor
+    return create("assessor", assessor, {"optimize_mode": optimize_mode})
+
+
+def _result(study: Study, records: tuple[TrialRecord, ...]) -> OptimizeResult:
+    errors = [record.error for record in records if record.error is not None]
+    if errors and len(errors) == len(records):
+        raise errors[0]
+    try:
+        best = study.best_trial
+    except ValueError:
+        raise ValueError(
+            f"none of {len(records)} trials gave a finite number; the objective must return one"
+        ) from None
+    return OptimizeResult(best.parameters, study.best_value, records)
+
+
+class _Judge:
+    """Calls an assessor, one trial at a time; without one, all is good."""
+
+    def __init__(self, assessor: Assessor | None) -> None:
+        self._assessor = assessor
+        self._lock = Lock()
+
+    def is_bad(self, trial_id: int, history: list[JsonValue]) -> bool:
+        if self._assessor is None:
+            return False
+        with self._lock:
+            return assess(self._assessor, str(trial_id), list(history)) is AssessResult.Bad
+
+    def end(self, trial_id: int, *, success: bool) -> None:
+        if self._assessor is not None:
+            with self._lock:
+                self._assessor.trial_end(str(trial_id), success)
+
+
+class _Loop:
+    """Asks, evaluates and tells until a limit is reached."""
+
+    def __init__(
+        self, study: Study, objective: Objective, judge: _Judge, limit: int, deadline: float | None
+    ) -> None:
+        self._study = study
+        self._objective = objective
+        self._judge = judge
+        self._limit = limit
+        self._deadline = deadline
+        self._asked = 0
+
+    def run_here(self) -> list[TrialRecord]:
+        records: list[TrialRecord] = []
+        while (trial := self._next()) is not None:
+            records.append(self._finish(self._evaluate(trial)))
+        return records
+
+    def run_threads(self, concurrency: int) -> list[TrialRecord]:
+        records: list[TrialRecord] = []
+        running: set[Future[TrialRecord]] = set()
+        with ThreadPoolExecutor(concurrency, "nni-optimize") as pool:
+            while True:
+                while len(running) < concurrency and (trial := self._next()) is not None:
+                    running.add(pool.submit(self._evaluate, trial))
+                if not running:
+                    return records
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                finished = sorted((f.result() for f in done), key=lambda record: record.id)
+                records += [self._finish(record) for record in finished]
+
+    def _next(self) -> StudyTrial | None:
+        """Return a trial to start now, or None if a limit forbids it."""
+        late = self._deadline is not None and time.monotonic() >= self._deadline
+        if self._asked >= self._limit or late:
+            return None
+        try:
+            trial = self._study.ask()
+        except NoMoreTrialError:
+            return None
+        self._asked += 1
+        return trial
+
+    def _evaluate(self, trial: StudyTrial) -> TrialRecord:
+        history: list[JsonValue] = []
+        try:
+            result, stopped = self._call(trial, history)
+        except Exception as error:  # noqa: BLE001 - the user's code; kept in the record
+            return TrialRecord(
+                trial.id, trial.parameters, "FAILED", None, None, tuple(history), error
+            )
+        if stopped:
+            return TrialRecord(
+                trial.id, trial.parameters, "EARLY_STOPPED", None, None, tuple(history)
+            )
+        return TrialRecord(
+            trial.id,
+            trial.parameters,
+            "SUCCEEDED",
+            scalar_metric(result),
+            result,
+            tuple(history),
+        )
+
+    def _call(self, trial: StudyTrial, history: list[JsonValue]) -> tuple[JsonValue, bool]:
+        """Return what the objective gave, and whether the assessor stopped it."""
+        outcome = self._objective(trial.parameters)
+        if not inspect.isgenerator(outcome):
+            return _checked(outcome), False
+        try:
+            while True:
+                history.append(_checked(next(outcome)))
+                if self._judge.is_bad(trial.id, history):
+                    outcome.close()
+                    return None, True
+        except StopIteration as end:
+            final = end.value if end.value is not None else (history[-1] if history else None)
+            return _checked(final), False
+
+    def _finish(self, record: TrialRecord) -> TrialRecord:
+        succeeded = record.status == "SUCCEEDED"
+        self._study.tell(record.id, record.result if succeeded else None)
+        self._judge.end(record.id, success=succeeded)
+        return record
+
+
+def _checked(value: JsonValue) -> JsonValue:
+    number = value.get("default") if isinstance(value, dict) else value
+    if isinstance(number, bool) or not hasattr(number, "__float__"):
+        raise TypeError(
+            f"objective must return a number or a dict with 'default', got {value!r:.200}"
+        )
+    return value

@@ -1,0 +1,349 @@
+"""Names of algorithms, and how to check and build what a name stands for.
+
+A third party adds an algorithm with an entry point of the group `nni.hpo` whose object is an
+`AlgorithmEntry`. Nothing here imports an algorithm before it is asked for.
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias, cast, get_args, overload
+
+from nni.hpo.advisor import MsgDispatcherBase
+from nni.hpo.base import Assessor, Tuner
+from nni.hpo.json_value import JsonValue
+from nni.hpo.space import ALL_TYPES, parse_space
+from nni.hpo.validation import (
+    OPTIMIZE_MODE,
+    SEED,
+    ArgumentRule,
+    ClassArgsValidator,
+    TableValidator,
+    boolean,
+    number,
+    one_of,
+)
+
+Kind: TypeAlias = Literal["tuner", "assessor", "advisor"]
+Algorithm: TypeAlias = Tuner | Assessor | MsgDispatcherBase
+
+ENTRY_POINT_GROUP: Final = "nni.hpo"
+
+_BASES: Final[Mapping[Kind, type]] = {
+    "tuner": Tuner,
+    "assessor": Assessor,
+    "advisor": MsgDispatcherBase,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmEntry:
+    """What is known of one named algorithm without importing it."""
+
+    name: str
+    """The name users write, case-sensitive."""
+    kind: Kind
+    class_path: str
+    """`module:class` of what is built."""
+    documented_path: str
+    """`module.class` under which the class is documented."""
+    validator: ClassArgsValidator | str = field(default_factory=ClassArgsValidator)
+    """Checks `classArgs`; `module:class` if it is to be imported first."""
+    defaults: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
+    """Arguments for the constructor that the user did not give."""
+    types: tuple[str, ...] = ALL_TYPES
+    """The `_type`s of the search space that it supports; tuners only."""
+    nested: bool = True
+    """Whether it supports dict options of a choice; tuners only."""
+    space_check: str = ""
+    """`module:function` that raises ValueError for a bad space; empty for the usual language."""
+    extra: str = ""
+    """The extra of the distribution that its dependencies come with; empty if none."""
+    source: Literal["nni", "user"] = "user"
+
+
+def _rules(name: str, **rules: ArgumentRule) -> TableValidator:
+    return TableValidator(name, rules)
+
+
+_MAXIMIZE: Final = MappingProxyType({"optimize_mode": "maximize"})
+"""What a configuration means that does not say; constructors themselves default otherwise."""
+
+_BUILT_IN: Final = (
+    AlgorithmEntry(
+        name="TPE",
+        kind="tuner",
+        class_path="nni.hpo.tuners.tpe:TPETuner",
+        documented_path="nni.algorithms.hpo.hyperopt_tuner.HyperoptTuner",
+        validator=_rules(
+            "TPE",
+            optimize_mode=OPTIMIZE_MODE,
+            parallel_optimize=boolean("parallel_optimize"),
+            constant_liar_type=one_of("constant_liar_type", "min", "max", "mean"),
+            seed=SEED,
+        ),
+        defaults=_MAXIMIZE,
+        extra="hpo",
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="Random",
+        kind="tuner",
+        class_path="nni.hpo.tuners.random_search:RandomTuner",
+        documented_path="nni.algorithms.hpo.hyperopt_tuner.HyperoptTuner",
+        validator=_rules("Random", optimize_mode=OPTIMIZE_MODE, seed=SEED),
+        defaults=_MAXIMIZE,
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="GridSearch",
+        kind="tuner",
+        class_path="nni.hpo.tuners.grid_search:GridSearchTuner",
+        documented_path="nni.algorithms.hpo.gridsearch_tuner.GridSearchTuner",
+        validator=_rules("GridSearch", optimize_mode=OPTIMIZE_MODE),
+        types=("choice", "randint", "quniform"),
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="BatchTuner",
+        kind="tuner",
+        class_path="nni.hpo.tuners.batch:BatchTuner",
+        documented_path="nni.algorithms.hpo.batch_tuner.BatchTuner",
+        validator=_rules("BatchTuner", optimize_mode=OPTIMIZE_MODE),
+        types=("choice",),
+        nested=False,
+        space_check="nni.hpo.tuners.batch:combine_params",
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="Medianstop",
+        kind="assessor",
+        class_path="nni.hpo.assessors.median_stop:MedianstopAssessor",
+        documented_path="nni.algorithms.hpo.medianstop_assessor.MedianstopAssessor",
+        validator=_rules(
+            "Medianstop",
+            optimize_mode=OPTIMIZE_MODE,
+            start_step=number("start_step", int, 0, 9999),
+        ),
+        defaults=_MAXIMIZE,
+        source="nni",
+    ),
+)
+
+
+@cache
+def _third_party() -> tuple[AlgorithmEntry, ...]:
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
+    entries: list[AlgorithmEntry] = []
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        entry = point.load()
+        if not isinstance(entry, AlgorithmEntry):
+            raise TypeError(
+                f"entry point {point.name!r} of group {ENTRY_POINT_GROUP!r} must be an "
+                f"AlgorithmEntry, got {entry!r:.200}"
+            )
+        entries.append(entry)
+    return tuple(entries)
+
+
+def algorithms(kind: Kind | None = None) -> tuple[AlgorithmEntry, ...]:
+    """Return all known algorithms, built-in ones first; of one kind if `kind` is given."""
+    taken = {(entry.kind, entry.name) for entry in _BUILT_IN}
+    added = (entry for entry in _third_party() if (entry.kind, entry.name) not in taken)
+    every = (*_BUILT_IN, *added)
+    return tuple(entry for entry in every if kind is None or entry.kind == kind)
+
+
+def find(kind: Kind, name: str) -> AlgorithmEntry:
+    """Return the algorithm of this kind and name.
+
+    Raises:
+        ValueError: there is none; the text lists those that exist.
+    """
+    if kind not in get_args(Kind):
+        raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {kind!r}")
+    for entry in _BUILT_IN:
+        if (entry.kind, entry.name) == (kind, name):
+            return entry
+    entries = {entry.name: entry for entry in algorithms(kind)}
+    if name in entries:
+        return entries[name]
+    known = ", ".join(entries) or "none"
+    folded = {known_name.casefold(): known_name for known_name in entries}
+    close = get_close_matches(str(name).casefold(), folded, n=1)
+    hint = f"; did you mean {folded[close[0]]!r}?" if close else ""
+    raise ValueError(f"{kind} name must be one of {known}; got {name!r}{hint}")
+
+
+def validate(
+    kind: Kind,
+    name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    search_space: object = None,
+) -> None:
+    """Check the choice of an algorithm, its arguments and the space it is to work on.
+
+    Imports no algorithm, unless an entry names a validator or space check of its own.
+
+    Args:
+        kind: what the algorithm is used as.
+        name: of a built-in or registered algorithm.
+        class_args: of the configuration; None for none.
+        search_space: None leaves the space unchecked, as for assessors.
+
+    Raises:
+        ValueError: something is wrong; the text says what, and what would be right.
+    """
+    entry = find(kind, name)
+    _check_class_args(entry, dict(class_args or {}))
+    if search_space is None or kind != "tuner":
+        return
+    if entry.space_check:
+        _load(entry.space_check)(search_space)
+    else:
+        parse_space(search_space, algorithm=name, types=entry.types, nested=entry.nested)
+
+
+def _check_class_args(entry: AlgorithmEntry, class_args: dict[str, JsonValue]) -> None:
+    validator = entry.validator
+    if isinstance(validator, str):
+        validator = _load(validator)()
+    try:
+        validator.validate_class_args(**class_args)
+    except ValueError:
+        raise
+    except Exception as error:  # a validator rejects with any type
+        raise ValueError(f"classArgs of {entry.name}: {error}") from error
+
+
+@overload
+def create(
+    kind: Literal["tuner"],
+    name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    seed: int | None = None,
+) -> Tuner: ...
+@overload
+def create(
+    kind: Literal["assessor"],
+    name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    seed: int | None = None,
+) -> Assessor: ...
+@overload
+def create(
+    kind: Kind,
+    name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    seed: int | None = None,
+) -> Algorithm: ...
+def create(
+    kind: Kind,
+    name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    seed: int | None = None,
+) -> Algorithm:
+    """Check the arguments and build a named algorithm.
+
+    Args:
+        kind: what the algorithm is used as.
+        name: of a built-in or registered algorithm.
+        class_args: keyword arguments of the constructor; `optimize_mode` is `maximize` where the
+            configuration does not say, as documented.
+        seed: given to constructors that take one, unless `class_args` does.
+
+    Returns:
+        An object of the base class of `kind`.
+
+    Raises:
+        ValueError: a name or an argument is wrong.
+        ImportError: a dependency is missing; the text names the extra to install.
+    """
+    entry = find(kind, name)
+    given = dict(class_args or {})
+    _check_class_args(entry, given)
+    try:
+        cls = _load(entry.class_path)
+    except ImportError as error:
+        if not entry.extra:
+            raise
+        raise ImportError(
+            f"{kind} {name} needs a package that is missing ({error}); "
+            f"install it with: pip install 'nni[{entry.extra}]'"
+        ) from error
+    arguments = {**entry.defaults, **given}
+    if seed is not None and "seed" in inspect.signature(cls).parameters:
+        arguments.setdefault("seed", seed)
+    return _built(cls, kind, arguments)
+
+
+def create_custom(
+    kind: Kind,
+    class_name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    code_directory: str | Path | None = None,
+) -> Algorithm:
+    """Build an algorithm from the user's own class.
+
+    Args:
+        kind: what the algorithm is used as.
+        class_name: qualified, such as `my_tuner.MyTuner`.
+        class_args: keyword arguments of the constructor.
+        code_directory: put first on the import path, and left there: the class may import more
+            when it runs.
+
+    Raises:
+        ValueError: `class_name` is not qualified, or its module has no such class.
+        TypeError: the class is none of `kind`, or refuses its arguments.
+        ImportError: its module cannot be imported.
+    """
+    return _built(custom_class(kind, class_name, code_directory), kind, dict(class_args or {}))
+
+
+def custom_class(
+    kind: Kind, class_name: str, code_directory: str | Path | None = None
+) -> type[Algorithm]:
+    """Import the user's own class; arguments as `create_custom`.
+
+    Raises:
+        ValueError: `class_name` is not qualified, or its module has no such class.
+        TypeError: the class is none of `kind`.
+        ImportError: its module cannot be imported.
+    """
+    module_name, _, attribute = class_name.rpartition(".")
+    if not module_name:
+        raise ValueError(
+            f"className must be qualified, as in 'my_module.{class_name}', got {class_name!r}"
+        )
+    if code_directory is not None:
+        folder = str(Path(code_directory).resolve())
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    module = importlib.import_module(module_name)
+    cls = getattr(module, attribute, None)
+    if not isinstance(cls, type):
+        raise ValueError(f"className {class_name!r}: module {module_name!r} has no such class")  # noqa: TRY004 - one type for all faults of an input
+    return _checked_class(cls, kind)
+
+
+def _checked_class(cls: type, kind: Kind) -> type[Algorithm]:
+    base = _BASES[kind]
+    if not issubclass(cls, base):
+        raise TypeError(f"{kind} {cls.__qualname__} must be a subclass of {base.__qualname__}")
+    return cast("type[Algorithm]", cls)
+
+
+def _built(cls: type, kind: Kind, arguments: dict[str, JsonValue]) -> Algorithm:
+    return _checked_class(cls, kind)(**arguments)
+
+
+def _load(path: str) -> JsonValue:
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)

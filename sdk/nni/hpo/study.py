@@ -1,0 +1,184 @@
+"""Ask and tell: a tuner used from one's own loop, in one process, without any service."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from nni.errors import NoMoreTrialError
+from nni.hpo.base import OptimizeMode, Tuner, checked_optimize_mode, generate
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import loss_of, scalar_metric
+from nni.hpo.registry import create
+
+
+@dataclass(frozen=True, slots=True)
+class StudyTrial:
+    """One configuration that `Study.ask` handed out."""
+
+    id: int
+    """Counts from 0 within the study."""
+
+    parameters: JsonValue
+    """What to evaluate: for the built-in tuners a dict of plain Python values."""
+
+
+def named_arguments(
+    tuner_args: Mapping[str, JsonValue] | None, optimize_mode: str, seed: int | None
+) -> dict[str, JsonValue]:
+    """Return the arguments of a tuner that is named together with a mode and a seed.
+
+    Raises:
+        ValueError: `tuner_args` holds another `optimize_mode` or `seed`, or the mode is unknown.
+    """
+    arguments = dict(tuner_args or {})
+    checked_optimize_mode(optimize_mode)
+    for key, outer in (("optimize_mode", optimize_mode), ("seed", seed)):
+        inner = arguments.pop(key, outer)
+        if inner != outer:
+            raise ValueError(
+                f"tuner_args[{key!r}] must equal the argument {key}={outer!r} or be left out, "
+                f"got {inner!r}"
+            )
+    return arguments
+
+
+def _make_tuner(
+    tuner: str | Tuner,
+    tuner_args: Mapping[str, JsonValue] | None,
+    optimize_mode: str,
+    seed: int | None,
+) -> Tuner:
+    arguments = named_arguments(tuner_args, optimize_mode, seed)
+    if isinstance(tuner, Tuner):
+        if tuner_args:
+            raise ValueError("tuner_args must be left out when tuner is an object")
+        return tuner
+    arguments["optimize_mode"] = optimize_mode
+    return create("tuner", tuner, arguments, seed)
+
+
+class Study:
+    """A search that the caller drives.
+
+    Starts no thread. Its methods may be called from several threads; each holds one lock while the
+    tuner works.
+
+    Args:
+        search_space: what the tuner takes; for built-in ones a dict of name to
+            `{"_type": ..., "_value": [...]}`.
+        tuner: name of a tuner, or a tuner that is built but has no space yet.
+        tuner_args: further arguments of a named tuner.
+        optimize_mode: `minimize` or `maximize`.
+        seed: makes the same calls give the same configurations; None for different ones.
+
+    Raises:
+        ValueError: an argument or the space is wrong.
+
+    Example:
+        ```python
+        study = Study({"x": {"_type": "uniform", "_value": [-1, 1]}}, seed=0)
+        for _ in range(50):
+            trial = study.ask()
+            study.tell(trial, trial.parameters["x"] ** 2)
+        study.best_value
+        ```
+    """
+
+    def __init__(
+        self,
+        search_space: JsonValue,
+        *,
+        tuner: str | Tuner = "TPE",
+        tuner_args: Mapping[str, JsonValue] | None = None,
+        optimize_mode: str = "minimize",
+        seed: int | None = None,
+    ) -> None:
+        self._mode: OptimizeMode = checked_optimize_mode(optimize_mode)
+        self._tuner = _make_tuner(tuner, tuner_args, optimize_mode, seed)
+        self._tuner.update_search_space(search_space)
+        self._lock = Lock()
+        self._next_id = 0
+        self._open: dict[int, StudyTrial] = {}
+        self._best: tuple[float, StudyTrial] | None = None
+
+    def ask(self) -> StudyTrial:
+        """Return the next configuration to evaluate.
+
+        Raises:
+            NoMoreTrialError: the tuner has none left, or none before open trials are told.
+        """
+        with self._lock:
+            answer = generate(self._tuner, [self._next_id])
+            if not answer.parameters:
+                raise NoMoreTrialError(
+                    "the tuner waits for results of open trials; tell them first"
+                    if answer.deferred
+                    else "the search space is exhausted"
+                )
+            ((trial_id, parameters),) = answer.parameters
+            self._next_id += 1
+            trial = StudyTrial(trial_id, parameters)
+            self._open[trial_id] = trial
+            return trial
+
+    def tell(self, trial: StudyTrial | int, value: JsonValue) -> None:
+        """Report the result of a trial.
+
+        Args:
+            trial: what `ask` returned, or its id.
+            value: a number, or a dict whose `default` is one; None for a trial that failed.
+
+        Raises:
+            ValueError: the trial is not open: never asked for, or already told.
+            TypeError: the value is neither None nor numeric.
+        """
+        trial_id = trial.id if isinstance(trial, StudyTrial) else trial
+        _check_value(value)
+        with self._lock:
+            opened = self._open.pop(trial_id, None)
+            if opened is None:
+                raise ValueError(f"trial must be open, got id {trial_id!r}: unknown or told before")
+            self._learn(opened, value)
+
+    def _learn(self, trial: StudyTrial, value: JsonValue) -> None:
+        if value is not None:
+            self._tuner.receive_trial_result(
+                trial.id, trial.parameters, value, trial_job_id=str(trial.id), customized=False
+            )
+            loss = loss_of(value, self._mode)
+            if loss is not None and (self._best is None or loss < self._best[0]):
+                self._best = (loss, trial)
+        self._tuner.trial_end(trial.id, value is not None, trial_job_id=str(trial.id))
+
+    @property
+    def best_value(self) -> float:
+        """Best number told so far.
+
+        Raises:
+            ValueError: no finite number was told.
+        """
+        loss, _ = self._best_pair()
+        return -loss if self._mode == "maximize" else loss
+
+    @property
+    def best_trial(self) -> StudyTrial:
+        """The first trial that reached `best_value`; ValueError if there is none."""
+        return self._best_pair()[1]
+
+    @property
+    def best_parameters(self) -> JsonValue:
+        """The configuration of `best_trial`; ValueError if there is none."""
+        return self.best_trial.parameters
+
+    def _best_pair(self) -> tuple[float, StudyTrial]:
+        if self._best is None:
+            raise ValueError("no trial has been told a finite value yet")
+        return self._best
+
+
+def _check_value(value: object) -> None:
+    number = value.get("default") if isinstance(value, dict) else value
+    if number is None and not isinstance(value, dict):
+        return
+    if scalar_metric(value) is None and not isinstance(number, float):
+        raise TypeError(f"value must be a number or a dict with 'default', got {value!r:.200}")

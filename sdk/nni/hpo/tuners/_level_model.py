@@ -1,0 +1,180 @@
+"""The model of one level of a space: which row to try next, given the rows tried so far.
+
+The numbers below were chosen by `tests/benchmarks/bench_tpe_quality.py` on ten problems of 2 to 10
+parameters and hold on a plateau: halving or doubling one of them costs less than the spread between
+seeds.
+"""
+
+import math
+from typing import Final
+
+import numpy as np
+
+from nni.hpo.tuners._columns import BELL_WIDTH, Level, Row
+from nni.hpo.tuners._observations import Observations
+from nni.hpo.tuners._parzen import Bools, Floats, Frame, Ints, Mixture, neighbour_gaps
+
+GOOD_FACTOR: Final = 0.45
+"""The good set holds `ceil(GOOD_FACTOR * sqrt(n))` of n rows ..."""
+
+GOOD_LIMIT: Final = 25
+"""... and never more than this."""
+
+REST_LIMIT: Final = 400
+"""How many rows that are not good have a kernel of their own; the prior stands for the others."""
+
+CANDIDATES: Final = 32
+"""How many draws of the good density compete in one proposal."""
+
+FLOOR_FACTOR: Final = 2.0
+"""A good kernel is at least `FLOOR_FACTOR / n` wide, within the next two bounds: wide steps while
+little is known, so that a proposal can leave a local minimum, fine ones later."""
+
+FLOOR_LEAST: Final = 0.01
+FLOOR_MOST: Final = 0.25
+
+PENDING_SCALE: Final = 10.0
+"""With p running trials taken into account the floor grows by `sqrt(1 + p / PENDING_SCALE)`: many
+proposals that come from the same results have to spread."""
+
+REST_FACTOR: Final = 2.2
+REST_POWER: Final = 0.7
+"""A kernel of the rest on d numeric columns is `REST_FACTOR / d**REST_POWER` floors wide. The ratio
+of the densities at a tried point goes with the d-th power of the ratio of the widths; without the
+power, tried points would push too little in few dimensions or much too far in many."""
+
+REST_MOST: Final = 0.1
+
+SLIP_FACTOR: Final = 0.5
+"""Of the probability that a kernel ignores its own option, `f * c / (k + 1 + f * c)` with c options
+and k kernels."""
+
+BRANCH_SLIP_FACTOR: Final = 6.0
+"""... and the same for a choice that opens branches: what is known of a branch early, from few
+trials, says little of what its own parameters can still make of it."""
+
+LONELY_WIDTH: Final = 0.3
+"""Width of the only good kernel, which has no neighbour to take a width from."""
+
+GOOD_STEP: Final = 0.5
+REST_STEP: Final = 0.4
+"""Least widths on a stepped column, in steps: a kernel's density on its own value is then about
+what its whole mass, spread over one step, would be."""
+
+TRIED_PENALTY: Final = 1e6
+"""Taken off the log ratio of a configuration that has been tried, where there are finitely many:
+it is chosen again only if all candidates have been tried."""
+
+
+class LevelModel:
+    """Two densities over the rows of one level: that of the good ones and that of the rest."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.observations = Observations(level)
+        self._frame = Frame(
+            bounded=np.array([column.bounded for column in level.numeric], dtype=bool),
+            bell_width=BELL_WIDTH,
+            counts=np.array([len(c.domain.options) for c in level.choices], dtype=np.int64),
+        )
+        self._widest = np.where(self._frame.bounded, 1.0, BELL_WIDTH)
+        self._steps = np.array([column.step for column in level.numeric])
+        self._offsets = np.array([column.grid_offset() for column in level.numeric])
+        self._stepped = self._steps > 0
+        self._slip_factors = np.array(
+            [
+                BRANCH_SLIP_FACTOR if column.opens_branches else SLIP_FACTOR
+                for column in level.choices
+            ]
+        )
+        # Only a level without branches is a whole configuration, which is known to be tried.
+        self._finite = bool(self._stepped.all()) and not any(
+            column.opens_branches for column in level.choices
+        )
+
+    def propose(self, rng: np.random.Generator, told: int) -> Row:
+        """Return the row to try next.
+
+        Args:
+            rng: of all draws.
+            told: how many of the observations are results; the others, the newest, stand for
+                running trials.
+        """
+        if not self.level.numeric and not self.level.choices:
+            return Row(self.level.index, (), ())
+        good, rest = self._densities(told)
+        points, options = good.draw(CANDIDATES, rng)
+        points = self._on_grid(points)
+        gain = good.log_density(points, options) - rest.log_density(points, options)
+        # An unbounded column would drift without an end where the results say nothing about it.
+        gain += self._frame.bell_log_density(points)
+        if self._finite:
+            gain -= TRIED_PENALTY * self._tried(points, options)
+        best = int(gain.argmax())
+        return Row(self.level.index, tuple(points[best].tolist()), tuple(options[best].tolist()))
+
+    def _densities(self, told: int) -> tuple[Mixture, Mixture]:
+        count = len(self.observations)
+        split = min(math.ceil(GOOD_FACTOR * math.sqrt(told)), GOOD_LIMIT)
+        best = self.observations.ranked(0, split)
+        near = self.observations.ranked(split, split + REST_LIMIT)
+        if count > told:
+            far = self.observations.ranked(split + REST_LIMIT, count)
+            near += [position for position in far if position >= told]
+        spread = math.sqrt(1.0 + (count - told) / PENDING_SCALE)
+        floor = min(max(FLOOR_FACTOR * spread / max(told, 1), FLOOR_LEAST), FLOOR_MOST)
+        return self._good(best, floor), self._rest(near, count - len(best), floor)
+
+    def _good(self, positions: list[int], floor: float) -> Mixture:
+        """Return the density of the good rows, given best first."""
+        centres, options = self.observations.rows(positions)
+        count = len(positions)
+        gaps = neighbour_gaps(centres) if count > 1 else np.full(centres.shape, LONELY_WIDTH)
+        weights = math.log(count + 1) - np.log(np.arange(1, count + 1))
+        return Mixture(
+            frame=self._frame,
+            centres=centres,
+            widths=np.clip(gaps, np.maximum(floor, GOOD_STEP * self._steps), self._widest),
+            options=options,
+            slip=self._slip(count),
+            weights=weights * (count / weights.sum()) if count else weights,
+            prior_weight=1.0,
+        )
+
+    def _rest(self, positions: list[int], count: int, floor: float) -> Mixture:
+        """Return the density of `count` rows, of which those at `positions` have kernels."""
+        centres, options = self.observations.rows(positions)
+        share = REST_FACTOR / max(centres.shape[1], 1) ** REST_POWER
+        width = min(max(share * floor, FLOOR_LEAST), REST_MOST)
+        return Mixture(
+            frame=self._frame,
+            centres=centres,
+            widths=np.maximum(width, REST_STEP * self._steps),
+            options=options,
+            slip=self._slip(count),
+            weights=np.ones(len(positions)),
+            prior_weight=1.0 + count - len(positions),
+        )
+
+    def _slip(self, kernels: int) -> Floats:
+        weight = self._slip_factors * self._frame.counts
+        slip: Floats = weight / (kernels + 1.0 + weight)
+        return slip
+
+    def _on_grid(self, points: Floats) -> Floats:
+        """Return the points moved to the nearest values of stepped columns."""
+        stepped = self._stepped
+        if not stepped.any():
+            return points
+        steps, offsets = self._steps[stepped], self._offsets[stepped]
+        snapped = offsets + np.round((points[:, stepped] - offsets) / steps) * steps
+        points[:, stepped] = np.where(
+            self._frame.bounded[stepped], np.clip(snapped, 0.0, 1.0), snapped
+        )
+        return points
+
+    def _tried(self, points: Floats, options: Ints) -> Bools:
+        rows = zip(points.tolist(), options.tolist(), strict=True)
+        return np.array(
+            [self.observations.has(tuple(point), tuple(option)) for point, option in rows]
+        )

@@ -1,0 +1,109 @@
+"""Batch tuner: the user's own list of configurations, in order."""
+
+from typing import ClassVar
+
+from nni.errors import NoMoreTrialError
+from nni.hpo.base import Tuner, checked_optimize_mode
+from nni.hpo.domains import canonical_json, same_value
+from nni.hpo.json_value import JsonValue
+from nni.hpo.samples import samples
+
+_KEY = "combine_params"
+
+
+def combine_params(search_space: object) -> list[dict[str, JsonValue]]:
+    """Return the configurations of a batch tuner's space.
+
+    Raises:
+        ValueError: the space is not `{"combine_params": {"_type": "choice", "_value": [...]}}`
+            with a non-empty list of dicts without `_name`.
+    """
+    form = f"{{'{_KEY}': {{'_type': 'choice', '_value': [configurations]}}}}"
+    if not isinstance(search_space, dict) or list(search_space) != [_KEY]:
+        raise ValueError(f"search space of BatchTuner must be {form}, got {search_space!r:.200}")
+    entry = search_space[_KEY]
+    if not isinstance(entry, dict) or entry.get("_type") != "choice":
+        raise ValueError(f"parameter {_KEY!r}: _type must be 'choice', got {entry!r:.200}")
+    options = entry.get("_value")
+    if not isinstance(options, list) or not options:
+        raise ValueError(f"parameter {_KEY!r}: _value must be a non-empty list, got {options!r}")
+    for option in options:
+        if not isinstance(option, dict) or "_name" in option:
+            raise ValueError(
+                f"parameter {_KEY!r}: every option must be a complete configuration, a dict "
+                f"without '_name'; got {option!r:.200}"
+            )
+    return options
+
+
+class BatchTuner(Tuner):
+    """Hands out the options of `combine_params` one by one, then no more.
+
+    A new search space replaces the list; configurations already handed out are not repeated.
+
+    Args:
+        optimize_mode: accepted because all tuners have it; without effect.
+    """
+
+    lookahead: ClassVar[bool] = True
+
+    def __init__(self, optimize_mode: str = "minimize") -> None:
+        checked_optimize_mode(optimize_mode)
+        self._queue: list[dict[str, JsonValue]] = []
+        self._next = 0
+        self._done: list[dict[str, JsonValue]] = []
+
+    def is_valid(self, search_space: JsonValue) -> list[dict[str, JsonValue]] | None:
+        """Return the list of configurations of a valid space, None for any other."""
+        try:
+            return combine_params(search_space)
+        except ValueError:
+            return None
+
+    def update_search_space(self, search_space: JsonValue) -> None:
+        """See the base."""
+        options = list(combine_params(search_space))
+        self._done += self._queue[: self._next]
+        self._queue, self._next = _without(options, self._done), 0
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
+        """See the base."""
+        del parameter_id, kwargs
+        if self._next >= len(self._queue):
+            raise NoMoreTrialError("all configurations of the batch have been handed out")
+        self._next += 1
+        return dict(self._queue[self._next - 1])
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        """See the base; ignored."""
+
+    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        """Take the options that were measured elsewhere off the list."""
+        imported = [sample.parameter for sample in samples(data)]
+        self._done += imported
+        self._queue[self._next :] = _without(self._queue[self._next :], imported)
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON."""
+        return {"queue": self._queue, "next": self._next, "done": self._done}
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state of a tuner that was built and given its space alike."""
+        self._queue, self._next = list(state["queue"]), int(state["next"])
+        self._done = list(state["done"])
+
+
+def _without(
+    options: list[dict[str, JsonValue]], done: list[dict[str, JsonValue]]
+) -> list[dict[str, JsonValue]]:
+    """Return the options that are not in `done`, each of which takes one like it away."""
+    left = list(options)
+    for finished in done:
+        text = canonical_json(finished)
+        for position, option in enumerate(left):
+            if canonical_json(option) == text or same_value(option, finished):
+                del left[position]
+                break
+    return left

@@ -1,0 +1,59 @@
+"""Random search: independent draws from the prior.
+
+Source: Bergstra and Bengio, Random Search for Hyper-Parameter Optimization, JMLR 2012.
+"""
+
+import logging
+from random import Random
+from typing import ClassVar
+
+from nni.hpo.base import Tuner, checked_optimize_mode
+from nni.hpo.domains import Space
+from nni.hpo.json_value import JsonValue
+from nni.hpo.space import parse_space
+
+_logger = logging.getLogger(__name__)
+
+
+class RandomTuner(Tuner):
+    """Draws every active parameter from its prior; never runs out, learns nothing.
+
+    Args:
+        optimize_mode: accepted because all tuners have it; without effect.
+        seed: of the draws; None for different ones in every process.
+    """
+
+    lookahead: ClassVar[bool] = True
+
+    def __init__(self, optimize_mode: str = "minimize", seed: int | None = None) -> None:
+        checked_optimize_mode(optimize_mode)
+        self._rng = Random(seed)
+        self._space = Space(())
+
+    def update_search_space(self, search_space: JsonValue) -> None:
+        """See the base."""
+        self._space = parse_space(search_space, algorithm="Random")
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
+        """See the base."""
+        del parameter_id, kwargs
+        return self._space.draw(self._rng)
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        """See the base; ignored."""
+
+    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        """See the base; ignored."""
+        _logger.info("Random ignores %d imported samples", len(data))
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON."""
+        version, internal, gauss = self._rng.getstate()
+        return {"rng": [version, list(internal), gauss]}
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state of a tuner that was built and given its space alike."""
+        version, internal, gauss = state["rng"]
+        self._rng.setstate((version, tuple(internal), gauss))

@@ -1,0 +1,193 @@
+"""TPE: propose where good results are dense and others are not.
+
+Source: Bergstra, Bardenet, Bengio and Kegl, Algorithms for Hyper-Parameter Optimization, NIPS 2011,
+section 4.
+
+Departures, each measured by `tests/benchmarks/bench_tpe_quality.py`:
+- The parameters that are always active together are modelled together, by kernels over all of them;
+  a branch of a choice has a model of its own, made from the trials that took it.
+- A good kernel's width on a column is the distance to its nearest good neighbour there, but at
+  least a width that shrinks with the number of trials: wide steps first, fine ones later. Kernels
+  of the other trials are narrower, so that they push proposals away from tried points only.
+- Better ranks weigh more. Only the best few hundred of the other trials have kernels; the prior
+  stands for the rest, so that a proposal does not get slower for ever.
+- Integers are ordered. Old trials do not fade.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from random import Random
+from statistics import fmean
+from typing import Final
+
+import numpy as np
+
+from nni.hpo.base import Tuner, checked_optimize_mode
+from nni.hpo.domains import Space
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import loss_of
+from nni.hpo.samples import samples
+from nni.hpo.space import contains, parse_space, place
+from nni.hpo.tuners._columns import Level, Row, configuration_of, levels_of, rows_of
+from nni.hpo.tuners._level_model import LevelModel
+
+_logger = logging.getLogger(__name__)
+
+_LIARS: Final[dict[str, Callable[[list[float]], float]]] = {"min": min, "max": max, "mean": fmean}
+
+STARTUP_TRIALS: Final = 10
+"""Results before which proposals are draws from the prior."""
+
+
+class TPETuner(Tuner):
+    """Tree-structured Parzen estimator.
+
+    Args:
+        optimize_mode: `maximize` or `minimize`.
+        parallel_optimize: whether running trials take part with a made-up result.
+        constant_liar_type: that result: the `min`, `max` or `mean` of the losses known so far.
+        seed: of all draws; None for different ones in every process.
+    """
+
+    def __init__(
+        self,
+        optimize_mode: str = "minimize",
+        parallel_optimize: bool = False,  # noqa: FBT001, FBT002 - documented signature
+        constant_liar_type: str = "min",
+        seed: int | None = None,
+    ) -> None:
+        self._mode = checked_optimize_mode(optimize_mode)
+        if constant_liar_type not in _LIARS:
+            raise ValueError(
+                f"constant_liar_type must be one of {', '.join(_LIARS)}; got {constant_liar_type!r}"
+            )
+        self._parallel = parallel_optimize
+        self._liar = constant_liar_type
+        self._rng = np.random.default_rng(seed)
+        self._prior = Random(seed)
+        self._space = Space(())
+        self._levels: tuple[Level, ...] = ()
+        self._models: list[LevelModel] = []
+        self._observed: list[tuple[JsonValue, float]] = []
+        self._running: dict[int, list[Row]] = {}
+
+    def update_search_space(self, search_space: JsonValue) -> None:
+        """See the base. Observations that are no points of the new space are dropped."""
+        running = {
+            parameter_id: configuration_of(self._levels, {row.level: row for row in rows})
+            for parameter_id, rows in self._running.items()
+        }
+        known, self._observed, self._running = self._observed, [], {}
+        self._space = parse_space(search_space, algorithm="TPE")
+        self._levels = levels_of(self._space)
+        self._models = [LevelModel(level) for level in self._levels]
+        self._recall(known, running)
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
+        """See the base."""
+        del kwargs
+        configuration = self.suggest()
+        if self._parallel:
+            self._running[parameter_id] = self._rows(configuration)
+        return configuration
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        """See the base."""
+        del kwargs
+        self._running.pop(parameter_id, None)
+        loss = loss_of(value, self._mode)
+        if loss is not None:
+            self._learn(parameters, loss)
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
+        """See the base."""
+        del success, kwargs
+        self._running.pop(parameter_id, None)
+
+    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        """See the base. Samples outside the space or without a finite value are skipped."""
+        for sample in samples(data):
+            loss = loss_of(sample.value, self._mode)
+            if loss is None:
+                _logger.warning("TPE skips an imported sample without a number: %.200r", sample)
+            else:
+                self._learn(sample.parameter, loss)
+
+    def suggest(self, *, from_prior: bool = False) -> dict[str, JsonValue]:
+        """Return one configuration that no trial stands for."""
+        if from_prior or len(self._observed) < STARTUP_TRIALS:
+            return self._space.draw(self._prior)
+        told = [len(model.observations) for model in self._models]
+        lies = self._tell_lies()
+        rows: dict[int, Row] = {}
+        self._choose(self._levels[0], rows, told)
+        for row, lie in reversed(lies):
+            self._models[row.level].observations.remove_newest(row, lie)
+        return configuration_of(self._levels, rows)
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON."""
+        version, internal, gauss = self._prior.getstate()
+        return {
+            "rng": self._rng.bit_generator.state,
+            "prior": [version, list(internal), gauss],
+            "observed": [[configuration, loss] for configuration, loss in self._observed],
+            "running": [
+                [parameter_id, configuration_of(self._levels, {row.level: row for row in rows})]
+                for parameter_id, rows in self._running.items()
+            ],
+        }
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state of a tuner that was built and given its space alike."""
+        version, internal, gauss = state["prior"]
+        self._prior.setstate((version, tuple(internal), gauss))
+        self._rng.bit_generator.state = state["rng"]
+        self._observed, self._running = [], {}
+        self._models = [LevelModel(level) for level in self._levels]
+        self._recall([(c, loss) for c, loss in state["observed"]], dict(state["running"]))
+
+    def _recall(
+        self, known: list[tuple[JsonValue, float]], running: Mapping[int, JsonValue]
+    ) -> None:
+        """Take over what was known and what runs, as far as it lies in the space."""
+        for configuration, loss in known:
+            self._learn(configuration, loss)
+        for parameter_id, configuration in running.items():
+            if contains(self._space, configuration):
+                self._running[parameter_id] = self._rows(configuration)
+
+    def _rows(self, configuration: JsonValue) -> list[Row]:
+        return rows_of(self._levels, place(self._space, configuration))
+
+    def _learn(self, configuration: JsonValue, loss: float) -> None:
+        try:
+            rows = self._rows(configuration)
+        except ValueError as error:
+            _logger.warning("TPE drops a result outside the search space: %s", error)
+            return
+        for row in rows:
+            self._models[row.level].observations.add(row, loss)
+        self._observed.append((configuration, loss))
+
+    def _tell_lies(self) -> list[tuple[Row, float]]:
+        """Add the running trials as observations; return what was added, oldest first."""
+        if not self._parallel or not self._running:
+            return []
+        losses = [loss for _, loss in self._observed]
+        lie = _LIARS[self._liar](losses)
+        told = [(row, lie) for rows in self._running.values() for row in rows]
+        for row, _ in told:
+            self._models[row.level].observations.add(row, lie)
+        return told
+
+    def _choose(self, level: Level, rows: dict[int, Row], told: list[int]) -> None:
+        """Choose the row of a level, then those of the branches that it opens."""
+        row = self._models[level.index].propose(self._rng, told[level.index])
+        rows[level.index] = row
+        for column, option in zip(level.choices, row.options, strict=True):
+            branch = column.branches[option]
+            if branch is not None:
+                self._choose(branch, rows, told)

@@ -1,0 +1,1 @@
+"""Documented spellings around advisors; their homes are in `nni.hpo`."""

@@ -1,0 +1,151 @@
+"""The functions that a trial script calls; `nni` exports them.
+
+State is one object per process, made at the first call: a warm interpreter may import this module
+long before it knows which trial it will be.
+"""
+
+from nni.trial import settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from nni.trial.ports import MetricType, TrialChannel
+
+
+class _Trial:
+    """This process's trial: its channel, and the parameters it has been given."""
+
+    def __init__(self, channel: "TrialChannel", *, strict: bool, multi_phase: bool) -> None:
+        self._channel = channel
+        self._strict = strict
+        self._multi_phase = multi_phase
+        self._asked = 0
+        self._parameters: object = None
+
+    def next_parameter(self) -> object:
+        if self._asked and self._strict and not self._multi_phase:
+            return None
+        parameters = self._channel.parameters(self._asked)
+        self._asked += 1
+        if self._asked == 1 or parameters is not None:
+            self._parameters = parameters
+        return parameters
+
+    def current_parameter(self, tag: str | None) -> object:
+        if tag is None or not self._asked:
+            return self._parameters
+        if not isinstance(self._parameters, dict):
+            raise KeyError(tag)
+        return self._parameters[tag]
+
+    def report(self, kind: "MetricType", value: object, caller: str) -> None:
+        if self._strict and not self._asked:
+            raise AssertionError(f"call nni.get_next_parameter() before nni.{caller}()")
+        self._channel.report(kind, value)
+
+
+_trial: _Trial | None = None
+
+
+def use_channel(
+    channel: "TrialChannel | None", *, strict: bool = True, multi_phase: bool = False
+) -> None:
+    """Replace what connects this process with its experiment; for loops in one process and tests.
+
+    Args:
+        channel: where parameters come from and metrics go; None goes back to what the
+            environment says.
+        strict: as in an experiment, give parameters once and refuse metrics before that.
+        multi_phase: hand out a new set of parameters at every call.
+    """
+    global _trial  # noqa: PLW0603 - the API is functions, so a process has one trial
+    _trial = None
+    if channel is not None:
+        _trial = _Trial(channel, strict=strict, multi_phase=multi_phase)
+
+
+def _current_trial() -> _Trial:
+    global _trial  # noqa: PLW0603 - see use_channel
+    if _trial is None:
+        _trial = _from_environment()
+    return _trial
+
+
+def _from_environment() -> _Trial:
+    if not settings.in_experiment():
+        from nni.trial.standalone import StandaloneTrialChannel
+
+        return _Trial(StandaloneTrialChannel(), strict=False, multi_phase=False)
+    from nni.trial.channel import SocketTrialChannel
+
+    path, token = settings.required(settings.SOCKET), settings.required(settings.TOKEN)
+    return _Trial(
+        SocketTrialChannel(path, token), strict=True, multi_phase=settings.is_multi_phase()
+    )
+
+
+def get_next_parameter() -> "Any":  # noqa: ANN401 - scripts index it as they like
+    """Return the parameters of this trial: a dict, or what else the tuner made.
+
+    Meant to be called once. Later calls return None, except in a multi-phase experiment, where
+    each call returns another set until the tuner has no more. Outside an experiment the result is
+    always an empty dict, so the script has to supply defaults.
+    """
+    return _current_trial().next_parameter()
+
+
+def get_current_parameter(tag: str | None = None) -> "Any":  # noqa: ANN401 - as above
+    """Return what `get_next_parameter` returned last, or one value of it.
+
+    Args:
+        tag: name of a hyperparameter; None means all of them.
+
+    Returns:
+        None before the first call of `get_next_parameter`.
+
+    Raises:
+        KeyError: there is no hyperparameter of that name.
+    """
+    return _current_trial().current_parameter(tag)
+
+
+def report_intermediate_result(metric: object) -> None:
+    """Report how the trial is doing; the assessor may stop it for that.
+
+    Returns when the agent has taken the metric over. Outside an experiment it is printed.
+
+    Args:
+        metric: a number, or a dict whose key ``default`` is a number; custom algorithms may
+            expect any other JSON value. Scalars of numpy and torch are taken as numbers.
+
+    Raises:
+        AssertionError: `get_next_parameter` has not been called.
+        TypeError: the metric has no form in JSON.
+        ValueError: it is longer than 1,000,000 bytes.
+        TrialChannelError: the agent is gone or refuses.
+    """
+    _current_trial().report("PERIODICAL", metric, "report_intermediate_result")
+
+
+def report_final_result(metric: object) -> None:
+    """Report the result of the trial; only the first one of a set of parameters counts.
+
+    Args and errors are those of `report_intermediate_result`.
+    """
+    _current_trial().report("FINAL", metric, "report_final_result")
+
+
+def get_experiment_id() -> str:
+    """Return the id of the experiment; ``STANDALONE`` outside one."""
+    return settings.experiment_id()
+
+
+def get_trial_id() -> str:
+    """Return the id of the trial, unique in its experiment; ``STANDALONE`` outside one."""
+    return settings.trial_id()
+
+
+def get_sequence_id() -> int:
+    """Return the trial's place in the order of submission, from 0; 0 outside an experiment."""
+    return settings.sequence_id()

@@ -1,0 +1,68 @@
+"""Write metrics as JSON, scalars and arrays of numerical libraries included."""
+
+import json
+
+MAX_METRIC_BYTES = 1_000_000
+"""Longest JSON text of one metric, in UTF-8."""
+_SHOWN = 80
+"""How much of a refused value an error message quotes."""
+
+
+def encode_metric(value: object) -> str:
+    """Return a metric as one line of JSON; NaN and infinities are the bare tokens of Python.
+
+    Args:
+        value: any JSON value. Objects of numpy, torch, jax and TensorFlow become the numbers or
+            lists of numbers that they hold.
+
+    Raises:
+        TypeError: some part of the value has no form in JSON.
+        ValueError: the value contains itself, or its text exceeds `MAX_METRIC_BYTES`.
+    """
+    try:
+        text = json.dumps(value, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"a metric must be a JSON value, got {_shown(value)} of type "
+            f"{type(value).__name__}: {error}; report a number, or a dict with key 'default'"
+        ) from error
+    if len(text) > MAX_METRIC_BYTES:
+        text = _compact(value, text)
+    if len(text.encode()) > MAX_METRIC_BYTES:
+        raise ValueError(
+            f"a metric must have at most {MAX_METRIC_BYTES} bytes as JSON, got {len(text)} "
+            f"({_shown(value)}); write large results to a file in NNI_OUTPUT_DIR instead"
+        )
+    return text
+
+
+def _plain(part: object) -> object:
+    """Turn a part that `json` does not know into numbers, strings, lists or dicts.
+
+    ``numpy()`` is how TensorFlow's tensors give up their values; detached torch tensors, numpy
+    and jax arrays and scalars all have ``tolist()``.
+    """
+    for method in ("tolist", "item", "numpy"):
+        convert = getattr(part, method, None)
+        if callable(convert):
+            return convert()
+    raise TypeError(f"{_shown(part)} of type {type(part).__name__} has no form in JSON")
+
+
+def _compact(value: object, text: str) -> str:
+    """Write without escapes and spaces, which may bring a long text below the limit."""
+    short = json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
+    try:
+        short.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair has no UTF-8
+        return text
+    return short
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - an object whose repr fails is not the point of the error
+        text = object.__repr__(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -1,0 +1,54 @@
+"""The environment of a trial process: the one place of `nni.trial` that reads it."""
+
+import os
+
+PLATFORM = "NNI_PLATFORM"
+SOCKET = "NNI_TRIAL_SOCKET"
+TOKEN = "NNI_TRIAL_TOKEN"  # noqa: S105 - the name of a variable
+EXPERIMENT_ID = "NNI_EXP_ID"
+TRIAL_ID = "NNI_TRIAL_JOB_ID"
+SEQUENCE_ID = "NNI_TRIAL_SEQ_ID"
+MULTI_PHASE = "MULTI_PHASE"
+STANDALONE = "STANDALONE"
+"""Experiment and trial id of a process that no experiment started."""
+
+
+def in_experiment() -> bool:
+    """Tell whether an experiment started this process."""
+    return PLATFORM in os.environ
+
+
+def is_multi_phase() -> bool:
+    """Tell whether one trial may ask for several sets of parameters."""
+    return os.environ.get(MULTI_PHASE, "").lower() == "true"
+
+
+def experiment_id() -> str:
+    """Return the experiment's id, or `STANDALONE`."""
+    return required(EXPERIMENT_ID) if in_experiment() else STANDALONE
+
+
+def trial_id() -> str:
+    """Return the trial's id, or `STANDALONE`."""
+    return required(TRIAL_ID) if in_experiment() else STANDALONE
+
+
+def sequence_id() -> int:
+    """Return the trial's place in the order of submission, from 0; 0 outside an experiment."""
+    return int(required(SEQUENCE_ID)) if in_experiment() else 0
+
+
+def required(name: str) -> str:
+    """Return a variable that every trial of an experiment has.
+
+    Raises:
+        RuntimeError: it is missing, as happens when a wrapper drops the environment.
+    """
+    value = os.environ.get(name)
+    if value is None:
+        raise RuntimeError(
+            f"environment variable {name} must be set where {PLATFORM} is, and is not; pass the "
+            f"whole environment on to this process (sudo needs -E), or unset {PLATFORM} to run "
+            "outside the experiment"
+        )
+    return value

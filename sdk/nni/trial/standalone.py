@@ -1,0 +1,25 @@
+"""The channel of a trial script that runs without an experiment."""
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nni.trial.ports import MetricType
+
+_LABELS = {"PERIODICAL": "Intermediate result", "FINAL": "Final result"}
+
+
+class StandaloneTrialChannel:
+    """Has no parameters to give and writes metrics to standard output."""
+
+    def parameters(self, index: int) -> object:
+        """See `nni.trial.ports.TrialChannel`: always an empty dict, for defaults to fill."""
+        del index
+        return {}
+
+    def report(self, kind: "MetricType", value: object) -> None:
+        """See `nni.trial.ports.TrialChannel`: one line on standard output."""
+        from time import strftime
+
+        sys.stdout.write(f"[{strftime('%Y-%m-%d %H:%M:%S')}] INFO (nni) {_LABELS[kind]}: {value}\n")
+        sys.stdout.flush()

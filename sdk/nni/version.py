@@ -1,0 +1,3 @@
+"""The one version number of all distributions of this repository."""
+
+__version__ = "4.0.0.dev0"

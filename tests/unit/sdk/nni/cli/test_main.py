@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nni
+from nni.cli.main import main
+from nni.version import __version__
+
+COMMANDS = [
+    "create", "resume", "view", "stop", "update", "update searchspace", "update concurrency",
+    "update duration", "update trialnum", "trial", "trial ls", "trial kill", "trial add",
+    "experiment", "experiment show", "experiment status", "experiment list", "experiment delete",
+    "experiment export", "experiment import", "top", "log", "log stdout", "log stderr",
+    "log trial", "config", "config show", "webui", "webui url", "runner", "runner list",
+    "runner show", "runner drain", "up", "down", "doctor",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NNI_HOME", str(tmp_path / "nni"))
+
+
+@pytest.mark.claim("platform", 57)
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command.split(), "--help"]) == 0
+    assert "Usage:" in capsys.readouterr().out
+
+
+@pytest.mark.claim("platform", 42)
+@pytest.mark.parametrize("flag", ["-v", "--version"])
+def test_version_is_that_of_the_library(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([flag]) == 0
+    assert capsys.readouterr().out == f"{nni.__version__}\n" == f"{__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["craete"], "Did you mean 'create'?"),
+        (["create", "--confg", "c"], "--config"),
+        (["create"], "--config"),
+        (["trial", "kil"], "Did you mean 'kill'?"),
+        (["update", "concurrency", "-v", "0"], "greater than or equal to 1"),
+        (["update", "duration", "-v", "5w"], "--value must be a number followed by"),
+        (["experiment", "export", "-f", "x", "--type", "xml"], "xml"),
+        (["create", "-c", "c", "-p", "70000"], "65535"),
+        (["create", "-c", "nope.yml"], "must name an existing file"),
+        (["trial", "ls", "--head", "1", "--tail", "1"], "exclude each other"),
+        (["trial", "add", "--parameters", "{"], "--parameters must be JSON"),
+    ],
+)
+def test_wrong_usage_is_refused_in_one_message(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("ERROR: ")
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    "words", [["stop"], ["stop", "abc"], ["experiment", "show"], ["trial", "ls"], ["webui", "url"]]
+)
+def test_nothing_running_is_an_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 1
+    assert "no experiment running" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["down"], ["stop", "--all"], ["experiment", "list"], ["top"]])
+def test_nothing_to_do_is_no_error(words: list[str]) -> None:
+    assert main(words) == 0
+
+
+def test_empty_list_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment", "list", "--json"]) == 0
+    assert capsys.readouterr().out == "[]\n"
+
+
+def test_refused_configuration_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c.yml").write_text("trialCommand: x\ntrialConcurrency: 0\n")
+
+    assert main(["create", "-c", str(tmp_path / "c.yml")]) == 2
+
+    assert "trialConcurrency must be greater than or equal to 1" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["c.yml"]
+
+
+def test_nothing_but_the_tree_of_commands_is_imported_for_help() -> None:
+    script = (
+        "import sys; from nni.cli.main import main; main(['--help']);"
+        "print([name for name in ('grpc', 'pydantic', 'numpy', 'nni_proto', 'yaml')"
+        " if name in sys.modules], file=sys.stderr)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert done.stderr == "[]\n"

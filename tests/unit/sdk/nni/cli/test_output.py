@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nni.cli.output import Messages, json_text, local_time, table
+
+
+def test_messages_say_their_kind_and_go_to_the_right_stream(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    messages = Messages()
+    messages.info("a")
+    messages.warning("b")
+    messages.error("c")
+
+    captured = capsys.readouterr()
+
+    assert captured.out == "INFO: a\n"
+    assert captured.err == "WARNING: b\nERROR: c\n"
+
+
+def test_messages_are_kept_for_the_log_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    messages = Messages()
+    messages.info("a")
+    messages.error("c")
+
+    messages.save(tmp_path / "log")
+    messages.save(tmp_path / "log")
+
+    assert (tmp_path / "log" / "nnictl_stdout.log").read_text() == "INFO: a\n"
+    assert (tmp_path / "log" / "nnictl_stderr.log").read_text() == "ERROR: c\n"
+    assert capsys.readouterr().out == "INFO: a\n"
+
+
+@pytest.mark.claim("platform", 26)
+def test_json_holds_no_bare_nan() -> None:
+    value = {"a": [float("nan"), float("inf"), -float("inf"), 1.5], "b": (1, None)}
+
+    assert json.loads(json_text(value)) == {
+        "a": ["NaN", "Infinity", "-Infinity", 1.5],
+        "b": [1, None],
+    }
+
+
+def test_table_aligns_and_never_wraps() -> None:
+    text = table(("Id", "Name"), [("abc", "x" * 300), ("d", None)])
+
+    lines = text.splitlines()
+    assert lines == ["Id   Name", "abc  " + "x" * 300, "d    -"]
+
+
+def test_line_breaks_in_a_cell_become_spaces() -> None:
+    assert table(("A",), [("one\n  two",)]).splitlines()[1] == "one two"
+
+
+def test_missing_times_are_said() -> None:
+    assert local_time(None) == "N/A"
+    assert local_time("N/A") == "N/A"
+    assert len(local_time(0)) == len("1970-01-01 00:00:00")

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from argparse import Namespace
+
+import pytest
+
+from nni.utils import merge_parameter
+
+
+@pytest.mark.claim("hpo", 6)
+def test_overrides_are_written_into_the_same_namespace() -> None:
+    base = Namespace(lr=0.5, epochs=3)
+
+    merged = merge_parameter(base, {"lr": 0.1})
+
+    assert merged is base
+    assert vars(base) == {"lr": 0.1, "epochs": 3}
+
+
+@pytest.mark.claim("hpo", 6)
+def test_overrides_are_written_into_the_same_dict() -> None:
+    base = {"lr": 0.5, "name": "a"}
+
+    assert merge_parameter(base, {"name": "b"}) is base
+    assert base == {"lr": 0.5, "name": "b"}
+
+
+@pytest.mark.claim("hpo", 6)
+def test_none_changes_nothing() -> None:
+    base = Namespace(lr=0.5)
+
+    assert merge_parameter(base, None) is base
+    assert vars(base) == {"lr": 0.5}
+
+
+@pytest.mark.parametrize(("default", "value"), [(0.5, 1), (None, "x"), (None, 3), (1, 2)])
+def test_value_may_stand_for_its_default(default: object, value: object) -> None:
+    assert merge_parameter({"a": default}, {"a": value}) == {"a": value}
+
+
+@pytest.mark.parametrize(("default", "value"), [(1, 0.5), ("x", 1), (1, True), (0.5, "0.5")])
+def test_value_of_another_type_is_refused(default: object, value: object) -> None:
+    with pytest.raises(ValueError, match=r"parameter 'a' must be .* like its default"):
+        merge_parameter({"a": default}, {"a": value})
+
+
+def test_unknown_key_is_refused_and_nothing_is_changed() -> None:
+    base = {"lr": 0.5}
+
+    with pytest.raises(ValueError, match=r"'momentum' must be one of the arguments \['lr'\]"):
+        merge_parameter(base, {"lr": 0.1, "momentum": 0.9})
+
+    assert base == {"lr": 0.5}
