@@ -1,0 +1,1 @@
+"""The manager: owns experiments, trials and budgets, and is the only writer of their logs."""

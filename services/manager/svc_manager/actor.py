@@ -1,0 +1,416 @@
+"""The owner of one experiment: the only one that decides on it and appends to its log.
+
+It gathers whatever has arrived — messages of the INBOX, commands, words about agents, the time —
+into one round, appends the facts of the round as one batch, then carries out what follows. While an
+append is under way the next round gathers, so load makes batches larger instead of queues longer.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from nni_proto.experiment.v1 import experiment_pb2
+from svc_common.clock import Clock
+from svc_common.errors import AbortedError, ServiceError
+from svc_common.logs import get_logger
+from svc_common.messaging.ports import Bus, InboxMessage
+from svc_manager.converters.events import batch_to_bytes
+from svc_manager.converters.reports import words_from
+from svc_manager.converters.views import experiment_view
+from svc_manager.domain import events as e
+from svc_manager.domain import inputs as i
+from svc_manager.domain.decide import decide_recorded, decide_word
+from svc_manager.domain.effects import outstanding_effects
+from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
+from svc_manager.domain.rounds import Round
+from svc_manager.domain.scheduling import next_moment_ms, settle
+from svc_manager.domain.state import Experiment
+from svc_manager.loading import Folded
+from svc_manager.log_lines import line_of
+from svc_manager.performing import Performer
+from svc_manager.ports import Agents, Journal, Listeners, TrialIds
+from svc_manager.summaries import Summaries
+
+BATCH_LIMIT_BYTES: Final = 4 * 1024 * 1024
+"""Largest payload of one append, half of what the bus takes; a longer round makes several."""
+TRIM_EVERY: Final = 2000
+"""Messages of the INBOX after which it is trimmed behind the cursor."""
+_BACKLOG_LIMIT: Final = 5000
+"""Messages gathered but not decided on, above which no more are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What actors work with; the same for all."""
+
+    bus: Bus
+    clock: Clock
+    ids: TrialIds
+    listeners: Listeners
+    agents: Agents
+    summaries: Summaries
+
+
+class ExperimentActor:
+    """Decides on one experiment, one round at a time.
+
+    Call order: `run` in a task, once; `submit`, `tell` and the views at any time. When `run` ends
+    by an error, this object is dead and every waiting call has that error: another one must load
+    the log again.
+
+    Args:
+        experiment_id: which experiment.
+        folded: the experiment as its log tells; the actor owns it from now on.
+        journal: what its folder keeps.
+        outside: what all actors share.
+    """
+
+    def __init__(
+        self, experiment_id: str, folded: Folded, journal: Journal, outside: Outside
+    ) -> None:
+        self.id = experiment_id
+        self._folded = folded
+        self._experiment = folded.experiment
+        self._epoch = folded.epoch + 1
+        self._append_count = 0
+        self._read_sequence = folded.inbox_sequence
+        self._trimmed = folded.inbox_sequence
+        self._journal = journal
+        self._outside = outside
+        self._performer: Performer | None = None
+        self._messages: list[InboxMessage] = []
+        self._words: list[i.Word] = []
+        self._commands: list[tuple[i.Recorded, asyncio.Future[None]]] = []
+        self._watchers: list[tuple[frozenset[ExperimentState], asyncio.Future[None]]] = []
+        self._change = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._closing = False
+        self._ended = asyncio.Event()
+        self._feed: asyncio.Task[None] | None = None
+        self._timer: asyncio.Task[None] | None = None
+        self._timer_ms: int | None = None
+        self._settle_until: int | None = None
+        """INBOX sequence to be read before what a dead manager left undone is done again; None:
+        that has been done."""
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment; for reading only, and only until the next `await`."""
+        return self._experiment
+
+    @property
+    def sequence(self) -> int:
+        """Stream sequence of the last batch in its log."""
+        return self._folded.sequence
+
+    @property
+    def epoch(self) -> int:
+        """Number of this ownership."""
+        return self._epoch
+
+    def now_ms(self) -> int:
+        """Give the time, ms since 1970."""
+        return int(self._outside.clock.now().timestamp() * 1000)
+
+    def view(self) -> experiment_pb2.Experiment:
+        """Give the experiment as clients see it."""
+        agents = self._outside.agents.of_pools(self._experiment.settings.pools)
+        return experiment_view(self._experiment, self.now_ms(), len(agents))
+
+    async def submit(self, recorded: i.Recorded) -> None:
+        """Have a command carried out; returns when its facts are in the log.
+
+        Raises:
+            ServiceError: it is refused, or the experiment is owned by another manager now.
+        """
+        if self._closing:
+            raise AbortedError("the experiment is being closed here; try again")
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._commands.append((recorded, done))
+        self._wake.set()
+        await done
+
+    def tell(self, word: i.Word) -> None:
+        """Say something that needs no answer."""
+        self._words.append(word)
+        self._wake.set()
+
+    @property
+    def next_change(self) -> asyncio.Event:
+        """Event of the next facts, or of the end; take it before looking at the state."""
+        return self._change
+
+    async def reached(self, states: Collection[ExperimentState]) -> None:
+        """Return once the state is one of ``states``, or has been since the call."""
+        if self._experiment.state in states:
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watchers.append((frozenset(states), done))
+        try:
+            await done
+        finally:
+            self._watchers = [item for item in self._watchers if item[1] is not done]
+
+    def stop_soon(self) -> None:
+        """Let `run` end after the round that is under way."""
+        self._closing = True
+        self._wake.set()
+
+    async def ended(self) -> None:
+        """Wait until `run` has ended."""
+        await self._ended.wait()
+
+    async def run(self) -> None:
+        """Decide and append until `stop_soon`.
+
+        Raises:
+            LostOwnershipError: another manager has the experiment.
+        """
+        error: BaseException = AbortedError("the experiment is closed here; try again")
+        try:
+            await self._recover()
+            while not self._closing:
+                await self._wake.wait()
+                self._wake.clear()
+                if self._feed is not None and self._feed.done():
+                    self._feed.result()  # reading never ends by itself: this raises
+                await self._round()
+        except BaseException as cause:
+            error = cause
+            raise
+        finally:
+            self._closing = True
+            await self._end(error)
+            self._ended.set()
+            self._change.set()
+
+    async def _recover(self) -> None:
+        if self._experiment.created:
+            self._start_performer()
+            await self._follow_state()
+            self._settle_until = 0
+            if self._feed is not None:
+                self._settle_until = await self._outside.bus.inbox.last_sequence(self.id)
+        self._wake.set()
+
+    def _start_performer(self) -> None:
+        self._performer = Performer(
+            self._experiment,
+            self._outside.bus,
+            self._outside.listeners,
+            self._write_summary,
+            self._outside.agents,
+        )
+
+    async def _write_summary(self) -> None:
+        await self._outside.summaries.put(self.view(), self._folded.sequence)
+
+    async def _end(self, error: BaseException) -> None:
+        for task in (self._feed, self._timer):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
+        if self._performer is not None:
+            await self._performer.aclose()
+        self._journal.close()
+        refusal = (
+            error
+            if isinstance(error, ServiceError)
+            else AbortedError("the experiment is closed here; try again")
+        )
+        waiting = [done for _, done in self._commands] + [done for _, done in self._watchers]
+        for done in waiting:
+            if not done.done():
+                done.set_exception(refusal)
+
+    async def _round(self) -> None:
+        now_ms = self.now_ms()
+        round_ = Round(self._experiment, now_ms, self._outside.ids)
+        self._decide_messages(round_)
+        words, self._words = self._words, []
+        for word in words:
+            self._decide(round_, word)
+        replies = self._decide_commands(round_)
+        if self._experiment.created:
+            settle(round_)
+        try:
+            await self._append(round_)
+        except BaseException as error:
+            # Nobody may believe that it was done.
+            self._commands.extend((reply[0], reply[1]) for reply in replies)
+            raise error from None
+        await self._perform(round_)
+        for _, done, refusal in replies:
+            if done.done():
+                continue
+            if refusal is None:
+                done.set_result(None)
+            else:
+                done.set_exception(refusal)
+        self._notify(round_)
+
+    def _decide_messages(self, round_: Round) -> None:
+        messages, self._messages = self._messages, []
+        self._taken.set()
+        for message in messages:
+            if message.sequence <= self._read_sequence:
+                continue
+            try:
+                words = words_from(message.payload)
+            except DecodeError as error:
+                get_logger().error(
+                    "message dropped",
+                    experiment=self.id,
+                    source=message.source,
+                    sequence=message.sequence,
+                    error=str(error),
+                )
+                words = []
+            for word in words:
+                self._decide(round_, word)
+            self._read_sequence = message.sequence
+
+    def _decide(self, round_: Round, word: i.Word) -> None:
+        try:
+            decide_word(round_, word)
+        except Exception:  # noqa: BLE001 - rim: one senseless word must not end an experiment
+            get_logger().exception("word dropped", experiment=self.id, word=type(word).__name__)
+
+    def _decide_commands(
+        self, round_: Round
+    ) -> list[tuple[i.Recorded, asyncio.Future[None], ServiceError | None]]:
+        commands, self._commands = self._commands, []
+        replies: list[tuple[i.Recorded, asyncio.Future[None], ServiceError | None]] = []
+        for recorded, done in commands:
+            try:
+                decide_recorded(round_, recorded)
+                replies.append((recorded, done, None))
+            except ServiceError as error:
+                replies.append((recorded, done, error))
+        return replies
+
+    async def _append(self, round_: Round) -> None:
+        if not round_.events:
+            return
+        for payload in self._payloads(round_.events, round_.now_ms, self._read_sequence):
+            folded = self._folded
+            folded.sequence = await self._outside.bus.events.append(
+                self.id,
+                payload,
+                expected_sequence=folded.sequence,
+                epoch=self._epoch,
+                append_id=str(self._append_count),
+            )
+            self._append_count += 1
+            self._journal.record(folded.sequence, payload)
+        self._folded.inbox_sequence = self._read_sequence
+
+    def _payloads(self, events: list[e.Event], now_ms: int, inbox_sequence: int) -> Iterable[bytes]:
+        """Give the events as batches that the bus takes.
+
+        Only the last one moves the cursor: a manager that dies in between reads the messages again
+        and finds what it has counted already.
+        """
+        payload = batch_to_bytes(
+            events,
+            epoch=self._epoch,
+            append_id=str(self._append_count),
+            inbox_sequence=inbox_sequence,
+            time_ms=now_ms,
+        )
+        if len(payload) <= BATCH_LIMIT_BYTES or len(events) == 1:
+            yield payload
+            return
+        half = len(events) // 2
+        yield from self._payloads(events[:half], now_ms, self._folded.inbox_sequence)
+        yield from self._payloads(events[half:], now_ms, inbox_sequence)
+
+    async def _perform(self, round_: Round) -> None:
+        for event in round_.events:
+            line = line_of(event)
+            if line is not None:
+                self._journal.say(round_.now_ms, *line)
+        self._journal.flush()
+        if not self._experiment.created:
+            return
+        if self._performer is None:
+            self._start_performer()
+        assert self._performer is not None
+        for event in round_.events:
+            if isinstance(event, e.TrialStarted):
+                self._performer.taken(event.trial_id)
+            elif isinstance(event, e.ExperimentMoved):
+                self._performer.moved()
+        await self._performer.perform(round_.effects)
+        await self._follow_state()
+        if self._settle_until is not None and self._read_sequence >= self._settle_until:
+            self._settle_until = None
+            await self._performer.perform(list(outstanding_effects(self._experiment)))
+        await self._trim()
+
+    async def _trim(self) -> None:
+        behind = self._folded.inbox_sequence - self._trimmed
+        over = self._experiment.state in CLOSED_STATES
+        if behind >= TRIM_EVERY or (over and behind > 0):
+            self._trimmed = self._folded.inbox_sequence
+            await self._outside.bus.inbox.trim(self.id, self._trimmed)
+
+    async def _follow_state(self) -> None:
+        """Read the INBOX while the experiment is open, and wake when time alone matters."""
+        closed = self._experiment.state in CLOSED_STATES
+        if closed and self._feed is not None:
+            self._feed.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._feed
+            self._feed = None
+        elif not closed and self._feed is None:
+            self._feed = asyncio.create_task(self._read_inbox(), name=f"inbox {self.id}")
+            self._feed.add_done_callback(lambda _: self._wake.set())
+        moment = next_moment_ms(self._experiment, self.now_ms())
+        # The moment is a sum of times that were rounded to ms; a rest of one is the same moment.
+        if moment is None or self._timer_ms is None or abs(moment - self._timer_ms) > 1:
+            await self._set_timer(moment)
+
+    async def _set_timer(self, moment_ms: int | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._timer
+            self._timer = None
+        self._timer_ms = moment_ms
+        if moment_ms is not None:
+            self._timer = asyncio.create_task(self._wake_at(moment_ms), name=f"timer {self.id}")
+
+    async def _wake_at(self, moment_ms: int) -> None:
+        # A ms more, so that the time has really passed when the round looks.
+        await self._outside.clock.sleep((moment_ms - self.now_ms() + 1) / 1000)
+        self._timer_ms = None
+        self._wake.set()
+
+    async def _read_inbox(self) -> None:
+        inbox = self._outside.bus.inbox
+        async with aclosing(inbox.follow(self.id, self._read_sequence)) as feed:
+            async for messages in feed:
+                self._messages.extend(messages)
+                self._wake.set()
+                while len(self._messages) > _BACKLOG_LIMIT:
+                    self._taken.clear()
+                    await self._taken.wait()
+
+    def _notify(self, round_: Round) -> None:
+        if round_.events:
+            change, self._change = self._change, asyncio.Event()
+            change.set()
+        if not self._watchers:
+            return
+        seen = {
+            event.to_state for event in round_.events if isinstance(event, e.ExperimentStateChanged)
+        }
+        for states, done in self._watchers:
+            if states & seen and not done.done():
+                done.set_result(None)

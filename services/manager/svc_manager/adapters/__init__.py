@@ -1,0 +1,1 @@
+"""The manager's own implementations of its ports."""

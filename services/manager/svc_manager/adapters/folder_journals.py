@@ -1,0 +1,125 @@
+"""`Journals` on the file system of this machine."""
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+
+from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.logs import get_logger
+from svc_manager.adapters.event_file import EventFile, read_records
+
+EVENT_FILE = "db/events.log"
+TEXT_FILE = "log/nnimanager.log"
+
+
+class FolderJournal:
+    """`Journal` of one experiment's folder."""
+
+    def __init__(self, directory: Path, *, debug: bool) -> None:
+        self._directory = directory
+        self._debug = debug
+        self._lines: list[str] = []
+        self._stamp = (0, "")
+        self._events: EventFile | None = None
+        self._text = None
+        try:
+            self._events = EventFile(directory / EVENT_FILE)
+            self._text = (directory / TEXT_FILE).open("ab", buffering=0)
+        except (OSError, ValueError) as error:
+            self._give_up(error)
+
+    @property
+    def last_sequence(self) -> int:
+        """See `Journal.last_sequence`."""
+        return self._events.last_sequence if self._events else 0
+
+    def record(self, sequence: int, payload: bytes) -> None:
+        """See `Journal.record`."""
+        if self._events is not None:
+            self._events.append(sequence, payload)
+
+    def say(self, time_ms: int, level: str, logger: str, text: str) -> None:
+        """See `Journal.say`."""
+        if level == "DEBUG" and not self._debug:
+            return
+        self._lines.append(f"[{self._local(time_ms // 1000)}] {level} ({logger}) {text}\n")
+
+    def flush(self) -> None:
+        """See `Journal.flush`."""
+        try:
+            if self._events is not None:
+                self._events.flush()
+            if self._lines and self._text is not None:
+                self._text.write("".join(self._lines).encode())
+        except OSError as error:
+            self._give_up(error)
+        self._lines.clear()
+
+    def close(self) -> None:
+        """See `Journal.close`."""
+        self.flush()
+        try:
+            if self._events is not None:
+                self._events.close()
+        except OSError as error:
+            self._give_up(error)
+        if self._text is not None:
+            self._text.close()
+        self._events = self._text = None
+
+    def _local(self, second: int) -> str:
+        """Give the time of day as the text log writes it: local, to the second."""
+        if self._stamp[0] != second:
+            moment = datetime.fromtimestamp(second).astimezone()
+            self._stamp = (second, moment.strftime("%Y-%m-%d %H:%M:%S"))
+        return self._stamp[1]
+
+    def _give_up(self, error: Exception) -> None:
+        get_logger().warning(
+            "experiment folder not written", directory=str(self._directory), error=str(error)
+        )
+        self._events = None
+
+
+class NoJournal:
+    """`Journal` of an experiment whose folder is not on this machine."""
+
+    last_sequence = 0
+
+    def record(self, sequence: int, payload: bytes) -> None:
+        """See `Journal.record`."""
+
+    def say(self, time_ms: int, level: str, logger: str, text: str) -> None:
+        """See `Journal.say`."""
+
+    def flush(self) -> None:
+        """See `Journal.flush`."""
+
+    def close(self) -> None:
+        """See `Journal.close`."""
+
+
+class FolderJournals:
+    """`Journals` in folders of this machine."""
+
+    def open(self, directory: str, *, debug: bool) -> FolderJournal | NoJournal:
+        """See `Journals.open`."""
+        folder = Path(directory)
+        if not (folder / EVENT_FILE).parent.is_dir():
+            return NoJournal()
+        return FolderJournal(folder, debug=debug)
+
+    async def read(self, directory: Path) -> list[tuple[int, bytes]]:
+        """See `Journals.read`."""
+        path = directory / EVENT_FILE
+        try:
+            return await asyncio.to_thread(lambda: list(read_records(path)))
+        except FileNotFoundError as error:
+            raise NotFoundError("experiment folder with a log of events", str(path)) from error
+        except (OSError, ValueError) as error:
+            raise InvalidArgumentError(
+                "experiment_directory",
+                "must hold a readable db/events.log",
+                str(directory),
+                str(error),
+            ) from error

@@ -1,0 +1,43 @@
+"""`AlgorithmChecker` by the dispatcher's gRPC service."""
+
+from typing import Final
+
+import grpc.aio
+
+from nni_proto.experiment.v1 import config_pb2
+from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
+from svc_common.grpc_client import credentials, service_error
+
+_DEADLINE_S: Final = 60.0
+"""A custom class is imported by the user's interpreter, which may take its time."""
+
+
+class GrpcAlgorithmChecker:
+    """See `svc_manager.ports.AlgorithmChecker`.
+
+    Args:
+        channel: to the dispatcher; whoever opened it closes it.
+        token: of the installation; None: the dispatcher asks for none.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:
+        self._stub = algorithm_service_pb2_grpc.AlgorithmServiceStub(channel)
+        self._credentials = credentials(token)
+
+    async def check(
+        self, config: config_pb2.ExperimentConfig, interpreter: str
+    ) -> tuple[list[str], str]:
+        """See `AlgorithmChecker.check`."""
+        request = algorithm_service_pb2.ValidateAlgorithmsRequest(
+            search_space=config.search_space, interpreter=interpreter
+        )
+        for name in ("tuner", "assessor", "advisor"):
+            if config.HasField(name):
+                getattr(request, name).CopyFrom(getattr(config, name))
+        try:
+            response = await self._stub.ValidateAlgorithms(
+                request, timeout=_DEADLINE_S, metadata=self._credentials, wait_for_ready=True
+            )
+        except grpc.aio.AioRpcError as error:
+            raise service_error(error) from error
+        return list(response.warnings), response.optimize_mode

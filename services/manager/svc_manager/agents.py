@@ -1,0 +1,199 @@
+"""The agents that the manager has heard of, and what follows when one falls silent.
+
+Presence is nobody's fact: it lives in memory only. What follows from it becomes a fact of the
+experiments concerned.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from google.protobuf.message import DecodeError
+
+from nni_proto.runner.v1 import task_pb2
+from svc_common import subjects
+from svc_common.clock import Clock
+from svc_common.logs import get_logger
+from svc_common.messaging.ports import Bus
+from svc_manager.actor import ExperimentActor
+from svc_manager.domain.decide_reports import concerns
+from svc_manager.domain.inputs import Held, RunnerGone, RunnerSeen, RunnerSilent
+
+SILENT_AFTER_S: Final = 30.0
+"""`ack_wait` of tasks: an agent that could not renew for so long kills its trials."""
+GONE_AFTER_S: Final = 45.0
+"""By now a silent agent has killed its trials, TERM, grace and KILL included."""
+LEAVING_S: Final = 35.0
+"""An agent that says goodbye counts as silent for so long: its last reports may be on the way."""
+
+
+@dataclass(slots=True)
+class Agent:
+    """One agent."""
+
+    presence: task_pb2.RunnerPresence
+    seen_s: float
+    """When it was heard of last, by the monotonic clock."""
+    seen_at_ms: int
+    """The same, ms since 1970; 0: never, only the logs speak of it."""
+    silent: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether it has ever been heard of by this manager."""
+        return self.seen_at_ms > 0
+
+
+class ActorSource(Protocol):
+    """Where the live experiments are found: the part of the roster that is needed here."""
+
+    def found(self) -> Iterable[ExperimentActor]:
+        """Give the actors that there are now."""
+        ...
+
+
+class AgentWatch:
+    """Listens to agents; implements `svc_manager.ports.Agents`.
+
+    Args:
+        bus: where agents speak.
+        clock: tells how long one has been silent.
+    """
+
+    def __init__(self, bus: Bus, clock: Clock) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._agents: dict[str, Agent] = {}
+        self._actors: ActorSource | None = None
+        self._changed = asyncio.Event()
+
+    def watch_for(self, actors: ActorSource) -> None:
+        """Tell these experiments what follows; agents their logs name count as just seen."""
+        self._actors = actors
+        for actor in actors.found():
+            for trial in actor.experiment.live.values():
+                if trial.runner_id and trial.runner_id not in self._agents:
+                    presence = task_pb2.RunnerPresence(runner_id=trial.runner_id)
+                    self._agents[trial.runner_id] = Agent(presence, self._clock.monotonic_s(), 0)
+
+    def of_pools(self, pools: Collection[str]) -> list[str]:
+        """See `Agents.of_pools`."""
+        return [
+            key
+            for key, agent in self._agents.items()
+            if agent.known and not agent.silent and agent.presence.pool in pools
+        ]
+
+    def living(self) -> list[Agent]:
+        """Give the agents that have been heard of lately, by id."""
+        agents = sorted(self._agents.items())
+        return [agent for _, agent in agents if agent.known and not agent.silent]
+
+    def get(self, runner_id: str) -> Agent | None:
+        """Give an agent that has been heard of; None: it has not."""
+        agent = self._agents.get(runner_id)
+        return agent if agent is not None and agent.known else None
+
+    async def listen(self) -> None:
+        """Take in presences until cancelled."""
+        feed = await self._bus.signals.subscribe(subjects.ALL_PRESENCES)
+        async with aclosing(feed):
+            async for signal in feed:
+                try:
+                    presence = task_pb2.RunnerPresence.FromString(signal.payload)
+                except DecodeError as error:
+                    get_logger().warning(
+                        "presence dropped", subject=signal.subject, error=str(error)
+                    )
+                    continue
+                self.heard(presence)
+
+    def heard(self, presence: task_pb2.RunnerPresence) -> None:
+        """Take in one presence."""
+        now_s = self._clock.monotonic_s()
+        agent = Agent(presence, now_s, int(self._clock.now().timestamp() * 1000))
+        if presence.leaving:
+            agent.seen_s = now_s - LEAVING_S
+        fresh = presence.runner_id not in self._agents
+        self._agents[presence.runner_id] = agent
+        if fresh or presence.leaving:
+            self._changed.set()
+        if self._actors is not None and not presence.leaving:
+            self._tell_seen(presence, self._actors.found())
+
+    def _tell_seen(
+        self, presence: task_pb2.RunnerPresence, actors: Iterable[ExperimentActor]
+    ) -> None:
+        held: dict[str, list[Held]] = {}
+        for trial in presence.trials:
+            held.setdefault(trial.experiment_id, []).append(
+                Held(trial.trial_id, trial.attempt, trial.claim_id)
+            )
+        for actor in actors:
+            if actor.id in held:
+                seen = RunnerSeen(presence.runner_id, tuple(held[actor.id]))
+                if concerns(actor.experiment, seen):
+                    actor.tell(seen)
+
+    async def watch(self) -> None:
+        """Say who has fallen silent, until cancelled.
+
+        While the bus is away nobody can be heard, so nobody is judged.
+        """
+        while True:
+            await self._bus.wait_connected()
+            self._judge()
+            await self._sleep()
+
+    async def forgive(self) -> None:
+        """Give everybody the whole time again after the bus was away, until cancelled."""
+        while True:
+            await self._bus.wait_connected(connected=False)
+            await self._bus.wait_connected()
+            now_s = self._clock.monotonic_s()
+            for agent in self._agents.values():
+                agent.seen_s = max(agent.seen_s, now_s)
+
+    def _judge(self) -> None:
+        now_s = self._clock.monotonic_s()
+        for runner_id, agent in list(self._agents.items()):
+            silence_s = now_s - agent.seen_s
+            if silence_s >= GONE_AFTER_S:
+                del self._agents[runner_id]
+                reason = (
+                    "its agent has left"
+                    if agent.presence.leaving
+                    else f"its agent {runner_id} has not been heard of for {silence_s:.0f} s"
+                )
+                self._tell_all(runner_id, RunnerGone(runner_id, reason))
+            elif silence_s >= SILENT_AFTER_S and not agent.silent:
+                agent.silent = True
+                self._tell_all(runner_id, RunnerSilent(runner_id))
+
+    def _tell_all(self, runner_id: str, word: RunnerSilent | RunnerGone) -> None:
+        if self._actors is None:
+            return
+        for actor in self._actors.found():
+            if any(trial.runner_id == runner_id for trial in actor.experiment.live.values()):
+                actor.tell(word)
+
+    async def _sleep(self) -> None:
+        """Wait until the next agent can fall silent, or one comes or leaves."""
+        self._changed.clear()
+        moments = [
+            agent.seen_s + (GONE_AFTER_S if agent.silent else SILENT_AFTER_S)
+            for agent in self._agents.values()
+        ]
+        if not moments:
+            await self._changed.wait()
+            return
+        rest_s = max(0.001, min(moments) - self._clock.monotonic_s())
+        sleeping = asyncio.ensure_future(self._clock.sleep(rest_s))
+        changed = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait({sleeping, changed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            changed.cancel()

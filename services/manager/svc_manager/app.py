@@ -1,0 +1,179 @@
+"""Composition root of the manager: opens adapters and builds the rest."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from nni_proto.experiment.v1 import experiment_service_pb2_grpc
+from nni_proto.trial.v1 import trial_service_pb2_grpc
+from svc_common import environment
+from svc_common.clock import SystemClock
+from svc_common.errors import InvalidArgumentError, ServiceError
+from svc_common.grpc_client import open_channel
+from svc_common.grpc_server import GrpcServer
+from svc_common.lifecycle import Service
+from svc_common.logs import get_logger
+from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.ports import Bus
+from svc_common.storage.directory import DirectoryBlobStore
+from svc_manager.actor import Outside
+from svc_manager.adapters.experiment_folders import LocalFolders
+from svc_manager.adapters.folder_journals import FolderJournals
+from svc_manager.adapters.grpc_algorithm_checker import GrpcAlgorithmChecker
+from svc_manager.adapters.inotify_watch import InotifyWatches
+from svc_manager.adapters.random_ids import RandomIds
+from svc_manager.agents import AgentWatch
+from svc_manager.big_values import BigValues
+from svc_manager.deletion import Deletion
+from svc_manager.domain.experiment import CLOSED_STATES
+from svc_manager.experiments import Experiments
+from svc_manager.feeds import LogFeeds
+from svc_manager.metric_book import MetricBooks
+from svc_manager.opening import OpeningPorts, Openings
+from svc_manager.ports import AlgorithmChecker, Listeners
+from svc_manager.roster import Roster
+from svc_manager.runners import Runners
+from svc_manager.servicer import ExperimentServicer
+from svc_manager.settings import Settings
+from svc_manager.summaries import Summaries
+from svc_manager.trial_servicer import TrialServicer
+from svc_manager.trials import Trials
+from svc_manager.web.route import Installation
+from svc_manager.web.server import WebServer
+
+SERVICES: Final = (
+    "nni_proto.experiment.v1.ExperimentService",
+    "nni_proto.trial.v1.TrialService",
+)
+"""gRPC services of the manager."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """The manager without its faces."""
+
+    roster: Roster
+    agents: AgentWatch
+    experiments: Experiments
+    trials: Trials
+    runners: Runners
+
+
+def assemble(
+    settings: Settings, bus: Bus, listeners: Listeners, checker: AlgorithmChecker
+) -> Manager:
+    """Put the parts together; nothing is started.
+
+    Args:
+        settings: of this process.
+        bus: open.
+        listeners: where experiments get their ports.
+        checker: the dispatcher.
+    """
+    clock = SystemClock()
+    ids = RandomIds()
+    blobs = DirectoryBlobStore(settings.home / "blobs")
+    agents = AgentWatch(bus, clock)
+    summaries = Summaries(blobs)
+    journals = FolderJournals()
+    folders = LocalFolders()
+    big_values = BigValues(blobs)
+    books = MetricBooks(bus.events)
+    roster = Roster(Outside(bus, clock, ids, listeners, agents, summaries), journals)
+    ports = OpeningPorts(bus.events, journals, folders, listeners, checker, ids, clock)
+    openings = Openings(roster, ports, big_values, settings.default_root, settings.version)
+    experiments = Experiments(
+        roster,
+        openings,
+        big_values,
+        checker,
+        books,
+        LogFeeds(InotifyWatches()),
+        Deletion(bus, folders, summaries),
+    )
+    return Manager(
+        roster,
+        agents,
+        experiments,
+        Trials(roster, big_values, books),
+        Runners(agents, bus.signals),
+    )
+
+
+async def build(service: Service, settings: Settings) -> Mapping[str, str]:
+    """Open everything, take over the experiments, serve; return the facts of readiness."""
+    adapters = service.adapters
+    bus = await adapters.enter_async_context(
+        NatsBus(NatsSettings(settings.nats_url, settings.token, "manager", settings.replicas))
+    )
+    channel = await adapters.enter_async_context(open_channel(settings.dispatcher_address))
+    web = WebServer(settings.token, address_of("NNI_MANAGER_HTTP", settings.http_address)[0])
+    manager = assemble(settings, bus, web, GrpcAlgorithmChecker(channel, settings.token))
+    grpc_server = GrpcServer(SERVICES, settings.token)
+    grpc_server.register(
+        lambda server: experiment_service_pb2_grpc.add_ExperimentServiceServicer_to_server(
+            ExperimentServicer(manager.experiments, manager.runners), server
+        )
+    )
+    grpc_server.register(
+        lambda server: trial_service_pb2_grpc.add_TrialServiceServicer_to_server(
+            TrialServicer(manager.trials), server
+        )
+    )
+    service.on_stopping(grpc_server.say_not_serving)
+    host, port = address_of("NNI_MANAGER_GRPC", settings.grpc_address)
+    grpc_port = await grpc_server.start(host, port)
+    grpc_address = f"{host}:{grpc_port}"
+    service.add_server(grpc_server.stop)
+    http_host, http_port = address_of("NNI_MANAGER_HTTP", settings.http_address)
+    base_port = await web.serve(
+        Installation(
+            manager.experiments,
+            manager.trials,
+            settings.version,
+            grpc_address,
+            environment=environment.for_user_code(),
+        ),
+        http_port,
+    )
+    service.add_server(web.aclose)
+    adapters.push_async_callback(manager.roster.aclose)
+    if settings.stop_on_term:
+        service.add_consumer(lambda: stop_all(manager))
+    await manager.roster.open()
+    manager.agents.watch_for(manager.roster)
+    service.tasks.start(manager.agents.listen(), "agents")
+    service.tasks.start(manager.agents.watch(), "silent agents")
+    service.tasks.start(manager.agents.forgive(), "bus away")
+    return {"grpc": grpc_address, "http": f"http://{http_host}:{base_port}"}
+
+
+async def stop_all(manager: Manager) -> None:
+    """Stop every experiment that is open, all at once."""
+    live = [
+        actor.id
+        for actor in manager.roster.found()
+        if actor.experiment.created and actor.experiment.state not in CLOSED_STATES
+    ]
+    results = await asyncio.gather(
+        *(manager.experiments.stop(experiment_id) for experiment_id in live),
+        return_exceptions=True,
+    )
+    for experiment_id, result in zip(live, results, strict=True):
+        if isinstance(result, ServiceError):
+            get_logger().warning(
+                "experiment not stopped", experiment=experiment_id, error=result.message
+            )
+
+
+def address_of(name: str, address: str) -> tuple[str, int]:
+    """Split `host:port`.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidArgumentError(name, "must be host:port", address)
+    return host, int(port)

@@ -1,0 +1,92 @@
+"""Rules of a configuration that hold whoever sends it; the SDK checks more before it sends."""
+
+from pathlib import PurePosixPath
+from typing import Final
+
+from google.protobuf.duration_pb2 import Duration
+
+from nni_proto.experiment.v1 import config_pb2
+from svc_common.errors import InvalidArgumentError
+from svc_manager.converters.scalars import to_ms
+
+LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error", "fatal")
+PLATFORMS: Final = ("local",)
+"""Platforms that this version has agents for."""
+_MOST_CONCURRENCY: Final = 99_999
+_LONGEST_NAME: Final = 1000
+
+
+def check_config(config: config_pb2.ExperimentConfig) -> None:
+    """Check what can be told from the configuration alone.
+
+    Raises:
+        InvalidArgumentError: the first rule that is broken.
+    """
+    _check_trials(config)
+    _check_budgets(config)
+    _check_algorithms(config)
+    _check_paths(config)
+    _check_rest(config)
+    for service in config.training_services:
+        if service.platform not in PLATFORMS:
+            raise InvalidArgumentError(
+                "training_service.platform",
+                f"must be one of {', '.join(PLATFORMS)} in this version",
+                service.platform[:80],
+            )
+
+
+def _check_trials(config: config_pb2.ExperimentConfig) -> None:
+    if not config.trial_command.strip():
+        raise InvalidArgumentError("trial_command", "must not be empty")
+    if not 1 <= config.trial_concurrency <= _MOST_CONCURRENCY:
+        raise InvalidArgumentError(
+            "trial_concurrency", f"must be 1 to {_MOST_CONCURRENCY}", config.trial_concurrency
+        )
+    if not config.HasField("search_space"):
+        raise InvalidArgumentError(
+            "search_space", "must be given", remedy="write {} for an empty one"
+        )
+
+
+def _check_budgets(config: config_pb2.ExperimentConfig) -> None:
+    if config.HasField("max_trial_number") and config.max_trial_number < 1:
+        raise InvalidArgumentError("max_trial_number", "must be >= 1", config.max_trial_number)
+    for name in ("max_experiment_duration", "max_trial_duration"):
+        duration: Duration = getattr(config, name)
+        if config.HasField(name) and to_ms(duration) <= 0:
+            raise InvalidArgumentError(name, "must be positive", f"{to_ms(duration)} ms")
+    for name in ("trial_gpu_number", "max_trial_retries", "retry_failed_trials"):
+        number = getattr(config, name)
+        if number < 0:
+            raise InvalidArgumentError(name, "must be >= 0", number)
+
+
+def _check_algorithms(config: config_pb2.ExperimentConfig) -> None:
+    if config.HasField("advisor"):
+        if config.HasField("tuner") or config.HasField("assessor"):
+            raise InvalidArgumentError("advisor", "must not be combined with tuner or assessor")
+    elif not config.HasField("tuner"):
+        raise InvalidArgumentError("tuner", "must be given, or an advisor")
+    for name in ("tuner", "assessor", "advisor"):
+        algorithm: config_pb2.AlgorithmConfig = getattr(config, name)
+        if config.HasField(name) and algorithm.WhichOneof("source") is None:
+            raise InvalidArgumentError(name, "must have a name, a class or a server address")
+
+
+def _check_paths(config: config_pb2.ExperimentConfig) -> None:
+    for name in ("trial_code_directory", "experiment_working_directory"):
+        path: str = getattr(config, name)
+        if not PurePosixPath(path).is_absolute() or "\0" in path:
+            raise InvalidArgumentError(name, "must be an absolute path", path[:200])
+
+
+def _check_rest(config: config_pb2.ExperimentConfig) -> None:
+    if config.log_level and config.log_level not in LOG_LEVELS:
+        raise InvalidArgumentError(
+            "log_level", f"must be one of {', '.join(LOG_LEVELS)}", config.log_level[:80]
+        )
+    if len(config.experiment_name) > _LONGEST_NAME:
+        raise InvalidArgumentError(
+            "experiment_name", f"must have at most {_LONGEST_NAME} characters"
+        )

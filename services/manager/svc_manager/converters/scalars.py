@@ -1,0 +1,113 @@
+"""Times, metrics and configurations: what several converters need."""
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.experiment.v1 import config_pb2
+from svc_common import subjects
+from svc_manager.domain.experiment import DEFAULT_TRIAL_RETRIES, Budget, Settings
+from svc_manager.domain.values import (
+    DEFAULT_METRIC,
+    Metric,
+    MetricType,
+    Numbers,
+    OptimizeMode,
+)
+
+_METRIC_TYPES = {int(member): member for member in MetricType}
+_LOCAL_POOL = "local"
+
+
+def to_ms(moment: Timestamp | Duration) -> int:
+    """Return ms since 1970, or the length in ms."""
+    return moment.seconds * 1000 + moment.nanos // 1_000_000
+
+
+def set_ms(moment: Timestamp | Duration, ms: int) -> None:
+    """Write ms since 1970, or a length in ms."""
+    moment.seconds, rest = divmod(ms, 1000)
+    moment.nanos = rest * 1_000_000
+
+
+def numbers_of(value: value_pb2.Value) -> Numbers:
+    """Return the numeric content of a metric."""
+    kind = value.WhichOneof("kind")
+    if kind == "map_value":
+        return {
+            entry.key: number
+            for entry in value.map_value.entries
+            if (number := _number(entry.value, entry.value.WhichOneof("kind"))) is not None
+        }
+    return _number(value, kind)
+
+
+def _number(value: value_pb2.Value, kind: str | None) -> float | None:
+    if kind == "float_value":
+        return value.float_value
+    if kind == "int_value":
+        return float(value.int_value)
+    if kind == "big_int_value":
+        try:
+            return float(value.big_int_value)
+        except (ValueError, OverflowError):
+            return None
+    return None
+
+
+def metric_from(message: metric_pb2.Metric) -> Metric:
+    """Return the value of a metric."""
+    return Metric(
+        _METRIC_TYPES.get(message.type, MetricType.PERIODICAL),
+        message.sequence,
+        message.value.SerializeToString(),
+        numbers_of(message.value),
+        to_ms(message.reported_at),
+    )
+
+
+def write_metric(message: metric_pb2.Metric, metric: Metric) -> None:
+    """Write a metric into an empty message."""
+    message.type = metric.type.value  # type: ignore[assignment] # the numbers are the contract's
+    message.sequence = metric.sequence
+    message.value.MergeFromString(metric.value)
+    set_ms(message.reported_at, metric.reported_at_ms)
+
+
+def mode_of(config: config_pb2.ExperimentConfig, resolved: int) -> OptimizeMode | None:
+    """Return the mode of the first objective, else the one the algorithm resolved, if any."""
+    number = config.objectives[0].mode if config.objectives else resolved
+    return OptimizeMode(number) if number else None
+
+
+def settings_of(config: config_pb2.ExperimentConfig, resolved_mode: int) -> Settings:
+    """Return what decisions need of a configuration."""
+    pools = tuple(
+        subjects.check_id("platform", service.platform) for service in config.training_services
+    )
+    return Settings(
+        pools=pools or (_LOCAL_POOL,),
+        max_trial_retries=(
+            config.max_trial_retries
+            if config.HasField("max_trial_retries")
+            else DEFAULT_TRIAL_RETRIES
+        ),
+        retry_failed_trials=config.retry_failed_trials,
+        include_intermediate_results=config.include_intermediate_results,
+        objective=config.objectives[0].metric if config.objectives else DEFAULT_METRIC,
+        optimize_mode=mode_of(config, resolved_mode) or OptimizeMode.MAXIMIZE,
+        debug=config.log_level in {"debug", "trace"} or (config.debug and not config.log_level),
+    )
+
+
+def budget_of(config: config_pb2.ExperimentConfig) -> Budget:
+    """Return the budgets of a configuration."""
+    return Budget(
+        trial_concurrency=config.trial_concurrency,
+        max_trial_number=(config.max_trial_number if config.HasField("max_trial_number") else None),
+        max_duration_ms=(
+            to_ms(config.max_experiment_duration)
+            if config.HasField("max_experiment_duration")
+            else None
+        ),
+    )

@@ -1,0 +1,93 @@
+"""What is sent to agents."""
+
+from typing import Final
+
+from nni_proto.experiment.v1 import config_pb2
+from nni_proto.runner.v1 import task_pb2
+from svc_manager.domain.effects import SendDrop, SendStop
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import Trial
+from svc_manager.domain.values import ParameterSource
+
+ENVIRONMENT_FILE: Final = "environment.json"
+"""In an experiment's folder: the client's environment."""
+
+_SOURCE_NAMES = {
+    ParameterSource.ALGORITHM: "algorithm",
+    ParameterSource.CUSTOMIZED: "customized",
+}
+
+
+def spec_of(experiment: Experiment) -> task_pb2.TrialSpec:
+    """Return what all trials of an experiment have in common."""
+    config = config_pb2.ExperimentConfig()
+    config.ParseFromString(experiment.config)
+    spec = task_pb2.TrialSpec(
+        command=config.trial_command,
+        code_directory=config.trial_code_directory,
+        experiment_directory=experiment.directory,
+        environment_file=(
+            f"{experiment.directory}/{ENVIRONMENT_FILE}" if experiment.environment_sha256 else ""
+        ),
+    )
+    if config.HasField("trial_gpu_number"):
+        spec.gpu_number = config.trial_gpu_number
+    if config.HasField("max_trial_duration"):
+        spec.time_limit.CopyFrom(config.max_trial_duration)
+    if config.training_services:
+        spec.platform = config.training_services[0].platform
+        spec.platform_options.CopyFrom(config.training_services[0].options)
+    return spec
+
+
+def task_to_bytes(experiment_id: str, trial: Trial, spec: task_pb2.TrialSpec) -> bytes:
+    """Return the task of the present attempt of a trial."""
+    task = task_pb2.TrialTask(
+        experiment_id=experiment_id,
+        trial_id=trial.id,
+        attempt=trial.attempt,
+        sequence_id=trial.sequence_id,
+        parameter_id=trial.parameter_id,
+        parameter_source=_SOURCE_NAMES[trial.source],
+        spec=spec,
+    )
+    task.parameters.MergeFromString(trial.parameters)
+    if trial.provenance:
+        task.provenance.MergeFromString(trial.provenance)
+    return task.SerializeToString()
+
+
+def stop_to_bytes(experiment_id: str, stop: SendStop) -> bytes:
+    """Return the order to stop a trial."""
+    return task_pb2.RunnerControl(
+        stop_trial=task_pb2.StopTrial(
+            experiment_id=experiment_id,
+            trial_id=stop.trial_id,
+            attempt=stop.attempt,
+            reason=stop.reason,
+        )
+    ).SerializeToString()
+
+
+def drop_to_bytes(experiment_id: str, drop: SendDrop) -> bytes:
+    """Return the order to drop an attempt."""
+    return task_pb2.RunnerControl(
+        drop_trial=task_pb2.DropTrial(
+            experiment_id=experiment_id,
+            trial_id=drop.trial_id,
+            attempt=drop.attempt,
+            claim_id=drop.claim_id,
+        )
+    ).SerializeToString()
+
+
+def forget_to_bytes(experiment_id: str) -> bytes:
+    """Return the word that no more trials of an experiment come."""
+    return task_pb2.RunnerControl(
+        forget_experiment=task_pb2.ForgetExperiment(experiment_id=experiment_id)
+    ).SerializeToString()
+
+
+def drain_to_bytes() -> bytes:
+    """Return the order to take no new task."""
+    return task_pb2.RunnerControl(drain_runner=task_pb2.DrainRunner()).SerializeToString()

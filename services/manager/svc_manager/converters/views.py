@@ -1,0 +1,172 @@
+"""State to what clients see: experiments, trials and their metrics, without secrets."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.experiment.v1 import (
+    config_pb2,
+    event_pb2,
+    experiment_pb2,
+    experiment_service_pb2,
+)
+from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from svc_manager.converters.scalars import set_ms, write_metric
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import Trial
+from svc_manager.domain.waiting import waiting_for
+
+_SECRET_WORDS: Final = ("password", "passphrase", "token", "secret", "accountkey", "accesskey")
+_MASK: Final = "******"
+
+
+def experiment_view(
+    experiment: Experiment, now_ms: int, agent_count: int
+) -> experiment_pb2.Experiment:
+    """Return an experiment as clients see it."""
+    view = experiment_pb2.Experiment(
+        id=experiment.id,
+        state=experiment.state.value,  # type: ignore[arg-type] # the contract's numbers
+        config=config_view(experiment),
+        revision=experiment.revision,
+        next_sequence_id=len(experiment.trials),
+        trial_counts={
+            state.name: count for state, count in sorted(experiment.counts.items()) if count
+        },
+        errors=experiment.errors,
+        waiting_for=waiting_for(experiment, agent_count),
+        directory=experiment.directory,
+        port=experiment.port,
+        url_prefix=experiment.url_prefix,
+        repeatable=experiment.repeatable,
+        best_trial_id=experiment.best_trial_id,
+    )
+    view.algorithm = algorithm_name(view.config)
+    set_ms(view.created_at, experiment.created_at_ms)
+    if experiment.started_at_ms:
+        set_ms(view.started_at, experiment.started_at_ms)
+    if experiment.ended_at_ms:
+        set_ms(view.ended_at, experiment.ended_at_ms)
+    set_ms(view.execution_time, experiment.execution_time_ms(now_ms))
+    if experiment.best_value is not None:
+        view.best_value = experiment.best_value
+    return view
+
+
+def config_view(experiment: Experiment) -> config_pb2.ExperimentConfig:
+    """Return the configuration as updates have left it, secrets masked."""
+    config = config_pb2.ExperimentConfig()
+    config.ParseFromString(experiment.config)
+    budget = experiment.budget
+    config.trial_concurrency = budget.trial_concurrency
+    if budget.max_trial_number is not None:
+        config.max_trial_number = budget.max_trial_number
+    if budget.max_duration_ms is not None:
+        set_ms(config.max_experiment_duration, budget.max_duration_ms)
+    if experiment.search_space is not None:
+        config.search_space.ParseFromString(experiment.search_space)
+    mask_config(config)
+    return config
+
+
+def mask_config(config: config_pb2.ExperimentConfig) -> None:
+    """Replace every secret in a configuration."""
+    for service in config.training_services:
+        mask_value(service.options)
+    for algorithm in (config.tuner, config.assessor, config.advisor):
+        if algorithm.HasField("class_args"):
+            mask_value(algorithm.class_args)
+
+
+def mask_event(event: event_pb2.Event) -> None:
+    """Replace every secret in a fact that is shown."""
+    if event.HasField("experiment_created"):
+        mask_config(event.experiment_created.config)
+
+
+def mask_value(value: value_pb2.Value) -> None:
+    """Replace every text whose name says that it is a secret, at any depth."""
+    kind = value.WhichOneof("kind")
+    if kind == "map_value":
+        for entry in value.map_value.entries:
+            if _is_secret(entry.key) and entry.value.WhichOneof("kind") is not None:
+                entry.value.string_value = _MASK
+            else:
+                mask_value(entry.value)
+    elif kind == "list_value":
+        for item in value.list_value.items:
+            mask_value(item)
+
+
+def _is_secret(name: str) -> bool:
+    plain = name.replace("_", "").replace("-", "").lower()
+    return any(word in plain for word in _SECRET_WORDS)
+
+
+def algorithm_name(config: config_pb2.ExperimentConfig) -> str:
+    """Return the name of the algorithm in use, as the user wrote it."""
+    algorithm = config.advisor if config.HasField("advisor") else config.tuner
+    source = algorithm.WhichOneof("source")
+    if source == "name":
+        return algorithm.name
+    if source == "custom":
+        return algorithm.custom.class_name
+    return algorithm.server_address
+
+
+def trial_view(trial: Trial, directory: str, platform: str) -> trial_pb2.Trial:
+    """Return a trial as clients see it.
+
+    Args:
+        trial: the trial.
+        directory: folder of its experiment.
+        platform: where it runs.
+    """
+    view = trial_pb2.Trial(
+        id=trial.id,
+        state=trial.state.value,  # type: ignore[arg-type] # the contract's numbers
+        sequence_id=trial.sequence_id,
+        parameter_id=trial.parameter_id,
+        source=trial.source.value,  # type: ignore[arg-type] # the contract's numbers
+        attempt=trial.attempt,
+        runner_id=trial.runner_id,
+        reason=trial.reason,
+        intermediate_count=trial.intermediate_count,
+        directory=f"{directory}/trials/{trial.id}",
+        platform=platform,
+        gpu_indices=trial.gpu_indices,
+    )
+    view.parameters.MergeFromString(trial.parameters)
+    if trial.provenance:
+        view.provenance.MergeFromString(trial.provenance)
+    set_ms(view.created_at, trial.created_at_ms)
+    if trial.started_at_ms:
+        set_ms(view.started_at, trial.started_at_ms)
+    if trial.ended_at_ms:
+        set_ms(view.ended_at, trial.ended_at_ms)
+    if trial.exit_code is not None:
+        view.exit_code = trial.exit_code
+    if trial.final is not None:
+        write_metric(view.final_metric, trial.final)
+    if trial.last_intermediate is not None:
+        write_metric(view.last_intermediate, trial.last_intermediate)
+    return view
+
+
+def exported_view(
+    trial: Trial, metrics: Iterable[trial_service_pb2.TrialMetric]
+) -> experiment_service_pb2.ExportedTrial:
+    """Return a trial with its result as exports show it."""
+    view = experiment_service_pb2.ExportedTrial(trial_id=trial.id)
+    view.parameters.MergeFromString(trial.parameters)
+    if trial.final is not None:
+        view.value.MergeFromString(trial.final.value)
+    view.intermediates.extend(
+        row.metric.value for row in metrics if row.metric.type == metric_pb2.METRIC_TYPE_PERIODICAL
+    )
+    return view
+
+
+def counts_view(experiment: Experiment) -> Mapping[str, int]:
+    """Return the number of trials by the name of their state."""
+    return {state.name: count for state, count in sorted(experiment.counts.items()) if count}

@@ -1,0 +1,1 @@
+"""Rules of experiments and trials: values, state machines and decisions, without I/O."""

@@ -1,0 +1,96 @@
+"""The one entry to all decisions: an input goes in, facts come out of the round."""
+
+from svc_manager.domain import events as e
+from svc_manager.domain import inputs as i
+from svc_manager.domain.decide_commands import decide_command
+from svc_manager.domain.decide_reports import (
+    decide_report,
+    decide_runner_gone,
+    decide_runner_seen,
+    decide_runner_silent,
+)
+from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
+from svc_manager.domain.reports import Report
+from svc_manager.domain.rounds import Round
+from svc_manager.domain.trial import TrialState
+
+__all__ = ["decide_command", "decide_recorded", "decide_word"]
+
+
+def decide_recorded(round_: Round, recorded: i.Recorded) -> None:
+    """Carry out a command once, however often it is sent.
+
+    Raises:
+        ServiceError: it is refused; nothing has changed.
+    """
+    if recorded.request_id and recorded.request_id in round_.experiment.requests:
+        return
+    decide_command(round_, recorded.command)
+    if recorded.request_id:
+        round_.emit(e.RequestRecorded(recorded.request_id, recorded.user, recorded.method))
+
+
+def decide_word(round_: Round, word: i.Word) -> None:  # noqa: C901 - one line for each kind of word
+    """State what follows from a word that needs no answer."""
+    match word:
+        case Report():
+            decide_report(round_, word)
+        case e.ParametersGenerated():
+            _parameters_generated(round_, word)
+        case e.AlgorithmStarted():
+            _algorithm_started(round_, word)
+        case e.AlgorithmFailed():
+            if (word.call, word.position) not in round_.experiment.failures:
+                round_.emit(word)
+        case e.AlgorithmDiverged():
+            round_.emit(word)
+        case i.StopAdvice():
+            _stop_advice(round_, word)
+        case i.AlgorithmGaveUp():
+            _gave_up(round_, word)
+        case i.RunnerSeen():
+            decide_runner_seen(round_, word)
+        case i.RunnerSilent():
+            decide_runner_silent(round_, word)
+        case i.RunnerGone():
+            decide_runner_gone(round_, word)
+        case i.Tick():
+            pass  # settling looks at the clock
+
+
+def _algorithm_started(round_: Round, word: e.AlgorithmStarted) -> None:
+    experiment = round_.experiment
+    algorithm = experiment.algorithm
+    if word.generation != algorithm.generation or algorithm.started:
+        return
+    if experiment.state is not ExperimentState.INITIALIZED:
+        return
+    round_.emit(word)
+    round_.change_state(ExperimentState.RUNNING, "the algorithm has started")
+
+
+def _parameters_generated(round_: Round, word: e.ParametersGenerated) -> None:
+    algorithm = round_.experiment.algorithm
+    if word.request_id:
+        if word.request_id in algorithm.asked:
+            round_.emit(word)
+        return
+    fresh = tuple(item for item in word.parameters if item.parameter_id in algorithm.late_ids)
+    if fresh or (word.exhausted and not algorithm.exhausted):
+        round_.emit(e.ParametersGenerated("", fresh, word.exhausted, word.deferred, word.based_on))
+
+
+def _stop_advice(round_: Round, word: i.StopAdvice) -> None:
+    trial = round_.experiment.trials.get(word.trial_id)
+    if trial is not None and trial.live:
+        round_.cancel_trial(trial, TrialState.EARLY_STOPPED, word.reason or "stopped early")
+
+
+def _gave_up(round_: Round, word: i.AlgorithmGaveUp) -> None:
+    experiment = round_.experiment
+    if word.generation not in {0, experiment.algorithm.generation}:
+        return
+    over = CLOSED_STATES | {ExperimentState.ERROR, ExperimentState.STOPPING}
+    if experiment.state not in over:
+        round_.change_state(ExperimentState.ERROR, word.reason)
+        round_.emit(e.ExperimentEnded(ExperimentState.ERROR, word.reason))

@@ -1,0 +1,173 @@
+"""Decisions on what users ask for; a refusal is an error, and nothing has changed then."""
+
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from svc_manager.domain import events as e
+from svc_manager.domain import inputs as i
+from svc_manager.domain.budget import trials_left
+from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
+from svc_manager.domain.rounds import Round
+from svc_manager.domain.trial import TrialState
+
+_MOST_CONCURRENCY = 99_999
+
+
+def decide_command(round_: Round, command: i.Command) -> None:
+    """State what follows from a user's command.
+
+    Raises:
+        ServiceError: it is refused.
+    """
+    match command:
+        case i.Create():
+            _create(round_, command)
+        case i.Resume():
+            _resume(round_, command)
+        case i.View():
+            _view(round_, command)
+        case i.Stop():
+            _stop(round_, command)
+        case i.Update():
+            _update(round_, command)
+        case i.KillTrial():
+            _kill(round_, command)
+        case i.AddTrial():
+            _add(round_, command)
+        case i.ImportData():
+            _import(round_, command)
+
+
+def _create(round_: Round, command: i.Create) -> None:
+    round_.emit(command.created)
+    round_.emit(e.AlgorithmRequested(1, False, command.created.directory))  # noqa: FBT003 - a field of a fact
+    round_.emit(e.ExperimentStateChanged(None, ExperimentState.INITIALIZED, "created", 0))
+    if command.port:
+        round_.emit(e.ListenerOpened(command.port, command.url_prefix))
+
+
+def _move(round_: Round, directory: str) -> None:
+    if directory and directory != round_.experiment.directory:
+        round_.emit(e.ExperimentMoved(directory))
+
+
+def _resume(round_: Round, command: i.Resume) -> None:
+    _must_be_closed(round_, "resumed")
+    experiment = round_.experiment
+    abandon(round_)
+    _move(round_, command.directory)
+    if experiment.port:
+        round_.emit(e.ListenerClosed())
+    round_.emit(
+        e.AlgorithmRequested(experiment.algorithm.generation + 1, True, experiment.directory)  # noqa: FBT003 - a field of a fact
+    )
+    round_.change_state(ExperimentState.INITIALIZED, "resumed")
+    if command.port:
+        round_.emit(e.ListenerOpened(command.port, command.url_prefix or experiment.url_prefix))
+
+
+def _view(round_: Round, command: i.View) -> None:
+    _must_be_closed(round_, "viewed")
+    experiment = round_.experiment
+    _move(round_, command.directory)
+    if experiment.port:
+        round_.emit(e.ListenerClosed())
+    if experiment.state is not ExperimentState.VIEWED:
+        round_.change_state(ExperimentState.VIEWED, "opened for reading")
+    if command.port:
+        round_.emit(e.ListenerOpened(command.port, command.url_prefix or experiment.url_prefix))
+
+
+def _must_be_closed(round_: Round, participle: str) -> None:
+    experiment = round_.experiment
+    if experiment.state not in CLOSED_STATES:
+        raise FailedPreconditionError(
+            f"experiment {experiment.id!r} is {experiment.state.name}: only a stopped experiment "
+            f"can be {participle}; stop it first",
+            {"state": experiment.state.name},
+        )
+
+
+def abandon(round_: Round) -> None:
+    """State that trials which were live when the experiment was cut off have failed."""
+    for trial in list(round_.experiment.live.values()):
+        round_.end_trial(trial, TrialState.FAILED, "it was live when the experiment was cut off")
+
+
+def _stop(round_: Round, command: i.Stop) -> None:
+    experiment = round_.experiment
+    if experiment.state in {ExperimentState.STOPPED, ExperimentState.STOPPING}:
+        return
+    if experiment.state is ExperimentState.VIEWED:
+        if experiment.port:
+            round_.emit(e.ListenerClosed())
+        round_.change_state(ExperimentState.STOPPED)
+        round_.emit(e.ExperimentEnded(ExperimentState.STOPPED, command.reason))
+        return
+    round_.change_state(ExperimentState.STOPPING, command.reason)
+    for trial in list(experiment.live.values()):
+        round_.cancel_trial(trial, TrialState.SYS_CANCELED, "the experiment was stopped")
+
+
+def _must_be_open(round_: Round) -> None:
+    experiment = round_.experiment
+    if experiment.state in CLOSED_STATES or experiment.state is ExperimentState.STOPPING:
+        raise FailedPreconditionError(
+            f"experiment {experiment.id!r} is {experiment.state.name} and cannot be changed; "
+            "resume it first",
+            {"state": experiment.state.name},
+        )
+
+
+def _update(round_: Round, command: i.Update) -> None:
+    _must_be_open(round_)
+    concurrency = command.trial_concurrency
+    if concurrency is not None and not 1 <= concurrency <= _MOST_CONCURRENCY:
+        raise InvalidArgumentError(
+            "trial_concurrency", f"must be 1 to {_MOST_CONCURRENCY}", concurrency
+        )
+    if command.max_trial_number is not None and command.max_trial_number < 1:
+        raise InvalidArgumentError("max_trial_number", "must be >= 1", command.max_trial_number)
+    if command.max_duration_ms is not None and command.max_duration_ms <= 0:
+        raise InvalidArgumentError(
+            "max_experiment_duration", "must be positive", f"{command.max_duration_ms} ms"
+        )
+    budget = (concurrency, command.max_trial_number, command.max_duration_ms)
+    if budget != (None, None, None):
+        round_.emit(e.BudgetChanged(*budget))
+    if command.search_space is not None:
+        round_.emit(e.SearchSpaceChanged(command.search_space))
+
+
+def _kill(round_: Round, command: i.KillTrial) -> None:
+    experiment = round_.experiment
+    trial = experiment.trials.get(command.trial_id)
+    if trial is None:
+        raise NotFoundError("trial", command.trial_id)
+    if not trial.live:
+        raise FailedPreconditionError(
+            f"trial {trial.id!r} is over: it is {trial.state.name}", {"state": trial.state.name}
+        )
+    round_.cancel_trial(trial, TrialState.USER_CANCELED, "killed by the user")
+
+
+def _add(round_: Round, command: i.AddTrial) -> None:
+    experiment = round_.experiment
+    taking = {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}
+    if experiment.state not in taking:
+        raise FailedPreconditionError(
+            f"experiment {experiment.id!r} is {experiment.state.name}: trials can be added only "
+            "while it is RUNNING or TUNER_NO_MORE_TRIAL",
+            {"state": experiment.state.name},
+        )
+    left = trials_left(experiment)
+    if left is not None and left <= len(experiment.custom_queue):
+        raise FailedPreconditionError(
+            f"experiment {experiment.id!r} has no trial left; raise max_trial_number first"
+        )
+    round_.emit(
+        e.CustomTrialAdded(command.request_id, experiment.next_parameter_id, command.parameters)
+    )
+
+
+def _import(round_: Round, command: i.ImportData) -> None:
+    _must_be_open(round_)
+    round_.emit(e.DataImported(command.import_id, command.data))

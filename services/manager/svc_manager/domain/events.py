@@ -1,0 +1,313 @@
+"""The facts that make up an experiment, in the past tense; each mirrors a message of the contract.
+
+Fields that the contract documents are documented there (`nni_proto/experiment/v1/event.proto`).
+Encoded fields hold messages as bytes, which the domain carries unopened.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from svc_manager.domain.experiment import Budget, ExperimentState, Settings
+from svc_manager.domain.reports import Report
+from svc_manager.domain.trial import TrialState
+from svc_manager.domain.values import (
+    EncodedValue,
+    Metric,
+    OptimizeMode,
+    Parameters,
+    ParameterSource,
+    Position,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentCreated:
+    """The first fact of every log."""
+
+    experiment_id: str
+    config: bytes
+    """Serialised `ExperimentConfig`; carried unopened."""
+    settings: Settings
+    """What decisions need of ``config``."""
+    budget: Budget
+    """The budgets of ``config``."""
+    directory: str
+    environment_sha256: str
+    interpreter: str
+    nni_version: str
+    optimize_mode: OptimizeMode | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmRequested:
+    """The algorithm is to be built: at creation and at each resume."""
+
+    generation: int
+    resumed: bool
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmStarted:
+    """The algorithm is ready for questions."""
+
+    generation: int
+    lookahead: bool
+    assesses: bool
+    provenance: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsRequested:
+    """Parameters were asked for, one set for each id."""
+
+    request_id: str
+    parameter_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParametersGenerated:
+    """The algorithm answered."""
+
+    request_id: str
+    parameters: tuple[Parameters, ...]
+    exhausted: bool
+    deferred: int
+    based_on: Position
+
+
+@dataclass(frozen=True, slots=True)
+class TrialScheduled:
+    """A trial exists."""
+
+    trial_id: str
+    sequence_id: int
+    parameter_id: int
+    parameters: EncodedValue
+    source: ParameterSource
+    pool: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialStarted:
+    """The process of an attempt exists."""
+
+    trial_id: str
+    attempt: int
+    claim_id: str
+    runner_id: str
+    started_at_ms: int
+    gpu_indices: tuple[int, ...]
+    report_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetricReported:
+    """A result of a trial counts."""
+
+    trial_id: str
+    attempt: int
+    parameter_id: int
+    metric: Metric
+    report_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialStopRequested:
+    """A running trial is to end."""
+
+    trial_id: str
+    end_state: TrialState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLost:
+    """An attempt is gone; another one follows."""
+
+    trial_id: str
+    attempt: int
+    reason: str
+    command_failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEnded:
+    """A trial is over."""
+
+    trial_id: str
+    attempt: int
+    state: TrialState
+    exit_code: int | None
+    ended_at_ms: int
+    reason: str
+    report_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialUnknown:
+    """The agent of a running trial has not been heard of."""
+
+    trial_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialWaits:
+    """An agent holds the task and says why it does not start it."""
+
+    trial_id: str
+    attempt: int
+    claim_id: str
+    runner_id: str
+    reason: str
+    report_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportDeferred:
+    """A report came before an earlier one; it is kept until the gap is filled."""
+
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class ReportIgnored:
+    """A report changes nothing, but took a sequence number."""
+
+    trial_id: str
+    attempt: int
+    report_sequence: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmFailed:
+    """A call of the algorithm raised."""
+
+    call: str
+    traceback: str
+    position: Position
+    skipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmDiverged:
+    """Replay gave another answer than the log; the log holds."""
+
+    parameter_id: int
+    recorded: EncodedValue
+    replayed: EncodedValue
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetChanged:
+    """Some limits changed; None leaves one as it is."""
+
+    trial_concurrency: int | None
+    max_trial_number: int | None
+    max_duration_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSpaceChanged:
+    """The search space was replaced."""
+
+    search_space: EncodedValue
+
+
+@dataclass(frozen=True, slots=True)
+class DataImported:
+    """Samples were given to the algorithm."""
+
+    import_id: str
+    data: EncodedValue
+
+
+@dataclass(frozen=True, slots=True)
+class CustomTrialAdded:
+    """A user wants a trial with these parameters."""
+
+    request_id: str
+    parameter_id: int
+    parameters: EncodedValue
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerOpened:
+    """The experiment has a port of its own."""
+
+    port: int
+    url_prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerClosed:
+    """The experiment has no port any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentStateChanged:
+    """The experiment is in another state."""
+
+    from_state: ExperimentState | None
+    """None: it was created."""
+    to_state: ExperimentState
+    reason: str
+    execution_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentEnded:
+    """This life of the experiment is over: STOPPED, or ERROR."""
+
+    state: ExperimentState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentMoved:
+    """The experiment's folder lies elsewhere now."""
+
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecorded:
+    """A user's request has been carried out."""
+
+    request_id: str
+    user: str
+    method: str
+
+
+Event: TypeAlias = (
+    ExperimentCreated
+    | AlgorithmRequested
+    | AlgorithmStarted
+    | TrialsRequested
+    | ParametersGenerated
+    | TrialScheduled
+    | TrialStarted
+    | MetricReported
+    | TrialStopRequested
+    | TrialLost
+    | TrialEnded
+    | TrialUnknown
+    | TrialWaits
+    | ReportDeferred
+    | ReportIgnored
+    | AlgorithmFailed
+    | AlgorithmDiverged
+    | BudgetChanged
+    | SearchSpaceChanged
+    | DataImported
+    | CustomTrialAdded
+    | ListenerOpened
+    | ListenerClosed
+    | ExperimentStateChanged
+    | ExperimentEnded
+    | ExperimentMoved
+    | RequestRecorded
+)

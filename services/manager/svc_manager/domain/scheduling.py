@@ -1,0 +1,112 @@
+"""When trials are made, when parameters are asked for, and what state follows."""
+
+from svc_manager.domain import events as e
+from svc_manager.domain.budget import target_state, time_left_ms, trials_left
+from svc_manager.domain.experiment import TUNING_STATES, ExperimentState
+from svc_manager.domain.rounds import Round
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.values import EncodedValue, ParameterSource
+
+
+def settle(round_: Round) -> None:
+    """Do what free slots, budgets and ends call for; the last step of every round."""
+    experiment = round_.experiment
+    if experiment.state in TUNING_STATES:
+        _schedule(round_)
+        _request(round_)
+        target = target_state(experiment, round_.now_ms)
+        if target is not experiment.state:
+            round_.change_state(target, _why(experiment, target, round_.now_ms))
+    elif experiment.state is ExperimentState.STOPPING and not experiment.live:
+        if experiment.port:
+            round_.emit(e.ListenerClosed())
+        round_.change_state(ExperimentState.STOPPED)
+        round_.emit(e.ExperimentEnded(ExperimentState.STOPPED, ""))
+
+
+def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
+    """Return when time alone will change the state; None: never."""
+    ticking = {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}
+    if experiment.state not in ticking:
+        return None
+    left = time_left_ms(experiment, now_ms)
+    return None if left is None else now_ms + left
+
+
+def free_slots(experiment: Experiment) -> int:
+    """Return how many trials more may live now."""
+    return max(0, experiment.budget.trial_concurrency - len(experiment.live))
+
+
+def _schedule(round_: Round) -> None:
+    experiment = round_.experiment
+    if time_left_ms(experiment, round_.now_ms) == 0:
+        return
+    count = free_slots(experiment)
+    left = trials_left(experiment)
+    if left is not None:
+        count = min(count, left)
+    for _ in range(count):
+        if experiment.custom_queue:
+            parameter_id = next(iter(experiment.custom_queue))
+            parameters = experiment.custom_queue[parameter_id]
+            _make_trial(round_, parameter_id, parameters, ParameterSource.CUSTOMIZED)
+        elif experiment.algorithm.queue:
+            suggested = next(iter(experiment.algorithm.queue.values()))
+            _make_trial(
+                round_, suggested.parameter_id, suggested.parameters, ParameterSource.ALGORITHM
+            )
+        else:
+            return
+
+
+def _make_trial(
+    round_: Round, parameter_id: int, parameters: EncodedValue, source: ParameterSource
+) -> None:
+    experiment = round_.experiment
+    trial_id = round_.ids.trial_id()
+    while trial_id in experiment.trials:
+        trial_id = round_.ids.trial_id()
+    sequence_id = len(experiment.trials)
+    pools = experiment.settings.pools
+    round_.emit(
+        e.TrialScheduled(
+            trial_id, sequence_id, parameter_id, parameters, source, pools[sequence_id % len(pools)]
+        )
+    )
+
+
+def _request(round_: Round) -> None:
+    experiment = round_.experiment
+    algorithm = experiment.algorithm
+    if not algorithm.started or algorithm.exhausted:
+        return
+    if time_left_ms(experiment, round_.now_ms) == 0:
+        return
+    ahead = len(algorithm.queue) + len(experiment.custom_queue) + algorithm.outstanding
+    # A learner is asked when a slot is free, never earlier; what never learns may be asked up to
+    # one concurrency ahead.
+    reserve = experiment.budget.trial_concurrency if algorithm.lookahead else 0
+    wanted = free_slots(experiment) + reserve - ahead
+    left = trials_left(experiment)
+    if left is not None:
+        wanted = min(wanted, left - ahead)
+    if wanted > 0:
+        first = experiment.next_parameter_id
+        round_.emit(
+            e.TrialsRequested(
+                f"{algorithm.generation}-{algorithm.request_count}",
+                tuple(range(first, first + wanted)),
+            )
+        )
+
+
+def _why(experiment: Experiment, target: ExperimentState, now_ms: int) -> str:
+    if target in {ExperimentState.NO_MORE_TRIAL, ExperimentState.DONE}:
+        if trials_left(experiment) == 0:
+            return "the trial number is reached"
+        if time_left_ms(experiment, now_ms) == 0:
+            return "the longest duration has passed"
+    if target in {ExperimentState.TUNER_NO_MORE_TRIAL, ExperimentState.DONE}:
+        return "the algorithm has no more parameters"
+    return ""

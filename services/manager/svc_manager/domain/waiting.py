@@ -1,0 +1,41 @@
+"""What an experiment waits for when nothing moves, in words."""
+
+from svc_manager.domain.experiment import ExperimentState
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import TrialState
+
+
+def waiting_for(experiment: Experiment, agent_count: int) -> str:
+    """Return what would have to happen for the experiment to go on; empty: it moves.
+
+    Args:
+        experiment: as its log tells.
+        agent_count: agents of its pools that live.
+    """
+    if experiment.state is ExperimentState.INITIALIZED:
+        return "waiting for the algorithm to start"
+    if experiment.state is ExperimentState.STOPPING:
+        return f"waiting for {_trials(len(experiment.live))} to end"
+    if experiment.state is not ExperimentState.RUNNING and not experiment.live:
+        return ""
+    return _trials_wait(experiment, agent_count)
+
+
+def _trials_wait(experiment: Experiment, agent_count: int) -> str:
+    waiting = [t for t in experiment.live.values() if t.state is TrialState.WAITING]
+    unknown = experiment.counts[TrialState.UNKNOWN]
+    if waiting and agent_count == 0:
+        verb = "waits" if len(waiting) == 1 else "wait"
+        return f"{_trials(len(waiting))} {verb} for an agent: none is connected"
+    if len(waiting) == len(experiment.live) and waiting:
+        reasons = sorted({trial.reason for trial in waiting if trial.reason})
+        return "; ".join(reasons[:3])
+    if unknown and unknown == len(experiment.live):
+        return f"waiting for the agent of {_trials(unknown)}: it has not been heard of"
+    if not experiment.live and experiment.algorithm.outstanding:
+        return "waiting for the algorithm"
+    return ""
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"

@@ -1,0 +1,141 @@
+"""Carries out what follows from facts; everything here is safe to repeat."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+
+from svc_common import subjects
+from svc_common.errors import ServiceError
+from svc_common.logs import get_logger
+from svc_common.messaging.ports import Bus
+from svc_common.tasks import TaskOwner
+from svc_manager.converters.tasks import (
+    drop_to_bytes,
+    forget_to_bytes,
+    spec_of,
+    stop_to_bytes,
+    task_to_bytes,
+)
+from svc_manager.domain import effects as f
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import TrialState
+from svc_manager.ports import Agents, Listeners
+
+
+class Performer:
+    """Performs the effects of one experiment.
+
+    It reads the experiment's state at the time of the effect and never changes it. Effects that
+    wait for the bus run in tasks of their own, so the experiment goes on meanwhile.
+
+    Args:
+        experiment: whose effects; the live state.
+        bus: where tasks and orders go.
+        listeners: ports of experiments.
+        write_summary: keeps what lists show of the experiment.
+        agents: who is told that the experiment is over.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        bus: Bus,
+        listeners: Listeners,
+        write_summary: Callable[[], Coroutine[object, object, None]],
+        agents: Agents,
+    ) -> None:
+        self._experiment = experiment
+        self._bus = bus
+        self._listeners = listeners
+        self._write_summary = write_summary
+        self._agents = agents
+        self._tasks = TaskOwner(self._failed)
+        self._published: dict[str, asyncio.Future[int]] = {}
+        self._spec = spec_of(experiment)
+
+    async def perform(self, effects: Iterable[f.Effect]) -> None:
+        """Begin to carry out effects, in order; a port is free again when this returns."""
+        for effect in effects:
+            if isinstance(effect, f.CloseListener):
+                await self._listeners.close_listener(self._experiment.id)
+            else:
+                self._perform(effect)
+
+    def moved(self) -> None:
+        """Take note that the experiment's folder lies elsewhere."""
+        self._spec = spec_of(self._experiment)
+
+    async def drain(self) -> None:
+        """Wait until everything that was begun is done."""
+        await self._tasks.drain()
+
+    async def aclose(self) -> None:
+        """Give up what is not done; the next manager does it again."""
+        await self._tasks.aclose()
+
+    def _perform(self, effect: f.Effect) -> None:
+        experiment = self._experiment
+        match effect:
+            case f.PublishTask():
+                self._publish(effect)
+            case f.WithdrawTask(trial_id):
+                self._tasks.start(self._withdraw(trial_id), f"withdraw {trial_id}")
+            case f.SendStop(runner_id):
+                self._order(runner_id, stop_to_bytes(experiment.id, effect))
+            case f.SendDrop(runner_id):
+                self._order(runner_id, drop_to_bytes(experiment.id, effect))
+            case f.OpenListener(port, url_prefix):
+                self._tasks.start(self._listen(port, url_prefix), "open listener")
+            case f.ForgetExperiment():
+                for runner_id in self._agents.of_pools(experiment.settings.pools):
+                    self._order(runner_id, forget_to_bytes(experiment.id))
+            case f.WriteSummary():
+                self._tasks.start(self._write_summary(), "write summary")
+            case f.CloseListener():  # pragma: no cover - awaited by `perform`
+                raise AssertionError("closing is awaited")
+
+    def _publish(self, effect: f.PublishTask) -> None:
+        trial = self._experiment.trials[effect.trial_id]
+        if trial.state is not TrialState.WAITING or trial.attempt != effect.attempt:
+            return
+        payload = task_to_bytes(self._experiment.id, trial, self._spec)
+        message_id = f"{self._experiment.id}.{trial.id}.{trial.attempt}"
+        self._tasks.start(self._send(trial.id, trial.pool, payload, message_id), "publish task")
+
+    async def _send(self, trial_id: str, pool: str, payload: bytes, message_id: str) -> None:
+        sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._published[trial_id] = sent
+        try:
+            sent.set_result(await self._bus.tasks.publish(pool, payload, message_id=message_id))
+        finally:
+            if not sent.done():
+                sent.cancel()
+
+    def taken(self, trial_id: str) -> None:
+        """Take note that an agent has the task of a trial, so it cannot be withdrawn."""
+        self._published.pop(trial_id, None)
+
+    async def _withdraw(self, trial_id: str) -> None:
+        sent = self._published.pop(trial_id, None)
+        if sent is not None:  # unknown after a restart: then its agent is told to drop it
+            await self._bus.tasks.delete(await sent)
+
+    def _order(self, runner_id: str, payload: bytes) -> None:
+        if runner_id:
+            self._bus.signals.publish(subjects.control_subject(runner_id), payload)
+
+    async def _listen(self, port: int, url_prefix: str) -> None:
+        try:
+            await self._listeners.open_listener(port, self._experiment.id, url_prefix)
+        except ServiceError as error:
+            # Only after a restart: at creation the port was opened before it became a fact.
+            get_logger().warning(
+                "listener not opened",
+                experiment=self._experiment.id,
+                port=port,
+                error=error.message,
+            )
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        get_logger().error(
+            "effect failed", experiment=self._experiment.id, effect=name, exc_info=error
+        )

@@ -1,0 +1,171 @@
+"""What the manager needs from outside, as promises; the bus and the byte store have their own."""
+
+from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+from nni_proto.experiment.v1 import config_pb2
+
+
+class Listeners(Protocol):
+    """Web servers: a base one for all experiments, and one per experiment that wants a port."""
+
+    async def open_listener(self, port: int, experiment_id: str, url_prefix: str) -> None:
+        """Serve one experiment on a port of its own; returns when it accepts connections.
+
+        Opening the same listener again changes nothing.
+
+        Args:
+            port: 1 to 65535.
+            experiment_id: what `/api/v1/nni/*` means there.
+            url_prefix: path under which all is served, without slashes at its ends; may be empty.
+
+        Raises:
+            PortTakenError: the port is in use; the error names the holder.
+        """
+        ...
+
+    async def close_listener(self, experiment_id: str) -> None:
+        """Stop serving an experiment on its own port; nothing happens if it has none.
+
+        Returns at once; a request in flight on that listener still gets its answer.
+        """
+        ...
+
+    def urls(self, port: int, url_prefix: str) -> list[str]:
+        """Give the addresses under which a listener can be reached, loopback first."""
+        ...
+
+
+class AlgorithmChecker(Protocol):
+    """The dispatcher's word on an algorithm, before an experiment is created."""
+
+    async def check(
+        self, config: config_pb2.ExperimentConfig, interpreter: str
+    ) -> tuple[list[str], str]:
+        """Check names, class arguments and search space.
+
+        Returns:
+            Warnings, and the optimize mode (`minimize`, `maximize` or empty).
+
+        Raises:
+            InvalidArgumentError: it was refused; the message says why.
+            UnavailableError: the dispatcher cannot be reached.
+        """
+        ...
+
+
+class TrialIds(Protocol):
+    """Draws ids; the only randomness that decisions use."""
+
+    def experiment_id(self) -> str:
+        """Draw 8 characters of [a-z0-9]."""
+        ...
+
+    def trial_id(self) -> str:
+        """Draw 5 characters of [A-Za-z0-9]; not necessarily unused."""
+        ...
+
+    def seed(self) -> int:
+        """Draw a seed for an algorithm, 0 to 2**31 - 1."""
+        ...
+
+
+class Folders(Protocol):
+    """Experiment folders on this machine (`<root>/<id>`)."""
+
+    async def create(
+        self, directory: Path, environment: Mapping[str, str], interpreter: str
+    ) -> str:
+        """Make the tree of an experiment and its `environment.json` (0600).
+
+        Returns:
+            SHA-256 of the environment, in hexadecimal digits.
+
+        Raises:
+            InvalidArgumentError: the folder cannot be made, or the disk is full.
+        """
+        ...
+
+    async def remove(self, directory: Path) -> None:
+        """Delete the whole tree; nothing happens if there is none."""
+        ...
+
+
+class Journal(Protocol):
+    """What an experiment's folder keeps of it: `db/events.log` and `log/nnimanager.log`.
+
+    Writing never raises: a folder that cannot be written is reported once, and `events.log` is
+    completed from the log when it is opened again.
+    """
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last batch in `events.log`; 0: none."""
+        ...
+
+    def record(self, sequence: int, payload: bytes) -> None:
+        """Append a batch that is in the log."""
+        ...
+
+    def say(self, time_ms: int, level: str, logger: str, text: str) -> None:
+        """Add a line to the text log; it is written by the next `flush`."""
+        ...
+
+    def flush(self) -> None:
+        """Write what was said and recorded."""
+        ...
+
+    def close(self) -> None:
+        """Close the files; may be called twice."""
+        ...
+
+
+class Journals(Protocol):
+    """Opens journals."""
+
+    def open(self, directory: str, *, debug: bool) -> Journal:
+        """Open the journal in an experiment's folder; without a folder nothing is kept.
+
+        Args:
+            directory: the experiment's folder.
+            debug: write debug lines, too.
+        """
+        ...
+
+    async def read(self, directory: Path) -> list[tuple[int, bytes]]:
+        """Give (sequence, batch) of all whole records of `events.log`.
+
+        Raises:
+            NotFoundError: there is no such file.
+        """
+        ...
+
+
+class Agents(Protocol):
+    """The agents that have been heard of."""
+
+    def of_pools(self, pools: Collection[str]) -> list[str]:
+        """Give the ids of the living agents of some pools."""
+        ...
+
+
+class FileWatch(Protocol):
+    """Tells that a file has grown; closed with `async with`."""
+
+    async def changed(self) -> None:
+        """Return once the file has changed since the last call, or since the watch began."""
+        ...
+
+
+class FileWatches(Protocol):
+    """Watches files of this machine."""
+
+    def watch(self, path: Path) -> AbstractAsyncContextManager[FileWatch]:
+        """Watch an existing file.
+
+        Raises:
+            NotFoundError: on entering, if there is no such file.
+        """
+        ...

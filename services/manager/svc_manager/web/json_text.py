@@ -1,0 +1,56 @@
+"""JSON that every browser can parse: NaN and the infinities become strings.
+
+Python writes them as bare words, which `JSON.parse` refuses; NNI's clients expect the strings
+`"NaN"`, `"Infinity"` and `"-Infinity"`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from svc_common.errors import InvalidArgumentError
+
+
+def to_json(data: Any) -> str:  # noqa: ANN401 - any JSON value
+    """Return ``data`` as compact JSON text in ASCII."""
+    try:
+        return json.dumps(data, allow_nan=False, separators=(",", ":"))
+    except ValueError:  # the rare case: the usual one pays no second walk over the data
+        return json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
+
+
+def to_json_bytes(data: Any) -> bytes:  # noqa: ANN401 - any JSON value
+    """Return ``data`` as compact JSON, encoded."""
+    return to_json(data).encode("ascii")
+
+
+def from_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """Return what the body of a request says.
+
+    Bare `NaN` and `Infinity` are accepted, since Python clients write them.
+
+    Raises:
+        InvalidArgumentError: it is no JSON in UTF-8, or nested too deeply to be read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise InvalidArgumentError("body", "must not be nested so deeply") from None
+    except ValueError as error:
+        raise InvalidArgumentError("body", f"must be JSON ({error})") from None
+
+
+def _finite(data: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(data, float):
+        if math.isfinite(data):
+            return data
+        if math.isnan(data):
+            return "NaN"
+        return "Infinity" if data > 0 else "-Infinity"
+    if isinstance(data, dict):
+        return {key: _finite(item) for key, item in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(item) for item in data]
+    return data

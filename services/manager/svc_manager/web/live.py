@@ -1,0 +1,60 @@
+"""Answers without an end of their own: they end when the listener closes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, Final, TypeVar
+
+HEARTBEAT_S: Final = 15.0
+"""How often a silent stream says something, so that proxies and browsers keep it open."""
+
+Item = TypeVar("Item")
+
+
+async def until(
+    stopped: Callable[[], Awaitable[None]],
+    items: AsyncGenerator[Item, None],
+    heartbeat_s: float | None = None,
+) -> AsyncGenerator[Item | None, None]:
+    """Yield ``items`` until they end or ``stopped`` returns; ``items`` is closed in any case.
+
+    Args:
+        stopped: waits for the end of the listener.
+        items: what is passed on.
+        heartbeat_s: yield None after so much silence, in seconds; None = never.
+    """
+    end: asyncio.Future[Any] = asyncio.ensure_future(_wait(stopped))
+    async with aclosing(items):
+        step: asyncio.Future[Any] | None = None
+        try:
+            while True:
+                step = step or asyncio.ensure_future(anext(items, None))
+                done, _ = await asyncio.wait(
+                    {step, end}, timeout=heartbeat_s, return_when=asyncio.FIRST_COMPLETED
+                )
+                if end in done:
+                    return
+                if step not in done:
+                    yield None
+                    continue
+                item = step.result()
+                step = None
+                if item is None:
+                    return
+                yield item
+        finally:
+            await _cancel(end, step)
+
+
+async def _wait(stopped: Callable[[], Awaitable[None]]) -> None:
+    await stopped()
+
+
+async def _cancel(*futures: asyncio.Future[Any] | None) -> None:
+    pending = [future for future in futures if future is not None]
+    for future in pending:
+        future.cancel()
+    # A generator cannot be closed while a step of it is still being cancelled.
+    await asyncio.gather(*pending, return_exceptions=True)

@@ -1,0 +1,184 @@
+"""TensorBoard processes over the event files of chosen trials.
+
+They are children of the manager and end with it, with their experiment, or when somebody asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import socket
+import sys
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from svc_common.errors import FailedPreconditionError, NotFoundError, ResourceExhaustedError
+
+FIRST_PORT: Final = 6006
+PORTS: Final = 200
+"""Ports that are tried, from the first on."""
+GRACE_S: Final = 3.0
+"""How long a process may take to end before it is killed, in seconds."""
+_HOST: Final = "127.0.0.1"
+_PROGRAM: Final = (
+    # PR_SET_PDEATHSIG = 1: TensorBoard must not outlive a manager that was killed.
+    "import ctypes, runpy, signal; ctypes.CDLL(None).prctl(1, signal.SIGTERM); "
+    "runpy.run_module('tensorboard.main', run_name='__main__', alter_sys=True)"
+)
+_SEPARATORS: Final = frozenset(",:")
+"""What `--logdir_spec` parts its items by; there is no way to quote them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The event files of one trial."""
+
+    trial_id: str
+    sequence_id: int
+    directory: Path
+    """Folder that the trial wrote them to."""
+
+    @property
+    def label(self) -> str:
+        """Name that TensorBoard shows."""
+        return f"{self.sequence_id}-{self.trial_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One running TensorBoard."""
+
+    id: str
+    experiment_id: str
+    runs: tuple[Run, ...]
+    port: int
+    process: asyncio.subprocess.Process
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process has not ended."""
+        return self.process.returncode is None
+
+
+class TensorBoards:
+    """Starts and ends TensorBoard processes; belongs to one event loop.
+
+    Args:
+        program: command that takes TensorBoard's options; None = the `tensorboard` package of
+            the manager's own Python.
+    """
+
+    def __init__(self, program: Sequence[str] | None = None) -> None:
+        self._program = program
+        self._tasks: dict[str, Task] = {}
+
+    async def start(self, experiment_id: str, runs: Sequence[Run]) -> Task:
+        """Show the runs; the same selection gets the process that shows it already.
+
+        Raises:
+            FailedPreconditionError: TensorBoard is not installed, or a trial wrote nothing.
+            ResourceExhaustedError: no port is free.
+        """
+        for task in self.list(experiment_id):
+            if {run.trial_id for run in task.runs} == {run.trial_id for run in runs}:
+                return task
+        program = self._program or _installed_program()
+        await asyncio.to_thread(_check, runs)
+        port = _free_port()
+        options = (
+            "--logdir_spec",
+            ",".join(f"{run.label}:{run.directory}" for run in runs),
+            "--host",
+            _HOST,
+            "--port",
+            str(port),
+        )
+        process = await asyncio.create_subprocess_exec(
+            *program,
+            *options,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        task = Task(uuid.uuid4().hex[:8], experiment_id, tuple(runs), port, process)
+        self._tasks[task.id] = task
+        return task
+
+    def list(self, experiment_id: str) -> list[Task]:
+        """Return the tasks of one experiment whose processes are alive, oldest first."""
+        self._tasks = {key: task for key, task in self._tasks.items() if task.alive}
+        return [task for task in self._tasks.values() if task.experiment_id == experiment_id]
+
+    async def stop(self, experiment_id: str, task_id: str) -> Task:
+        """End one task.
+
+        Raises:
+            NotFoundError: the experiment has no such task.
+        """
+        task = self._tasks.get(task_id)
+        if task is None or task.experiment_id != experiment_id:
+            raise NotFoundError("TensorBoard task", task_id)
+        del self._tasks[task_id]
+        await _end(task.process)
+        return task
+
+    async def stop_all(self, experiment_id: str | None = None) -> None:
+        """End the tasks of one experiment, or (None) of all; may be repeated."""
+        ending = [
+            task for task in self._tasks.values() if experiment_id in {None, task.experiment_id}
+        ]
+        for task in ending:
+            del self._tasks[task.id]
+        await asyncio.gather(*(_end(task.process) for task in ending))
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        async with asyncio.timeout(GRACE_S):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def _installed_program() -> tuple[str, ...]:
+    if importlib.util.find_spec("tensorboard") is None:
+        raise FailedPreconditionError(
+            f"TensorBoard is not installed beside the manager; run "
+            f"`{sys.executable} -m pip install tensorboard`"
+        )
+    return (sys.executable, "-c", _PROGRAM)
+
+
+def _check(runs: Sequence[Run]) -> None:
+    for run in runs:
+        if not run.directory.is_dir():
+            raise FailedPreconditionError(
+                f"trial {run.trial_id} has written no event files: there is no {run.directory}"
+            )
+        if _SEPARATORS & set(str(run.directory)):
+            raise FailedPreconditionError(
+                f"TensorBoard cannot open a path with a comma or colon: {run.directory}"
+            )
+
+
+def _free_port() -> int:
+    for port in range(FIRST_PORT, FIRST_PORT + PORTS):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((_HOST, port))
+            except OSError:
+                continue
+            return port
+    raise ResourceExhaustedError(
+        f"all ports from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are in use; "
+        "end a TensorBoard that you no longer need"
+    )

@@ -1,0 +1,110 @@
+"""Scalars of the protos as REST writes them: instants, durations, JSON values, state names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.experiment.v1 import experiment_pb2
+from nni_proto.trial.v1 import trial_pb2
+from nni_wire.values import from_value, to_value
+from svc_common.errors import InvalidArgumentError
+
+_NS_PER_MS: Final = 1_000_000
+_NS_PER_S: Final = 1_000_000_000
+_MS_PER_S: Final = 1_000
+_UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
+_LONGEST_S: Final = 315_576_000_000
+"""What a protobuf duration holds: 10,000 years."""
+
+
+def to_ms(time: Timestamp) -> int:
+    """Return an instant in milliseconds since 1970 (UTC)."""
+    return time.seconds * _MS_PER_S + time.nanos // _NS_PER_MS
+
+
+def to_seconds(duration: Duration) -> float:
+    """Return a duration in seconds."""
+    return duration.seconds + duration.nanos / _NS_PER_S
+
+
+def duration_text(duration: Duration) -> str:
+    """Return a duration as the configuration writes it, e.g. `90s` or `0.5s`."""
+    seconds = to_seconds(duration)
+    return f"{int(seconds)}s" if seconds == int(seconds) else f"{seconds}s"
+
+
+def parse_duration(value: object, field: str) -> Duration:
+    """Return the duration that a request gives.
+
+    Args:
+        value: a number of seconds, or text such as `90s`, `30m`, `0.5h`, `2d`.
+        field: its name, for the error.
+
+    Raises:
+        InvalidArgumentError: it is neither, or not above 0, or longer than 10,000 years.
+    """
+    rule = "must be a number of seconds > 0 or text like '90s', '30m', '0.5h' or '2d'"
+    if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
+        seconds = float(match[1]) * _UNIT_S[match[2]]
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = value
+    else:
+        raise InvalidArgumentError(field, rule, value)
+    if not 0 < seconds <= _LONGEST_S:
+        raise InvalidArgumentError(field, rule, value)
+    return Duration(seconds=int(seconds), nanos=int((seconds % 1) * _NS_PER_S))
+
+
+def value_of(message: value_pb2.Value) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the JSON value of ``message``.
+
+    A value that lies in the byte store is shown as text that says so.
+    """
+    try:
+        return from_value(message)
+    except LookupError as error:
+        return str(error.args[0])
+
+
+def value_from(data: object, field: str) -> value_pb2.Value:
+    """Return the message of a JSON value that a request gives.
+
+    Raises:
+        InvalidArgumentError: it is nested too deeply, or is no text that UTF-8 can hold.
+    """
+    try:
+        return to_value(data)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(field, f"cannot be kept: {error}") from None
+
+
+def experiment_state_name(state: experiment_pb2.ExperimentState.ValueType) -> str:
+    """Return the documented name of a state, e.g. `RUNNING`."""
+    return _enum_name(experiment_pb2.ExperimentState, state, "EXPERIMENT_STATE_")
+
+
+def trial_state_name(state: trial_pb2.TrialState.ValueType) -> str:
+    """Return the documented name of a state, e.g. `SUCCEEDED`."""
+    return _enum_name(trial_pb2.TrialState, state, "TRIAL_STATE_")
+
+
+def metric_type_name(kind: metric_pb2.MetricType.ValueType) -> str:
+    """Return the documented name of a metric's type: `PERIODICAL` or `FINAL`."""
+    return _enum_name(metric_pb2.MetricType, kind, "METRIC_TYPE_")
+
+
+def source_name(source: trial_pb2.ParameterSource.ValueType) -> str:
+    """Return who chose parameters: `algorithm` or `customized`."""
+    return _enum_name(trial_pb2.ParameterSource, source, "PARAMETER_SOURCE_").lower()
+
+
+def _enum_name(enum: Any, number: int, prefix: str) -> str:  # noqa: ANN401 - wrappers of protobuf have no common type
+    if number not in enum.values():  # written by a newer version
+        return "UNKNOWN"
+    return str(enum.Name(number)).removeprefix(prefix)

@@ -1,0 +1,192 @@
+"""Experiments for tests of the manager's domain, made by the events that real ones have."""
+
+from __future__ import annotations
+
+import itertools
+
+from nni_proto.common.v1 import value_pb2
+from nni_wire.values import to_value
+from svc_manager.domain import events as e
+from svc_manager.domain import inputs as i
+from svc_manager.domain.decide import decide_recorded, decide_word
+from svc_manager.domain.effects import Effect
+from svc_manager.domain.experiment import Budget, Settings
+from svc_manager.domain.reports import ExitCause, Exited, Report, Saying, Started
+from svc_manager.domain.rounds import Round
+from svc_manager.domain.scheduling import settle
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import Trial, TrialState
+from svc_manager.domain.values import Metric, MetricType, Numbers, OptimizeMode, Parameters
+
+EXPERIMENT_ID = "expt1234"
+
+
+class CountingIds:
+    """`TrialIds` that count: 00000, 00001, ..."""
+
+    def __init__(self) -> None:
+        self._count = itertools.count()
+
+    def trial_id(self) -> str:
+        return f"{next(self._count):05d}"
+
+    def experiment_id(self) -> str:
+        return f"exp{next(self._count):05d}"
+
+    def seed(self) -> int:
+        return 7
+
+
+def encoded(data: object) -> bytes:
+    return to_value(data).SerializeToString()
+
+
+def decoded(value: bytes) -> value_pb2.Value:
+    return value_pb2.Value.FromString(value)
+
+
+def final(number: float | str, sequence: int = 0) -> Metric:
+    return _metric(MetricType.FINAL, sequence, number)
+
+
+def intermediate(number: float, sequence: int = 0) -> Metric:
+    return _metric(MetricType.PERIODICAL, sequence, number)
+
+
+def _metric(type_: MetricType, sequence: int, number: float | str) -> Metric:
+    numbers: Numbers = float(number) if isinstance(number, int | float) else None
+    return Metric(type_, sequence, encoded(number), numbers, 5)
+
+
+def created(
+    budget: Budget | None = None,
+    settings: Settings | None = None,
+) -> e.ExperimentCreated:
+    return e.ExperimentCreated(
+        experiment_id=EXPERIMENT_ID,
+        config=b"",
+        settings=settings or Settings(optimize_mode=OptimizeMode.MINIMIZE),
+        budget=budget or Budget(trial_concurrency=2, max_trial_number=10),
+        directory=f"/root/{EXPERIMENT_ID}",
+        environment_sha256="",
+        interpreter="python3",
+        nni_version="0",
+        optimize_mode=OptimizeMode.MINIMIZE,
+    )
+
+
+class Lab:
+    """One experiment, its log and its clock, driven as an actor drives it."""
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        settings: Settings | None = None,
+        *,
+        started: bool = True,
+        lookahead: bool = False,
+    ) -> None:
+        self.experiment = Experiment()
+        self.ids = CountingIds()
+        self.now_ms = 1_000
+        self.log: list[tuple[int, e.Event]] = []
+        self.effects: list[Effect] = []
+        self.last: list[e.Event] = []
+        self.command(i.Create(created(budget, settings), 0, ""))
+        if started:
+            self.word(e.AlgorithmStarted(1, lookahead, assesses=False, provenance={}))
+
+    def command(self, command: i.Command, request_id: str = "") -> list[e.Event]:
+        round_ = self._round()
+        decide_recorded(round_, i.Recorded(command, request_id, "Test"))
+        return self._end(round_)
+
+    def word(self, *words: i.Word) -> list[e.Event]:
+        round_ = self._round()
+        for word in words:
+            decide_word(round_, word)
+        return self._end(round_)
+
+    def _round(self) -> Round:
+        return Round(self.experiment, self.now_ms, self.ids)
+
+    def _end(self, round_: Round) -> list[e.Event]:
+        settle(round_)
+        self.log.extend((self.now_ms, event) for event in round_.events)
+        self.effects = round_.effects
+        self.last = round_.events
+        return round_.events
+
+    def refolded(self) -> Experiment:
+        """Fold the log from nothing."""
+        experiment = Experiment()
+        for time_ms, event in self.log:
+            experiment.fold(event, time_ms)
+        return experiment
+
+    def answer(
+        self, *, exhausted: bool = False, deferred: int = 0, count: int | None = None
+    ) -> None:
+        """Answer every open request of the algorithm."""
+        for request_id, ids in list(self.experiment.algorithm.asked.items()):
+            given = sorted(ids)[: len(ids) - deferred if count is None else count]
+            self.word(generated(request_id, given, exhausted=exhausted, deferred=deferred))
+
+    def waiting(self) -> Trial:
+        """Give the first trial that waits, asking the algorithm if there is none."""
+        if not any(t.state is TrialState.WAITING for t in self.experiment.live.values()):
+            self.answer()
+        return next(t for t in self.experiment.live.values() if t.state is TrialState.WAITING)
+
+    def running(self, claim: str = "claim", runner: str = "r1") -> Trial:
+        """Give a trial that has just started."""
+        trial = self.waiting()
+        self.report(trial, 0, Started(self.now_ms), claim=claim, runner=runner)
+        return trial
+
+    def report(
+        self,
+        trial: Trial,
+        sequence: int,
+        saying: Saying,
+        *,
+        claim: str = "claim",
+        runner: str = "r1",
+        attempt: int | None = None,
+    ) -> list[e.Event]:
+        return self.word(
+            Report(
+                runner,
+                trial.id,
+                trial.attempt if attempt is None else attempt,
+                sequence,
+                claim,
+                saying,
+            )
+        )
+
+    def finish(self, trial: Trial, value: float = 1.0) -> None:
+        """Let a running trial report a result and end well."""
+        sequence = trial.report_sequence
+        self.report(trial, sequence + 1, final(value), claim=trial.claim_id)
+        self.report(trial, sequence + 2, exited(), claim=trial.claim_id)
+
+
+def exited(code: int | None = 0, cause: ExitCause = ExitCause.ENDED, detail: str = "") -> Exited:
+    return Exited(9_000, cause, code, 0 if code is not None else 9, detail)
+
+
+def generated(
+    request_id: str, ids: list[int], *, exhausted: bool = False, deferred: int = 0
+) -> e.ParametersGenerated:
+    return e.ParametersGenerated(
+        request_id,
+        tuple(Parameters(n, encoded({"x": n}), encoded({"by": "test"})) for n in ids),
+        exhausted,
+        deferred,
+        (1, 0),
+    )
+
+
+def kinds(events: list[e.Event]) -> list[type]:
+    return [type(event) for event in events]

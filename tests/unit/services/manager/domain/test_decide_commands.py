@@ -1,0 +1,247 @@
+import pytest
+
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from svc_manager.domain import events as e
+from svc_manager.domain import inputs as i
+from svc_manager.domain.effects import (
+    CloseListener,
+    ForgetExperiment,
+    OpenListener,
+    SendStop,
+    WithdrawTask,
+    WriteSummary,
+)
+from svc_manager.domain.experiment import Budget, ExperimentState
+from svc_manager.domain.reports import ExitCause
+from tests.unit.services.manager.building import Lab, created, encoded, exited, kinds
+
+
+def stopped(lab: Lab) -> Lab:
+    for trial in list(lab.experiment.live.values()):
+        lab.command(i.KillTrial(trial.id))
+    lab.command(i.Stop())
+    assert lab.experiment.state.name == "STOPPED"
+    return lab
+
+
+def test_creation_states_the_experiment_its_algorithm_and_its_port() -> None:
+    lab = Lab(started=False)
+    lab.experiment = type(lab.experiment)()
+
+    events = lab.command(i.Create(created(), 8080, "p"))
+
+    assert kinds(events) == [
+        e.ExperimentCreated,
+        e.AlgorithmRequested,
+        e.ExperimentStateChanged,
+        e.ListenerOpened,
+    ]
+    assert lab.effects == [OpenListener(8080, "p")]
+
+
+def test_a_repeated_request_has_no_further_effect() -> None:
+    lab = Lab()
+    lab.command(i.Update(trial_concurrency=3), "req-1")
+
+    assert lab.command(i.Update(trial_concurrency=3), "req-1") == []
+    assert lab.experiment.revision == 1
+
+
+@pytest.mark.claim("platform", 45)
+def test_each_update_adds_one_to_the_revision() -> None:
+    lab = Lab()
+
+    lab.command(i.Update(trial_concurrency=4))
+    lab.command(i.Update(max_duration_ms=7_200_000))
+    lab.command(i.Update(max_trial_number=50))
+    lab.command(i.Update(search_space=encoded({})))
+
+    assert lab.experiment.revision == 4
+    assert lab.experiment.budget == Budget(4, 50, 7_200_000)
+
+
+@pytest.mark.claim("platform", 45)
+@pytest.mark.parametrize(
+    ("update", "field"),
+    [
+        (i.Update(trial_concurrency=0), "trial_concurrency"),
+        (i.Update(trial_concurrency=100_000), "trial_concurrency"),
+        (i.Update(max_trial_number=0), "max_trial_number"),
+        (i.Update(max_duration_ms=0), "max_experiment_duration"),
+        (i.Update(trial_concurrency=5, max_trial_number=-1), "max_trial_number"),
+    ],
+)
+def test_an_update_out_of_range_is_refused_and_changes_nothing(
+    update: i.Update, field: str
+) -> None:
+    lab = Lab()
+    before = lab.experiment.budget
+
+    with pytest.raises(InvalidArgumentError) as refusal:
+        lab.command(update)
+
+    assert refusal.value.field == field
+    assert lab.experiment.budget == before
+
+
+def test_stopping_cancels_what_lives_and_ends_when_the_last_trial_has_ended() -> None:
+    lab = Lab(Budget(trial_concurrency=2))
+    lab.answer()
+    running = lab.running()
+    waiting = lab.waiting()
+
+    lab.command(i.Stop())
+    assert lab.experiment.state.name == "STOPPING"
+    assert waiting.state.name == "SYS_CANCELED"
+    assert WithdrawTask(waiting.id, 1) in lab.effects
+    assert any(isinstance(effect, SendStop) for effect in lab.effects)
+    lab.report(running, 1, exited(None, ExitCause.STOPPED))
+
+    assert running.state.name == "SYS_CANCELED"
+    assert lab.experiment.state.name == "STOPPED"
+    assert lab.experiment.ended_at_ms == lab.now_ms
+    assert lab.effects[-2:] == [ForgetExperiment(), WriteSummary()]
+
+
+def test_stopping_closes_the_port() -> None:
+    lab = Lab()
+    lab.experiment = type(lab.experiment)()
+    lab.command(i.Create(created(), 8080, ""))
+
+    lab.command(i.Stop())
+
+    assert CloseListener() in lab.effects
+    assert lab.experiment.port == 0
+
+
+def test_stopping_twice_changes_nothing_more() -> None:
+    lab = stopped(Lab())
+
+    assert lab.command(i.Stop()) == []
+
+
+def test_an_experiment_in_error_can_be_stopped() -> None:
+    lab = Lab(started=False)
+    lab.word(i.AlgorithmGaveUp(1, "TypeError: missing argument"))
+
+    lab.command(i.Stop())
+
+    assert lab.experiment.state.name == "STOPPED"
+
+
+@pytest.mark.claim("platform", 23)
+def test_an_algorithm_that_cannot_be_built_is_an_error_without_trials() -> None:
+    lab = Lab(started=False)
+
+    lab.word(i.AlgorithmGaveUp(1, "TypeError: missing argument"))
+
+    assert lab.experiment.state.name == "ERROR"
+    assert lab.experiment.errors == ["TypeError: missing argument"]
+    assert not lab.experiment.trials
+
+
+def test_a_failing_call_of_the_algorithm_is_kept_and_the_experiment_goes_on() -> None:
+    lab = Lab()
+    failure = e.AlgorithmFailed("receive_trial_result", "Traceback\nKeyError: 'x'\n", (3, 1), True)
+
+    lab.word(failure)
+    assert lab.word(failure) == []
+
+    assert lab.experiment.errors == ["receive_trial_result: KeyError: 'x'"]
+    assert lab.experiment.state.name == "RUNNING"
+
+
+@pytest.mark.claim("platform", 30)
+def test_a_resumed_experiment_keeps_its_trials_and_counts_on() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_trial_number=2))
+    lab.finish(lab.running())
+    stopped(lab)
+    made = len(lab.experiment.trials)
+
+    lab.command(i.Resume(0, "", ""))
+    assert lab.experiment.state.name == "INITIALIZED"
+    assert lab.experiment.algorithm.generation == 2
+    lab.word(e.AlgorithmStarted(1, lookahead=False, assesses=False, provenance={}))
+    assert lab.experiment.state.name == "INITIALIZED"  # the word of an earlier life
+    lab.command(i.Update(max_trial_number=made + 1))
+    lab.word(e.AlgorithmStarted(2, lookahead=False, assesses=False, provenance={}))
+    lab.answer()
+
+    newest = list(lab.experiment.trials.values())[-1]
+    assert newest.sequence_id == made
+    assert newest.parameter_id not in {
+        t.parameter_id for t in list(lab.experiment.trials.values())[:-1]
+    }
+
+
+def test_trials_that_were_live_when_a_folder_was_copied_are_failed_at_resume() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.experiment.state = ExperimentState.STOPPED  # as a cut-off import leaves it
+
+    lab.command(i.Resume(0, "", "/elsewhere"))
+
+    assert trial.state.name == "FAILED"
+    assert lab.experiment.directory == "/elsewhere"
+
+
+def test_a_running_experiment_can_be_neither_resumed_nor_viewed() -> None:
+    lab = Lab()
+
+    for command in (i.Resume(0, "", ""), i.View(0, "", "")):
+        with pytest.raises(FailedPreconditionError, match="RUNNING"):
+            lab.command(command)
+
+
+@pytest.mark.claim("platform", 31)
+def test_a_viewed_experiment_refuses_changes_and_is_closed_by_stop() -> None:
+    lab = stopped(Lab())
+    lab.command(i.View(8081, "", ""))
+    assert lab.experiment.state.name == "VIEWED"
+    assert lab.experiment.port == 8081
+
+    changes: list[i.Command] = [
+        i.Update(trial_concurrency=2),
+        i.AddTrial("q", b""),
+        i.ImportData("q", b""),
+    ]
+    for change in changes:
+        with pytest.raises(FailedPreconditionError):
+            lab.command(change)
+    lab.command(i.Stop())
+
+    assert lab.experiment.state.name == "STOPPED"
+    assert lab.experiment.port == 0
+
+
+@pytest.mark.claim("platform", 47)
+def test_killing_a_trial_cancels_it_and_killing_it_again_is_refused() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.command(i.KillTrial(trial.id))
+    lab.report(trial, 1, exited(None, ExitCause.STOPPED))
+    assert trial.state.name == "USER_CANCELED"
+
+    with pytest.raises(FailedPreconditionError, match="USER_CANCELED"):
+        lab.command(i.KillTrial(trial.id))
+    with pytest.raises(NotFoundError):
+        lab.command(i.KillTrial("zzzzz"))
+
+
+def test_killing_a_waiting_trial_takes_its_task_off_the_queue() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+
+    lab.command(i.KillTrial(trial.id))
+
+    assert trial.state.name == "USER_CANCELED"
+    assert WithdrawTask(trial.id, 1) in lab.effects
+
+
+def test_a_trial_can_be_added_only_while_there_is_budget() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_trial_number=2))
+    lab.answer()
+    lab.command(i.AddTrial("a", encoded({"x": 1})))
+
+    with pytest.raises(FailedPreconditionError, match="no trial left"):
+        lab.command(i.AddTrial("b", encoded({"x": 1})))

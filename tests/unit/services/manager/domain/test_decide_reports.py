@@ -1,0 +1,397 @@
+import pytest
+
+from svc_manager.domain import events as e
+from svc_manager.domain import inputs as i
+from svc_manager.domain.decide_reports import concerns
+from svc_manager.domain.effects import PublishTask, SendDrop, SendStop
+from svc_manager.domain.experiment import Budget, Settings
+from svc_manager.domain.reports import ExitCause, Lost, Report, Started, Waits
+from svc_manager.domain.trial import TrialState
+from svc_manager.domain.values import OptimizeMode
+from tests.unit.services.manager.building import Lab, exited, final, intermediate, kinds
+
+
+def test_an_end_that_overtakes_its_result_waits_for_it() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    lab.report(trial, 2, exited())
+    assert trial.state.name == "RUNNING"
+    assert kinds(lab.last) == [e.ReportDeferred]
+
+    lab.report(trial, 1, final(0.5))
+
+    assert kinds(lab.last)[:2] == [e.MetricReported, e.TrialEnded]
+    assert trial.state.name == "SUCCEEDED"
+    assert trial.final is not None
+    assert trial.final.numbers == 0.5
+    assert not lab.experiment.deferred
+
+
+def test_a_deferred_report_survives_a_restart() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 2, exited())
+
+    lab.experiment = lab.refolded()
+    lab.report(trial, 1, final(0.5))
+
+    assert lab.experiment.trials[trial.id].state.name == "SUCCEEDED"
+
+
+def test_two_trials_that_start_at_once_keep_their_own_parameters() -> None:
+    lab = Lab()
+    lab.answer()
+    first, second = list(lab.experiment.live.values())
+
+    lab.word(
+        Report("r1", second.id, 1, 0, "c2", Started(1)),
+        Report("r1", first.id, 1, 0, "c1", Started(1)),
+        Report("r1", second.id, 1, 1, "c2", final(2.0)),
+        Report("r1", first.id, 1, 1, "c1", final(1.0)),
+    )
+
+    reported = [event for event in lab.last if isinstance(event, e.MetricReported)]
+    assert [(x.trial_id, x.parameter_id) for x in reported] == [
+        (second.id, second.parameter_id),
+        (first.id, first.parameter_id),
+    ]
+
+
+def test_a_report_that_comes_twice_counts_once() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, intermediate(0.1))
+
+    assert lab.report(trial, 1, intermediate(0.1)) == []
+    assert trial.intermediate_count == 1
+
+
+def test_a_deferred_report_that_comes_twice_is_kept_once() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 2, exited())
+
+    assert lab.report(trial, 2, exited()) == []
+
+
+def test_the_first_claim_in_the_log_wins_and_others_are_told_to_drop() -> None:
+    lab = Lab()
+    trial = lab.running(claim="first", runner="r1")
+
+    lab.report(trial, 0, Started(5), claim="second", runner="r2")
+
+    assert lab.last == []
+    assert lab.effects == [SendDrop("r2", trial.id, 1, "second")]
+    assert trial.claim_id == "first"
+
+
+def test_the_end_of_a_losing_claim_changes_nothing_and_needs_no_answer() -> None:
+    lab = Lab()
+    trial = lab.running(claim="first")
+
+    lab.report(trial, 1, exited(), claim="second", runner="r2")
+
+    assert lab.last == []
+    assert lab.effects == []
+
+
+def test_a_late_word_of_an_earlier_attempt_is_dropped() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 9, Lost("gone"))
+
+    lab.report(trial, 1, final(1.0), attempt=1)
+
+    assert trial.state.name == "WAITING"
+    assert trial.final is None
+    assert lab.effects == [SendDrop("r1", trial.id, 1, "claim")]
+
+
+def test_a_report_of_an_unknown_trial_is_dropped() -> None:
+    lab = Lab()
+
+    lab.word(Report("r1", "zzzzz", 1, 0, "c", Started(1)))
+
+    assert lab.last == []
+    assert lab.effects == [SendDrop("r1", "zzzzz", 1, "c")]
+
+
+def test_only_the_first_final_result_counts() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, final(1.0))
+
+    lab.report(trial, 2, final(2.0, sequence=1))
+    lab.report(trial, 3, exited())
+
+    assert trial.final is not None
+    assert trial.final.numbers == 1.0
+    assert trial.state.name == "SUCCEEDED"
+
+
+def test_a_trial_without_a_result_still_succeeds() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    lab.report(trial, 1, exited())
+
+    assert trial.state.name == "SUCCEEDED"
+    assert trial.final is None
+
+
+@pytest.mark.claim("platform", 21)
+def test_a_failing_command_is_failed_and_not_run_again() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    lab.report(trial, 1, exited(3, detail="boom"))
+
+    assert trial.state.name == "FAILED"
+    assert trial.exit_code == 3
+    assert trial.reason == "exit code 3: boom"
+
+
+def test_a_signal_is_named_when_a_trial_dies_of_it() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    lab.report(trial, 1, exited(None))
+
+    assert trial.reason == "signal 9"
+
+
+def test_a_failing_command_is_run_again_as_often_as_asked() -> None:
+    lab = Lab(settings=Settings(retry_failed_trials=1))
+    trial = lab.running()
+
+    lab.report(trial, 1, exited(3))
+    assert (trial.state, trial.attempt) == (TrialState.WAITING, 2)
+    assert PublishTask(trial.id, 2) in lab.effects
+    lab.report(trial, 0, Started(1), claim="c2")
+    lab.report(trial, 1, exited(3), claim="c2")
+
+    assert trial.state.name == "FAILED"
+
+
+def test_a_command_that_cannot_be_started_is_failed_with_the_reason() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+
+    lab.report(trial, 0, exited(None, ExitCause.NOT_STARTED, "no such file"))
+
+    assert trial.state.name == "FAILED"
+    assert trial.reason == "no such file"
+
+
+@pytest.mark.claim("platform", 20)
+def test_a_trial_over_its_time_limit_is_early_stopped() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    lab.report(trial, 1, exited(None, ExitCause.TIME_LIMIT))
+
+    assert trial.state.name == "EARLY_STOPPED"
+
+
+@pytest.mark.claim("platform", 22)
+def test_stop_advice_ends_a_trial_as_early_stopped() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    lab.word(i.StopAdvice(trial.id, "worse than the median"))
+    assert SendStop("r1", trial.id, 1, "worse than the median") in lab.effects
+    lab.report(trial, 1, exited(None, ExitCause.STOPPED))
+
+    assert trial.state.name == "EARLY_STOPPED"
+    assert trial.final is None
+
+
+@pytest.mark.claim("platform", 22)
+def test_the_last_intermediate_of_an_early_stopped_trial_counts_if_asked() -> None:
+    lab = Lab(settings=Settings(include_intermediate_results=True))
+    trial = lab.running()
+    lab.report(trial, 1, intermediate(0.1))
+    lab.report(trial, 2, intermediate(0.2, sequence=1))
+    lab.word(i.StopAdvice(trial.id, ""))
+
+    lab.report(trial, 3, exited(None, ExitCause.STOPPED))
+
+    assert kinds(lab.last)[:2] == [e.MetricReported, e.TrialEnded]
+    assert trial.final is not None
+    assert trial.final.numbers == 0.2
+
+
+def test_stop_advice_for_a_trial_that_is_over_changes_nothing() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.finish(trial)
+
+    assert lab.word(i.StopAdvice(trial.id, "")) == []
+
+
+def test_a_natural_end_that_races_a_stop_gives_one_final_state() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.command(i.KillTrial(trial.id))
+
+    lab.report(trial, 1, exited(0, ExitCause.ENDED))
+    lab.report(trial, 2, exited(None, ExitCause.STOPPED))
+
+    assert trial.state.name == "SUCCEEDED"
+    assert len([x for _, x in lab.log if isinstance(x, e.TrialEnded)]) == 1
+
+
+def test_a_stop_nobody_here_asked_for_cancels_by_the_system() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    lab.report(trial, 1, exited(None, ExitCause.STOPPED))
+
+    assert trial.state.name == "SYS_CANCELED"
+
+
+@pytest.mark.claim("platform", 78)
+def test_a_lost_attempt_waits_for_another_agent_until_retries_are_used_up() -> None:
+    lab = Lab(settings=Settings(max_trial_retries=1))
+    trial = lab.running()
+
+    lab.report(trial, 1, Lost("the machine died"))
+    assert (trial.state, trial.attempt) == (TrialState.WAITING, 2)
+    assert lab.effects == [PublishTask(trial.id, 2)]
+    lab.report(trial, 0, Started(1), claim="c2")
+    lab.report(trial, 1, Lost("the machine died"), claim="c2")
+
+    assert trial.state.name == "FAILED"
+    assert "lost 2 times" in trial.reason
+
+
+def test_an_attempt_lost_before_its_start_does_not_use_up_a_retry() -> None:
+    lab = Lab(settings=Settings(max_trial_retries=0))
+    trial = lab.waiting()
+
+    lab.report(trial, 0, Lost("the agent was killed"))
+
+    assert (trial.state, trial.attempt) == (TrialState.WAITING, 2)
+
+
+def test_a_trial_lost_while_it_is_being_stopped_ends_as_asked() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.command(i.KillTrial(trial.id))
+
+    lab.report(trial, 1, Lost("the machine died"))
+
+    assert trial.state.name == "USER_CANCELED"
+
+
+def test_intermediates_of_a_lost_attempt_are_forgotten_but_its_final_result_stays() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, intermediate(0.1))
+    lab.report(trial, 2, final(0.5))
+    lab.report(trial, 3, Lost("the machine died"))
+
+    lab.report(trial, 0, Started(1), claim="c2")
+    lab.report(trial, 1, final(0.7), claim="c2")
+    lab.report(trial, 2, exited(), claim="c2")
+
+    assert trial.intermediate_count == 0
+    assert trial.final is not None
+    assert trial.final.numbers == 0.5
+    assert len([x for _, x in lab.log if isinstance(x, e.MetricReported)]) == 2
+
+
+def test_a_waiting_trial_tells_why_and_belongs_to_the_claim() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+
+    lab.report(trial, 0, Waits("waiting for 1 GPU"))
+    lab.report(trial, 0, Started(1), claim="other", runner="r2")
+    assert trial.reason == "waiting for 1 GPU"
+    assert lab.effects == [SendDrop("r2", trial.id, 1, "other")]
+    lab.report(trial, 1, Started(1))
+
+    assert trial.state.name == "RUNNING"
+    assert trial.reason == ""
+
+
+def test_the_trials_of_a_silent_agent_are_unknown_until_it_speaks() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    lab.word(i.RunnerSilent("r1"))
+    assert trial.state.name == "UNKNOWN"
+    lab.word(i.RunnerSeen("r1", (i.Held(trial.id, 1, "claim"),)))
+
+    assert trial.state.name == "RUNNING"
+
+
+def test_a_metric_of_an_unknown_trial_proves_that_it_runs() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.word(i.RunnerSilent("r1"))
+
+    lab.report(trial, 1, intermediate(0.1))
+
+    assert trial.state.name == "RUNNING"
+
+
+def test_the_trials_of_an_agent_that_is_gone_are_delivered_elsewhere() -> None:
+    lab = Lab()
+    trial = lab.running(runner="r1")
+    other = lab.running(claim="c2", runner="r2")
+    lab.word(i.RunnerSilent("r1"))
+
+    lab.word(i.RunnerGone("r1", "not heard of for 45 s"))
+
+    assert (trial.state, trial.attempt) == (TrialState.WAITING, 2)
+    assert other.state.name == "RUNNING"
+    assert lab.effects == [PublishTask(trial.id, 2)]
+
+
+@pytest.mark.claim("platform", 78)
+def test_an_unknown_trial_can_be_cancelled() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.word(i.RunnerSilent("r1"))
+
+    lab.command(i.KillTrial(trial.id))
+
+    assert trial.state.name == "USER_CANCELED"
+    assert SendDrop("r1", trial.id, 1, "claim") in lab.effects
+
+
+def test_an_agent_that_missed_an_order_hears_it_again() -> None:
+    lab = Lab()
+    stopped = lab.running()
+    lab.command(i.KillTrial(stopped.id))
+    seen = i.RunnerSeen("r1", (i.Held(stopped.id, 1, "claim"), i.Held("zzzzz", 1, "x")))
+
+    assert concerns(lab.experiment, seen)
+    lab.word(seen)
+
+    assert lab.effects == [
+        SendStop("r1", stopped.id, 1, "killed by the user"),
+        SendDrop("r1", "zzzzz", 1, "x"),
+    ]
+
+
+def test_an_agent_that_holds_what_it_should_is_left_alone() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    assert not concerns(lab.experiment, i.RunnerSeen("r1", (i.Held(trial.id, 1, "claim"),)))
+
+
+def test_the_best_value_follows_the_mode_and_ignores_what_is_no_number() -> None:
+    lab = Lab(
+        budget=Budget(trial_concurrency=1),
+        settings=Settings(optimize_mode=OptimizeMode.MAXIMIZE),
+    )
+    for value in (float("nan"), 1.0, 3.0, 2.0):
+        lab.finish(lab.running(), value)
+    trial = lab.running()
+    lab.report(trial, 1, final("a text"))
+
+    assert lab.experiment.best_value == 3.0

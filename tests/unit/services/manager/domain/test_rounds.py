@@ -1,0 +1,78 @@
+"""The whole domain under random work: what a log says is what was decided."""
+
+import random
+
+import pytest
+
+from svc_common.errors import ServiceError
+from svc_manager.domain import inputs as i
+from svc_manager.domain.experiment import Budget, ExperimentState, Settings
+from svc_manager.domain.reports import ExitCause, Lost, Report, Saying, Started
+from svc_manager.domain.trial import TrialState
+from tests.unit.services.manager.building import Lab, exited, final, intermediate
+
+
+class Agent:
+    """Makes up what an agent says about a trial, in order, and hands it over out of order."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.outbox: list[Report] = []
+        self.begun: set[tuple[str, int]] = set()
+
+    def work(self, lab: Lab) -> None:
+        for trial in lab.experiment.live.values():
+            key = (trial.id, trial.attempt)
+            if key not in self.begun:
+                self.begun.add(key)
+                self.outbox.extend(self._life(trial.id, trial.attempt))
+
+    def _life(self, trial_id: str, attempt: int) -> list[Report]:
+        claim = f"{trial_id}-{attempt}"
+        end: Saying = self.rng.choice(
+            [exited(), exited(1), exited(None, ExitCause.STOPPED), Lost("killed")]
+        )
+        sayings: list[Saying] = [Started(1), intermediate(0.5), final(self.rng.random()), end]
+        return [Report("r1", trial_id, attempt, n, claim, x) for n, x in enumerate(sayings)]
+
+    def deliver(self, lab: Lab) -> None:
+        self.rng.shuffle(self.outbox)
+        count = self.rng.randint(0, len(self.outbox))
+        now, self.outbox = self.outbox[:count], self.outbox[count:]
+        twice = [report for report in now if self.rng.random() < 0.2]
+        lab.word(*now, *twice)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_order_of_words_gives_a_finished_experiment_that_its_log_repeats(seed: int) -> None:
+    rng = random.Random(seed)
+    lab = Lab(Budget(trial_concurrency=3, max_trial_number=15), Settings(max_trial_retries=1))
+    agent = Agent(rng)
+
+    for _ in range(500):
+        if lab.experiment.state is ExperimentState.DONE:
+            break
+        lab.now_ms += rng.randint(0, 50)
+        lab.answer()
+        agent.work(lab)
+        agent.deliver(lab)
+        if rng.random() < 0.1 and lab.experiment.live:
+            try:
+                lab.command(i.KillTrial(rng.choice(list(lab.experiment.live))))
+            except ServiceError:
+                pytest.fail("a live trial can be killed")
+
+    assert lab.experiment.state.name == "DONE"
+    assert len(lab.experiment.trials) == 15
+    assert all(not trial.live for trial in lab.experiment.trials.values())
+    assert sum(lab.experiment.counts.values()) == 15
+    assert lab.refolded() == lab.experiment
+
+
+def test_the_counts_are_those_of_the_trials() -> None:
+    lab = Lab(Budget(trial_concurrency=2))
+    lab.answer()
+    lab.running()
+
+    assert lab.experiment.counts[TrialState.RUNNING] == 1
+    assert lab.experiment.counts[TrialState.WAITING] == 1

@@ -1,0 +1,244 @@
+import pytest
+
+from svc_manager.domain import events as e
+from svc_manager.domain import inputs as i
+from svc_manager.domain.experiment import Budget, ExperimentState
+from svc_manager.domain.scheduling import next_moment_ms
+from svc_manager.domain.values import ParameterSource
+from tests.unit.services.manager.building import Lab, encoded, generated
+
+
+def requested(lab: Lab) -> list[int]:
+    return [
+        n
+        for _, event in lab.log
+        if isinstance(event, e.TrialsRequested)
+        for n in event.parameter_ids
+    ]
+
+
+def test_nothing_is_asked_before_the_algorithm_has_started() -> None:
+    lab = Lab(started=False)
+
+    assert lab.experiment.state.name == "INITIALIZED"
+    assert requested(lab) == []
+
+
+def test_a_learner_is_asked_for_as_many_as_there_are_free_slots() -> None:
+    lab = Lab(Budget(trial_concurrency=3))
+
+    assert requested(lab) == [0, 1, 2]
+    lab.answer()
+    assert len(lab.experiment.live) == 3
+    assert requested(lab) == [0, 1, 2]
+
+
+def test_a_learner_is_asked_again_only_when_a_slot_is_free() -> None:
+    lab = Lab(Budget(trial_concurrency=2))
+    lab.answer()
+    trial = lab.running()
+
+    lab.finish(trial)
+
+    assert requested(lab) == [0, 1, 2]
+
+
+def test_what_never_learns_is_asked_one_concurrency_ahead() -> None:
+    lab = Lab(Budget(trial_concurrency=2), lookahead=True)
+
+    assert requested(lab) == [0, 1, 2, 3]
+    lab.answer()
+    assert len(lab.experiment.live) == 2
+    assert len(lab.experiment.algorithm.queue) == 2
+
+
+def test_looking_ahead_never_asks_beyond_the_trial_number() -> None:
+    lab = Lab(Budget(trial_concurrency=2, max_trial_number=3), lookahead=True)
+
+    assert requested(lab) == [0, 1, 2]
+
+
+@pytest.mark.claim("platform", 17)
+@pytest.mark.claim("platform", 27)
+def test_exactly_the_trial_number_is_made_and_never_more_than_the_concurrency_live() -> None:
+    lab = Lab(Budget(trial_concurrency=2, max_trial_number=10))
+    most = 0
+
+    while lab.experiment.state is not ExperimentState.DONE:
+        lab.answer()
+        most = max(most, len(lab.experiment.live))
+        lab.finish(lab.running())
+
+    trials = list(lab.experiment.trials.values())
+    assert len(trials) == 10
+    assert most == 2
+    assert [trial.sequence_id for trial in trials] == list(range(10))
+    assert len({trial.id for trial in trials}) == 10
+
+
+@pytest.mark.claim("platform", 6)
+def test_without_a_trial_number_the_experiment_goes_on() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+
+    for _ in range(20):
+        lab.finish(lab.running())
+
+    assert lab.experiment.state.name == "RUNNING"
+
+
+def test_failed_trials_count_against_the_trial_number() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_trial_number=2))
+
+    for _ in range(2):
+        trial = lab.running()
+        lab.command(i.KillTrial(trial.id))
+        lab.word(i.RunnerSilent("r1"), i.RunnerGone("r1", "gone"))
+
+    assert lab.experiment.state.name == "DONE"
+    assert len(lab.experiment.trials) == 2
+
+
+def test_with_live_trials_a_used_up_budget_is_no_more_trial() -> None:
+    lab = Lab(Budget(trial_concurrency=2, max_trial_number=2))
+    lab.answer()
+
+    assert lab.experiment.state.name == "NO_MORE_TRIAL"
+
+
+@pytest.mark.claim("platform", 24)
+def test_a_finite_algorithm_ends_the_experiment_without_any_limit() -> None:
+    lab = Lab(Budget(trial_concurrency=2))
+    lab.answer()
+    lab.finish(lab.running())
+    lab.answer(exhausted=True, count=0)
+    assert lab.experiment.state.name == "TUNER_NO_MORE_TRIAL"
+
+    lab.finish(lab.running())
+
+    assert lab.experiment.state.name == "DONE"
+    assert len(lab.experiment.trials) == 2
+
+
+def test_a_shorter_answer_without_a_promise_means_that_there_are_no_more() -> None:
+    lab = Lab(Budget(trial_concurrency=3))
+
+    lab.answer(count=1)
+
+    assert lab.experiment.algorithm.exhausted
+    assert lab.experiment.algorithm.outstanding == 0
+    assert lab.experiment.state.name == "TUNER_NO_MORE_TRIAL"
+
+
+def test_promised_parameters_come_later_and_are_not_asked_for_twice() -> None:
+    lab = Lab(Budget(trial_concurrency=2))
+    lab.answer(deferred=1)
+    assert requested(lab) == [0, 1]
+    assert not lab.experiment.algorithm.exhausted
+
+    lab.word(generated("", [1]))
+
+    assert [trial.parameter_id for trial in lab.experiment.trials.values()] == [0, 1]
+
+
+def test_an_answer_that_comes_twice_counts_once() -> None:
+    lab = Lab(Budget(trial_concurrency=2))
+    request_id = next(iter(lab.experiment.algorithm.asked))
+    lab.word(generated(request_id, [0, 1]))
+
+    assert lab.word(generated(request_id, [0, 1])) == []
+    assert lab.word(generated("", [0, 1])) == []
+    assert len(lab.experiment.trials) == 2
+
+
+@pytest.mark.claim("platform", 18)
+def test_after_the_longest_duration_live_trials_finish_and_the_experiment_is_done() -> None:
+    lab = Lab(Budget(trial_concurrency=2, max_duration_ms=60_000))
+    lab.answer()
+    first, second = lab.running(), lab.running(claim="c2")
+    assert next_moment_ms(lab.experiment, lab.now_ms) == lab.now_ms + 60_000
+
+    lab.now_ms += 60_000
+    lab.word(i.Tick())
+    assert lab.experiment.state.name == "NO_MORE_TRIAL"
+    lab.finish(first)
+    lab.finish(second)
+
+    assert lab.experiment.state.name == "DONE"
+    assert len(lab.experiment.trials) == 2
+
+
+def test_the_clock_stands_still_when_done_and_goes_on_when_revived() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_trial_number=1))
+    trial = lab.running()
+    lab.now_ms += 5_000
+    lab.finish(trial)
+    assert lab.experiment.state.name == "DONE"
+
+    lab.now_ms += 100_000
+    assert lab.experiment.execution_time_ms(lab.now_ms) == 5_000
+    lab.command(i.Update(max_trial_number=2))
+    lab.now_ms += 1_000
+
+    assert lab.experiment.execution_time_ms(lab.now_ms) == 6_000
+
+
+@pytest.mark.claim("platform", 19)
+def test_raising_the_trial_number_after_done_makes_new_trials() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_trial_number=1))
+    lab.finish(lab.running())
+    assert lab.experiment.state.name == "DONE"
+
+    lab.command(i.Update(max_trial_number=2))
+    lab.answer()
+
+    assert lab.experiment.state.name == "NO_MORE_TRIAL"
+    assert len(lab.experiment.trials) == 2
+
+
+def test_raising_the_trial_number_does_not_revive_an_exhausted_algorithm() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_trial_number=5))
+    lab.answer()
+    lab.finish(lab.running())
+    lab.answer(exhausted=True, count=0)
+
+    lab.command(i.Update(max_trial_number=9))
+
+    assert lab.experiment.state.name == "DONE"
+
+
+def test_a_new_search_space_revives_an_exhausted_algorithm() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+    lab.finish(lab.running())
+    lab.answer(exhausted=True, count=0)
+    assert lab.experiment.state.name == "DONE"
+
+    lab.command(i.Update(search_space=encoded({"x": 2})))
+
+    assert lab.experiment.state.name == "RUNNING"
+    assert lab.experiment.algorithm.outstanding == 1
+
+
+def test_lowering_the_concurrency_ends_nothing_and_pauses_new_trials() -> None:
+    lab = Lab(Budget(trial_concurrency=3))
+    lab.answer()
+
+    lab.command(i.Update(trial_concurrency=1))
+    assert len(lab.experiment.live) == 3
+    lab.finish(lab.running())
+    lab.finish(lab.running(claim="c2"))
+
+    assert requested(lab) == [0, 1, 2]
+
+
+def test_customised_trials_come_first_and_count_against_the_trial_number() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_trial_number=2))
+    trial = lab.running()
+    lab.command(i.AddTrial("q", encoded({"x": 9})))
+
+    lab.finish(trial)
+
+    newest = list(lab.experiment.trials.values())[-1]
+    assert newest.source is ParameterSource.CUSTOMIZED
+    assert newest.parameters == encoded({"x": 9})
+    assert lab.experiment.state.name == "NO_MORE_TRIAL"
+    assert newest.state.name == "WAITING"

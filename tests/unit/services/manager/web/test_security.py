@@ -1,0 +1,138 @@
+"""Who may ask what: the rules, and that a site applies them."""
+
+from __future__ import annotations
+
+import pytest
+
+from svc_common.errors import PermissionDeniedError, UnauthenticatedError
+from svc_manager.web.errors import UnsupportedTypeError
+from svc_manager.web.security import AccessPolicy, RequestHead, host_name, is_loopback
+from tests.unit.services.manager.web.conftest import API, TOKEN, Site
+
+POLICY = AccessPolicy(TOKEN)
+
+
+def head(method: str = "GET", **given: object) -> RequestHead:
+    facts: dict[str, object] = {
+        "host": "127.0.0.1:8080",
+        "origin": "",
+        "content_type": "application/json" if method != "GET" else "",
+        "has_body": method != "GET",
+        "authorization": "",
+        "cookie_token": "",
+    }
+    return RequestHead(method=method, **(facts | given))  # type: ignore[arg-type] # facts of a test
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.0.0.1:8080", "localhost:1", "[::1]:80", "127.9.9.9"]
+)
+def test_loopback_hosts_may_read_without_token(host: str) -> None:
+    POLICY.check(head(host=host))
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "evil.example", "evil.example:8080", "127.0.0.1.evil.example", "10.0.0.1", "0.0.0.0"],
+)
+def test_other_hosts_are_refused(host: str) -> None:
+    with pytest.raises(PermissionDeniedError, match="Host"):
+        POLICY.check(head(host=host))
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["null", "http://evil.example", "http://127.0.0.1:9999", "http://localhost:8080", "file://"],
+)
+def test_pages_of_other_origins_are_refused_even_to_read(origin: str) -> None:
+    with pytest.raises(PermissionDeniedError, match="Origin"):
+        POLICY.check(head(origin=origin))
+
+
+def test_own_page_may_read_and_with_its_cookie_change() -> None:
+    own = "http://127.0.0.1:8080"
+
+    POLICY.check(head(origin=own))
+    POLICY.check(head("PUT", origin=own, cookie_token=TOKEN))
+
+
+@pytest.mark.parametrize("given", [{}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}])
+def test_changing_needs_the_token(given: dict[str, object]) -> None:
+    with pytest.raises(UnauthenticatedError, match="token"):
+        POLICY.check(head("PUT", **given))
+
+
+def test_bearer_token_is_enough_to_change() -> None:
+    POLICY.check(head("DELETE", authorization=f"Bearer {TOKEN}"))
+
+
+@pytest.mark.parametrize("content_type", ["", "text/plain", "application/x-www-form-urlencoded"])
+def test_changing_with_another_type_than_json_is_refused(content_type: str) -> None:
+    with pytest.raises(UnsupportedTypeError):
+        POLICY.check(head("POST", content_type=content_type, authorization=f"Bearer {TOKEN}"))
+
+
+def test_delete_without_body_needs_no_type() -> None:
+    POLICY.check(head("DELETE", content_type="", has_body=False, authorization=f"Bearer {TOKEN}"))
+
+
+def test_off_loopback_reading_needs_the_token_too() -> None:
+    policy = AccessPolicy(TOKEN, reading_needs_token=True, allowed_hosts=frozenset({"box"}))
+
+    policy.check(head(host="box:8080", authorization=f"Bearer {TOKEN}"))
+    with pytest.raises(UnauthenticatedError):
+        policy.check(head(host="box:8080"))
+
+
+def test_off_loopback_any_name_will_do_and_the_page_is_open_for_its_token() -> None:
+    policy = AccessPolicy(TOKEN, reading_needs_token=True)
+
+    policy.check(head(host="10.1.2.3:8080", is_page=True))
+    policy.check(head(host="box.example", cookie_token=TOKEN))
+    with pytest.raises(UnauthenticatedError):
+        policy.check(head(host="box.example"))
+
+
+def test_secrets_are_in_no_repr() -> None:
+    shown = repr(POLICY) + repr(head("PUT", authorization=f"Bearer {TOKEN}", cookie_token=TOKEN))
+
+    assert TOKEN not in shown
+
+
+def test_empty_token_is_refused_since_anybody_would_know_it() -> None:
+    with pytest.raises(ValueError, match="token"):
+        AccessPolicy("")
+
+
+def test_names_of_hosts_are_read_without_port_and_brackets() -> None:
+    assert host_name("LocalHost:80") == "localhost"
+    assert host_name("[::1]:80") == "::1"
+    assert is_loopback("::1")
+    assert not is_loopback("localhost.")
+
+
+async def test_site_refuses_changes_of_strangers_as_json(site: Site) -> None:
+    answer = await site.stranger.put(f"{API}/experiment?update_type=MAX_TRIAL_NUM", json={})
+
+    assert answer.status_code == 401
+    assert "nnictl" in answer.json()["error"]
+
+
+async def test_site_refuses_rebound_names(site: Site) -> None:
+    answer = await site.client.get(f"{API}/experiment", headers={"Host": "evil.example"})
+
+    assert answer.status_code == 403
+
+
+async def test_site_refuses_forms(site: Site) -> None:
+    answer = await site.client.post(f"{API}/trial-jobs", data={"x": "1"})
+
+    assert answer.status_code == 415
+
+
+async def test_every_answer_tells_browsers_to_be_careful(site: Site) -> None:
+    for path in ("/", f"{API}/experiment", f"{API}/nothing"):
+        answer = await site.stranger.get(path)
+
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
