@@ -1,0 +1,1 @@
+"""What the dispatcher reaches the world with."""

@@ -1,0 +1,234 @@
+"""Hosts as child processes: `python -m nni.hpo.host` under the client's interpreter."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final, TextIO
+
+from svc_common.errors import FailedPreconditionError
+from svc_common.logs import get_logger
+from svc_dispatcher.adapters.host_environment import host_command, host_environment
+from svc_dispatcher.adapters.host_lines import line_of, output_of
+from svc_dispatcher.domain.commands import Command
+from svc_dispatcher.domain.values import ExperimentSetup
+from svc_dispatcher.ports import HostSink
+
+LOG_NAME: Final = "dispatcher.log"
+_READ_BYTES: Final = 1 << 18
+
+
+class ChildHost:
+    """A host in a child process; ends with this process whatever happens.
+
+    Made by `ChildHostLauncher`.
+
+    Args:
+        process: the child.
+        commands: write end of its command pipe, owned from now on.
+        outputs: read end of its answer pipe, owned from now on.
+        sink: hears what it says.
+        log: its `dispatcher.log`, owned from now on.
+        eager: see `HostLauncher.launch`.
+    """
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        commands: int,
+        outputs: int,
+        sink: HostSink,
+        log: TextIO,
+        *,
+        eager: bool,
+    ) -> None:
+        self._process = process
+        self._sink: HostSink | None = sink
+        self._log = log
+        self._eager = eager
+        self._commands = commands
+        self._outputs = outputs
+        self._unwritten = bytearray()
+        self._unfinished: list[bytes] = []
+        self._loop = asyncio.get_running_loop()
+        os.set_blocking(commands, False)
+        os.set_blocking(outputs, False)
+        self._loop.add_reader(outputs, self._readable)
+        self._closed = False
+        self._waiter = self._loop.create_task(self._wait(), name=f"host {process.pid}")
+
+    @property
+    def pid(self) -> int:
+        """Process id of the host."""
+        return self._process.pid
+
+    def send(self, commands: Sequence[Command]) -> None:
+        """See `AlgorithmHost.send`."""
+        if self._closed:
+            return
+        text = "".join(line_of(command, eager=self._eager) for command in commands)
+        idle = not self._unwritten
+        self._unwritten += text.encode()
+        if idle:
+            self._write()
+
+    async def aclose(self) -> None:
+        """See `AlgorithmHost.aclose`."""
+        self._sink = None
+        if self._process.returncode is None:
+            self._signal_group()
+        await self._waiter
+
+    def _signal_group(self) -> None:
+        """Kill the host and what it started: it leads a process group of its own."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    def _write(self) -> None:
+        """Write what the pipe takes now, the rest when it takes more."""
+        try:
+            while self._unwritten:
+                written = os.write(self._commands, self._unwritten)
+                del self._unwritten[:written]
+        except BlockingIOError:
+            self._loop.add_writer(self._commands, self._write)
+            return
+        except BrokenPipeError:
+            self._unwritten.clear()  # its end is told by its exit
+        self._loop.remove_writer(self._commands)
+
+    def _readable(self) -> None:
+        try:
+            chunk = os.read(self._outputs, _READ_BYTES)
+        except BlockingIOError:
+            return
+        if not chunk:
+            self._loop.remove_reader(self._outputs)
+            return
+        self._unfinished.append(chunk)
+        if b"\n" not in chunk:
+            return
+        *lines, rest = b"".join(self._unfinished).split(b"\n")
+        self._unfinished = [rest]
+        self._hear(lines)
+
+    def _hear(self, lines: list[bytes]) -> None:
+        if self._sink is None:
+            return
+        try:
+            outputs = [output_of(line) for line in lines]
+        except (ValueError, KeyError, TypeError) as error:
+            get_logger().error("host is not understood", pid=self.pid, exc_info=error)
+            self._signal_group()
+            return
+        self._sink.said(outputs)
+
+    async def _wait(self) -> None:
+        """Wait for the end of the child, read what it left, close everything, tell."""
+        code = await self._process.wait()
+        self._signal_group()  # what it has started must not outlive it
+        while True:
+            try:
+                chunk = os.read(self._outputs, _READ_BYTES)
+            except BlockingIOError:
+                break  # something that it started holds the pipe
+            if not chunk:
+                break
+            self._unfinished.append(chunk)
+        *lines, _ = b"".join(self._unfinished).split(b"\n")
+        self._hear([line for line in lines if line])
+        self._close()
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            reason = _exit_reason(code)
+            note(self._log, "ERROR", f"the algorithm's process {reason}")
+            sink.ended(f"the algorithm's process {reason}")
+        self._log.close()
+
+    def _close(self) -> None:
+        self._closed = True
+        self._loop.remove_reader(self._outputs)
+        self._loop.remove_writer(self._commands)
+        os.close(self._commands)
+        os.close(self._outputs)
+
+
+class ChildHostLauncher:
+    """Starts hosts as child processes of this one.
+
+    Args:
+        inherited: environment for hosts whose experiment names none.
+    """
+
+    def __init__(self, inherited: dict[str, str]) -> None:
+        self._inherited = inherited
+
+    async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> ChildHost:
+        """See `HostLauncher.launch`."""
+        directory = Path(setup.directory) / "log"
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            environment = host_environment(setup, directory, self._inherited)
+            log = (directory / LOG_NAME).open("a", encoding="utf-8")
+        except (OSError, json.JSONDecodeError) as error:
+            raise FailedPreconditionError(
+                f"the algorithm cannot be started: {error}; check the folder {setup.directory}"
+            ) from error
+        return await self._spawn(setup, sink, directory, environment, log, eager=eager)
+
+    @staticmethod
+    async def _spawn(
+        setup: ExperimentSetup,
+        sink: HostSink,
+        directory: Path,
+        environment: dict[str, str],
+        log: TextIO,
+        *,
+        eager: bool,
+    ) -> ChildHost:
+        child_in, commands = os.pipe()
+        outputs, child_out = os.pipe()
+        command = host_command(setup.interpreter, child_in, child_out)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=directory,
+                env=environment,
+                pass_fds=(child_in, child_out),
+                start_new_session=True,
+            )
+        except OSError as error:
+            log.close()
+            os.close(commands)
+            os.close(outputs)
+            raise FailedPreconditionError(
+                f"the algorithm cannot be started with {command[0]!r}: {error}"
+            ) from error
+        finally:
+            os.close(child_in)
+            os.close(child_out)
+        return ChildHost(process, commands, outputs, sink, log, eager=eager)
+
+
+def note(log: TextIO, level: str, message: str) -> None:
+    """Write a line of the dispatcher itself into an experiment's `dispatcher.log`."""
+    now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    log.write(f"[{now}] {level} (svc_dispatcher/MainThread) {message}\n")
+    log.flush()
+
+
+def _exit_reason(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"

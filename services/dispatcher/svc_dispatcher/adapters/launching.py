@@ -1,0 +1,24 @@
+"""Chooses between a child process and an external server for an experiment's algorithm."""
+
+from svc_dispatcher.adapters.child_host import ChildHostLauncher
+from svc_dispatcher.adapters.server_host import ServerHostLauncher
+from svc_dispatcher.domain.values import ExperimentSetup
+from svc_dispatcher.ports import AlgorithmHost, HostSink
+
+
+class Launcher:
+    """`HostLauncher` for every way of naming an algorithm.
+
+    Args:
+        inherited: environment for child hosts whose experiment brought none.
+    """
+
+    def __init__(self, inherited: dict[str, str]) -> None:
+        self._children = ChildHostLauncher(inherited)
+        self._servers = ServerHostLauncher()
+
+    async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> AlgorithmHost:
+        """See `HostLauncher.launch`."""
+        if setup.tuner is not None and setup.tuner.server_address:
+            return await self._servers.launch(setup, sink, eager=eager)
+        return await self._children.launch(setup, sink, eager=eager)

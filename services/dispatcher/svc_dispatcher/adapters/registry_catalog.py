@@ -1,0 +1,44 @@
+"""The named algorithms, as the library's registry has them."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from nni.hpo import registry
+from svc_dispatcher.ports import NamedAlgorithm
+
+_SOURCES: Final = {"nni": "nni", "user": "User"}
+_LOOKAHEAD: Final = frozenset({"Random", "GridSearch", "BatchTuner"})
+"""Built-in tuners that never learn; known here so that listing imports no algorithm."""
+
+
+class RegistryCatalog:
+    """`AlgorithmCatalog` of `nni.hpo.registry`."""
+
+    def algorithms(self) -> list[NamedAlgorithm]:
+        """See `AlgorithmCatalog.algorithms`."""
+        return [
+            NamedAlgorithm(
+                name=entry.name,
+                kind=entry.kind,
+                class_name=entry.documented_path,
+                source=_SOURCES[entry.source],
+                space_types=entry.types if entry.kind == "tuner" else (),
+                lookahead=entry.source == "nni" and entry.name in _LOOKAHEAD,
+            )
+            for entry in registry.algorithms()
+        ]
+
+    def validate(
+        self, kind: str, name: str, class_args: dict[str, object], search_space: object
+    ) -> None:
+        """See `AlgorithmCatalog.validate`."""
+        registry.validate(_kind(kind), name, class_args, search_space)
+
+    def optimize_mode(self, kind: str, name: str, class_args: dict[str, object]) -> str:
+        """See `AlgorithmCatalog.optimize_mode`."""
+        defaults: Mapping[str, Any] = registry.find(_kind(kind), name).defaults
+        return str(class_args.get("optimize_mode") or defaults.get("optimize_mode", ""))
+
+
+def _kind(kind: str) -> registry.Kind:
+    return cast("registry.Kind", kind)

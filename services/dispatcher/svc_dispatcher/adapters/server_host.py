@@ -1,0 +1,261 @@
+"""Hosts that are sessions of an external `nni_proto.tuning.v1.TuningService`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import grpc.aio
+
+from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.experiment.v1 import config_pb2
+from nni_proto.tuning.v1 import tuning_service_pb2 as pb
+from nni_proto.tuning.v1 import tuning_service_pb2_grpc as pb_grpc
+from svc_common.errors import UnavailableError
+from svc_common.grpc_client import open_channel, service_error
+from svc_common.messaging.mailbox import Mailbox
+from svc_dispatcher.converters import as_value
+from svc_dispatcher.domain import answers, commands
+from svc_dispatcher.domain.values import ExperimentSetup, Position, Suggestion
+from svc_dispatcher.ports import HostSink
+
+_CONNECT_TIMEOUT_S: Final = 10.0
+_CLOSE_TIMEOUT_S: Final = 2.0
+
+
+class ServerHost:
+    """One session; its calls are made one at a time, in order.
+
+    An external algorithm is told what the log holds only by what it answered itself: where replay
+    differs, the trials' parameters come with their reports.
+
+    Args:
+        channel: to the server, owned from now on.
+        sink: hears what it says.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, sink: HostSink) -> None:
+        self._channel = channel
+        self._stub: Any = pb_grpc.TuningServiceStub(channel)
+        self._sink: HostSink | None = sink
+        self._box: Mailbox[commands.Command] = Mailbox()
+        self._session_id = ""
+        self._parameters: dict[int, value_pb2.Value] = {}
+        self._assesses = False
+        self._worker = asyncio.get_running_loop().create_task(self._work(), name="tuning session")
+
+    def send(self, commands: Sequence[commands.Command]) -> None:
+        """See `AlgorithmHost.send`."""
+        for command in commands:
+            self._box.put(command)
+
+    async def aclose(self) -> None:
+        """See `AlgorithmHost.aclose`."""
+        self._sink = None
+        self._worker.cancel()
+        await asyncio.gather(self._worker, return_exceptions=True)
+        if self._session_id:
+            request = pb.CloseSessionRequest(session_id=self._session_id, request_id="close")
+            self._session_id = ""
+            with suppress(grpc.aio.AioRpcError):  # it is gone, and its sessions with it
+                await self._stub.CloseSession(request, timeout=_CLOSE_TIMEOUT_S)
+        await self._channel.close()
+
+    async def _work(self) -> None:
+        try:
+            while True:
+                command = await self._box.get()
+                for output in await self._handle(command):
+                    self._say([output])
+                self._say([answers.Done(command.position)])
+        except grpc.aio.AioRpcError as error:
+            sink, self._sink = self._sink, None
+            if sink is not None:
+                sink.ended(f"the algorithm's server failed: {service_error(error).message}")
+
+    def _say(self, outputs: list[answers.Output]) -> None:
+        if self._sink is not None:
+            self._sink.said(outputs)
+
+    async def _handle(self, command: commands.Command) -> Iterable[answers.Output]:
+        handler: Callable[[ServerHost, Any], Awaitable[list[answers.Output]]] | None
+        handler = _HANDLERS.get(type(command))
+        return await handler(self, command) if handler is not None else []
+
+    async def open(self, command: commands.Initialize) -> list[answers.Output]:
+        """Open the session."""
+        setup = command.setup
+        assert setup.tuner is not None, "the launcher has looked"
+        config = setup.objectives
+        assert isinstance(config, config_pb2.ExperimentConfig), "the converter put it there"
+        request = pb.OpenSessionRequest(
+            request_id=_request_id(command.position),
+            experiment_id=setup.experiment_id,
+            search_space=as_value(command.search_space),
+            class_args=as_value(setup.tuner.class_args),
+            objectives=config.objectives,
+            constraints=config.constraints,
+            seed=command.seed,
+        )
+        try:
+            answer = await self._stub.OpenSession(request)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
+                reason = error.details() or "the algorithm's server refused the session"
+                return [answers.Unbuildable(command.position, reason, reason)]
+            raise
+        self._session_id = answer.session_id
+        self._assesses = answer.assesses
+        return [answers.Ready(answer.lookahead, answer.assesses, ())]
+
+    async def generate(self, command: commands.Generate) -> list[answers.Output]:
+        """Ask for parameters."""
+        answer = await self._stub.GenerateParameters(
+            pb.GenerateParametersRequest(
+                session_id=self._session_id,
+                parameter_ids=command.parameter_ids,
+                request_id=command.request_id,
+            )
+        )
+        suggestions = self._suggestions(answer.suggestions)
+        if command.replayed:
+            return []
+        return [
+            answers.Generated(
+                command.position,
+                command.request_id,
+                suggestions,
+                answer.exhausted,
+                answer.deferred,
+            )
+        ]
+
+    async def record(self, command: commands.Recorded) -> list[answers.Output]:
+        """Compare with what the log holds; the log wins."""
+        outputs: list[answers.Output] = []
+        for parameter_id, parameters in command.parameters:
+            ours = self._parameters.get(parameter_id)
+            self._parameters[parameter_id] = as_value(parameters)
+            if ours != parameters:
+                outputs.append(answers.Diverged(command.position, parameter_id, parameters, ours))
+        return outputs
+
+    async def metric(self, command: commands.TellMetric) -> list[answers.Output]:
+        """Tell a report."""
+        if command.customized or not (command.final or self._assesses):
+            return []
+        kind = metric_pb2.METRIC_TYPE_FINAL if command.final else metric_pb2.METRIC_TYPE_PERIODICAL
+        answer = await self._stub.ReportMetric(
+            pb.ReportMetricRequest(
+                session_id=self._session_id,
+                trial_id=command.trial_id,
+                parameter_id=command.parameter_id,
+                metric=metric_pb2.Metric(
+                    type=kind, sequence=command.sequence, value=as_value(command.value)
+                ),
+                parameters=self._parameters.get(command.parameter_id),
+                request_id=_request_id(command.position),
+            )
+        )
+        outputs = self._late(command.position, answer.suggestions)
+        if answer.stop:
+            outputs.append(answers.StopAdvised(command.position, command.trial_id))
+        return outputs
+
+    async def trial_end(self, command: commands.TellEnd) -> list[answers.Output]:
+        """Tell an end."""
+        self._parameters.pop(command.parameter_id, None)
+        if command.customized:
+            return []
+        answer = await self._stub.EndTrial(
+            pb.EndTrialRequest(
+                session_id=self._session_id,
+                trial_id=command.trial_id,
+                parameter_id=command.parameter_id,
+                state=command.state,
+                request_id=_request_id(command.position),
+            )
+        )
+        return self._late(command.position, answer.suggestions)
+
+    async def import_data(self, command: commands.ImportData) -> list[answers.Output]:
+        """Tell results that the user measured elsewhere."""
+        return await self._import(command.position, as_value(command.data))
+
+    async def import_trials(self, command: commands.ImportTrials) -> list[answers.Output]:
+        """Tell results of the experiment's earlier lives."""
+        data = value_pb2.Value()
+        data.list_value.SetInParent()
+        for parameters, value in command.samples:
+            sample = data.list_value.items.add().map_value.entries
+            sample.add(key="parameter", value=as_value(parameters))
+            sample.add(key="value", value=as_value(value))
+        return await self._import(command.position, data)
+
+    async def _import(self, position: Position, data: value_pb2.Value) -> list[answers.Output]:
+        await self._stub.ImportData(
+            pb.ImportDataRequest(
+                session_id=self._session_id, data=data, request_id=_request_id(position)
+            )
+        )
+        return []
+
+    async def update_search_space(
+        self, command: commands.UpdateSearchSpace
+    ) -> list[answers.Output]:
+        """Give another search space."""
+        await self._stub.UpdateSearchSpace(
+            pb.UpdateSearchSpaceRequest(
+                session_id=self._session_id,
+                search_space=as_value(command.search_space),
+                request_id=_request_id(command.position),
+            )
+        )
+        return []
+
+    def _late(self, position: Position, items: Sequence[pb.Suggestion]) -> list[answers.Output]:
+        suggestions = self._suggestions(items)
+        return [answers.Generated(position, "", suggestions)] if suggestions else []
+
+    def _suggestions(self, items: Sequence[pb.Suggestion]) -> tuple[Suggestion, ...]:
+        for item in items:
+            self._parameters[item.parameter_id] = item.parameters
+        return tuple(
+            Suggestion(item.parameter_id, item.parameters, item.provenance) for item in items
+        )
+
+
+_HANDLERS: Final[dict[type, Any]] = {
+    commands.Initialize: ServerHost.open,
+    commands.Generate: ServerHost.generate,
+    commands.Recorded: ServerHost.record,
+    commands.TellMetric: ServerHost.metric,
+    commands.TellEnd: ServerHost.trial_end,
+    commands.ImportData: ServerHost.import_data,
+    commands.ImportTrials: ServerHost.import_trials,
+    commands.UpdateSearchSpace: ServerHost.update_search_space,
+}
+
+
+class ServerHostLauncher:
+    """Opens sessions with external algorithms."""
+
+    async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> ServerHost:
+        """See `HostLauncher.launch`; every handled command is always reported at once."""
+        del eager
+        assert setup.tuner is not None, "the caller has looked"
+        address = setup.tuner.server_address
+        channel = open_channel(address)
+        try:
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+                await channel.channel_ready()
+        except TimeoutError as error:
+            await channel.close()
+            raise UnavailableError(
+                f"the algorithm's server at {address} cannot be reached"
+            ) from error
+        return ServerHost(channel, sink)
+
+
+def _request_id(position: Position) -> str:
+    return f"{position.sequence}.{position.place}"

@@ -1,0 +1,135 @@
+"""Answers about algorithms: which there are, and whether a choice of them can work."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from svc_common.errors import InvalidArgumentError
+from svc_dispatcher.ports import AlgorithmCatalog, ClassChecker, CustomClass, NamedAlgorithm
+
+TUNERS_WITHOUT_ASSESSOR: Final = frozenset({"PBTTuner"})
+"""Tuners that stop trials themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainChoice:
+    """An algorithm as a user named it, in plain values."""
+
+    kind: str
+    """tuner, assessor or advisor."""
+    name: str
+    class_name: str
+    code_directory: str
+    server_address: str
+    class_args: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to be said of a choice that can work."""
+
+    warnings: tuple[str, ...]
+    """What is legal but probably not meant."""
+    optimize_mode: str
+    """`maximize` or `minimize`; empty if the algorithm does not say."""
+
+
+class Algorithms:
+    """Lists and checks algorithms.
+
+    Args:
+        catalog: those with names.
+        checker: tries classes.
+    """
+
+    def __init__(self, catalog: AlgorithmCatalog, checker: ClassChecker) -> None:
+        self._catalog = catalog
+        self._checker = checker
+
+    def list_all(self, kind: str = "") -> list[NamedAlgorithm]:
+        """Give the algorithms of a kind; of all kinds if it is empty."""
+        return [item for item in self._catalog.algorithms() if not kind or item.kind == kind]
+
+    async def validate(
+        self, choices: list[PlainChoice], search_space: object, interpreter: str
+    ) -> Verdict:
+        """Check a choice of algorithms without building anything.
+
+        Args:
+            choices: at most one of each kind.
+            search_space: any JSON value; named tuners check it.
+            interpreter: under which custom classes will run; empty for the dispatcher's own.
+
+        Raises:
+            InvalidArgumentError: it cannot work; the error names field, rule, value and remedy.
+        """
+        _check_combination({choice.kind: choice for choice in choices})
+        for choice in choices:
+            await self._check_one(choice, search_space, interpreter)
+        return Verdict(_warnings(choices), self._optimize_mode(choices))
+
+    async def _check_one(self, choice: PlainChoice, search_space: object, interpreter: str) -> None:
+        ways = [way for way in (choice.name, choice.class_name, choice.server_address) if way]
+        if len(ways) != 1:
+            raise InvalidArgumentError(
+                choice.kind,
+                "must have exactly one of 'name', 'className' and a server's address",
+                ways,
+            )
+        if choice.name:
+            self._check_named(choice, search_space)
+        elif choice.class_name:
+            custom = CustomClass(choice.kind, choice.class_name, choice.code_directory)
+            wrong = await self._checker.check(custom, interpreter)
+            if wrong:
+                raise InvalidArgumentError(
+                    f"{choice.kind}.className", f"cannot be used: {wrong}", choice.class_name
+                )
+
+    def _check_named(self, choice: PlainChoice, search_space: object) -> None:
+        space = search_space if choice.kind == "tuner" else None
+        try:
+            self._catalog.validate(choice.kind, choice.name, choice.class_args, space)
+        except (ValueError, TypeError) as error:
+            raise InvalidArgumentError(
+                choice.kind, f"{choice.name!r} is refused: {error}"
+            ) from error
+        except ImportError as error:
+            raise InvalidArgumentError(
+                f"{choice.kind}.name", f"needs a package that is missing: {error}", choice.name
+            ) from error
+
+    def _optimize_mode(self, choices: list[PlainChoice]) -> str:
+        for choice in choices:
+            if choice.kind in {"tuner", "advisor"}:
+                if choice.name:
+                    return self._catalog.optimize_mode(choice.kind, choice.name, choice.class_args)
+                mode = choice.class_args.get("optimize_mode")
+                return mode if mode in {"maximize", "minimize"} else ""
+        return ""
+
+
+def _check_combination(choices: dict[str, PlainChoice]) -> None:
+    if "advisor" in choices and len(choices) > 1:
+        others = " and ".join(sorted(choices.keys() - {"advisor"}))
+        raise InvalidArgumentError(
+            "advisor", f"excludes {others}", None, f"remove 'advisor', or remove {others}"
+        )
+    if "advisor" not in choices and "tuner" not in choices:
+        raise InvalidArgumentError("tuner", "must be given, or 'advisor'", None, "add 'tuner'")
+    tuner = choices.get("tuner")
+    if tuner and tuner.name in TUNERS_WITHOUT_ASSESSOR and "assessor" in choices:
+        raise InvalidArgumentError(
+            "assessor", f"must not be used with {tuner.name}", None, "remove 'assessor'"
+        )
+
+
+def _warnings(choices: list[PlainChoice]) -> tuple[str, ...]:
+    modes = {
+        choice.kind: choice.class_args.get("optimize_mode")
+        for choice in choices
+        if choice.kind in {"tuner", "assessor"} and choice.class_args.get("optimize_mode")
+    }
+    if len(set(modes.values())) > 1:
+        warning = f"tuner {modes['tuner']}s and assessor {modes['assessor']}s: give both one mode"
+        return (warning,)
+    return ()

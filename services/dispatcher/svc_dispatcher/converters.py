@@ -1,0 +1,255 @@
+"""Messages of the log to events, and what hosts said to messages for the manager; pure.
+
+A value in the byte store is given by whoever calls: `blobs_of` names what `events_of` needs.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+from zlib import crc32
+
+from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.experiment.v1 import config_pb2, event_pb2, inbox_pb2
+from nni_proto.trial.v1 import trial_pb2
+from nni_wire.values import write_value
+from svc_dispatcher.domain import answers, events
+from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Payload, Position
+
+_STATE_PREFIX: Final = "TRIAL_STATE_"
+_STATE_NAMES: Final = {
+    number: name.removeprefix(_STATE_PREFIX) for name, number in trial_pb2.TrialState.items()
+}
+
+
+def events_of(
+    sequence: int, batch: event_pb2.EventBatch
+) -> Iterator[tuple[Position, events.Event]]:
+    """Give the events of one append that matter to an algorithm, in order."""
+    for place, event in enumerate(batch.events):
+        kind = event.WhichOneof("kind") or ""
+        convert = _EVENTS.get(kind)
+        if convert is not None:
+            converted = convert(getattr(event, kind))
+            if converted is not None:
+                yield Position(sequence, place), converted
+
+
+def wants_algorithm(payload: bytes) -> bool:
+    """Tell whether an append asks for an algorithm."""
+    batch = event_pb2.EventBatch.FromString(payload)
+    return any(event.HasField("algorithm_requested") for event in batch.events)
+
+
+def ends_experiment(payload: bytes) -> bool:
+    """Tell whether the last thing that an append says of the algorithm is that it must go."""
+    batch = event_pb2.EventBatch.FromString(payload)
+    ended = False
+    for event in batch.events:
+        kind = event.WhichOneof("kind")
+        if kind in {"experiment_ended", "algorithm_requested"}:
+            ended = kind == "experiment_ended"
+    return ended
+
+
+def setup_of(event: event_pb2.ExperimentCreated) -> ExperimentSetup:
+    """Give what a host must know of an experiment."""
+    config = event.config
+    root = config.experiment_working_directory
+    return ExperimentSetup(
+        experiment_id=event.experiment_id,
+        directory=f"{root}/{event.experiment_id}",
+        interpreter=event.interpreter,
+        tuner=_choice_in(config, "tuner"),
+        assessor=_choice_in(config, "assessor"),
+        advisor=_choice_in(config, "advisor"),
+        search_space=config.search_space,
+        seed=config.seed,
+        log_level=config.log_level or ("debug" if config.debug else "info"),
+        gpu_indices=tuple(config.tuner_gpu_indices),
+        include_intermediate_results=config.include_intermediate_results,
+        objectives=config,
+    )
+
+
+def choice_of(config: config_pb2.AlgorithmConfig) -> AlgorithmChoice:
+    """Give an algorithm as a request or a configuration names it."""
+    return AlgorithmChoice(
+        name=config.name,
+        class_name=config.custom.class_name,
+        code_directory=config.custom.code_directory,
+        server_address=config.server_address,
+        class_args=config.class_args if config.HasField("class_args") else None,
+    )
+
+
+def _choice_in(config: config_pb2.ExperimentConfig, kind: str) -> AlgorithmChoice | None:
+    return choice_of(getattr(config, kind)) if config.HasField(kind) else None  # type: ignore[arg-type]  # `kind` is one of three field names
+
+
+def _position(message: event_pb2.EventPosition) -> Position:
+    return Position(message.sequence, message.index)
+
+
+def _state_changed(message: event_pb2.ExperimentStateChanged) -> events.Event | None:
+    # `ExperimentEnded` says the same; a manager that dies between the two must not leave a host.
+    return events.ExperimentEnded() if message.to_state in {"STOPPED", "ERROR"} else None
+
+
+def _metric(message: event_pb2.MetricReported) -> events.Event:
+    return events.MetricReported(
+        message.trial_id,
+        message.attempt,
+        message.parameter_id,
+        message.metric.type == metric_pb2.METRIC_TYPE_FINAL,
+        message.metric.sequence,
+        message.metric.value,
+    )
+
+
+_EVENTS: Final[dict[str, Callable[[Any], events.Event | None]]] = {
+    "experiment_created": lambda m: events.ExperimentCreated(setup_of(m)),
+    "algorithm_requested": lambda m: events.AlgorithmRequested(m.generation, m.directory),
+    "algorithm_started": lambda m: events.AlgorithmStarted(m.generation),
+    "trials_requested": lambda m: events.TrialsRequested(m.request_id, tuple(m.parameter_ids)),
+    "parameters_generated": lambda m: events.ParametersGenerated(
+        m.request_id, tuple((p.parameter_id, p.parameters) for p in m.parameters)
+    ),
+    "trial_scheduled": lambda m: events.TrialScheduled(
+        m.trial_id,
+        m.parameter_id,
+        m.parameters,
+        m.source == trial_pb2.PARAMETER_SOURCE_CUSTOMIZED,
+    ),
+    "metric_reported": _metric,
+    "trial_stop_requested": lambda m: events.TrialStopRequested(m.trial_id),
+    "trial_ended": lambda m: events.TrialEnded(m.trial_id, _STATE_NAMES[m.state]),
+    "algorithm_failed": lambda m: events.AlgorithmFailed(m.call, _position(m.position)),
+    "algorithm_diverged": lambda m: events.AlgorithmDiverged(m.parameter_id),
+    "search_space_changed": lambda m: events.SearchSpaceChanged(m.search_space),
+    "data_imported": lambda m: events.DataImported(m.data),
+    "custom_trial_added": lambda m: events.CustomTrialAdded(m.parameter_id, m.parameters),
+    "experiment_state_changed": _state_changed,
+    "experiment_ended": lambda _: events.ExperimentEnded(),
+}
+
+
+def blobs_of(batch: event_pb2.EventBatch) -> list[value_pb2.Value]:
+    """Give the values of a batch that lie in the byte store, to be filled in before use."""
+    return [
+        value
+        for event in batch.events
+        for value in _values_of(event)
+        if value.WhichOneof("kind") == "blob_value"
+    ]
+
+
+def _values_of(event: event_pb2.Event) -> list[value_pb2.Value]:
+    kind = event.WhichOneof("kind")
+    if kind == "metric_reported":
+        return [event.metric_reported.metric.value]
+    if kind == "trial_scheduled":
+        return [event.trial_scheduled.parameters]
+    if kind == "parameters_generated":
+        return [item.parameters for item in event.parameters_generated.parameters]
+    if kind == "experiment_created":
+        config = event.experiment_created.config
+        choices = (config.tuner, config.assessor, config.advisor)
+        return [config.search_space, *(choice.class_args for choice in choices)]
+    if kind == "search_space_changed":
+        return [event.search_space_changed.search_space]
+    if kind == "data_imported":
+        return [event.data_imported.data]
+    if kind == "custom_trial_added":
+        return [event.custom_trial_added.parameters]
+    return []
+
+
+def report_to_proto(report: answers.Report) -> inbox_pb2.InboxMessage:
+    """Give the message that tells the manager."""
+    message = inbox_pb2.InboxMessage()
+    if isinstance(report, answers.Generated):
+        _write_generated(message.parameters_generated, report)
+    elif isinstance(report, answers.StopAdvised):
+        advice = message.stop_advice
+        advice.trial_id = report.trial_id
+        advice.reason = "the assessor found it not worth going on"
+        _write_position(advice.based_on, report.position)
+    elif isinstance(report, answers.Started):
+        started = message.algorithm_started
+        started.generation = report.generation
+        started.lookahead = report.ready.lookahead
+        started.assesses = report.ready.assesses
+        started.provenance.update(report.ready.provenance)
+    elif isinstance(report, answers.CallFailed):
+        failed = message.algorithm_failed
+        failed.call = report.call
+        failed.traceback = report.traceback
+        failed.skipped = report.skipped
+        _write_position(failed.position, report.position)
+    elif isinstance(report, answers.Diverged):
+        diverged = message.algorithm_diverged
+        diverged.parameter_id = report.parameter_id
+        diverged.recorded.CopyFrom(as_value(report.recorded))
+        diverged.replayed.CopyFrom(as_value(report.replayed))
+    else:
+        message.algorithm_gave_up.generation = report.generation
+        message.algorithm_gave_up.reason = report.reason
+    return message
+
+
+def _write_generated(message: event_pb2.ParametersGenerated, report: answers.Generated) -> None:
+    message.request_id = report.request_id
+    message.exhausted = report.exhausted
+    message.deferred = report.deferred
+    _write_position(message.based_on, report.position)
+    for suggestion in report.suggestions:
+        item = message.parameters.add()
+        item.parameter_id = suggestion.parameter_id
+        item.parameters.CopyFrom(as_value(suggestion.parameters))
+        item.provenance.CopyFrom(as_value(suggestion.provenance))
+
+
+def _write_position(message: event_pb2.EventPosition, position: Position) -> None:
+    message.sequence, message.index = position
+
+
+def message_id(experiment_id: str, generation: int, report: answers.Report) -> str:
+    """Name a report so that the bus recognises most repetitions; the manager recognises all."""
+    if isinstance(report, answers.Generated):
+        ids = "-".join(str(item.parameter_id) for item in report.suggestions[:1])
+        key = f"parameters.{report.request_id}" if report.request_id else f"late.{ids}"
+    elif isinstance(report, answers.StopAdvised):
+        key = f"stop.{report.trial_id}"
+    elif isinstance(report, answers.CallFailed):
+        # One that ended the host may come again, from the next host.
+        key = f"failed.{report.call}.{report.position.sequence}.{report.position.place}"
+        key += "" if report.skipped else f".{crc32(report.traceback.encode())}"
+    elif isinstance(report, answers.Diverged):
+        key = f"diverged.{report.parameter_id}"
+    else:
+        key = type(report).__name__
+    return f"{experiment_id}.{generation}.{key}"
+
+
+def as_value(payload: Payload) -> value_pb2.Value:
+    """Give a payload as the message that it is; None stands for the unset value.
+
+    Raises:
+        TypeError: it came from elsewhere than the wire.
+    """
+    if payload is None:
+        return value_pb2.Value()
+    if not isinstance(payload, value_pb2.Value):
+        raise TypeError(f"a payload must be a message Value, got {type(payload).__name__}")
+    return payload
+
+
+def payload_of(data: Any) -> Payload:  # noqa: ANN401 - any JSON value
+    """Give a plain value as a payload.
+
+    Raises:
+        TypeError: something in it has no JSON form.
+        ValueError: it is nested too deeply.
+    """
+    message = value_pb2.Value()
+    write_value(message, data)
+    return message

@@ -1,0 +1,1 @@
+"""What the dispatcher decides, free of I/O."""

@@ -1,0 +1,345 @@
+"""One algorithm's memory as a fold of the log: a host's commands, and which answers are news.
+
+A session is fed the log from its beginning. While it replays, commands pile up; `go_live` says
+that the log has been read to its end, and from then on a host can be given what has piled up and
+whatever comes. Everything a fresh host says is compared with what the log holds already, so a host
+or a dispatcher may die at any moment: nothing is drawn twice and nothing is reported twice.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from svc_dispatcher.domain import answers, commands, events
+from svc_dispatcher.domain.values import (
+    ExperimentSetup,
+    Payload,
+    Position,
+    Suggestion,
+    generation_seed,
+)
+
+
+@dataclass(slots=True)
+class _Trial:
+    """A live trial of the present generation."""
+
+    parameter_id: int
+    customized: bool
+    parameters: Payload = None
+    """Kept while replaying only, for a later generation."""
+    final: tuple[Payload] | None = None
+    """Likewise: the final result, once there is one."""
+    has_final: bool = False
+    last_intermediate: events.MetricReported | None = None
+    """Kept only if it may become the result."""
+    stopping: bool = False
+    """A stop was requested or advised."""
+
+
+class Session:
+    """What the log says about the algorithm of one experiment.
+
+    Attributes:
+        setup: None until the first event of the log.
+        generation: of the algorithm wanted now; 0 while none was wanted yet.
+        wants_host: whether the algorithm is wanted: requested, and the experiment has not ended.
+    """
+
+    def __init__(self) -> None:
+        self.setup: ExperimentSetup | None = None
+        self.generation = 0
+        self.wants_host = False
+        self._live = False
+        self._commands: list[commands.Command] = []
+        self._search_space: Payload = None
+        self._started = False
+        self._trials: dict[str, _Trial] = {}
+        self._past: list[Payload | list[tuple[Payload, Payload]]] = []
+        self._recorded: dict[str, tuple[tuple[int, Payload], ...]] = {}
+        self._recorded_late: dict[int, Payload] = {}
+        self._sent: dict[str, tuple[Suggestion, ...]] = {}
+        self._sent_late: dict[int, Payload] = {}
+        self._known_failures: set[tuple[Position, str]] = set()
+        self._known_divergences: set[int] = set()
+
+    def feed(self, position: Position, event: events.Event) -> None:
+        """Take the next event of the log."""
+        handler: Callable[[Session, Position, Any], None] = self._HANDLERS[type(event)]
+        handler(self, position, event)
+
+    def go_live(self) -> None:
+        """Say that the log was read to its end: what is asked from now on has no answer in it."""
+        if self._live:
+            return
+        self._live = True
+        piled_up, self._commands = self._commands, []
+        for command in piled_up:
+            self._pile(command)
+        self._past.clear()
+        for trial in self._trials.values():
+            trial.parameters = trial.final = None
+
+    def _pile(self, command: commands.Command) -> None:
+        if isinstance(command, commands.Generate) and command.request_id in self._recorded:
+            recorded = self._recorded.pop(command.request_id)
+            self._commands += [
+                commands.Generate(
+                    command.position, command.request_id, command.parameter_ids, replayed=True
+                ),
+                commands.Recorded(command.position, recorded),
+            ]
+        else:
+            self._commands.append(command)
+
+    @property
+    def live(self) -> bool:
+        """Whether `go_live` was called."""
+        return self._live
+
+    def take_commands(self) -> list[commands.Command]:
+        """Give the commands that have piled up since the last call, in order.
+
+        None while replaying, and none without a wanted host.
+        """
+        if not self._live or not self.wants_host:
+            return []
+        taken, self._commands = self._commands, []
+        return taken
+
+    # --- the log
+
+    def _created(self, position: Position, event: events.ExperimentCreated) -> None:
+        del position
+        self.setup = event.setup
+        self._search_space = event.setup.search_space
+
+    def _requested(self, position: Position, event: events.AlgorithmRequested) -> None:
+        assert self.setup is not None, "a log begins with the creation of its experiment"
+        for trial in self._trials.values():
+            self._keep_result(trial)
+        self._trials.clear()
+        self._commands.clear()
+        self._recorded.clear()
+        self._recorded_late.clear()
+        if event.directory:
+            self.setup = replace(self.setup, directory=event.directory)
+        self.generation = event.generation
+        self.wants_host = True
+        self._started = False
+        self._commands.append(
+            commands.Initialize(
+                position,
+                self.setup,
+                self._search_space,
+                generation_seed(self.setup.seed, event.generation),
+            )
+        )
+        for data in self._past:
+            if isinstance(data, list):
+                self._commands.append(commands.ImportTrials(position, tuple(data)))
+            else:
+                self._commands.append(commands.ImportData(position, data))
+
+    def _host_started(self, position: Position, event: events.AlgorithmStarted) -> None:
+        del position
+        if event.generation == self.generation:
+            self._started = True
+
+    def _trials_requested(self, position: Position, event: events.TrialsRequested) -> None:
+        self._commands.append(commands.Generate(position, event.request_id, event.parameter_ids))
+
+    def _parameters(self, position: Position, event: events.ParametersGenerated) -> None:
+        if not event.request_id:
+            self._late_parameters(position, event)
+        elif not self._live or event.request_id not in self._sent:
+            # Replaying; or an earlier dispatcher's answer, and ours is still to come.
+            self._recorded[event.request_id] = event.parameters
+        else:
+            self._settle(position, self._sent.pop(event.request_id), event.parameters)
+
+    def _late_parameters(self, position: Position, event: events.ParametersGenerated) -> None:
+        for parameter_id, parameters in event.parameters:
+            if parameter_id in self._sent_late:
+                if self._sent_late.pop(parameter_id) == parameters:
+                    continue
+            else:
+                self._recorded_late[parameter_id] = parameters
+            self._commands.append(commands.Recorded(position, ((parameter_id, parameters),)))
+
+    def _settle(
+        self,
+        position: Position,
+        sent: tuple[Suggestion, ...],
+        recorded: tuple[tuple[int, Payload], ...],
+    ) -> None:
+        ours = {suggestion.parameter_id: suggestion.parameters for suggestion in sent}
+        differing = tuple(
+            (parameter_id, parameters)
+            for parameter_id, parameters in recorded
+            if parameter_id not in ours or ours[parameter_id] != parameters
+        )
+        if differing:
+            self._commands.append(commands.Recorded(position, differing))
+
+    def _scheduled(self, position: Position, event: events.TrialScheduled) -> None:
+        del position
+        trial = _Trial(event.parameter_id, event.customized)
+        if not self._live:
+            trial.parameters = event.parameters
+        self._trials[event.trial_id] = trial
+
+    def _metric(self, position: Position, event: events.MetricReported) -> None:
+        assert self.setup is not None, "a log begins with the creation of its experiment"
+        trial = self._trials.get(event.trial_id)
+        if trial is None:
+            return  # of an earlier generation
+        if event.final:
+            trial.has_final = True
+            if not self._live:
+                trial.final = (event.value,)
+        elif self.setup.include_intermediate_results:
+            trial.last_intermediate = event
+        if event.final or self.setup.wants_intermediate:
+            self._tell_metric(position, event, trial)
+
+    def _tell_metric(self, position: Position, event: events.MetricReported, trial: _Trial) -> None:
+        self._commands.append(
+            commands.TellMetric(
+                position,
+                event.trial_id,
+                event.attempt,
+                trial.parameter_id,
+                event.final,
+                event.sequence,
+                event.value,
+                trial.customized,
+            )
+        )
+
+    def _stop_requested(self, position: Position, event: events.TrialStopRequested) -> None:
+        del position
+        if event.trial_id in self._trials:
+            self._trials[event.trial_id].stopping = True
+
+    def _ended(self, position: Position, event: events.TrialEnded) -> None:
+        trial = self._trials.pop(event.trial_id, None)
+        if trial is None:
+            return
+        last = trial.last_intermediate
+        if last is not None and event.state == "EARLY_STOPPED" and not trial.has_final:
+            trial.final = (last.value,)
+            final = events.MetricReported(
+                last.trial_id,
+                last.attempt,
+                last.parameter_id,
+                final=True,
+                sequence=0,
+                value=last.value,
+            )
+            self._tell_metric(position, final, trial)
+        if not self._live:
+            self._keep_result(trial)
+        self._commands.append(
+            commands.TellEnd(
+                position, event.trial_id, trial.parameter_id, event.state, trial.customized
+            )
+        )
+
+    def _keep_result(self, trial: _Trial) -> None:
+        """Remember the result of a finished trial for the algorithms of later generations."""
+        if trial.customized or trial.final is None:
+            return
+        if not self._past or not isinstance(self._past[-1], list):
+            self._past.append([])
+        samples = self._past[-1]
+        assert isinstance(samples, list), "the line before has seen to it"
+        samples.append((trial.parameters, trial.final[0]))
+
+    def _failure_known(self, position: Position, event: events.AlgorithmFailed) -> None:
+        del position
+        self._known_failures.add((event.position, event.call))
+
+    def _divergence_known(self, position: Position, event: events.AlgorithmDiverged) -> None:
+        del position
+        self._known_divergences.add(event.parameter_id)
+
+    def _space_changed(self, position: Position, event: events.SearchSpaceChanged) -> None:
+        self._search_space = event.search_space
+        self._commands.append(commands.UpdateSearchSpace(position, event.search_space))
+
+    def _imported(self, position: Position, event: events.DataImported) -> None:
+        if not self._live:
+            self._past.append(event.data)
+        self._commands.append(commands.ImportData(position, event.data))
+
+    def _custom_added(self, position: Position, event: events.CustomTrialAdded) -> None:
+        self._commands.append(
+            commands.AddCustomized(position, event.parameter_id, event.parameters)
+        )
+
+    def _experiment_ended(self, position: Position, event: events.ExperimentEnded) -> None:
+        del position, event
+        self.wants_host = False
+
+    # --- the host
+
+    def answered(self, output: answers.Output) -> list[answers.Report]:
+        """Give what the manager must be told of something that the host said."""
+        if isinstance(output, answers.Generated):
+            return self._late(output) if not output.request_id else self._generated(output)
+        if isinstance(output, answers.StopAdvised):
+            trial = self._trials.get(output.trial_id)
+            if trial is None or trial.stopping:
+                return []
+            trial.stopping = True
+            return [output]
+        if isinstance(output, answers.Ready):
+            return [] if self._started else [answers.Started(self.generation, output)]
+        if isinstance(output, answers.CallFailed):
+            known = output.skipped and (output.position, output.call) in self._known_failures
+            return [] if known else [output]
+        if isinstance(output, answers.Diverged):
+            if output.parameter_id in self._known_divergences:
+                return []
+            self._known_divergences.add(output.parameter_id)
+            return [output]
+        return []
+
+    def _generated(self, output: answers.Generated) -> list[answers.Report]:
+        recorded = self._recorded.pop(output.request_id, None)
+        if recorded is not None:
+            self._settle(output.position, output.suggestions, recorded)
+            return []
+        self._sent[output.request_id] = output.suggestions
+        return [output]
+
+    def _late(self, output: answers.Generated) -> list[answers.Report]:
+        news: list[Suggestion] = []
+        for suggestion in output.suggestions:
+            parameter_id, parameters = suggestion.parameter_id, suggestion.parameters
+            if parameter_id not in self._recorded_late:
+                self._sent_late[parameter_id] = parameters
+                news.append(suggestion)
+            elif self._recorded_late[parameter_id] != parameters:
+                pair = (parameter_id, self._recorded_late[parameter_id])
+                self._commands.append(commands.Recorded(output.position, (pair,)))
+        return [answers.Generated(output.position, "", tuple(news))] if news else []
+
+    _HANDLERS: ClassVar[dict[type[events.Event], Any]] = {
+        events.ExperimentCreated: _created,
+        events.AlgorithmRequested: _requested,
+        events.AlgorithmStarted: _host_started,
+        events.TrialsRequested: _trials_requested,
+        events.ParametersGenerated: _parameters,
+        events.TrialScheduled: _scheduled,
+        events.MetricReported: _metric,
+        events.TrialStopRequested: _stop_requested,
+        events.TrialEnded: _ended,
+        events.AlgorithmFailed: _failure_known,
+        events.AlgorithmDiverged: _divergence_known,
+        events.SearchSpaceChanged: _space_changed,
+        events.DataImported: _imported,
+        events.CustomTrialAdded: _custom_added,
+        events.ExperimentEnded: _experiment_ended,
+    }

@@ -1,0 +1,123 @@
+"""What the dispatcher needs from outside, as promises."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from svc_dispatcher.domain.answers import Output
+from svc_dispatcher.domain.commands import Command
+from svc_dispatcher.domain.values import ExperimentSetup
+
+
+class HostSink(Protocol):
+    """Hears what a host says; called on the loop, never from within a call to the host."""
+
+    def said(self, outputs: Sequence[Output]) -> None:
+        """Take what the host said, in order."""
+        ...
+
+    def ended(self, reason: str) -> None:
+        """Learn that the host is gone, once, after all it said.
+
+        Args:
+            reason: in words, with exit code or signal.
+        """
+        ...
+
+
+class AlgorithmHost(Protocol):
+    """One algorithm, built anew, which handles commands one at a time in order."""
+
+    def send(self, commands: Sequence[Command]) -> None:
+        """Give more commands; the first of all is `Initialize`. Never waits."""
+        ...
+
+    async def aclose(self) -> None:
+        """End the algorithm at once and wait until it is gone; may be called twice.
+
+        The sink hears nothing any more.
+        """
+        ...
+
+
+class HostLauncher(Protocol):
+    """Starts hosts."""
+
+    async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> AlgorithmHost:
+        """Start a host for an experiment.
+
+        Args:
+            setup: which algorithm, where.
+            sink: hears what it says.
+            eager: report every handled command at once, so that a death can be blamed on the
+                command that caused it.
+
+        Raises:
+            FailedPreconditionError: it cannot be started; the message says what to change.
+            UnavailableError: a server that it needs is away.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CustomClass:
+    """A class that no registry knows."""
+
+    kind: str
+    """tuner, assessor or advisor."""
+    class_name: str
+    code_directory: str
+
+
+class ClassChecker(Protocol):
+    """Tries custom classes under the interpreter of the client."""
+
+    async def check(self, custom: CustomClass, interpreter: str) -> str:
+        """Import a class without constructing it.
+
+        Args:
+            custom: the class.
+            interpreter: under which; empty for the dispatcher's own.
+
+        Returns:
+            What is wrong with it; empty if nothing is.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAlgorithm:
+    """An algorithm that the registry knows."""
+
+    name: str
+    kind: str
+    class_name: str
+    source: str
+    """`nni`, or `User` for one that was registered."""
+    space_types: tuple[str, ...]
+    lookahead: bool
+
+
+class AlgorithmCatalog(Protocol):
+    """The algorithms that have names."""
+
+    def algorithms(self) -> list[NamedAlgorithm]:
+        """Give all of them, in a fixed order."""
+        ...
+
+    def validate(
+        self, kind: str, name: str, class_args: dict[str, object], search_space: object
+    ) -> None:
+        """Check name, arguments and space without building anything.
+
+        Raises:
+            ValueError: something is wrong; the text says what, and what would be right.
+        """
+        ...
+
+    def optimize_mode(self, kind: str, name: str, class_args: dict[str, object]) -> str:
+        """Give `maximize` or `minimize`, as the algorithm will understand its arguments.
+
+        Empty if it has no mode.
+        """
+        ...

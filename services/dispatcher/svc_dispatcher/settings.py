@@ -1,0 +1,58 @@
+"""Settings of the dispatcher, read once from the environment."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from svc_common import environment
+
+NNI_ALGORITHM_TIMEOUT_S: Final = "NNI_ALGORITHM_TIMEOUT_S"
+NNI_CLASS_CHECK_TIMEOUT_S: Final = "NNI_CLASS_CHECK_TIMEOUT_S"
+_BLOB_FOLDER: Final = "blobs"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the dispatcher is told at its start."""
+
+    home: Path
+    """Folder of the installation's state."""
+    nats_url: str
+    token: str = field(repr=False)
+    """Shown to the bus and demanded from callers."""
+    grpc_host: str
+    grpc_port: int
+    """0 = a free one, told when ready."""
+    replicas: int
+    """Copies that a clustered bus keeps of each stream."""
+    answer_timeout_s: float
+    """How long an algorithm may work on one command before it counts as hanging; > 0."""
+    check_timeout_s: float
+    """How long the import of a custom class may take; > 0."""
+    inherited: dict[str, str] = field(repr=False)
+    """Environment of hosts whose experiment brought none."""
+
+    @property
+    def blob_folder(self) -> Path:
+        """Root of the byte store of the local shape."""
+        return self.home / _BLOB_FOLDER
+
+
+def read_settings() -> Settings:
+    """Read the settings of this process.
+
+    Raises:
+        InvalidArgumentError: a variable is missing or malformed.
+    """
+    host, _, port = environment.text(environment.NNI_DISPATCHER_GRPC, "127.0.0.1:0").rpartition(":")
+    return Settings(
+        home=environment.home(),
+        nats_url=environment.text(environment.NNI_NATS_URL),
+        token=environment.text(environment.NNI_TOKEN),
+        grpc_host=host,
+        grpc_port=int(port),
+        replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
+        answer_timeout_s=environment.number(NNI_ALGORITHM_TIMEOUT_S, 600.0),
+        check_timeout_s=environment.number(NNI_CLASS_CHECK_TIMEOUT_S, 60.0),
+        inherited=environment.for_user_code(),
+    )
