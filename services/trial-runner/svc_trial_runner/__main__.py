@@ -1,0 +1,22 @@
+"""Run the agent: `python -m svc_trial_runner [--pool POOL] [--max-trials N]`."""
+
+import sys
+
+from svc_common.errors import InvalidArgumentError
+from svc_common.lifecycle import run_process
+from svc_trial_runner.app import build
+from svc_trial_runner.settings import read_settings
+
+
+def main() -> int:
+    """Read settings and run; return the exit code."""
+    try:
+        settings = read_settings(sys.argv[1:])
+    except InvalidArgumentError as error:
+        sys.stderr.write(f"ERROR: {error.message}\n")
+        return 2
+    return run_process("trial-runner", lambda service: build(service, settings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

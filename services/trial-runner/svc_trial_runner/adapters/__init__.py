@@ -1,0 +1,1 @@
+"""How the agent touches the machine it runs on."""

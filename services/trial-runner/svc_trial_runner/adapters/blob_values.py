@@ -1,0 +1,36 @@
+"""Large values as JSON text in the byte store."""
+
+import json
+from typing import Any
+
+from svc_common.errors import ServiceError
+from svc_common.storage.ports import CONTENT_KIND, BlobStore
+from svc_trial_runner.domain.tasks import BlobKey
+from svc_trial_runner.ports import LaunchError
+
+
+class BlobValues:
+    """`ports.Values` in the byte store.
+
+    Args:
+        blobs: the store.
+    """
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+
+    async def load(self, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value
+        """See `ports.Values.load`."""
+        try:
+            return json.loads(await self._blobs.get(f"{CONTENT_KIND}/{blob.sha256}"))
+        except (ServiceError, ValueError) as error:
+            raise LaunchError(f"the value {blob.sha256} cannot be loaded: {error}") from error
+
+    async def store(self, value: Any) -> BlobKey:  # noqa: ANN401 - any JSON value
+        """See `ports.Values.store`."""
+        data = json.dumps(value).encode()
+        try:
+            key = await self._blobs.put(data)
+        except ServiceError as error:
+            raise LaunchError(f"the value cannot be kept: {error}") from error
+        return BlobKey(key.removeprefix(f"{CONTENT_KIND}/"), len(data))

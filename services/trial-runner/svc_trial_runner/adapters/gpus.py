@@ -1,0 +1,73 @@
+"""Sources of GPUs: the driver of NVIDIA, and one that tests and machines without GPUs use."""
+
+import asyncio
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from svc_common.logs import get_logger
+from svc_trial_runner.domain.gpus import GpuDevice
+
+
+class InMemoryGpuDevices:
+    """`ports.GpuDevices` with devices that are told."""
+
+    def __init__(self, devices: Sequence[GpuDevice] = ()) -> None:
+        self._devices = list(devices)
+
+    async def devices(self) -> Sequence[GpuDevice]:
+        """See `ports.GpuDevices.devices`."""
+        return list(self._devices)
+
+    def replace(self, devices: Sequence[GpuDevice]) -> None:
+        """Let there be other devices, or other users of them."""
+        self._devices = list(devices)
+
+
+class NvmlGpuDevices:
+    """`ports.GpuDevices` by NVIDIA's management library, loaded when it is first asked for.
+
+    Failures are logged once and mean that there are no GPUs.
+    """
+
+    def __init__(self) -> None:
+        self._library: Any = None
+        self._failed = False
+
+    async def devices(self) -> Sequence[GpuDevice]:
+        """See `ports.GpuDevices.devices`."""
+        if self._failed:
+            return []
+        return await asyncio.to_thread(self._read)
+
+    def _read(self) -> list[GpuDevice]:
+        try:
+            if self._library is None:
+                library = importlib.import_module("pynvml")
+                library.nvmlInit()
+                self._library = library
+            return [self._device(i) for i in range(self._library.nvmlDeviceGetCount())]
+        except Exception as error:  # noqa: BLE001 - whatever the driver says, trials go on
+            self._failed = self._library is None
+            get_logger().warning("no GPUs can be seen", error=str(error))
+            return []
+
+    def _device(self, index: int) -> GpuDevice:
+        library = self._library
+        handle = library.nvmlDeviceGetHandleByIndex(index)
+        name = library.nvmlDeviceGetName(handle)
+        users: set[int] = set()
+        for ask in (
+            library.nvmlDeviceGetComputeRunningProcesses,
+            library.nvmlDeviceGetGraphicsRunningProcesses,
+        ):
+            try:
+                users.update(process.pid for process in ask(handle))
+            except library.NVMLError:
+                continue  # this kind of process is not told of on this device
+        return GpuDevice(
+            index,
+            name.decode() if isinstance(name, bytes) else str(name),
+            int(library.nvmlDeviceGetMemoryInfo(handle).total),
+            frozenset(users),
+        )

@@ -1,0 +1,247 @@
+"""Starts and ends trials on this machine: warm interpreters where they fit, bash elsewhere."""
+
+import asyncio
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from svc_common.logs import get_logger
+from svc_trial_runner.adapters import spawner
+from svc_trial_runner.adapters.process_server import ProcessServer
+from svc_trial_runner.adapters.process_table import (
+    ProcessEntry,
+    all_processes,
+    carries,
+    descendants,
+    group_exists,
+    signal_exactly,
+    signal_group,
+)
+from svc_trial_runner.domain.claims import ProcessIdentity
+from svc_trial_runner.domain.command import PythonCommand, load_time_variables
+from svc_trial_runner.ports import LaunchError, LaunchRequest, TrialProcess
+
+_TITLE_ROOM: Final = " " * 4096
+"""An argument that does nothing: the kernel shows a title in the room of the arguments."""
+_UNFIT_LIMIT: Final = 3
+"""Warm interpreters of one kind that may end by themselves before plain starts take over."""
+
+_WarmKey: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
+"""Interpreter, working directory, variables read at load time."""
+
+
+@dataclass(slots=True)
+class _Warm:
+    """One warm interpreter and what its trials need to have changed."""
+
+    server: ProcessServer
+    base: Mapping[str, str]
+    differences: dict[int, tuple[Mapping[str, str], dict[str, str], list[str]]]
+    """By identity of another base: that base, what to set, what to unset."""
+    released: bool = False
+
+
+class LocalProcesses:
+    """`ports.Processes` with warm interpreters and a spawner.
+
+    Args:
+        warm_file: the file a warm interpreter runs; None: bash starts everything.
+        on_server: told of each process that starts trials, before it starts any.
+        parent_pid: process that the spawner dies with: this one.
+    """
+
+    def __init__(
+        self,
+        warm_file: Path | None,
+        on_server: Callable[[ProcessIdentity], None],
+        parent_pid: int,
+    ) -> None:
+        self._warm_file = warm_file
+        self._on_server = on_server
+        self._parent_pid = parent_pid
+        self._spawner: ProcessServer | None = None
+        self._spawner_bases: dict[int, Mapping[str, str]] = {}
+        self._bases: dict[int, Mapping[str, str]] = {}
+        self._warm: dict[_WarmKey, _Warm] = {}
+        self._keys: dict[tuple[int, str, str], _WarmKey | None] = {}
+        self._failures: dict[_WarmKey, int] = {}
+        self._retired: list[ProcessServer] = []
+
+    @property
+    def warm_count(self) -> int:
+        """See `ports.Processes.warm_count`."""
+        return len(self._warm)
+
+    async def launch(self, request: LaunchRequest) -> TrialProcess:
+        """See `ports.Processes.launch`."""
+        if request.python is not None and self._warm_file is not None:
+            key = self._warm_key(request, request.python)
+            if key is not None and self._failures.get(key, 0) < _UNFIT_LIMIT:
+                try:
+                    return await self._launch_warm(request, request.python, key)
+                except LaunchError as error:
+                    get_logger().warning(
+                        "warm start failed, starting plain", trial=request.label, error=str(error)
+                    )
+        return await self._launch_plain(request)
+
+    # warm
+
+    def _warm_key(self, request: LaunchRequest, python: PythonCommand) -> _WarmKey | None:
+        cached = (id(request.base), python.interpreter, request.directory)
+        # The bases are kept alive by _bases, so that an identity is never used twice.
+        self._bases.setdefault(id(request.base), request.base)
+        if cached not in self._keys:
+            path = shutil.which(python.interpreter, path=request.base.get("PATH", ""))
+            self._keys[cached] = (
+                None
+                if path is None
+                else (path, request.directory, load_time_variables(dict(request.base)))
+            )
+        return self._keys[cached]
+
+    async def _launch_warm(
+        self, request: LaunchRequest, python: PythonCommand, key: _WarmKey
+    ) -> TrialProcess:
+        warm = self._warm.get(key)
+        if warm is None or warm.server.gone:
+            warm = self._open_warm(request, key)
+        warm.released = False
+        changes, unset = self._differences(warm, request.base)
+        message = {
+            "argv": python.arguments,
+            "cwd": request.directory,
+            "environment": {**changes, **request.variables},
+            "unset": unset,
+            "unbuffered": python.unbuffered,
+            "title": [python.interpreter, *(["-u"] * python.unbuffered), *python.arguments],
+        }
+        return await warm.server.start(request.label, message, (request.stdout, request.stderr))
+
+    def _open_warm(self, request: LaunchRequest, key: _WarmKey) -> _Warm:
+        def gone(server: ProcessServer) -> None:
+            warm = self._warm.get(key)
+            if warm is not None and warm.server is server:
+                del self._warm[key]
+            if not server.retired_by_us:
+                self._failures[key] = self._failures.get(key, 0) + 1
+            self._retire(server)
+
+        server = ProcessServer(
+            [key[0], str(self._warm_file), "{fd}", _TITLE_ROOM],
+            request.base,
+            warm=True,
+            on_gone=gone,
+        )
+        self._on_server(server.identity)
+        warm = self._warm[key] = _Warm(server, request.base, {})
+        return warm
+
+    def _differences(
+        self, warm: _Warm, base: Mapping[str, str]
+    ) -> tuple[dict[str, str], list[str]]:
+        """Say what a trial with another base has to change in what the interpreter has."""
+        if base is warm.base:
+            return {}, []
+        known = warm.differences.get(id(base))
+        if known is None:
+            changes = {name: text for name, text in base.items() if warm.base.get(name) != text}
+            unset = [name for name in warm.base if name not in base]
+            known = warm.differences[id(base)] = (base, changes, unset)
+        return known[1], known[2]
+
+    # plain
+
+    async def _launch_plain(self, request: LaunchRequest) -> TrialProcess:
+        server = self._spawner
+        if server is None or server.gone:
+            server = self._open_spawner()
+        base = str(id(request.base))
+        if id(request.base) not in self._spawner_bases:
+            server.tell({"op": "base", "id": base, "environment": dict(request.base)})
+            self._spawner_bases[id(request.base)] = request.base
+        message = {
+            "argv": ["bash", "-c", request.command],
+            "cwd": request.directory,
+            "environment": dict(request.variables),
+            "base": base,
+        }
+        return await server.start(request.label, message, (request.stdout, request.stderr))
+
+    def _open_spawner(self) -> ProcessServer:
+        server = ProcessServer(
+            [sys.executable, "-ISE", spawner.__file__, "{fd}", str(self._parent_pid)],
+            {"PATH": "/usr/local/bin:/usr/bin:/bin"},
+            warm=False,
+            on_gone=self._retire,
+        )
+        self._on_server(server.identity)
+        self._spawner = server
+        self._spawner_bases = {}
+        return server
+
+    # ends
+
+    def terminate(self, process: TrialProcess, token: str) -> None:
+        """See `ports.Processes.terminate`."""
+        self._signal(process.identity, token, signal.SIGTERM)
+
+    def kill(self, process: TrialProcess, token: str) -> None:
+        """See `ports.Processes.kill`."""
+        self._signal(process.identity, token, signal.SIGKILL)
+
+    def _signal(self, leader: ProcessIdentity, token: str, number: signal.Signals) -> None:
+        processes = all_processes()
+        outside = [
+            entry for entry in descendants(leader.pid, processes) if entry.group != leader.pid
+        ]
+        known = {entry.pid for entry in outside}
+        outside += [
+            entry
+            for entry in self._marked(processes, token)
+            if entry.pid not in known and entry.group != leader.pid
+        ]
+        now = next((entry for entry in processes if entry.pid == leader.pid), None)
+        # Another process has the number by now: the group of that name is not the trial's.
+        if now is None or now.start_time == leader.start_time:
+            signal_group(leader.pid, number)
+        for entry in outside:
+            signal_exactly(entry, number)
+
+    def _marked(self, processes: list[ProcessEntry], token: str) -> list[ProcessEntry]:
+        """Find those that were executed by a trial, by the token in their environment."""
+        mine = descendants(self._parent_pid, processes)
+        mark = token.encode()
+        return [entry for entry in mine if carries(entry.pid, mark)]
+
+    def has_leftovers(self, process: TrialProcess) -> bool:
+        """See `ports.Processes.has_leftovers`."""
+        return group_exists(process.identity.pid)
+
+    def release(self, directory: str) -> None:
+        """See `ports.Processes.release`."""
+        for key, warm in list(self._warm.items()):
+            if key[1] == directory and not warm.server.running:
+                del self._warm[key]
+                warm.server.quit()
+        self._keys = {cached: key for cached, key in self._keys.items() if cached[2] != directory}
+
+    def _retire(self, server: ProcessServer) -> None:
+        self._retired = [old for old in self._retired if old.running]
+        self._retired.append(server)
+
+    async def aclose(self) -> None:
+        """See `ports.Processes.aclose`."""
+        servers = [warm.server for warm in self._warm.values()]
+        if self._spawner is not None:
+            servers.append(self._spawner)
+        self._warm.clear()
+        self._spawner = None
+        for server in {*servers, *self._retired}:
+            server.close()
+        self._retired.clear()
+        await asyncio.sleep(0)  # lets those who wait for an end see it

@@ -1,0 +1,243 @@
+"""Client of a process that starts trials: a warm interpreter or the spawner.
+
+Both are told what to start in messages on a `SOCK_SEQPACKET` pair, with the descriptors of stdout
+and stderr beside them, and answer with events; `docs/trial-protocol.md` has all of them.
+"""
+
+import array
+import asyncio
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from svc_common.logs import get_logger
+from svc_trial_runner.adapters.process_table import identity_of
+from svc_trial_runner.domain.claims import ProcessIdentity
+from svc_trial_runner.ports import LaunchError
+
+_MESSAGE_LIMIT_BYTES: Final = 256 * 1024
+
+
+class ServedProcess:
+    """One trial that a server started; see `ports.TrialProcess`."""
+
+    __slots__ = ("ended", "identity", "warm")
+
+    def __init__(
+        self, identity: ProcessIdentity, *, warm: bool, ended: asyncio.Future[int | None]
+    ) -> None:
+        self.identity = identity
+        self.warm = warm
+        self.ended = ended
+
+
+class _Launch:
+    """One start under way."""
+
+    __slots__ = ("ended", "process", "started")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.started: asyncio.Future[ServedProcess] = loop.create_future()
+        self.ended: asyncio.Future[int | None] = loop.create_future()
+        self.process: ServedProcess | None = None
+
+
+class ProcessServer:
+    """A process that starts trials, seen from the agent.
+
+    Args:
+        command: its argument list; `{fd}` stands for the number of the control socket.
+        environment: its variables.
+        warm: whether trials it starts count as warm.
+        on_gone: called once, when it has ended or said that it is unfit.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        warm: bool,
+        on_gone: Callable[["ProcessServer"], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._warm = warm
+        self._on_gone = on_gone
+        self._launches: dict[str, _Launch] = {}
+        self._unsent: list[tuple[bytes, tuple[int, ...]]] = []
+        self._gone = False
+        self.retired_by_us = False
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.settimeout(0)
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            self._control.setsockopt(socket.SOL_SOCKET, option, _MESSAGE_LIMIT_BYTES)
+        try:
+            self._process = subprocess.Popen(
+                [word.replace("{fd}", str(theirs.fileno())) for word in command],
+                env=dict(environment),
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd="/",
+            )
+        except OSError as error:
+            self._control.close()
+            raise LaunchError(f"cannot start {command[0]}: {error}") from error
+        finally:
+            theirs.close()
+        self.identity = identity_of(self._process.pid) or ProcessIdentity(self._process.pid, 0)
+        self._loop.add_reader(self._control.fileno(), self._receive)
+
+    @property
+    def gone(self) -> bool:
+        """Whether it takes no more starts."""
+        return self._gone
+
+    @property
+    def running(self) -> int:
+        """How many trials it has started that have not ended."""
+        return len(self._launches)
+
+    async def start(
+        self, label: str, message: Mapping[str, Any], descriptors: tuple[int, int]
+    ) -> ServedProcess:
+        """Start a trial.
+
+        Args:
+            label: its name among those running.
+            message: what the protocol's `start` has beside `op` and `id`.
+            descriptors: stdout and stderr; stay the caller's.
+
+        Raises:
+            LaunchError: the server refused, or has ended.
+        """
+        if self._gone:
+            raise LaunchError("the process that starts trials has ended")
+        launch = self._launches[label] = _Launch(self._loop)
+        data = json.dumps({"op": "start", "id": label, **message}).encode()
+        if len(data) > _MESSAGE_LIMIT_BYTES:
+            del self._launches[label]
+            raise LaunchError(f"the variables of a trial must have < {_MESSAGE_LIMIT_BYTES} bytes")
+        # Duplicates, for the caller may close its own before a full socket takes the message.
+        self._send(data, descriptors)
+        return await launch.started
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Send a message that has no answer."""
+        self._send(json.dumps(message).encode(), ())
+
+    def _send(self, data: bytes, descriptors: tuple[int, ...]) -> None:
+        if self._unsent or not self._sent(data, descriptors):
+            self._unsent.append((data, tuple(os.dup(number) for number in descriptors)))
+            self._loop.add_writer(self._control.fileno(), self._send_more)
+
+    def _sent(self, data: bytes, descriptors: tuple[int, ...]) -> bool:
+        ancillary = []
+        if descriptors:
+            rights = array.array("i", descriptors)
+            ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)]
+        try:
+            self._control.sendmsg([data], ancillary)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # it has ended; the reader notices and fails what is under way
+        return True
+
+    def _send_more(self) -> None:
+        while self._unsent:
+            data, descriptors = self._unsent[0]
+            if not self._sent(data, descriptors):
+                return
+            del self._unsent[0]
+            for number in descriptors:
+                os.close(number)
+        self._loop.remove_writer(self._control.fileno())
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                data = self._control.recv(_MESSAGE_LIMIT_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._end()
+                return
+            self._hear(json.loads(data))
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        event, label = message.get("event"), message.get("id", "")
+        launch = self._launches.get(label)
+        if event == "started" and launch is not None:
+            identity = ProcessIdentity(message["pid"], message["start_time"])
+            launch.process = ServedProcess(identity, warm=self._warm, ended=launch.ended)
+            _resolve(launch.started, launch.process)
+        elif event == "exited" and launch is not None:
+            del self._launches[label]
+            if launch.process is None:
+                _reject(launch.started, "it ended before it began to run")
+            _resolve(launch.ended, message["status"])
+        elif event == "refused" and launch is not None:
+            del self._launches[label]
+            _reject(launch.started, str(message.get("reason")))
+        elif event == "unfit":
+            get_logger().warning("interpreter unfit for trials", reason=message.get("reason"))
+            self._retire()
+        elif event == "dropped":
+            get_logger().info(
+                "module not preloaded", module=message.get("module"), reason=message.get("reason")
+            )
+
+    def _retire(self) -> None:
+        """Take no more starts; trials that run go on."""
+        if not self._gone:
+            self._gone = True
+            self._on_gone(self)
+
+    def _end(self) -> None:
+        """It has ended: nobody will tell of the trials it had started."""
+        self._loop.remove_reader(self._control.fileno())
+        self._loop.remove_writer(self._control.fileno())
+        self._control.close()
+        for _, descriptors in self._unsent:
+            for number in descriptors:
+                os.close(number)
+        self._unsent.clear()
+        self._retire()
+        launches, self._launches = self._launches, {}
+        for launch in launches.values():
+            _reject(launch.started, "the process that starts trials has ended")
+            _resolve(launch.ended, None)
+
+    def quit(self) -> None:
+        """Ask it to end once its trials have ended."""
+        self.retired_by_us = True
+        self._retire()
+        if self._control.fileno() >= 0:
+            self.tell({"op": "quit"})
+
+    def close(self) -> None:
+        """End it now, with all trials it has started."""
+        self.retired_by_us = True
+        self._gone = True
+        if self._control.fileno() >= 0:
+            self._end()
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+
+
+def _resolve(future: asyncio.Future[Any], value: object) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _reject(future: asyncio.Future[Any], reason: str) -> None:
+    if not future.done():
+        future.set_exception(LaunchError(reason))

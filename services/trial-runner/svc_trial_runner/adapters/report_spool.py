@@ -1,0 +1,205 @@
+"""Reports on disk until the manager's inbox has them: segments of checksummed records.
+
+A record is `<length><crc32><kind><experiment length><number>` + experiment id + content. Kind R
+holds a report, numbers grow; kind A says that the reports of the experiment up to its number have
+arrived. A segment is removed when all reports in it and in all before it have arrived. What is cut
+or damaged at the end of a segment (its writer was killed) is dropped.
+"""
+
+import os
+import struct
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from svc_common.logs import get_logger
+from svc_trial_runner.ports import SpooledReport
+
+_HEADER: Final = struct.Struct("<IIcBQ")
+_REPORT: Final = b"R"
+_ACKNOWLEDGED: Final = b"A"
+_SEGMENT_BYTES: Final = 1024 * 1024
+
+
+@dataclass(slots=True)
+class _Segment:
+    """One file and how many of its reports are still wanted."""
+
+    path: Path
+    size_bytes: int = 0
+    waiting: int = 0
+
+
+@dataclass(slots=True)
+class _Experiment:
+    """Where the unacknowledged reports of one experiment are, oldest first."""
+
+    places: deque[tuple[int, _Segment]] = field(default_factory=deque)
+    """Number and segment of each."""
+
+
+class DirectoryReportSpool:
+    """`ports.ReportSpool` in a folder.
+
+    Args:
+        folder: made if it does not exist; one agent at a time (the claim journal's lock).
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._old = sorted(folder.glob("*.spool"))
+        self._inherited = _read_all(self._old)
+        self._segment_number = int(self._old[-1].stem) if self._old else 0
+        # Larger than any number of an earlier agent.
+        self._report_number = time.time_ns()
+        self._segments: deque[_Segment] = deque()
+        self._experiments: dict[str, _Experiment] = {}
+        self._before_forgetting: Callable[[], None] = lambda: None
+        self._unwritten = b""
+        """Acknowledgements that go with the next reports: without them some are sent twice."""
+        self._file = -1
+        self._broken = False
+
+    def inherited(self) -> Sequence[SpooledReport]:
+        """See `ports.ReportSpool.inherited`."""
+        inherited, self._inherited = self._inherited, []
+        return inherited
+
+    def append(self, reports: Iterable[tuple[str, bytes]]) -> None:
+        """See `ports.ReportSpool.append`."""
+        segment = self._current()
+        parts = [self._unwritten]
+        self._unwritten = b""
+        for experiment_id, entry in reports:
+            self._report_number += 1
+            parts.append(_record(_REPORT, self._report_number, experiment_id, entry))
+            experiment = self._experiments.setdefault(experiment_id, _Experiment())
+            experiment.places.append((self._report_number, segment))
+            segment.waiting += 1
+        self._write(segment, b"".join(parts))
+
+    def discard_inherited(self) -> None:
+        """Remove the predecessor's files: what counts of them has been appended."""
+        for path in self._old:
+            path.unlink(missing_ok=True)
+        self._old = []
+
+    def acknowledge(self, experiment_id: str, count: int) -> None:
+        """See `ports.ReportSpool.acknowledge`."""
+        experiment = self._experiments.get(experiment_id)
+        if experiment is None or not self._segments:
+            return
+        number = 0
+        for _ in range(min(count, len(experiment.places))):
+            number, segment = experiment.places.popleft()
+            segment.waiting -= 1
+        if not experiment.places:
+            del self._experiments[experiment_id]
+        self._unwritten += _record(_ACKNOWLEDGED, number, experiment_id, b"")
+        self._forget_finished()
+
+    def before_forgetting(self, call: Callable[[], None]) -> None:
+        """See `ports.ReportSpool.before_forgetting`."""
+        self._before_forgetting = call
+
+    def close(self) -> None:
+        """See `ports.ReportSpool.close`."""
+        if self._segments and self._unwritten:
+            self._write(self._segments[-1], self._unwritten)
+            self._unwritten = b""
+        self._close_file()
+
+    def _close_file(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _current(self) -> _Segment:
+        if not self._segments or self._segments[-1].size_bytes > _SEGMENT_BYTES:
+            self._open_next()
+        return self._segments[-1]
+
+    def _open_next(self) -> None:
+        self._close_file()
+        self._segment_number += 1
+        path = self._folder / f"{self._segment_number:012d}.spool"
+        self._segments.append(_Segment(path))
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._file = os.open(path, flags, 0o600)
+        except OSError as error:
+            self._fault(error)
+
+    def _forget_finished(self) -> None:
+        """Remove full segments at the front that nobody waits for."""
+        while (
+            self._segments
+            and self._segments[0].waiting == 0
+            and self._segments[0].size_bytes > _SEGMENT_BYTES
+        ):
+            self._before_forgetting()
+            segment = self._segments.popleft()
+            if not self._segments:
+                self._close_file()
+            segment.path.unlink(missing_ok=True)
+
+    def _write(self, segment: _Segment, data: bytes) -> None:
+        segment.size_bytes += len(data)
+        if self._file < 0:
+            return
+        try:
+            written = os.write(self._file, data)
+            while written < len(data):
+                written += os.write(self._file, data[written:])
+        except OSError as error:
+            self._fault(error)
+        else:
+            self._broken = False
+
+    def _fault(self, error: OSError) -> None:
+        if not self._broken:
+            self._broken = True
+            get_logger().error(
+                "reports not on disk: a restart now would lose them",
+                folder=str(self._folder),
+                error=str(error),
+            )
+
+
+def _record(kind: bytes, number: int, experiment_id: str, content: bytes) -> bytes:
+    name = experiment_id.encode()
+    body = name + content
+    return _HEADER.pack(len(body), zlib.crc32(body), kind, len(name), number) + body
+
+
+def _read_all(paths: Iterable[Path]) -> list[SpooledReport]:
+    """Give the reports of all segments in order, marking those that had arrived."""
+    reports: list[tuple[int, str, bytes]] = []
+    arrived: dict[str, int] = {}
+    for path in paths:
+        for kind, number, experiment_id, content in _records(path.read_bytes()):
+            if kind == _REPORT:
+                reports.append((number, experiment_id, content))
+            elif kind == _ACKNOWLEDGED:
+                arrived[experiment_id] = max(number, arrived.get(experiment_id, 0))
+    return [
+        SpooledReport(experiment_id, entry, number <= arrived.get(experiment_id, 0))
+        for number, experiment_id, entry in reports
+    ]
+
+
+def _records(data: bytes) -> Iterable[tuple[bytes, int, str, bytes]]:
+    position = 0
+    while position + _HEADER.size <= len(data):
+        length, checksum, kind, name_length, number = _HEADER.unpack_from(data, position)
+        position += _HEADER.size
+        body = data[position : position + length]
+        position += length
+        if len(body) < length or zlib.crc32(body) != checksum:
+            return
+        yield kind, number, body[:name_length].decode(), body[name_length:]

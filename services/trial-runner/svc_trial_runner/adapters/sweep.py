@@ -1,0 +1,52 @@
+"""Kills what an earlier agent has left on this machine: exactly that, and nothing else."""
+
+import os
+import signal
+
+from svc_trial_runner.adapters.process_table import (
+    ProcessEntry,
+    all_processes,
+    carries,
+    signal_exactly,
+)
+from svc_trial_runner.domain.claims import JournalState, ProcessIdentity
+
+
+class ProcSweeper:
+    """`ports.Sweeper` by /proc.
+
+    A process is left of a trial if it is the recorded leader (number and start time), a member of
+    the leader's group or session that is not older, or was executed with the trial's token in its
+    environment. The journal forgets processes of an earlier boot by itself.
+    """
+
+    def sweep(self, state: JournalState) -> int:
+        """See `ports.Sweeper.sweep`."""
+        leaders = [claim.leader for claim in state.claims.values() if claim.leader is not None]
+        leaders += state.servers
+        tokens = [claim.token.encode() for claim in state.claims.values()]
+        if not leaders and not tokens:
+            return 0
+        processes = [entry for entry in all_processes() if entry.pid != os.getpid()]
+        victims = _members(leaders, processes)
+        for entry in processes:
+            if entry.pid not in victims and any(carries(entry.pid, token) for token in tokens):
+                victims[entry.pid] = entry
+        return sum(signal_exactly(entry, signal.SIGKILL) for entry in victims.values())
+
+
+def _members(
+    leaders: list[ProcessIdentity], processes: list[ProcessEntry]
+) -> dict[int, ProcessEntry]:
+    """Give the leaders that live and the members of their groups and sessions."""
+    by_pid = {entry.pid: entry for entry in processes}
+    victims: dict[int, ProcessEntry] = {}
+    for leader in leaders:
+        now = by_pid.get(leader.pid)
+        if now is not None and now.start_time != leader.start_time:
+            continue  # the number belongs to somebody else, and with it the group
+        for entry in processes:
+            related = leader.pid in {entry.pid, entry.group, entry.session}
+            if related and entry.start_time >= leader.start_time:
+                victims[entry.pid] = entry
+    return victims

@@ -1,0 +1,292 @@
+"""The Unix socket on which trials call: one listener for all, told apart by their tokens."""
+
+import asyncio
+import os
+import socket
+import tempfile
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from svc_trial_runner.domain.channel import (
+    LINE_LIMIT_BYTES,
+    BrokenChannelError,
+    ChannelError,
+    Hello,
+    ParametersRequest,
+    Report,
+    parse_request,
+    refusal,
+)
+from svc_trial_runner.ports import TrialSession
+
+_READ_BYTES: Final = 64 * 1024
+_BACKLOG: Final = 4096
+_PATH_LIMIT_BYTES: Final = 107
+"""What fits into the address of a Unix socket, its final zero byte apart."""
+
+
+class _Connection:
+    """One caller."""
+
+    def __init__(self, sockets: "UnixTrialSockets", peer: socket.socket) -> None:
+        self._sockets = sockets
+        self._loop = asyncio.get_running_loop()
+        self._peer = peer
+        self._number = peer.fileno()
+        self._input = b""
+        self._lines: deque[bytes] = deque()
+        self._output = b""
+        self._waiting = False
+        self._at_end = False
+        self._session: TrialSession | None = None
+        self._pid = 0
+        self.token: str | None = None
+        self.closed = False
+        self._loop.add_reader(self._number, self.read)
+
+    def read(self) -> None:
+        """Take in what has come and answer it."""
+        if self.closed or self._waiting or self._at_end:
+            return
+        try:
+            data = self._peer.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._at_end = True
+            self._loop.remove_reader(self._number)
+        else:
+            self._split(data)
+        self._answer()
+
+    def read_all(self) -> None:
+        """Take in everything that has been sent."""
+        while not (self.closed or self._waiting or self._at_end):
+            before = len(self._input)
+            self.read()
+            if len(self._input) == before and not self._has_data():
+                return
+
+    def _has_data(self) -> bool:
+        if self.closed or self._at_end or self._waiting:
+            return False
+        try:
+            self._peer.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def _split(self, data: bytes) -> None:
+        *lines, self._input = (self._input + data).split(b"\n")
+        self._lines.extend(lines)
+        if len(self._input) > LINE_LIMIT_BYTES:
+            self._refuse_and_end(f"a line must have at most {LINE_LIMIT_BYTES} bytes")
+
+    def _answer(self) -> None:
+        while self._lines and not self._waiting and not self.closed:
+            line = self._lines.popleft()
+            try:
+                answer = self._handle(line)
+            except BrokenChannelError as error:
+                self._refuse_and_end(str(error))
+                return
+            except ChannelError as error:
+                answer = refusal(str(error))
+            if isinstance(answer, bytes):
+                self._output += answer
+            else:
+                self._waiting = True
+                answer.add_done_callback(self._late_answer)
+        self._write()
+        if self._at_end and not self._lines and not self._waiting:
+            self.close()
+
+    def _late_answer(self, answer: asyncio.Future[bytes]) -> None:
+        self._waiting = False
+        if self.closed:
+            return
+        self._output += answer.result()
+        self._answer()
+
+    def _handle(self, line: bytes) -> bytes | asyncio.Future[bytes]:
+        request = parse_request(line)
+        if isinstance(request, Hello):
+            return self._greet(request)
+        session = self._session
+        if session is None:
+            raise BrokenChannelError("say hello first")
+        match request:
+            case ParametersRequest():
+                return session.parameters()
+            case Report():
+                return session.report(request, self._pid)
+
+    def _greet(self, hello: Hello) -> bytes:
+        if self._session is not None:
+            raise ChannelError("hello was said already")
+        session = self._sockets.session_of(hello.token)
+        if session is None:
+            raise BrokenChannelError("this trial is over, or its token is wrong")
+        self._session = session
+        self._pid = hello.pid
+        self.token = hello.token
+        self._sockets.identified(self)
+        return session.greet()
+
+    def _write(self) -> None:
+        if self.closed or not self._output:
+            return
+        try:
+            sent = self._peer.send(self._output)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.close()
+            return
+        self._output = self._output[sent:]
+        # A peer that asks and does not read the answers is not read either.
+        if self._output:
+            self._loop.remove_reader(self._number)
+            self._loop.add_writer(self._number, self._write_more)
+
+    def _write_more(self) -> None:
+        self._write()
+        if not self._output and not self.closed:
+            self._loop.remove_writer(self._number)
+            if not self._at_end:
+                self._loop.add_reader(self._number, self.read)
+
+    def _refuse_and_end(self, reason: str) -> None:
+        self._lines.clear()
+        self._output += refusal(reason)
+        self._write()
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        if self.closed:
+            return
+        self.closed = True
+        self._loop.remove_reader(self._number)
+        self._loop.remove_writer(self._number)
+        self._peer.close()
+        self._sockets.gone(self)
+
+
+class UnixTrialSockets:
+    """`ports.TrialSockets` on a Unix stream socket in a folder of its own.
+
+    Args:
+        runtime_directory: where the folder is made; None: below the system's temporary folder.
+    """
+
+    def __init__(self, runtime_directory: Path | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._folder = _private_folder(runtime_directory)
+        self._path = str(self._folder / "trial.sock")
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.settimeout(0)
+        self._listener.bind(self._path)
+        self._listener.listen(_BACKLOG)
+        self._sessions: dict[str, TrialSession] = {}
+        self._strangers: set[_Connection] = set()
+        self._by_token: dict[str, set[_Connection]] = {}
+        self._on_quiet: dict[str, Callable[[], None]] = {}
+        self._loop.add_reader(self._listener.fileno(), self._accept)
+
+    @property
+    def path(self) -> str:
+        """See `ports.TrialSockets.path`."""
+        return self._path
+
+    def admit(self, token: str, session: TrialSession) -> None:
+        """See `ports.TrialSockets.admit`."""
+        self._sessions[token] = session
+
+    def catch_up(self, token: str) -> bool:
+        """See `ports.TrialSockets.catch_up`."""
+        self._accept()
+        for connection in list(self._strangers):
+            connection.read_all()
+        for connection in list(self._by_token.get(token, ())):
+            connection.read_all()
+        return bool(self._by_token.get(token))
+
+    def when_quiet(self, token: str, call: Callable[[], None]) -> None:
+        """See `ports.TrialSockets.when_quiet`."""
+        self._on_quiet[token] = call
+
+    def dismiss(self, token: str) -> None:
+        """See `ports.TrialSockets.dismiss`."""
+        self._sessions.pop(token, None)
+        self._on_quiet.pop(token, None)
+        for connection in list(self._by_token.get(token, ())):
+            connection.close()
+
+    def session_of(self, token: str) -> TrialSession | None:
+        """Give the session that a token opens; for connections."""
+        return self._sessions.get(token)
+
+    def identified(self, connection: _Connection) -> None:
+        """A connection has shown its token; for connections."""
+        self._strangers.discard(connection)
+        assert connection.token is not None
+        self._by_token.setdefault(connection.token, set()).add(connection)
+
+    def gone(self, connection: _Connection) -> None:
+        """A connection has been closed; for connections."""
+        self._strangers.discard(connection)
+        token = connection.token
+        if token is None:
+            return
+        peers = self._by_token.get(token, set())
+        peers.discard(connection)
+        if not peers:
+            self._by_token.pop(token, None)
+            call = self._on_quiet.pop(token, None)
+            if call is not None:
+                call()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                peer, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError:
+                return  # out of descriptors: the next event of the loop tries again
+            peer.settimeout(0)
+            connection = _Connection(self, peer)
+            self._strangers.add(connection)
+            connection.read()
+
+    def close(self) -> None:
+        """Hang up on everybody and remove the socket."""
+        self._loop.remove_reader(self._listener.fileno())
+        self._listener.close()
+        for connection in [*self._strangers, *(c for s in self._by_token.values() for c in s)]:
+            connection.close()
+        Path(self._path).unlink(missing_ok=True)
+        self._folder.rmdir()
+
+
+def _private_folder(runtime_directory: Path | None) -> Path:
+    """Make a folder that only this user can enter, with a path short enough for a socket."""
+    name = f"nni-{os.urandom(4).hex()}"
+    if runtime_directory is not None:
+        folder = runtime_directory / name
+        if len(os.fsencode(folder / "trial.sock")) <= _PATH_LIMIT_BYTES:
+            folder.mkdir(mode=0o700)
+            return folder
+    base = Path(tempfile.gettempdir())
+    if len(os.fsencode(base)) > _PATH_LIMIT_BYTES // 2:
+        base = Path("/tmp")  # noqa: S108 - the folder made there is private and has a random name
+    folder = base / f"nni-{os.getuid()}-{os.urandom(4).hex()}"
+    folder.mkdir(mode=0o700)
+    return folder

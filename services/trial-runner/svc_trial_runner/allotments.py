@@ -1,0 +1,133 @@
+"""GPUs handed out to trials, in the order in which they asked."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from svc_trial_runner.domain.gpus import (
+    Allotment,
+    GpuDevice,
+    GpuRequest,
+    Holder,
+    Wait,
+    allot,
+)
+from svc_trial_runner.ports import GpuDevices, ProcessTable
+
+
+@dataclass(slots=True)
+class _Waiter:
+    """A trial that cannot have its GPUs yet."""
+
+    request: GpuRequest
+    on_wait: Callable[[str], None]
+    result: asyncio.Future[Allotment | None]
+    reason: str = ""
+
+
+class GpuDesk:
+    """Hands out GPUs; who asked first is served first.
+
+    A request that this machine can never meet waits with its reason but holds up nobody.
+
+    Args:
+        source: the GPUs.
+        processes: tells which users of a GPU are trials of ours.
+    """
+
+    def __init__(self, source: GpuDevices, processes: ProcessTable) -> None:
+        self._source = source
+        self._processes = processes
+        self._holders: dict[tuple[str, str], Holder] = {}
+        self._waiters: list[_Waiter] = []
+        self._lock = asyncio.Lock()
+
+    async def acquire(
+        self, request: GpuRequest, on_wait: Callable[[str], None]
+    ) -> Allotment | None:
+        """Give GPUs, as soon as there are enough.
+
+        Args:
+            request: what is wanted.
+            on_wait: told why it has to wait, whenever the reason changes.
+
+        Returns:
+            None: `give_up` was called meanwhile.
+        """
+        if not request.count:
+            return Allotment(None if request.count is None else ())
+        waiter = _Waiter(request, on_wait, asyncio.get_running_loop().create_future())
+        self._waiters.append(waiter)
+        await self.recheck()
+        return await waiter.result
+
+    def give_up(self, experiment_id: str, trial_id: str) -> None:
+        """Let a waiting trial wait no longer; nothing happens if it does not wait."""
+        for waiter in self._waiters:
+            if _name(waiter.request) == (experiment_id, trial_id):
+                self._waiters.remove(waiter)
+                if not waiter.result.done():
+                    waiter.result.set_result(None)
+                return
+
+    async def release(self, experiment_id: str, trial_id: str) -> None:
+        """Take back what a trial holds; nothing happens if it holds nothing."""
+        if self._holders.pop((experiment_id, trial_id), None) is not None:
+            await self.recheck()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether somebody waits: users outside of this agent come and go unseen."""
+        return bool(self._waiters)
+
+    async def devices(self) -> tuple[Sequence[GpuDevice], Mapping[int, str]]:
+        """Give the GPUs, and by index who outside of this agent uses them."""
+        devices = await self._source.devices()
+        return devices, self._active(devices)
+
+    def holders_of(self, index: int) -> list[str]:
+        """Give the trials that hold a GPU."""
+        return [h.trial_id for h in self._holders.values() if index in h.indices]
+
+    async def recheck(self) -> None:
+        """Serve those who wait, as far as it goes now."""
+        async with self._lock:
+            if not self._waiters:
+                return
+            devices, active = await self.devices()
+            blocked = False
+            for waiter in list(self._waiters):
+                if waiter.result.done() or blocked:
+                    continue
+                answer = allot(waiter.request, devices, self._holders.values(), active)
+                if isinstance(answer, Allotment):
+                    self._give(waiter, answer)
+                else:
+                    blocked = not answer.hopeless
+                    _tell(waiter, answer)
+
+    def _give(self, waiter: _Waiter, allotment: Allotment) -> None:
+        self._waiters.remove(waiter)
+        name = _name(waiter.request)
+        self._holders[name] = Holder(*name, allotment.indices or ())
+        waiter.result.set_result(allotment)
+
+    def _active(self, devices: Sequence[GpuDevice]) -> Mapping[int, str]:
+        users = frozenset(pid for device in devices for pid in device.process_ids)
+        own = self._processes.own(users) if users else frozenset()
+        active = {}
+        for device in devices:
+            foreign = sorted(device.process_ids - own)
+            if foreign:
+                active[device.index] = f"process {foreign[0]}"
+        return active
+
+
+def _name(request: GpuRequest) -> tuple[str, str]:
+    return request.experiment_id, request.trial_id
+
+
+def _tell(waiter: _Waiter, answer: Wait) -> None:
+    if answer.reason != waiter.reason:
+        waiter.reason = answer.reason
+        waiter.on_wait(answer.reason)

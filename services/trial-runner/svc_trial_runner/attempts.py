@@ -1,0 +1,410 @@
+"""One attempt of a trial, from the task to its last report."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from nni_wire.limits import INLINE_VALUE_LIMIT_BYTES
+from svc_common.clock import Clock
+from svc_common.logs import get_logger
+from svc_trial_runner.allotments import GpuDesk
+from svc_trial_runner.converters import report_entry
+from svc_trial_runner.domain.attempt import AttemptLife, Order, Phase, StopCause
+from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, Report, refusal, reply
+from svc_trial_runner.domain.claims import AttemptKey, Ended, Started
+from svc_trial_runner.domain.gpus import Allotment, GpuRequest, cuda_visible_devices
+from svc_trial_runner.domain.launch import (
+    TrialIdentity,
+    parameter_file,
+    run_script,
+    state_line,
+    trial_variables,
+)
+from svc_trial_runner.domain.reports import (
+    AttemptLost,
+    AttemptWaits,
+    EndCause,
+    MetricReported,
+    ProcessExited,
+    ProcessStarted,
+    Saying,
+    is_last,
+    shell_code,
+    split_wait_status,
+)
+from svc_trial_runner.domain.tasks import BlobKey, TrialWork
+from svc_trial_runner.plans import LaunchPlan, Plans
+from svc_trial_runner.ports import (
+    ClaimJournal,
+    LaunchError,
+    LaunchRequest,
+    Processes,
+    TrialFilesRequest,
+    TrialFolders,
+    TrialOutput,
+    TrialProcess,
+    TrialSockets,
+    Values,
+)
+from svc_trial_runner.reporting import Reporter
+
+_KILLED: Final = 9
+"""Wait status of a process whose starter died: the kernel killed it."""
+
+
+def _end_cause(cause: StopCause | None) -> EndCause:
+    """Say how an end with this cause is reported."""
+    if cause is StopCause.STOPPED:
+        return EndCause.STOPPED
+    return EndCause.TIME_LIMIT if cause is StopCause.TIME_LIMIT else EndCause.ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What every attempt works with."""
+
+    clock: Clock
+    plans: Plans
+    values: Values
+    gpus: GpuDesk
+    folders: TrialFolders
+    sockets: TrialSockets
+    processes: Processes
+    journal: ClaimJournal
+    reporter: Reporter
+
+
+class AttemptRun:
+    """Drives one attempt; also the session that its trial talks to.
+
+    Args:
+        work: what to do.
+        claim_id: of this agent's claim to it.
+        token: what the trial will show on the socket.
+        workshop: what to do it with.
+        on_over: called once, when its last report has arrived (or none is wanted).
+    """
+
+    def __init__(
+        self,
+        work: TrialWork,
+        claim_id: str,
+        token: str,
+        workshop: Workshop,
+        on_over: Callable[["AttemptRun"], None],
+    ) -> None:
+        self.work = work
+        self.claim_id = claim_id
+        self.token = token
+        self.process: TrialProcess | None = None
+        self.output: TrialOutput | None = None
+        self.started_at: datetime | None = None
+        self.gpu_indices: tuple[int, ...] = ()
+        self.waiting_for = ""
+        self.lost_reason = ""
+        self._shop = workshop
+        self._on_over = on_over
+        self._life = AttemptLife()
+        self._next_report = 0
+        self._next_metric = [0, 0]
+        self._parameters: Any = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._silent = False
+
+    @property
+    def key(self) -> AttemptKey:
+        """Which attempt it is."""
+        return self.work.key
+
+    @property
+    def phase(self) -> Phase:
+        """Where it is."""
+        return self._life.phase
+
+    @property
+    def next_report(self) -> int:
+        """Number of its next report."""
+        return self._next_report
+
+    # --- what happens to it
+
+    async def run(self) -> None:
+        """Work from the claim to the last report; never raises because of the trial."""
+        try:
+            await self._run()
+        except LaunchError as error:
+            self._not_started(str(error))
+        finally:
+            await self._clean_up()
+
+    async def _run(self) -> None:
+        plan = await self._shop.plans.plan(self.work)
+        self._parameters = self.work.parameters
+        if isinstance(self._parameters, BlobKey):
+            self._parameters = await self._shop.values.load(self._parameters)
+        rules = self.work.spec.gpus
+        allotment = await self._shop.gpus.acquire(
+            GpuRequest(
+                self.key.experiment_id,
+                self.key.trial_id,
+                rules.count,
+                rules.allowed_indices,
+                rules.trials_per_gpu,
+                rules.use_active,
+            ),
+            self._waits,
+        )
+        if allotment is None or self._life.phase is Phase.OVER:
+            return
+        process = await self._start(plan, allotment)
+        status = await process.ended
+        self._life.process_ended()
+        if status is None:
+            # What had started it died, and the kernel ended the leader with it: end the rest.
+            self._shop.processes.kill(process, self.token)
+        await self._read_to_the_end(process)
+        self._life.read()
+        self._end(status)
+
+    async def _start(self, plan: LaunchPlan, allotment: Allotment) -> TrialProcess:
+        shop, work = self._shop, self.work
+        self._life.launching()
+        self.gpu_indices = allotment.indices or ()
+        self.waiting_for = ""
+        directory = f"{plan.experiment_directory}/trials/{work.key.trial_id}"
+        variables = trial_variables(
+            TrialIdentity(
+                work.key.experiment_id,
+                work.key.trial_id,
+                work.sequence_id,
+                work.spec.platform,
+                directory,
+                plan.code_directory,
+            ),
+            cuda_visible_devices(allotment),
+        )
+        self.output = output = shop.folders.open(
+            TrialFilesRequest(
+                Path(directory),
+                run_script(variables, plan.code_directory, plan.command),
+                parameter_file(work.parameter_id, self._parameters, work.parameter_source),
+                work.spec.output_limit_bytes,
+            )
+        )
+        shop.sockets.admit(self.token, self)
+        variables["NNI_TRIAL_SOCKET"] = shop.sockets.path
+        variables["NNI_TRIAL_TOKEN"] = self.token
+        self.process = process = await shop.processes.launch(
+            LaunchRequest(
+                label=self.claim_id,
+                command=plan.command,
+                python=plan.python,
+                directory=plan.code_directory,
+                base=plan.base,
+                variables=variables,
+                stdout=output.stdout,
+                stderr=output.stderr,
+            )
+        )
+        output.launched()
+        self.started_at = shop.clock.now()
+        shop.journal.append(Started(self.claim_id, process.identity))
+        self._say(
+            ProcessStarted(self.started_at, process.identity.pid, self.gpu_indices, process.warm)
+        )
+        if self._life.launched() is Order.TERMINATE:
+            self._terminate()
+        elif work.spec.time_limit_s is not None:
+            self._after(work.spec.time_limit_s, lambda: self.stop(StopCause.TIME_LIMIT))
+        return process
+
+    def stop(self, cause: StopCause, reason: str = "") -> None:
+        """End it before its time.
+
+        Args:
+            cause: decides what is reported.
+            reason: in words, for LOST.
+        """
+        self.lost_reason = self.lost_reason or reason
+        order = self._life.stop(cause)
+        if order is Order.TERMINATE:
+            self._terminate()
+        elif order is Order.END:
+            self._shop.gpus.give_up(self.key.experiment_id, self.key.trial_id)
+            self._end(None)
+
+    def _terminate(self) -> None:
+        assert self.process is not None
+        self._shop.processes.terminate(self.process, self.token)
+        self._after(self.work.spec.grace_s, self._kill)
+
+    def _kill(self) -> None:
+        if self._life.grace_over() is Order.KILL and self.process is not None:
+            self._shop.processes.kill(self.process, self.token)
+
+    def _after(self, delay_s: float, call: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(delay_s, call))
+
+    # --- its end
+
+    async def _read_to_the_end(self, process: TrialProcess) -> None:
+        """Take everything the trial has said; who holds its pipes may delay that by the grace."""
+        assert self.output is not None
+        heard = not self._shop.sockets.catch_up(self.token)
+        if self.output.catch_up() and heard:
+            self._end_leftovers(process)
+            return
+        waits = {self.output.at_end}
+        if not heard:
+            quiet: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._shop.sockets.when_quiet(self.token, lambda: quiet.set_result(None))
+            waits.add(quiet)
+        await asyncio.wait(waits, timeout=self.work.spec.grace_s)
+        self._shop.sockets.catch_up(self.token)
+        self.output.cut()
+        self._end_leftovers(process)
+
+    def _end_leftovers(self, process: TrialProcess) -> None:
+        """End members of the group that outlive their leader; nobody waits for them."""
+        processes = self._shop.processes
+        if not processes.has_leftovers(process):
+            return
+        token = self.token
+        processes.terminate(process, token)
+        # Not one of the attempt's timers: they end with it, and this must come.
+        asyncio.get_running_loop().call_later(
+            self.work.spec.grace_s, lambda: processes.kill(process, token)
+        )
+
+    def _end(self, status: int | None) -> None:
+        """Say the last word.
+
+        Args:
+            status: of the process; None: it never ran, or nobody saw its end.
+        """
+        cause = self._life.stop_cause
+        if cause is StopCause.DROPPED:
+            self._drop()
+        elif cause is StopCause.LOST:
+            self._say(AttemptLost(self.lost_reason))
+        elif self.process is None:
+            self._say(ProcessExited(self._shop.clock.now(), _end_cause(cause), None, 0, ""))
+        elif status is None and cause is None:
+            self._say(AttemptLost("the interpreter that had started it was killed"))
+        else:
+            self._exited(_KILLED if status is None else status, cause)
+
+    def _exited(self, status: int, cause: StopCause | None) -> None:
+        assert self.output is not None
+        exit_code, signal = split_wait_status(status)
+        now = self._shop.clock.now()
+        self.output.write_state(
+            state_line(shell_code(exit_code, signal), int(now.timestamp() * 1000))
+        )
+        detail = "" if exit_code == 0 else self.output.stderr_tail()
+        self._say(ProcessExited(now, _end_cause(cause), exit_code, signal, detail))
+
+    def _not_started(self, reason: str) -> None:
+        cause = self._life.stop_cause
+        self._life.not_launched()
+        get_logger().warning("trial not started", trial=self.key.trial_id, reason=reason)
+        if cause is StopCause.DROPPED:
+            self._drop()
+        elif not self._silent:
+            now = self._shop.clock.now()
+            self._say(ProcessExited(now, EndCause.NOT_STARTED, None, 0, reason))
+
+    def abandon(self, reason: str) -> None:
+        """Report it lost, for whatever drove it has failed; nothing happens if it is over."""
+        if self.process is not None:
+            self._shop.processes.kill(self.process, self.token)
+        self._life.not_launched()
+        self._say(AttemptLost(reason))
+
+    async def _clean_up(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        self._shop.sockets.dismiss(self.token)
+        if self.output is not None:
+            self.output.cut()
+        if self.gpu_indices:
+            await self._shop.gpus.release(self.key.experiment_id, self.key.trial_id)
+
+    # --- what it tells
+
+    def _waits(self, reason: str) -> None:
+        self.waiting_for = reason
+        self._say(AttemptWaits(reason))
+
+    def _say(self, saying: Saying) -> None:
+        if self._silent:
+            return
+        entry = report_entry(self.key, self.claim_id, self._next_report, saying)
+        self._next_report += 1
+        if is_last(saying):
+            self._silent = True
+            # In the spool before the journal says that it has ended.
+            self._shop.reporter.add(self.key.experiment_id, entry, self._arrived)
+            self._shop.journal.append(Ended(self.claim_id))
+        else:
+            self._shop.reporter.add(self.key.experiment_id, entry)
+
+    def _drop(self) -> None:
+        self._silent = True
+        self._on_over(self)
+
+    def _arrived(self) -> None:
+        self._on_over(self)
+
+    # --- what its trial asks for (`ports.TrialSession`)
+
+    def greet(self) -> bytes:
+        """See `ports.TrialSession.greet`."""
+        return reply(
+            experiment=self.key.experiment_id,
+            trial=self.key.trial_id,
+            sequence=self.work.sequence_id,
+        )
+
+    def parameters(self) -> bytes:
+        """See `ports.TrialSession.parameters`."""
+        return reply(
+            parameter_id=self.work.parameter_id,
+            parameters=self._parameters,
+            parameter_index=0,
+        )
+
+    def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
+        """See `ports.TrialSession.report`."""
+        expected = self._next_metric[report.final]
+        if report.sequence is not None and report.sequence != expected:
+            if report.sequence < expected:
+                return REPLY_OK  # told again: it is held already
+            raise ChannelError(f"sequence must be {expected}, got {report.sequence} (pid {pid})")
+        if self._silent:
+            raise ChannelError("this trial is over")
+        if report.size_bytes > INLINE_VALUE_LIMIT_BYTES:
+            self._next_metric[report.final] += 1
+            return asyncio.ensure_future(self._store(report, expected))
+        self._take(report.final, expected, report.value)
+        self._next_metric[report.final] += 1
+        return REPLY_OK
+
+    def _take(self, final: bool, sequence: int, value: Any) -> None:  # noqa: ANN401, FBT001 - any JSON value; which of two counters
+        now = self._shop.clock.now()
+        try:
+            self._say(MetricReported(final, sequence, value, now))
+        except (TypeError, ValueError) as error:
+            raise ChannelError(f"value cannot be kept: {error}") from error
+
+    async def _store(self, report: Report, sequence: int) -> bytes:
+        try:
+            blob = await self._shop.values.store(report.value)
+            self._take(report.final, sequence, blob)
+        except (LaunchError, ChannelError) as error:
+            return refusal(str(error))
+        return REPLY_OK

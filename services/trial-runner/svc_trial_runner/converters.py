@@ -1,0 +1,173 @@
+"""Messages to values and back; pure.
+
+Reports are kept serialised: each is converted once, and a message to the manager is their
+concatenation, which is how protobuf encodes a repeated field.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from google.protobuf import timestamp_pb2
+
+from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.runner.v1 import task_pb2
+from nni_proto.trial.v1 import report_pb2
+from nni_wire.values import blob_of, from_value, write_value
+from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.domain.reports import (
+    AttemptLost,
+    AttemptWaits,
+    EndCause,
+    MetricReported,
+    ProcessExited,
+    ProcessStarted,
+    Saying,
+)
+from svc_trial_runner.domain.tasks import BlobKey, TrialSpec, TrialWork, parse_gpu_rules
+
+_SPECS_KEPT: Final = 64
+_REPORTS_TAG: Final = bytes([report_pb2.RunnerReports.REPORTS_FIELD_NUMBER << 3 | 2])
+_INBOX_TAG: Final = bytes([1 << 3 | 2])  # InboxMessage.runner_reports
+
+_CAUSES: Final = {
+    EndCause.ENDED: report_pb2.EXIT_CAUSE_ENDED,
+    EndCause.STOPPED: report_pb2.EXIT_CAUSE_STOPPED,
+    EndCause.TIME_LIMIT: report_pb2.EXIT_CAUSE_TIME_LIMIT,
+    EndCause.NOT_STARTED: report_pb2.EXIT_CAUSE_NOT_STARTED,
+}
+
+
+def work_from_payload(payload: bytes) -> TrialWork:
+    """Understand a task.
+
+    Raises:
+        ValueError: it is no task, or a field of it breaks a rule.
+    """
+    try:
+        task = task_pb2.TrialTask.FromString(payload)
+    except Exception as error:
+        raise ValueError(f"not a TrialTask: {error}") from error
+    if not task.experiment_id or not task.trial_id or task.attempt < 1:
+        raise ValueError("a task needs experiment_id, trial_id and attempt >= 1")
+    spec_bytes = task.spec.SerializeToString(deterministic=True)
+    digest = hashlib.blake2b(spec_bytes, digest_size=16).digest()
+    return TrialWork(
+        key=AttemptKey(task.experiment_id, task.trial_id, task.attempt),
+        sequence_id=task.sequence_id,
+        parameter_id=task.parameter_id,
+        parameters=_json_or_blob(task.parameters),
+        parameter_source=task.parameter_source,
+        spec=_spec(spec_bytes),
+        spec_digest=digest,
+    )
+
+
+def _json_or_blob(value: value_pb2.Value) -> Any:  # noqa: ANN401 - any JSON value
+    blob = blob_of(value)
+    return from_value(value) if blob is None else BlobKey(blob.sha256, blob.size_bytes)
+
+
+@lru_cache(maxsize=_SPECS_KEPT)
+def _spec(spec_bytes: bytes) -> TrialSpec:
+    spec = task_pb2.TrialSpec.FromString(spec_bytes)
+    archive = None
+    if spec.WhichOneof("code") == "code_archive":
+        archive = BlobKey(spec.code_archive.sha256, spec.code_archive.size_bytes)
+    made = TrialSpec(
+        command=spec.command,
+        code_directory=spec.code_directory,
+        code_archive=archive,
+        experiment_directory=spec.experiment_directory,
+        environment_file=spec.environment_file,
+        gpus=parse_gpu_rules(
+            spec.gpu_number if spec.HasField("gpu_number") else None,
+            from_value(spec.platform_options),
+        ),
+        platform=spec.platform or "local",
+        output_limit_bytes=spec.output_limit_bytes,
+        environment=dict(spec.environment),
+    )
+    if spec.HasField("time_limit"):
+        made = replace(made, time_limit_s=spec.time_limit.ToTimedelta().total_seconds())
+    if spec.HasField("grace"):
+        made = replace(made, grace_s=spec.grace.ToTimedelta().total_seconds())
+    return made
+
+
+def report_entry(key: AttemptKey, claim_id: str, sequence: int, saying: Saying) -> bytes:
+    """Serialise one report as an element of `RunnerReports.reports`."""
+    report = report_pb2.TrialReport(
+        trial_id=key.trial_id, attempt=key.attempt, sequence=sequence, claim_id=claim_id
+    )
+    match saying:
+        case MetricReported():
+            _write_metric(report.metric, saying)
+        case ProcessStarted(started_at, pid, gpu_indices, warm):
+            started = report.started
+            _write_time(started.started_at, started_at)
+            started.pid = pid
+            started.gpu_indices.extend(gpu_indices)
+            started.warm = warm
+        case ProcessExited():
+            _write_exited(report.exited, saying)
+        case AttemptLost(reason):
+            report.lost.reason = reason
+        case AttemptWaits(reason):
+            report.waits.reason = reason
+    data = report.SerializeToString()
+    return _REPORTS_TAG + _varint(len(data)) + data
+
+
+def _write_metric(message: metric_pb2.Metric, metric: MetricReported) -> None:
+    message.type = (
+        metric_pb2.METRIC_TYPE_FINAL if metric.final else metric_pb2.METRIC_TYPE_PERIODICAL
+    )
+    message.sequence = metric.sequence
+    _write_time(message.reported_at, metric.reported_at)
+    if isinstance(metric.value, BlobKey):
+        blob = message.value.blob_value
+        blob.sha256, blob.size_bytes = metric.value.sha256, metric.value.size_bytes
+    else:
+        message.value.SetInParent()
+        write_value(message.value, metric.value)
+
+
+def _write_exited(message: report_pb2.AttemptExited, exited: ProcessExited) -> None:
+    _write_time(message.ended_at, exited.ended_at)
+    message.cause = _CAUSES[exited.cause]
+    if exited.exit_code is not None:
+        message.exit_code = exited.exit_code
+    message.signal = exited.signal
+    message.detail = exited.detail
+
+
+def _write_time(message: timestamp_pb2.Timestamp, moment: datetime) -> None:
+    seconds = moment.timestamp()
+    message.seconds = int(seconds // 1)
+    message.nanos = moment.microsecond * 1000
+
+
+def reports_message(runner_id: str, boot_id: str, entries: Iterable[bytes]) -> bytes:
+    """Give an `InboxMessage` with these reports, made by `report_entry`."""
+    header = report_pb2.RunnerReports(runner_id=runner_id, boot_id=boot_id).SerializeToString()
+    body = b"".join((header, *entries))
+    return _INBOX_TAG + _varint(len(body)) + body
+
+
+def read_entry(entry: bytes) -> report_pb2.TrialReport:
+    """Give the report that `report_entry` made."""
+    (report,) = report_pb2.RunnerReports.FromString(entry).reports
+    return report
+
+
+def _varint(number: int) -> bytes:
+    data = bytearray()
+    while number > 0x7F:  # noqa: PLR2004 - seven bits a byte
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    data.append(number)
+    return bytes(data)

@@ -1,0 +1,100 @@
+"""What trials say on their socket: JSON lines understood, one reply to each.
+
+A request is one JSON object with `op`: `hello`, `parameters` or `report`. NaN and the infinities
+are the bare tokens of Python's json. The whole protocol stands in `docs/trial-protocol.md`.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+LINE_LIMIT_BYTES: Final = 1_000_000 + 4_096
+"""Longest request: a metric of 1,000,000 bytes and its envelope."""
+
+REPLY_OK: Final = b'{"ok":true}\n'
+
+
+class ChannelError(ValueError):
+    """A request that is refused; the text goes to the trial."""
+
+
+class BrokenChannelError(ChannelError):
+    """The caller does not speak the protocol, or has no business here: hang up after telling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The trial says who it is."""
+
+    token: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParametersRequest:
+    """The trial wants its parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A metric."""
+
+    final: bool
+    sequence: int | None
+    """Number that the trial gave it, per type; None: the agent counts."""
+    value: Any
+    size_bytes: int
+    """Of the whole line; tells whether the value may be too large for a message."""
+
+
+Request: TypeAlias = Hello | ParametersRequest | Report
+
+_FINAL_BY_TYPE: Final = {"PERIODICAL": False, "FINAL": True}
+
+
+def parse_request(line: bytes) -> Request:
+    """Understand one line.
+
+    Raises:
+        BrokenChannelError: it is no JSON object, so nothing that follows can be trusted.
+        ChannelError: it is no request of this protocol; the text says why.
+    """
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BrokenChannelError(f"not a JSON line: {error}") from error
+    if not isinstance(data, dict):
+        raise BrokenChannelError("a request must be a JSON object")
+    operation = data.get("op")
+    if operation == "report":
+        return _report(data, len(line))
+    if operation == "parameters":
+        return ParametersRequest()
+    if operation == "hello":
+        token, pid = data.get("token"), data.get("pid", 0)
+        if not isinstance(token, str) or not isinstance(pid, int):
+            raise ChannelError("hello needs 'token' (text) and 'pid' (a number)")
+        return Hello(token, pid)
+    raise ChannelError(f"op must be hello, parameters or report, got {operation!r:.40}")
+
+
+def _report(data: dict[str, Any], size_bytes: int) -> Report:
+    final = _FINAL_BY_TYPE.get(data.get("type", ""))
+    if final is None:
+        raise ChannelError(f"type must be PERIODICAL or FINAL, got {data.get('type')!r:.40}")
+    sequence = data.get("sequence")
+    if sequence is not None and (type(sequence) is not int or sequence < 0):
+        raise ChannelError(f"sequence must be a number >= 0, got {sequence!r:.40}")
+    if "value" not in data:
+        raise ChannelError("a report needs 'value'")
+    return Report(final, sequence, data["value"], size_bytes)
+
+
+def reply(**facts: object) -> bytes:
+    """Give the line that grants a request."""
+    return json.dumps({"ok": True, **facts}).encode() + b"\n"
+
+
+def refusal(text: str) -> bytes:
+    """Give the line that refuses a request."""
+    return json.dumps({"ok": False, "error": text}).encode() + b"\n"

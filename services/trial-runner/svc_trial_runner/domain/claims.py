@@ -1,0 +1,187 @@
+"""Which tasks this agent may run: claims, and what a journal of them adds up to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+
+class AttemptKey(NamedTuple):
+    """What identifies one try of one trial, everywhere."""
+
+    experiment_id: str
+    trial_id: str
+    attempt: int
+    """1-based."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process that can be told from a later one with the same number."""
+
+    pid: int
+    start_time: int
+    """Field 22 of `/proc/<pid>/stat`: clock ticks since the machine started."""
+
+
+@dataclass(slots=True)
+class Claim:
+    """One task that this agent took; changes only by what the journal gets told."""
+
+    key: AttemptKey
+    claim_id: str
+    token: str
+    """What the trial shows on its socket; also in the environment of all its children."""
+    ack_subject: str
+    """Where the task is acknowledged; the latest delivery's."""
+    leader: ProcessIdentity | None = None
+    """Leader of its process group, once started."""
+    next_sequence: int = 0
+    """Reports numbered below this have left the spool."""
+    ended: bool = False
+    """Its last report is in the spool or acknowledged."""
+
+
+class Verdict(Enum):
+    """What becomes of a delivered task."""
+
+    TAKE = "take"
+    RUNNING = "running"
+    """Runs here already: only the new address for acknowledging counts."""
+    ENDED = "ended"
+    """Ran here and has ended: acknowledge, do not run again."""
+
+
+def judge(key: AttemptKey, running: Iterable[AttemptKey], ended: Iterable[AttemptKey]) -> Verdict:
+    """Say what becomes of a task; pass sets or dicts, for membership is all that is asked."""
+    if key in running:
+        return Verdict.RUNNING
+    return Verdict.ENDED if key in ended else Verdict.TAKE
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A task was taken."""
+
+    key: AttemptKey
+    claim_id: str
+    token: str
+    ack_subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redelivered:
+    """The bus delivered the task again: acknowledge there from now on."""
+
+    claim_id: str
+    ack_subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The process of a claim exists and leads its own group."""
+
+    claim_id: str
+    leader: ProcessIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """Reports numbered below this have left the spool, so only this tells of them."""
+
+    claim_id: str
+    next_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The last report of a claim is in the spool."""
+
+    claim_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The bus knows of the end: the claim may be forgotten."""
+
+    claim_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStarted:
+    """A process that starts trials (a warm interpreter, the spawner) exists."""
+
+    leader: ProcessIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryKnown:
+    """Where the trials of an experiment keep their files."""
+
+    experiment_id: str
+    directory: str
+    """Empty: forgotten."""
+
+
+JournalRecord: TypeAlias = (
+    Claimed | Redelivered | Started | Progressed | Ended | Closed | ServerStarted | DirectoryKnown
+)
+
+
+@dataclass(slots=True)
+class JournalState:
+    """What the records of one agent add up to."""
+
+    claims: dict[str, Claim] = field(default_factory=dict)
+    """Claims that are not closed, by claim id."""
+    servers: list[ProcessIdentity] = field(default_factory=list)
+    directories: dict[str, str] = field(default_factory=dict)
+    """By experiment."""
+
+    def fold(self, record: JournalRecord) -> None:
+        """Take one record in; records of unknown claims change nothing."""
+        match record:
+            case Claimed(key, claim_id, token, ack_subject):
+                self.claims[claim_id] = Claim(key, claim_id, token, ack_subject)
+            case Closed(claim_id):
+                self.claims.pop(claim_id, None)
+            case ServerStarted(leader):
+                self.servers.append(leader)
+            case DirectoryKnown(experiment_id, directory):
+                if directory:
+                    self.directories[experiment_id] = directory
+                else:
+                    self.directories.pop(experiment_id, None)
+            case _:
+                self._fold_change(record)
+
+    def _fold_change(self, record: Redelivered | Started | Progressed | Ended) -> None:
+        claim = self.claims.get(record.claim_id)
+        if claim is None:
+            return
+        match record:
+            case Redelivered(_, ack_subject):
+                claim.ack_subject = ack_subject
+            case Started(_, leader):
+                claim.leader = leader
+            case Progressed(_, next_sequence):
+                claim.next_sequence = next_sequence
+            case Ended(_):
+                claim.ended = True
+
+    def records(self) -> list[JournalRecord]:
+        """Give the shortest journal that adds up to this state."""
+        records: list[JournalRecord] = [
+            DirectoryKnown(experiment_id, directory)
+            for experiment_id, directory in self.directories.items()
+        ]
+        records += [ServerStarted(leader) for leader in self.servers]
+        for claim in self.claims.values():
+            records.append(Claimed(claim.key, claim.claim_id, claim.token, claim.ack_subject))
+            if claim.leader is not None:
+                records.append(Started(claim.claim_id, claim.leader))
+            if claim.next_sequence:
+                records.append(Progressed(claim.claim_id, claim.next_sequence))
+            if claim.ended:
+                records.append(Ended(claim.claim_id))
+        return records

@@ -1,0 +1,69 @@
+"""Which trial commands a warm interpreter may run in place of the shell."""
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import Final
+
+_INTERPRETER = re.compile(r"(?:[A-Za-z0-9_./+-]*/)?python(?:3(?:\.\d+)?)?\Z")
+_MEANS_SOMETHING_TO_A_SHELL: Final = frozenset("|&;<>()$`\\*?[]{}!~#%\n\r")
+"""With none of these outside or inside of quotes, the words are what shlex says they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCommand:
+    """A command line that does nothing but run one script."""
+
+    interpreter: str
+    """As written: a name to be found on the PATH, or a path."""
+    unbuffered: bool
+    """`-u` was given."""
+    arguments: tuple[str, ...]
+    """The script and its arguments: what `sys.argv` will be."""
+
+
+def parse_python_command(command: str) -> PythonCommand | None:
+    """Understand `python[3] [-u] script.py arguments`; None for every other line.
+
+    A line with anything that a shell might expand, redirect, chain or assign is not understood,
+    even where quotes would make it harmless: bash then runs it, which is always right.
+    """
+    text = command.strip()
+    if not _MEANS_SOMETHING_TO_A_SHELL.isdisjoint(text):
+        return None
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return None  # an open quote: bash says it better
+    if len(words) < 2 or not _INTERPRETER.match(words[0]):  # noqa: PLR2004 - interpreter, script
+        return None
+    unbuffered = words[1] == "-u"
+    arguments = words[2:] if unbuffered else words[1:]
+    if not arguments or arguments[0].startswith("-") or not arguments[0].endswith(".py"):
+        return None
+    return PythonCommand(words[0], unbuffered, tuple(arguments))
+
+
+_LOAD_TIME_PREFIXES: Final = (
+    "LD_",
+    "PYTHON",
+    "OMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "MALLOC_",
+    "KMP_",
+    "GOMP_",
+    "GOTO_",
+    "LANG",
+    "LC_",
+)
+
+
+def load_time_variables(environment: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Give the variables that are read once, when a program or library is loaded.
+
+    Setting them after a fork comes too late, so each set of values needs its own interpreter.
+    """
+    return tuple(
+        sorted(item for item in environment.items() if item[0].startswith(_LOAD_TIME_PREFIXES))
+    )

@@ -1,0 +1,104 @@
+"""What all trials of an experiment start with, worked out once and kept."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from svc_trial_runner.domain.command import PythonCommand, parse_python_command
+from svc_trial_runner.domain.launch import base_environment
+from svc_trial_runner.domain.tasks import TrialWork
+from svc_trial_runner.ports import CodeStore, Environments, LaunchError
+
+_PLANS_KEPT: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """How the trials of an experiment are started."""
+
+    command: str
+    python: PythonCommand | None
+    """The command, if a warm interpreter may run it."""
+    base: Mapping[str, str]
+    """Shared variables; the same object as long as nothing changes."""
+    code_directory: str
+    experiment_directory: str
+
+
+class Plans:
+    """Makes plans and keeps those in use.
+
+    Args:
+        code: unpacks archives.
+        environments: reads the clients' environments.
+        tools_directory: folder with `nni-trial`, first on every PATH.
+        default_root: where trials live whose spec does not say.
+    """
+
+    def __init__(
+        self,
+        code: CodeStore,
+        environments: Environments,
+        tools_directory: Path,
+        default_root: Path,
+    ) -> None:
+        self._code = code
+        self._environments = environments
+        self._tools_directory = tools_directory
+        self._default_root = default_root
+        self._plans: OrderedDict[tuple[str, bytes], tuple[object, LaunchPlan]] = OrderedDict()
+
+    async def plan(self, work: TrialWork) -> LaunchPlan:
+        """Give the plan of a trial's experiment.
+
+        Raises:
+            LaunchError: code or environment cannot be had; the text is for the user.
+        """
+        client = self._environments.load(work.spec.environment_file)
+        name = (work.key.experiment_id, work.spec_digest)
+        known = self._plans.get(name)
+        if known is not None and known[0] is client:
+            return known[1]
+        spec = work.spec
+        if spec.code_archive is not None:
+            code_directory = str(await self._code.materialise(spec.code_archive))
+        else:
+            code_directory = spec.code_directory or "/"
+            _check_folder(code_directory)
+        plan = LaunchPlan(
+            command=spec.command,
+            python=parse_python_command(spec.command),
+            base=base_environment(
+                client.variables,
+                spec.environment,
+                interpreter=client.interpreter,
+                tools_directory=str(self._tools_directory),
+            ),
+            code_directory=code_directory,
+            experiment_directory=spec.experiment_directory
+            or str(self._default_root / work.key.experiment_id),
+        )
+        self._plans[name] = (client, plan)
+        while len(self._plans) > _PLANS_KEPT:
+            self._plans.popitem(last=False)
+        return plan
+
+    def forget(self, experiment_id: str) -> list[str]:
+        """Forget the plans of an experiment.
+
+        Returns:
+            Code directories that no other experiment uses.
+        """
+        gone = {
+            name: self._plans.pop(name)[1] for name in list(self._plans) if name[0] == experiment_id
+        }
+        used = {plan.code_directory for _, plan in self._plans.values()}
+        return sorted({plan.code_directory for plan in gone.values()} - used)
+
+
+def _check_folder(code_directory: str) -> None:
+    """Refuse a code directory that is not there; one look at the disk for each plan."""
+    if not Path(code_directory).is_dir():
+        raise LaunchError(f"the code directory {code_directory} does not exist")

@@ -1,0 +1,177 @@
+"""Reports on their way to the manager: in order, batched, durable until its inbox has them."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import Final
+
+from svc_common.errors import UnavailableError
+from svc_common.logs import get_logger
+from svc_common.messaging.ports import Inbox
+from svc_common.tasks import TaskOwner
+from svc_trial_runner.converters import reports_message
+from svc_trial_runner.ports import ReportSpool
+
+_BATCH_BYTES: Final = 1024 * 1024
+"""Reports sent as one message at most; the bus takes 8 MB."""
+_LINGER_S: Final = 0.002
+"""Least time between two messages of an experiment, unless a last word waits: a trial that
+reports thousands of metrics a second costs hundreds of messages, and an end waits for nothing."""
+
+
+class _Outbox:
+    """Reports of one experiment that have not arrived, oldest first."""
+
+    __slots__ = ("entries", "last_words", "sending", "sent_at_s", "spooled", "timer")
+
+    def __init__(self) -> None:
+        self.entries: deque[tuple[bytes, Callable[[], None] | None]] = deque()
+        self.spooled = 0
+        """How many of the oldest are in the spool."""
+        self.last_words = 0
+        self.sending = False
+        self.sent_at_s = 0.0
+        self.timer: asyncio.Handle | None = None
+
+
+class Reporter:
+    """Sends what is reported to the managers of the experiments.
+
+    While one message of an experiment is on its way, further reports collect for the next; so
+    order is kept and load makes batches. A report is in the spool before it is sent, a last word
+    before `add` returns: what is lost with this process are metrics of attempts that are lost
+    with it as well.
+
+    Args:
+        inbox: of the bus.
+        spool: keeps reports across restarts of the agent.
+        tasks: owner of the sending tasks.
+        runner_id: of this agent.
+        boot_id: of this start of it.
+    """
+
+    def __init__(
+        self, inbox: Inbox, spool: ReportSpool, tasks: TaskOwner, runner_id: str, boot_id: str
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._inbox = inbox
+        self._spool = spool
+        self._tasks = tasks
+        self._runner_id = runner_id
+        self._boot_id = boot_id
+        self._outboxes: dict[str, _Outbox] = {}
+        self._waiting = 0
+        self._messages = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def add(
+        self, experiment_id: str, entry: bytes, on_arrived: Callable[[], None] | None = None
+    ) -> None:
+        """Report; returns at once.
+
+        Args:
+            experiment_id: whose manager.
+            entry: the report, made by `converters.report_entry`.
+            on_arrived: given for a last word: called once when the manager's inbox has it on disk.
+        """
+        outbox = self._outboxes.get(experiment_id)
+        if outbox is None:
+            outbox = self._outboxes[experiment_id] = _Outbox()
+        outbox.entries.append((entry, on_arrived))
+        self._waiting += 1
+        if self._waiting == 1:
+            self._idle.clear()
+        if on_arrived is not None:
+            outbox.last_words += 1
+            self._keep(experiment_id, outbox)
+        self._schedule(experiment_id, outbox)
+
+    def flush(self) -> None:
+        """Write everything to the spool now."""
+        for experiment_id, outbox in self._outboxes.items():
+            self._keep(experiment_id, outbox)
+
+    def forget(self, experiment_id: str) -> None:
+        """Let go of what is kept for an experiment that reports no more."""
+        outbox = self._outboxes.get(experiment_id)
+        if outbox is not None and not outbox.entries:
+            del self._outboxes[experiment_id]
+
+    async def wait_idle(self) -> None:
+        """Wait until everything reported so far has arrived."""
+        await self._idle.wait()
+
+    def _keep(self, experiment_id: str, outbox: _Outbox) -> None:
+        fresh = islice(outbox.entries, outbox.spooled, None)
+        self._spool.append([(experiment_id, entry) for entry, _ in fresh])
+        outbox.spooled = len(outbox.entries)
+
+    def _schedule(self, experiment_id: str, outbox: _Outbox) -> None:
+        """See that a message is sent: after this turn of the loop, or after a while."""
+        if outbox.sending:
+            return
+        if outbox.timer is not None:
+            if not outbox.last_words:
+                return
+            outbox.timer.cancel()
+        since_s = self._loop.time() - outbox.sent_at_s
+        if outbox.last_words or since_s > _LINGER_S:
+            outbox.timer = self._loop.call_soon(self._start, experiment_id, outbox)
+        else:
+            outbox.timer = self._loop.call_later(
+                _LINGER_S - since_s, self._start, experiment_id, outbox
+            )
+
+    def _start(self, experiment_id: str, outbox: _Outbox) -> None:
+        outbox.timer = None
+        outbox.sending = True
+        self._tasks.start(self._send(experiment_id, outbox), f"reports {experiment_id}")
+
+    async def _send(self, experiment_id: str, outbox: _Outbox) -> None:
+        """Send until nothing is left, or only what may wait a little."""
+        while outbox.entries:
+            self._keep(experiment_id, outbox)
+            batch = _next_batch(outbox)
+            self._messages += 1
+            try:
+                await self._inbox.publish(
+                    experiment_id,
+                    self._runner_id,
+                    reports_message(self._runner_id, self._boot_id, batch),
+                    message_id=f"{self._boot_id}-{self._messages}",
+                )
+            except UnavailableError:
+                get_logger().info("reports stay in the spool", experiment=experiment_id)
+                return
+            self._arrived(experiment_id, outbox, len(batch))
+            if not outbox.last_words:
+                break
+        outbox.sending = False
+        outbox.sent_at_s = self._loop.time()
+        if outbox.entries:
+            self._schedule(experiment_id, outbox)
+
+    def _arrived(self, experiment_id: str, outbox: _Outbox, count: int) -> None:
+        self._spool.acknowledge(experiment_id, count)
+        outbox.spooled -= count
+        calls = [outbox.entries.popleft()[1] for _ in range(count)]
+        self._waiting -= count
+        if self._waiting == 0:
+            self._idle.set()
+        for call in calls:
+            if call is not None:
+                outbox.last_words -= 1
+                call()
+
+
+def _next_batch(outbox: _Outbox) -> list[bytes]:
+    batch: list[bytes] = []
+    size = 0
+    for entry, _ in outbox.entries:
+        size += len(entry)
+        if batch and size > _BATCH_BYTES:
+            break
+        batch.append(entry)
+    return batch

@@ -1,0 +1,158 @@
+"""gRPC face of the agent: `RunnerService`."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from google.protobuf.timestamp_pb2 import Timestamp
+from nni_proto.runner.v1.runner_service_pb2_grpc import RunnerServiceServicer
+
+from nni_proto.runner.v1 import runner_service_pb2 as pb
+from svc_common.errors import InvalidArgumentError
+from svc_trial_runner.agent import Agent
+from svc_trial_runner.allotments import GpuDesk
+from svc_trial_runner.attempts import AttemptRun
+from svc_trial_runner.logs_of_trials import LogFile, TrialLogs
+from svc_trial_runner.ports import Processes
+from svc_trial_runner.presence import RunnerIdentity
+
+if TYPE_CHECKING:
+    from grpc.aio import ServicerContext
+
+_DEFAULT_PAGE = 100
+_LARGEST_PAGE = 1000
+
+_FILES = {
+    pb.LOG_STREAM_UNSPECIFIED: LogFile.TRIAL_LOG,
+    pb.LOG_STREAM_TRIAL_LOG: LogFile.TRIAL_LOG,
+    pb.LOG_STREAM_STDOUT: LogFile.STDOUT,
+    pb.LOG_STREAM_STDERR: LogFile.STDERR,
+}
+
+
+class RunnerServicer(RunnerServiceServicer):
+    """See the proto.
+
+    Args:
+        agent: whose trials they are.
+        identity: who it is.
+        started_at: when this process started.
+        gpus: the machine's GPUs.
+        processes: tells of warm interpreters.
+        logs: output of trials.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        identity: RunnerIdentity,
+        started_at: datetime,
+        gpus: GpuDesk,
+        processes: Processes,
+        logs: TrialLogs,
+    ) -> None:
+        self._agent = agent
+        self._identity = identity
+        self._started_at = started_at
+        self._gpus = gpus
+        self._processes = processes
+        self._logs = logs
+
+    async def DescribeRunner(
+        self,
+        request: pb.DescribeRunnerRequest,
+        context: "ServicerContext[pb.DescribeRunnerRequest, pb.DescribeRunnerResponse]",
+    ) -> pb.DescribeRunnerResponse:
+        """See the proto."""
+        identity = self._identity
+        devices, active = await self._gpus.devices()
+        return pb.DescribeRunnerResponse(
+            runner_id=identity.runner_id,
+            boot_id=identity.boot_id,
+            pool=identity.pool,
+            host_name=identity.host_name,
+            version=identity.version,
+            started_at=_timestamp(self._started_at),
+            devices=[
+                pb.Device(
+                    index=device.index,
+                    name=device.name,
+                    memory_bytes=device.memory_bytes,
+                    active=device.index in active,
+                    trial_ids=self._gpus.holders_of(device.index),
+                )
+                for device in devices
+            ],
+            draining=self._agent.draining,
+            running_count=len(self._agent.attempts),
+            warm_interpreter_count=self._processes.warm_count,
+        )
+
+    async def ListRunnerTrials(
+        self,
+        request: pb.ListRunnerTrialsRequest,
+        context: "ServicerContext[pb.ListRunnerTrialsRequest, pb.ListRunnerTrialsResponse]",
+    ) -> pb.ListRunnerTrialsResponse:
+        """See the proto; pages are ordered by experiment, trial and attempt."""
+        size = min(request.page_size or _DEFAULT_PAGE, _LARGEST_PAGE)
+        if size < 1:
+            raise InvalidArgumentError("page_size", "must be >= 0", request.page_size)
+        runs = sorted(self._agent.attempts, key=lambda run: run.key)
+        rest = [run for run in runs if _page_token(run) > request.page_token]
+        page = rest[:size]
+        return pb.ListRunnerTrialsResponse(
+            trials=[_trial(run) for run in page],
+            next_page_token=_page_token(page[-1]) if len(rest) > size else "",
+        )
+
+    async def DrainRunner(
+        self,
+        request: pb.DrainRunnerRequest,
+        context: "ServicerContext[pb.DrainRunnerRequest, pb.DrainRunnerResponse]",
+    ) -> pb.DrainRunnerResponse:
+        """See the proto; asking twice is the same as asking once."""
+        self._agent.drain()
+        return pb.DrainRunnerResponse()
+
+    async def FollowLogs(
+        self,
+        request: pb.FollowLogsRequest,
+        context: "ServicerContext[pb.FollowLogsRequest, pb.FollowLogsResponse]",
+    ) -> AsyncIterator[pb.FollowLogsResponse]:
+        """See the proto."""
+        pieces = self._logs.read(
+            request.experiment_id,
+            request.trial_id,
+            _FILES[request.stream],
+            offset=request.offset,
+            follow=request.follow,
+        )
+        async for offset, data in pieces:
+            yield pb.FollowLogsResponse(data=data, offset=offset)
+
+
+def _trial(run: AttemptRun) -> pb.RunnerTrial:
+    process = run.process
+    trial = pb.RunnerTrial(
+        experiment_id=run.key.experiment_id,
+        trial_id=run.key.trial_id,
+        attempt=run.key.attempt,
+        process_group_id=process.identity.pid if process else 0,
+        gpu_indices=run.gpu_indices,
+        warm=process.warm if process else False,
+        waiting_for=run.waiting_for,
+    )
+    if run.started_at is not None:
+        trial.started_at.CopyFrom(_timestamp(run.started_at))
+    return trial
+
+
+def _page_token(run: AttemptRun) -> str:
+    """Give a text that sorts as the keys do."""
+    return f"{run.key.experiment_id}/{run.key.trial_id}/{run.key.attempt:08d}"
+
+
+def _timestamp(moment: datetime) -> Timestamp:
+    timestamp = Timestamp()
+    timestamp.FromDatetime(moment)
+    return timestamp

@@ -1,0 +1,92 @@
+"""Settings of the agent, read from the environment and the command line."""
+
+import argparse
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from svc_common import environment
+from svc_common.errors import InvalidArgumentError
+
+NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
+NNI_RUNNER_SLOTS: Final = "NNI_RUNNER_SLOTS"
+NNI_RUNNER_OUTPUT_LIMIT: Final = "NNI_RUNNER_OUTPUT_LIMIT_BYTES"
+NNI_RUNNER_FAKE_GPUS: Final = "NNI_RUNNER_FAKE_GPUS"
+NNI_WARM: Final = "NNI_WARM"
+
+_LOOPBACK: Final = {"127.0.0.1", "localhost", "::1"}
+_OUTPUT_LIMIT_BYTES: Final = 1024 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that can be set."""
+
+    nats_url: str
+    """Address of the bus."""
+    token: str
+    """Secret of this installation."""
+    home: Path
+    """Folder of the installation's state; the agent uses `runner/` and `blobs/` in it."""
+    pool: str = "local"
+    """Whose tasks are pulled."""
+    slots: int | None = None
+    """Trials at once; None: no limit (the experiment's concurrency and GPUs bound it)."""
+    max_trials: int | None = None
+    """Trials after which the agent ends by itself; None: it stays."""
+    output_limit_bytes: int = _OUTPUT_LIMIT_BYTES
+    """Kept of stdout and of stderr of a trial, each, where its experiment does not say."""
+    warm: bool = True
+    """Whether warm interpreters may be used."""
+    fake_gpus: int | None = None
+    """GPUs that are pretended, for tests; None: ask the driver."""
+    runtime_directory: Path | None = None
+    """Where the socket of the trials may be; None: the temporary folder."""
+    host_name: str = ""
+    version: str = ""
+
+    @property
+    def runner_directory(self) -> Path:
+        """Folder of this agent's own state."""
+        return self.home / "runner"
+
+    @property
+    def bus_is_here(self) -> bool:
+        """Whether the bus runs on this machine."""
+        return urlsplit(self.nats_url).hostname in _LOOPBACK
+
+
+def read_settings(arguments: Sequence[str]) -> Settings:
+    """Read environment and command line.
+
+    Raises:
+        InvalidArgumentError: a value is missing or breaks a rule.
+    """
+    parser = argparse.ArgumentParser(prog="python -m svc_trial_runner", description=__doc__)
+    parser.add_argument("--pool", default=environment.text(NNI_RUNNER_POOL, "local"))
+    parser.add_argument("--max-trials", type=int, default=None, help="end after so many trials")
+    options = parser.parse_args(arguments)
+    if options.max_trials is not None and options.max_trials < 1:
+        raise InvalidArgumentError("--max-trials", "must be >= 1", options.max_trials)
+    slots = environment.integer(NNI_RUNNER_SLOTS, 0)
+    fake_gpus = environment.integer(NNI_RUNNER_FAKE_GPUS, -1)
+    runtime = environment.text("XDG_RUNTIME_DIR", "-")
+    runtime_usable = runtime != "-" and os.access(runtime, os.W_OK)
+    return Settings(
+        nats_url=environment.text(environment.NNI_NATS_URL),
+        token=environment.text(environment.NNI_TOKEN),
+        home=environment.home(),
+        pool=options.pool,
+        slots=slots if slots > 0 else None,
+        max_trials=options.max_trials,
+        output_limit_bytes=environment.integer(NNI_RUNNER_OUTPUT_LIMIT, _OUTPUT_LIMIT_BYTES),
+        warm=environment.flag(NNI_WARM, default=True),
+        fake_gpus=fake_gpus if fake_gpus >= 0 else None,
+        runtime_directory=Path(runtime) if runtime_usable else None,
+        host_name=platform.node() or "localhost",
+        version=environment.text(environment.NNI_VERSION, "unknown"),
+    )
