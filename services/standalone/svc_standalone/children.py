@@ -1,0 +1,182 @@
+"""Child processes of the supervisor: start with readiness, end, and death with the parent."""
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from svc_common import environment
+
+_PR_SET_PDEATHSIG: Final = 1
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+_LOG_LIMIT_BYTES: Final = 32 * 1024 * 1024
+"""A log larger than this is put aside (one generation) when its child starts."""
+_TAIL_BYTES: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How a child is started."""
+
+    name: str
+    """Of the service; also names its log."""
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    says_ready: bool
+    """Whether it tells on `NNI_READY_FD` that it serves; the bus does not."""
+
+
+class Child:
+    """One run of a child process."""
+
+    def __init__(self, command: Command, folder: Path, log: Path) -> None:
+        """Start the process.
+
+        Args:
+            command: what to run.
+            folder: its working directory.
+            log: file that its output is appended to.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        self.command = command
+        self.log = log
+        self._loop = asyncio.get_running_loop()
+        self._started_s = self._loop.time()
+        self._ended: asyncio.Future[int] = self._loop.create_future()
+        self._ready: asyncio.Future[Mapping[str, str]] = self._loop.create_future()
+        reader, writer = os.pipe()
+        with _open_log(log) as output:
+            self._log_start = output.tell()
+            try:
+                self._process = self._spawn(folder, output, writer)
+            except BaseException:
+                os.close(reader)
+                raise
+            finally:
+                os.close(writer)
+        self._pidfd = os.pidfd_open(self._process.pid)
+        self._loop.add_reader(self._pidfd, self._reap)
+        self._line = b""
+        self._ready_fd = reader
+        os.set_blocking(reader, False)
+        self._loop.add_reader(reader, self._read_ready)
+        if not command.says_ready:
+            self._ready.set_result({})
+
+    @property
+    def pid(self) -> int:
+        """Process id; good until `wait` has returned."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return not self._ended.done()
+
+    @property
+    def ran_s(self) -> float:
+        """Seconds since its start."""
+        return self._loop.time() - self._started_s
+
+    async def ready(self) -> Mapping[str, str] | None:
+        """Wait until it serves and give the facts it told; None if it ended before."""
+        either: set[asyncio.Future[Any]] = {self._ready, self._ended}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return self._ready.result() if self._ready.done() else None
+
+    async def wait(self) -> int:
+        """Wait for its end; give the exit status, negative = the signal that ended it."""
+        return await asyncio.shield(self._ended)
+
+    async def stop(self, grace_s: float) -> None:
+        """TERM, and after `grace_s` KILL; returns when it has ended."""
+        if self.running:
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace_s):
+                await self.wait()
+        except TimeoutError:
+            self._process.kill()
+            await self.wait()
+
+    def last_words(self) -> str:
+        """Give the last line that this run wrote to its log, for a message to a person."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(self._log_start, self.log.stat().st_size - _TAIL_BYTES))
+                lines = file.read().decode(errors="replace").split("\n")
+        except OSError:
+            return ""
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def _spawn(self, folder: Path, output: IO[bytes], writer: int) -> subprocess.Popen[bytes]:
+        variables = {**self.command.environment}
+        if self.command.says_ready:
+            variables[environment.NNI_READY_FD] = str(writer)
+        return subprocess.Popen(
+            self.command.arguments,
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=(writer,) if self.command.says_ready else (),
+            # A signal of the terminal is for the supervisor, which stops children in order.
+            start_new_session=True,
+            preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - this process has one thread
+        )
+
+    def _reap(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._read_ready()
+        self._close_ready()
+        if not self._ended.done():
+            self._ended.set_result(self._process.wait())
+
+    def _read_ready(self) -> None:
+        if self._ready_fd < 0:
+            return
+        try:
+            data = os.read(self._ready_fd, 65536)
+        except BlockingIOError:
+            return
+        self._line += data
+        if b"\n" in self._line and not self._ready.done():
+            facts = json.loads(self._line.partition(b"\n")[0])
+            if facts.pop("ready", False):
+                self._ready.set_result({str(key): str(value) for key, value in facts.items()})
+        if not data:
+            self._close_ready()
+
+    def _close_ready(self) -> None:
+        if self._ready_fd >= 0:
+            self._loop.remove_reader(self._ready_fd)
+            os.close(self._ready_fd)
+            self._ready_fd = -1
+
+
+def _die_with_parent(parent: int) -> Callable[[], None]:
+    """Make the function that, between fork and exec, binds a child's life to this process."""
+
+    def bind() -> None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(1)
+
+    return bind
+
+
+def _open_log(path: Path) -> IO[bytes]:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > _LOG_LIMIT_BYTES:
+        path.replace(path.with_suffix(path.suffix + ".1"))
+    return path.open("ab")

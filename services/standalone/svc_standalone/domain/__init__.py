@@ -1,0 +1,1 @@
+"""Rules of the supervisor, free of processes and clocks."""

@@ -1,0 +1,110 @@
+"""`endpoint.json`: where the services of an installation listen; and the locks beside it."""
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+ENDPOINT_FILE: Final = "endpoint.json"
+SUPERVISOR_LOCK: Final = "supervisor.lock"
+"""Held as long as a supervisor lives."""
+STARTING_LOCK: Final = "starting.lock"
+"""Held while a supervisor starts: whoever waits for it finds the services up, or may start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Addresses and token of services that are up."""
+
+    version: str
+    pid: int
+    """Process id of the supervisor."""
+    started_at: str
+    """When it came up, ISO 8601, UTC."""
+    http: str
+    """Base address of page and REST."""
+    grpc: str
+    """`host:port` of the manager."""
+    nats: str
+    """Address of the bus, without the token."""
+    token: str = field(repr=False)
+
+    def as_json(self) -> dict[str, object]:
+        """Give the content of the file."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def write_endpoint(home: Path, endpoint: Endpoint) -> None:
+    """Write the file so that only this user can read it, whole or not at all."""
+    temporary = home / f".{ENDPOINT_FILE}.new"
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+        json.dump(endpoint.as_json(), file)
+    temporary.replace(home / ENDPOINT_FILE)
+
+
+def read_endpoint(home: Path) -> Endpoint | None:
+    """Give the endpoint of a living supervisor; None if there is none that is ready."""
+    try:
+        fields = json.loads((home / ENDPOINT_FILE).read_text("utf-8"))
+        endpoint = parse_endpoint(fields)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    lock = Lock.try_take(home / SUPERVISOR_LOCK)
+    if lock is not None:
+        lock.release()
+        return None  # left behind by a supervisor that was killed
+    return endpoint
+
+
+def parse_endpoint(fields: Mapping[str, object]) -> Endpoint:
+    """Make an endpoint of the file's fields.
+
+    Raises:
+        KeyError: a field is missing.
+        ValueError: the process id is no number.
+    """
+    return Endpoint(
+        version=str(fields["version"]),
+        pid=int(str(fields["pid"])),
+        started_at=str(fields["started_at"]),
+        http=str(fields["http"]),
+        grpc=str(fields["grpc"]),
+        nats=str(fields["nats"]),
+        token=str(fields["token"]),
+    )
+
+
+class Lock:
+    """An advisory lock on a file; ends with the process that holds it, however it ends."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(cls, path: Path) -> Self:
+        """Wait for the lock and take it."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return cls(descriptor)
+
+    @classmethod
+    def try_take(cls, path: Path) -> Self | None:
+        """Take the lock if nobody holds it."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return cls(descriptor)
+
+    def release(self) -> None:
+        """Let the next one have it; may be called twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -1,0 +1,104 @@
+"""Keeps the children of the local shape alive from `start` to `stop`."""
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+
+from svc_common.clock import Clock
+from svc_common.errors import FailedPreconditionError, UnavailableError
+from svc_common.logs import get_logger
+from svc_common.tasks import TaskOwner
+from svc_standalone.children import Child, Command
+from svc_standalone.domain.restarts import RestartState
+from svc_standalone.settings import Settings
+
+_FAILED_STARTS_LIMIT = 3
+"""A service that ended so often before it was ever ready will not become so."""
+
+
+class Supervisor:
+    """Starts children, starts them again when they end, and stops them in order.
+
+    Args:
+        settings: of the supervisor.
+        clock: for the waits before restarts.
+        commands: the bus first, then the services.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock, commands: Mapping[str, Command]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._commands = commands
+        self._children: dict[str, Child] = {}
+        self._facts: dict[str, asyncio.Future[Mapping[str, str]]] = {}
+        self._tasks = TaskOwner(self._watch_failed)
+
+    async def start(self) -> dict[str, Mapping[str, str]]:
+        """Start everything at once; give what each child told when it was ready.
+
+        Raises:
+            FailedPreconditionError: a child ends again and again before it is ready.
+            UnavailableError: they are not ready within the time of the settings.
+        """
+        loop = asyncio.get_running_loop()
+        for name in self._commands:
+            self._facts[name] = loop.create_future()
+            self._tasks.start(self._keep(name), f"keep {name}")
+        try:
+            async with asyncio.timeout(self._settings.start_timeout_s):
+                await asyncio.gather(*(asyncio.shield(one) for one in self._facts.values()))
+        except TimeoutError as error:
+            late = [name for name, future in self._facts.items() if not future.done()]
+            raise UnavailableError(
+                f"not ready after {self._settings.start_timeout_s:g} s: {', '.join(late)}; "
+                f"see {self._settings.logs}"
+            ) from error
+        return {name: future.result() for name, future in self._facts.items()}
+
+    async def stop(self) -> None:
+        """End the services together, then the bus; may be called at any time after `start`."""
+        bus, *services = self._commands
+        grace_s = self._settings.stop_grace_s
+        await self._tasks.aclose()  # from here on nothing is started again
+        running = [self._children[name] for name in services if name in self._children]
+        await asyncio.gather(*(child.stop(grace_s) for child in running))
+        if bus in self._children:
+            await self._children[bus].stop(grace_s)
+
+    def pids(self) -> dict[str, int]:
+        """Give the process ids of the children that run."""
+        return {name: child.pid for name, child in self._children.items() if child.running}
+
+    async def _keep(self, name: str) -> None:
+        """Run one child again and again."""
+        state = RestartState()
+        for run in itertools.count(1):
+            child = self._run(name)
+            facts = await child.ready()
+            if facts is not None and not self._facts[name].done():
+                self._facts[name].set_result(facts)
+            status = await child.wait()
+            state = state.ended(child.ran_s)
+            get_logger().warning("child ended", child=name, status=status, delay_s=state.delay_s)
+            if not self._facts[name].done() and run >= _FAILED_STARTS_LIMIT:
+                self._facts[name].set_exception(
+                    FailedPreconditionError(
+                        f"{name} does not start: {child.last_words()} (see {child.log})"
+                    )
+                )
+                return
+            await self._clock.sleep(state.delay_s)
+
+    def _run(self, name: str) -> Child:
+        child = Child(
+            self._commands[name], self._settings.home, self._settings.logs / f"{name}.log"
+        )
+        self._children[name] = child
+        get_logger().info("child started", child=name, pid=child.pid)
+        return child
+
+    def _watch_failed(self, name: str, error: BaseException) -> None:
+        get_logger().error("keeping a child failed", task=name, exc_info=error)
+        for future in self._facts.values():
+            if not future.done():
+                future.set_exception(error)

@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+
+from svc_standalone.commands import BUS, Plan, Ports, bus_command, bus_config, service_command
+
+PLAN = Plan(home=Path("/home/x"), ports=Ports(1, 2, 3, 4), version="4.0.0", token='se"cret')
+
+
+def test_bus_listens_on_loopback_with_a_token() -> None:
+    config = bus_config(PLAN)
+
+    assert 'listen: "127.0.0.1:1"' in config
+    assert 'token: "se\\"cret"' in config
+    assert 'store_dir: "/home/x/jetstream"' in config
+
+
+def test_configuration_with_the_token_is_for_its_owner_only(tmp_path: Path) -> None:
+    plan = Plan(home=tmp_path, ports=PLAN.ports, version="4", token="t")
+    (tmp_path / "nats.conf").write_text("old")
+
+    command = bus_command(plan)
+
+    config = tmp_path / "nats.conf"
+    assert command.name == BUS
+    assert command.arguments[1:] == ("-c", str(config))
+    assert config.stat().st_mode & 0o777 == 0o600
+    assert config.read_text() == bus_config(plan)
+
+
+def test_service_gets_its_settings_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOMETHING", "else")
+
+    command = service_command(PLAN, "dispatcher")
+
+    assert list(command.arguments[1:]) == ["-P", "-m", "svc_dispatcher"]
+    assert command.environment["NNI_NATS_URL"] == "nats://127.0.0.1:1"
+    assert command.environment["NNI_DISPATCHER_GRPC"] == "127.0.0.1:2"
+    assert command.environment["NNI_MANAGER_GRPC"] == "127.0.0.1:3"
+    assert command.environment["NNI_MANAGER_HTTP"] == "127.0.0.1:4"
+    assert command.environment["NNI_HOME"] == "/home/x"
+    assert command.environment["SOMETHING"] == "else"
+
+
+def test_secrets_are_not_in_the_representation() -> None:
+    assert "cret" not in repr(PLAN)

@@ -1,0 +1,67 @@
+import json
+from pathlib import Path
+
+from svc_standalone.endpoint import (
+    ENDPOINT_FILE,
+    SUPERVISOR_LOCK,
+    Endpoint,
+    Lock,
+    read_endpoint,
+    write_endpoint,
+)
+
+ENDPOINT = Endpoint(
+    version="4.0.0",
+    pid=7,
+    started_at="2026-01-01T00:00:00+00:00",
+    http="http://127.0.0.1:1",
+    grpc="127.0.0.1:2",
+    nats="nats://127.0.0.1:3",
+    token="secret",
+)
+
+
+def test_file_of_a_living_supervisor_is_read_back(tmp_path: Path) -> None:
+    write_endpoint(tmp_path, ENDPOINT)
+    lock = Lock.take(tmp_path / SUPERVISOR_LOCK)
+
+    endpoint = read_endpoint(tmp_path)
+
+    lock.release()
+    assert endpoint == ENDPOINT
+
+
+def test_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    write_endpoint(tmp_path, ENDPOINT)
+
+    assert (tmp_path / ENDPOINT_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_file_left_by_a_dead_supervisor_counts_as_none(tmp_path: Path) -> None:
+    write_endpoint(tmp_path, ENDPOINT)
+
+    assert read_endpoint(tmp_path) is None
+
+
+def test_broken_file_counts_as_none(tmp_path: Path) -> None:
+    lock = Lock.take(tmp_path / SUPERVISOR_LOCK)
+    for text in ("", "{}", "[]", json.dumps({"pid": "x"})):
+        (tmp_path / ENDPOINT_FILE).write_text(text)
+        assert read_endpoint(tmp_path) is None
+    lock.release()
+
+
+def test_token_is_not_in_the_representation() -> None:
+    assert "secret" not in repr(ENDPOINT)
+
+
+def test_lock_is_held_once_and_free_after_release(tmp_path: Path) -> None:
+    held = Lock.take(tmp_path / "lock")
+    assert Lock.try_take(tmp_path / "lock") is None
+
+    held.release()
+    held.release()
+
+    again = Lock.try_take(tmp_path / "lock")
+    assert again is not None
+    again.release()

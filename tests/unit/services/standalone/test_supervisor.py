@@ -1,0 +1,116 @@
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from svc_common import environment
+from svc_common.clock import ManualClock
+from svc_common.errors import FailedPreconditionError, UnavailableError
+from svc_standalone.children import Command
+from svc_standalone.settings import Settings
+from svc_standalone.supervisor import Supervisor
+
+READY = "import os, signal; os.write(int(os.environ['NNI_READY_FD']), b'%s\\n'); signal.pause()"
+FACTS = '{"ready": true, "grpc": "here"}'
+
+
+def python(name: str, code: str, *, says_ready: bool = True) -> Command:
+    return Command(name, (sys.executable, "-c", code), environment.current(), says_ready)
+
+
+def service(name: str) -> Command:
+    return python(name, READY % FACTS)
+
+
+def bus() -> Command:
+    return python("bus", "import signal; signal.pause()", says_ready=False)
+
+
+def make(tmp_path: Path, *commands: Command, timeout_s: float = 20.0) -> Supervisor:
+    settings = Settings(tmp_path, start_timeout_s=timeout_s, stop_grace_s=5.0)
+    return Supervisor(settings, ManualClock(), {command.name: command for command in commands})
+
+
+async def running_again(supervisor: Supervisor, name: str, before: int) -> int:
+    async with asyncio.timeout(20):
+        while True:
+            pid = supervisor.pids().get(name, before)
+            if pid != before:
+                return pid
+            await asyncio.sleep(0.001)  # another process: nothing to await here
+
+
+async def test_all_are_ready_after_the_start(tmp_path: Path) -> None:
+    supervisor = make(tmp_path, bus(), service("manager"), service("dispatcher"))
+
+    facts = await supervisor.start()
+
+    assert facts == {"bus": {}, "manager": {"grpc": "here"}, "dispatcher": {"grpc": "here"}}
+    assert set(supervisor.pids()) == {"bus", "manager", "dispatcher"}
+    await supervisor.stop()
+    assert supervisor.pids() == {}
+
+
+@pytest.mark.parametrize("victim", ["bus", "manager"])
+async def test_child_that_was_killed_is_started_again(tmp_path: Path, victim: str) -> None:
+    supervisor = make(tmp_path, bus(), service("manager"))
+    await supervisor.start()
+    before = supervisor.pids()[victim]
+
+    os.kill(before, signal.SIGKILL)
+    after = await running_again(supervisor, victim, before)
+
+    assert after != before
+    await supervisor.stop()
+
+
+async def test_child_that_never_becomes_ready_is_named_with_its_last_words(
+    tmp_path: Path,
+) -> None:
+    broken = python("manager", "import sys; sys.exit('the port is taken')")
+    settings = Settings(tmp_path, start_timeout_s=20.0)
+    clock = ManualClock()
+    supervisor = Supervisor(settings, clock, {"bus": bus(), "manager": broken})
+    starting = asyncio.ensure_future(supervisor.start())
+    while not starting.done():
+        clock.advance(1.0)
+        await asyncio.sleep(0.001)  # other processes: nothing to await here
+
+    with pytest.raises(FailedPreconditionError, match="manager does not start: the port is taken"):
+        await starting
+
+    await supervisor.stop()
+
+
+async def test_child_that_is_too_slow_is_named(tmp_path: Path) -> None:
+    silent = python("manager", "import signal; signal.pause()")
+    supervisor = make(tmp_path, bus(), service("dispatcher"), silent, timeout_s=0.05)
+
+    with pytest.raises(UnavailableError, match=r"not ready after 0\.05 s: .*manager"):
+        await supervisor.start()
+
+    await supervisor.stop()
+
+
+async def test_child_that_ignores_term_is_killed(tmp_path: Path) -> None:
+    deaf = python("manager", "import signal; signal.signal(15, signal.SIG_IGN); " + READY % FACTS)
+    settings = Settings(tmp_path, stop_grace_s=0.05)
+    supervisor = Supervisor(settings, ManualClock(), {"bus": bus(), "manager": deaf})
+    await supervisor.start()
+
+    await supervisor.stop()
+
+    assert supervisor.pids() == {}
+
+
+async def test_output_of_children_goes_to_their_logs(tmp_path: Path) -> None:
+    talking = python("manager", "print('hello', flush=True); " + READY % FACTS)
+    supervisor = make(tmp_path, bus(), talking)
+
+    await supervisor.start()
+    await supervisor.stop()
+
+    assert (tmp_path / "log" / "manager.log").read_text() == "hello\n"
