@@ -1,6 +1,5 @@
 """The same experiment from Python: run it, then read the best result."""
 
-import time
 from pathlib import Path
 
 from nni.experiment import Experiment
@@ -19,8 +18,7 @@ experiment.config.tuner.class_args["seed"] = 0
 if __name__ == "__main__":
     experiment.start(8080)
     try:
-        while experiment.get_status() not in {"DONE", "ERROR"}:
-            time.sleep(0.1)
+        experiment.wait_completion()
         best = min(experiment.export_data(), key=lambda trial: trial.value)
         print(f"best value {best.value:.6f} at {best.parameter}")
     finally:

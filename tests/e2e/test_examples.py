@@ -139,6 +139,18 @@ def test_every_example_explains_itself(folder: Path) -> None:
     assert (folder / "config.yml").is_file()
 
 
+def test_snippet_of_the_quadratic_readme_runs_without_services(tmp_path: Path) -> None:
+    text = (EXAMPLES / "quadratic" / "README.md").read_text("utf-8")
+    snippet = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert snippet is not None
+
+    done = subprocess.run(
+        [sys.executable, "-c", snippet[1]], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert float(done.stdout.split()[0]) < 5.0  # of 0 to 85; forty random points do better
+
+
 def run_script(shape: LocalShape, script: Path) -> subprocess.CompletedProcess[str]:
     """Run a script of an example as a user of this installation would."""
     done = subprocess.run(

@@ -19,10 +19,10 @@ Trouble = Callable[[c.Command], str]
 class InProcessHost:
     """`AlgorithmHost` in this process; what it says is heard in a later turn of the loop."""
 
-    def __init__(self, sink: HostSink, trouble: Trouble, *, eager: bool) -> None:
+    def __init__(self, sink: HostSink, world: "InProcessLauncher", *, eager: bool) -> None:
         self.eager = eager
         self._sink: HostSink | None = sink
-        self._trouble = trouble
+        self._world = world
         self._loop = CommandLoop(self, configure_log=lambda _: None)
         self._said: list[Output] = []
         self._stuck = False
@@ -37,7 +37,7 @@ class InProcessHost:
         for command in commands:
             if self._stuck:
                 return
-            trouble = self._trouble(command)
+            trouble = self._world.trouble(command)
             self._stuck = bool(trouble)
             if trouble == "die":
                 asyncio.get_running_loop().call_soon(self._end, "died on demand")
@@ -65,6 +65,8 @@ class InProcessHost:
             sink.ended(reason)
 
     async def aclose(self) -> None:
+        if self._sink is not None:
+            self._world.closed += 1
         self._sink = None
         self._stuck = True
 
@@ -75,20 +77,20 @@ class InProcessLauncher:
     Attributes:
         trouble: asked before every command of every host.
         launched: how many hosts there were.
+        closed: how many of them were ended while they lived.
         failure: raised by the next launch.
     """
 
     def __init__(self) -> None:
         self.trouble: Trouble = lambda _: ""
         self.launched = 0
+        self.closed = 0
         self.failure: Exception | None = None
 
-    async def launch(
-        self, setup: ExperimentSetup, sink: HostSink, *, eager: bool
-    ) -> InProcessHost:
+    async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> InProcessHost:
         del setup
         self.launched += 1
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
-        return InProcessHost(sink, lambda command: self.trouble(command), eager=eager)
+        return InProcessHost(sink, self, eager=eager)

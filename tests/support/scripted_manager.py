@@ -1,5 +1,7 @@
 """A manager in a few lines, for tests of the dispatcher: the test decides, this appends."""
 
+from __future__ import annotations  # enum values have types only in the stubs
+
 import asyncio
 import itertools
 from collections.abc import Callable
@@ -7,7 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from nni_proto.common.v1 import metric_pb2
+from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2, event_pb2, inbox_pb2
 from nni_proto.trial.v1 import trial_pb2
 from nni_wire.values import from_value, to_value
@@ -77,7 +79,11 @@ class ScriptedManager:
         created = event_pb2.ExperimentCreated(
             experiment_id=self.id,
             config=config_pb2.ExperimentConfig(
-                search_space=to_value(search_space),
+                search_space=(
+                    search_space
+                    if isinstance(search_space, value_pb2.Value)
+                    else to_value(search_space)
+                ),
                 experiment_working_directory=str(self.root),
                 **config,
             ),
@@ -96,7 +102,9 @@ class ScriptedManager:
                 await self._changed.wait()
 
     def all(self, kind: str) -> list[Any]:
-        return [getattr(message, kind) for message in self.inbox if message.WhichOneof("kind") == kind]
+        return [
+            getattr(message, kind) for message in self.inbox if message.WhichOneof("kind") == kind
+        ]
 
     async def ask(self, count: int) -> str:
         """Ask for parameters; give the id of the request."""
@@ -157,7 +165,7 @@ def scheduled(
     trial_id: str,
     parameter_id: int,
     parameters: Any,
-    source: trial_pb2.ParameterSource = trial_pb2.PARAMETER_SOURCE_ALGORITHM,
+    source: trial_pb2.ParameterSource.ValueType = trial_pb2.PARAMETER_SOURCE_ALGORITHM,
 ) -> event_pb2.Event:
     return event_pb2.Event(
         trial_scheduled=event_pb2.TrialScheduled(
@@ -181,7 +189,7 @@ def metric(
 
 
 def ended(
-    parameter_id: int, state: trial_pb2.TrialState = trial_pb2.TRIAL_STATE_SUCCEEDED
+    parameter_id: int, state: trial_pb2.TrialState.ValueType = trial_pb2.TRIAL_STATE_SUCCEEDED
 ) -> event_pb2.Event:
     return event_pb2.Event(
         trial_ended=event_pb2.TrialEnded(trial_id=trial_of(parameter_id), attempt=1, state=state)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
+
 START_TIMEOUT_S = 20.0
 
 
@@ -51,7 +53,7 @@ class NatsServer:
         auth = f"authorization {{ token: {json.dumps(self.token)} }}\n" if self.token else ""
         config.write_text(
             f'listen: "127.0.0.1:{self.port}"\n'
-            f"max_payload: {8 * 1024 * 1024 + 64 * 1024}\n"
+            f"max_payload: {SERVER_PAYLOAD_LIMIT_BYTES}\n"
             f"ports_file_dir: {json.dumps(str(ports))}\n"
             f"jetstream {{ store_dir: {json.dumps(str(self.folder / 'store'))} }}\n{auth}"
         )

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from nni.hpo.assessors.median_stop import MedianstopAssessor
     from nni.hpo.base import DEFERRED, Assessor, AssessResult, Tuner
     from nni.hpo.commands import CommandType, MetricType
+    from nni.hpo.entries import AlgorithmEntry
     from nni.hpo.optimization import OptimizeResult, TrialRecord, optimize
-    from nni.hpo.registry import AlgorithmEntry
     from nni.hpo.study import Study, StudyTrial
     from nni.hpo.tuners.batch import BatchTuner
     from nni.hpo.tuners.grid_search import GridSearchTuner
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nni.hpo.validation import ClassArgsValidator
 
 _HOMES = {
-    "AlgorithmEntry": "nni.hpo.registry",
+    "AlgorithmEntry": "nni.hpo.entries",
     "AssessResult": "nni.hpo.base",
     "Assessor": "nni.hpo.base",
     "BatchTuner": "nni.hpo.tuners.batch",

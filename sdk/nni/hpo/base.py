@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Final, Literal, TypeAlias, cast
+from typing import ClassVar, Final, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.json_value import JsonValue
@@ -193,6 +193,23 @@ class Assessor(ABC):
 
     def load_checkpoint(self) -> None:  # noqa: B027 - optional callback
         """Unstable hook, kept for assessors that were written for it; does nothing."""
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """An algorithm that can be put aside and gone on with; what hosts one may snapshot it."""
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return all that later calls depend on, as JSON."""
+        ...
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state.
+
+        Called on an object that was built with the same arguments and, if it is a tuner, has been
+        given the same search space.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

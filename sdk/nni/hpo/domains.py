@@ -186,13 +186,28 @@ class Choice:
 
 
 def _option_text(option: object) -> str:
-    return _branch_text(option.name) if isinstance(option, Branch) else canonical_json(option)
+    return _branch_text(option.name) if isinstance(option, Branch) else _plain_text(option)
 
 
 def _value_text(value: object) -> str:
     if isinstance(value, dict) and isinstance(value.get("_name"), str):
         return _branch_text(value["_name"])
-    return canonical_json(value)
+    return _plain_text(value)
+
+
+def _plain_text(value: object) -> str:
+    """Return a text that is the same for 2 and 2.0, as the two are the same value."""
+    return canonical_json(_with_plain_numbers(value))
+
+
+def _with_plain_numbers(value: object) -> object:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list | tuple):
+        return [_with_plain_numbers(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _with_plain_numbers(item) for key, item in value.items()}
+    return value
 
 
 def _branch_text(name: str) -> str:

@@ -125,7 +125,7 @@ def _deadline(timeout: float | timedelta | None) -> float | None:
 def _make_assessor(assessor: str | Assessor | None, optimize_mode: str) -> Assessor | None:
     if assessor is None or isinstance(assessor, Assessor):
         return assessor
-    return create("assessor", assessor, {"optimize_mode": optimize_mode})
+    return create("assessor", assessor, optimize_mode=optimize_mode)
 
 
 def _result(study: Study, records: tuple[TrialRecord, ...]) -> OptimizeResult:

@@ -8,29 +8,30 @@ import importlib
 import inspect
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, cast, get_args, overload
 
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.base import Assessor, Tuner
+from nni.hpo.entries import BUILT_IN, AlgorithmEntry, Kind
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import ALL_TYPES, parse_space
-from nni.hpo.validation import (
-    OPTIMIZE_MODE,
-    SEED,
-    ArgumentRule,
-    ClassArgsValidator,
-    TableValidator,
-    boolean,
-    number,
-    one_of,
-)
+from nni.hpo.space import parse_space
 
-Kind: TypeAlias = Literal["tuner", "assessor", "advisor"]
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "Algorithm",
+    "AlgorithmEntry",
+    "Kind",
+    "algorithms",
+    "create",
+    "create_custom",
+    "custom_class",
+    "find",
+    "validate",
+]
+
 Algorithm: TypeAlias = Tuner | Assessor | MsgDispatcherBase
 
 ENTRY_POINT_GROUP: Final = "nni.hpo"
@@ -40,101 +41,6 @@ _BASES: Final[Mapping[Kind, type]] = {
     "assessor": Assessor,
     "advisor": MsgDispatcherBase,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class AlgorithmEntry:
-    """What is known of one named algorithm without importing it."""
-
-    name: str
-    """The name users write, case-sensitive."""
-    kind: Kind
-    class_path: str
-    """`module:class` of what is built."""
-    documented_path: str
-    """`module.class` under which the class is documented."""
-    validator: ClassArgsValidator | str = field(default_factory=ClassArgsValidator)
-    """Checks `classArgs`; `module:class` if it is to be imported first."""
-    defaults: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
-    """Arguments for the constructor that the user did not give."""
-    types: tuple[str, ...] = ALL_TYPES
-    """The `_type`s of the search space that it supports; tuners only."""
-    nested: bool = True
-    """Whether it supports dict options of a choice; tuners only."""
-    space_check: str = ""
-    """`module:function` that raises ValueError for a bad space; empty for the usual language."""
-    extra: str = ""
-    """The extra of the distribution that its dependencies come with; empty if none."""
-    source: Literal["nni", "user"] = "user"
-
-
-def _rules(name: str, **rules: ArgumentRule) -> TableValidator:
-    return TableValidator(name, rules)
-
-
-_MAXIMIZE: Final = MappingProxyType({"optimize_mode": "maximize"})
-"""What a configuration means that does not say; constructors themselves default otherwise."""
-
-_BUILT_IN: Final = (
-    AlgorithmEntry(
-        name="TPE",
-        kind="tuner",
-        class_path="nni.hpo.tuners.tpe:TPETuner",
-        documented_path="nni.algorithms.hpo.hyperopt_tuner.HyperoptTuner",
-        validator=_rules(
-            "TPE",
-            optimize_mode=OPTIMIZE_MODE,
-            parallel_optimize=boolean("parallel_optimize"),
-            constant_liar_type=one_of("constant_liar_type", "min", "max", "mean"),
-            seed=SEED,
-        ),
-        defaults=_MAXIMIZE,
-        extra="hpo",
-        source="nni",
-    ),
-    AlgorithmEntry(
-        name="Random",
-        kind="tuner",
-        class_path="nni.hpo.tuners.random_search:RandomTuner",
-        documented_path="nni.algorithms.hpo.hyperopt_tuner.HyperoptTuner",
-        validator=_rules("Random", optimize_mode=OPTIMIZE_MODE, seed=SEED),
-        defaults=_MAXIMIZE,
-        source="nni",
-    ),
-    AlgorithmEntry(
-        name="GridSearch",
-        kind="tuner",
-        class_path="nni.hpo.tuners.grid_search:GridSearchTuner",
-        documented_path="nni.algorithms.hpo.gridsearch_tuner.GridSearchTuner",
-        validator=_rules("GridSearch", optimize_mode=OPTIMIZE_MODE),
-        types=("choice", "randint", "quniform"),
-        source="nni",
-    ),
-    AlgorithmEntry(
-        name="BatchTuner",
-        kind="tuner",
-        class_path="nni.hpo.tuners.batch:BatchTuner",
-        documented_path="nni.algorithms.hpo.batch_tuner.BatchTuner",
-        validator=_rules("BatchTuner", optimize_mode=OPTIMIZE_MODE),
-        types=("choice",),
-        nested=False,
-        space_check="nni.hpo.tuners.batch:combine_params",
-        source="nni",
-    ),
-    AlgorithmEntry(
-        name="Medianstop",
-        kind="assessor",
-        class_path="nni.hpo.assessors.median_stop:MedianstopAssessor",
-        documented_path="nni.algorithms.hpo.medianstop_assessor.MedianstopAssessor",
-        validator=_rules(
-            "Medianstop",
-            optimize_mode=OPTIMIZE_MODE,
-            start_step=number("start_step", int, 0, 9999),
-        ),
-        defaults=_MAXIMIZE,
-        source="nni",
-    ),
-)
 
 
 @cache
@@ -155,9 +61,9 @@ def _third_party() -> tuple[AlgorithmEntry, ...]:
 
 def algorithms(kind: Kind | None = None) -> tuple[AlgorithmEntry, ...]:
     """Return all known algorithms, built-in ones first; of one kind if `kind` is given."""
-    taken = {(entry.kind, entry.name) for entry in _BUILT_IN}
+    taken = {(entry.kind, entry.name) for entry in BUILT_IN}
     added = (entry for entry in _third_party() if (entry.kind, entry.name) not in taken)
-    every = (*_BUILT_IN, *added)
+    every = (*BUILT_IN, *added)
     return tuple(entry for entry in every if kind is None or entry.kind == kind)
 
 
@@ -169,7 +75,7 @@ def find(kind: Kind, name: str) -> AlgorithmEntry:
     """
     if kind not in get_args(Kind):
         raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {kind!r}")
-    for entry in _BUILT_IN:
+    for entry in BUILT_IN:
         if (entry.kind, entry.name) == (kind, name):
             return entry
     entries = {entry.name: entry for entry in algorithms(kind)}
@@ -229,6 +135,7 @@ def create(
     name: str,
     class_args: Mapping[str, JsonValue] | None = None,
     seed: int | None = None,
+    optimize_mode: str | None = None,
 ) -> Tuner: ...
 @overload
 def create(
@@ -236,6 +143,7 @@ def create(
     name: str,
     class_args: Mapping[str, JsonValue] | None = None,
     seed: int | None = None,
+    optimize_mode: str | None = None,
 ) -> Assessor: ...
 @overload
 def create(
@@ -243,21 +151,24 @@ def create(
     name: str,
     class_args: Mapping[str, JsonValue] | None = None,
     seed: int | None = None,
+    optimize_mode: str | None = None,
 ) -> Algorithm: ...
 def create(
     kind: Kind,
     name: str,
     class_args: Mapping[str, JsonValue] | None = None,
     seed: int | None = None,
+    optimize_mode: str | None = None,
 ) -> Algorithm:
     """Check the arguments and build a named algorithm.
 
     Args:
         kind: what the algorithm is used as.
         name: of a built-in or registered algorithm.
-        class_args: keyword arguments of the constructor; `optimize_mode` is `maximize` where the
-            configuration does not say, as documented.
+        class_args: keyword arguments of the constructor.
         seed: given to constructors that take one, unless `class_args` does.
+        optimize_mode: the same; None means `maximize`, which is what a configuration means that
+            does not say.
 
     Returns:
         An object of the base class of `kind`.
@@ -279,8 +190,12 @@ def create(
             f"install it with: pip install 'nni[{entry.extra}]'"
         ) from error
     arguments = {**entry.defaults, **given}
-    if seed is not None and "seed" in inspect.signature(cls).parameters:
-        arguments.setdefault("seed", seed)
+    taken = inspect.signature(cls).parameters
+    arguments |= {
+        key: value
+        for key, value in (("seed", seed), ("optimize_mode", optimize_mode))
+        if value is not None and key in taken and key not in given
+    }
     return _built(cls, kind, arguments)
 
 

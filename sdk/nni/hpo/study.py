@@ -53,8 +53,7 @@ def _make_tuner(
         if tuner_args:
             raise ValueError("tuner_args must be left out when tuner is an object")
         return tuner
-    arguments["optimize_mode"] = optimize_mode
-    return create("tuner", tuner, arguments, seed)
+    return create("tuner", tuner, arguments, seed, optimize_mode)
 
 
 class Study:

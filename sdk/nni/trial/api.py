@@ -4,6 +4,10 @@ State is one object per process, made at the first call: a warm interpreter may 
 long before it knows which trial it will be.
 """
 
+import os
+import sys
+from _thread import RLock  # `threading` costs a trial another millisecond
+
 from nni.trial import settings
 
 TYPE_CHECKING = False
@@ -22,15 +26,21 @@ class _Trial:
         self._multi_phase = multi_phase
         self._asked = 0
         self._parameters: object = None
+        self._renew_lock()
+        os.register_at_fork(after_in_child=self._renew_lock)
+
+    def _renew_lock(self) -> None:
+        self._lock = RLock()
 
     def next_parameter(self) -> object:
-        if self._asked and self._strict and not self._multi_phase:
-            return None
-        parameters = self._channel.parameters(self._asked)
-        self._asked += 1
-        if self._asked == 1 or parameters is not None:
-            self._parameters = parameters
-        return parameters
+        with self._lock:  # of two threads, one gets the parameters and the other None
+            if self._asked and self._strict and not self._multi_phase:
+                return None
+            parameters = self._channel.parameters(self._asked)
+            self._asked += 1
+            if self._asked == 1 or parameters is not None:
+                self._parameters = parameters
+            return parameters
 
     def current_parameter(self, tag: str | None) -> object:
         if tag is None or not self._asked:
@@ -45,7 +55,9 @@ class _Trial:
         self._channel.report(kind, value)
 
 
-_trial: _Trial | None = None
+_trials: dict[str, _Trial] = {}
+"""This process's trial, if it has been needed: at most one entry."""
+_ONLY = "trial"
 
 
 def use_channel(
@@ -59,17 +71,15 @@ def use_channel(
         strict: as in an experiment, give parameters once and refuse metrics before that.
         multi_phase: hand out a new set of parameters at every call.
     """
-    global _trial  # noqa: PLW0603 - the API is functions, so a process has one trial
-    _trial = None
+    _trials.clear()
     if channel is not None:
-        _trial = _Trial(channel, strict=strict, multi_phase=multi_phase)
+        _trials[_ONLY] = _Trial(channel, strict=strict, multi_phase=multi_phase)
 
 
 def _current_trial() -> _Trial:
-    global _trial  # noqa: PLW0603 - see use_channel
-    if _trial is None:
-        _trial = _from_environment()
-    return _trial
+    trial = _trials.get(_ONLY)
+    # Of two threads that come here at once, setdefault gives both the same one.
+    return trial if trial is not None else _trials.setdefault(_ONLY, _from_environment())
 
 
 def _from_environment() -> _Trial:
@@ -79,6 +89,9 @@ def _from_environment() -> _Trial:
         return _Trial(StandaloneTrialChannel(), strict=False, multi_phase=False)
     from nni.trial.channel import SocketTrialChannel
 
+    warm = sys.modules.get("nni.trial.warm")
+    if warm is not None:  # it has forked this process, and learns what to preload for the next
+        warm.tell_imports()
     path, token = settings.required(settings.SOCKET), settings.required(settings.TOKEN)
     return _Trial(
         SocketTrialChannel(path, token), strict=True, multi_phase=settings.is_multi_phase()

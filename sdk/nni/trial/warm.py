@@ -31,6 +31,7 @@ SCRIPT_NAMES = tuple(name for name in globals() if name.startswith("__"))
 
 import array
 import atexit
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -45,6 +46,7 @@ import select
 import socket
 import time
 import types
+from functools import partial
 
 TYPE_CHECKING = False  # `typing` costs milliseconds and memory in every trial
 if TYPE_CHECKING:
@@ -54,16 +56,21 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # what `signal` wraps in enums, at a cost to every trial
 
+OWN_NAME = "nni.trial.warm"
+"""Where `nni` finds `tell_imports`."""
 MESSAGE_BYTES = 256 * 1024
 """Longest message either side may send; also the room given to the socket's buffers."""
 MAX_GENERATIONS = 8
 """How often learned modules lead to a successor; each one costs a page table and a sleep."""
+GROWTH_MODULES = 4
+"""The n-th successor but the first waits for n times as many modules: small finds are collected."""
 BLAS_VARIABLE = "OPENBLAS_NUM_THREADS"
 """OpenBLAS starts its pool when it is loaded, and no pool survives a fork."""
 BLAS_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
 BLAS_TIMEOUT_BITS = "20"
 """Idle OpenBLAS threads spin for 2^26 cycles by default: 25 ms of CPU for a trial of 5."""
-BLAS_FALLBACKS = (BLAS_VARIABLE, "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
+BLAS_FALLBACKS = ("GOTO_NUM_THREADS", "OMP_NUM_THREADS")
+"""What OpenBLAS looks at if its own variable is not set, in this order."""
 LOAD_TIME_PREFIXES = (
     "OMP_", "OPENBLAS_", "GOTO_", "MKL_", "KMP_", "NUMEXPR_", "NUMBA_", "TF_", "KERAS_", "JAX_",
     "XLA_", "MPLBACKEND",
@@ -121,6 +128,7 @@ class _Interpreter:
     def __init__(self) -> None:
         self.libc = ctypes.CDLL(None)
         self.sigmask = set(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+        self.on_interrupt = signal.getsignal(signal.SIGINT)
         self.blas = {name: os.environ.get(name) for name in (BLAS_VARIABLE, BLAS_TIMEOUT)}
         """What the user has set for OpenBLAS."""
         self.title_start = 0
@@ -172,7 +180,7 @@ def restore_signals() -> None:
     """Put handlers and mask back to what a new interpreter has."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, _process.on_interrupt)
     signal.pthread_sigmask(signal.SIG_SETMASK, _process.sigmask)
 
 
@@ -231,9 +239,9 @@ def reseed() -> None:
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.default_generator.seed()
+    torch_generator = getattr(sys.modules.get("torch"), "default_generator", None)
+    if torch_generator is not None:
+        torch_generator.seed()
     process = sys.modules.get("multiprocessing.process")
     if process is not None:
         process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined] # spawn needs it
@@ -244,8 +252,8 @@ def blas_pools() -> list[tuple[Callable[[int], object], int]]:
     """Return, for each OpenBLAS that is loaded, how to set its threads and to how many."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         paths = {line.rstrip("\n").partition("/")[2] for line in file if "openblas" in line}
-    wanted = next((os.environ.get(name) for name in BLAS_FALLBACKS[1:] if name in os.environ), "")
-    wanted = _process.blas[BLAS_VARIABLE] or wanted or ""
+    settings = [_process.blas[BLAS_VARIABLE], *map(os.environ.get, BLAS_FALLBACKS)]
+    wanted = next((int(value) for value in settings if value and value.isdigit()), 0)
     pools = []
     for path in sorted(paths):
         library = ctypes.CDLL("/" + path)
@@ -254,11 +262,11 @@ def blas_pools() -> list[tuple[Callable[[int], object], int]]:
                 setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
                 count = getattr(library, f"{prefix}openblas_get_num_procs{suffix}", None)
                 if setter is not None and count is not None:
-                    pools.append((setter, int(wanted) if wanted.isdigit() else int(count())))
+                    pools.append((setter, wanted or int(count())))
     return pools
 
 
-def forget_shadowed(directory: str, packages: set[str]) -> None:
+def forget_shadowed(directory: str, packages: set[str], known: set[str]) -> None:
     """Drop preloaded ``packages`` that a file beside the script would have taken the place of."""
     try:
         names = {entry.partition(".")[0] for entry in os.listdir(directory)}
@@ -268,6 +276,7 @@ def forget_shadowed(directory: str, packages: set[str]) -> None:
     if names:
         for module in [name for name in sys.modules if name.partition(".")[0] in names]:
             del sys.modules[module]
+            known.discard(module)
 
 
 def script_module(path: str) -> types.ModuleType:
@@ -285,12 +294,13 @@ def script_module(path: str) -> types.ModuleType:
     return module
 
 
-def run_script(argv: list[str], preloaded: set[str]) -> int:
+def run_script(argv: list[str], packages: set[str], known: set[str]) -> int:
     """Run a script as the interpreter would.
 
     Args:
         argv: the script and its arguments.
-        preloaded: top-level names of the modules that a new interpreter would not have.
+        packages: top-level names of the modules that a new interpreter would not have.
+        known: full names of all that are loaded; corrected here.
 
     Returns:
         The exit code, or minus the number of the signal to die of.
@@ -305,7 +315,7 @@ def run_script(argv: list[str], preloaded: set[str]) -> int:
         sys.path[:] = [os.path.abspath(_process.relative.get(part, part)) for part in sys.path]
     if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
         sys.path.insert(0, directory)
-    forget_shadowed(directory, preloaded)
+    forget_shadowed(directory, packages, known)
     try:
         with open(given, "rb") as file:
             source = file.read()
@@ -356,22 +366,37 @@ def show_traceback(error: BaseException) -> None:
         sys.__excepthook__(type(error), error, trace)
 
 
-def finish(code: int, known: set[str], report: Callable[[], None]) -> NoReturn:
+_tell: Callable[[], None] | None = None
+"""In a trial: sends the names of modules to the server."""
+
+
+def tell_imports() -> None:
+    """Tell the server now what this trial has imported, so that the next one finds it loaded.
+
+    `nni` calls this when a trial asks for its parameters, after its imports as a rule; what comes
+    later is told at the end.
+    """
+    if _tell is not None:
+        with contextlib.suppress(Exception):  # only a head start is lost
+            _tell()
+
+
+def finish(code: int, known: set[str]) -> NoReturn:
     """End the process as the interpreter would, but without taking apart what was preloaded.
 
     Args:
         code: exit code, or minus the number of the signal to die of.
         known: modules that were there before the script.
-        report: called while the modules of the script are still there.
     """
     threading = sys.modules.get("threading")
     if threading is not None:
         _guarded(threading._shutdown)  # noqa: SLF001
     _guarded(atexit._run_exitfuncs)  # noqa: SLF001 - what Py_Finalize calls
-    failed = not flush(sys.stdout) | flush(sys.stderr)
-    _guarded(report)
+    failed = not flush(sys.stdout, loud=True) or not flush(sys.stderr)
+    tell_imports()
     destroy_modules(known)
-    failed |= not flush(sys.stdout) | flush(sys.stderr)
+    failed = failed or not flush(sys.stdout) or not flush(sys.stderr)
+    _process.libc.fflush(None)  # what extension modules have printed
     if code < 0:
         signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
@@ -385,12 +410,15 @@ def _guarded(call: Callable[[], object]) -> None:
         sys.__excepthook__(type(error), error, error.__traceback__)
 
 
-def flush(stream: Any) -> bool:
-    """Flush a standard stream; false if what it held could not be written."""
+def flush(stream: Any, *, loud: bool = False) -> bool:
+    """Flush a stream; false if what it held could not be written."""
     try:
         if stream is not None and not stream.closed:
             stream.flush()
-    except BaseException:  # noqa: BLE001 - a full disk, a closed pipe, a stream of the user's
+    except BaseException as error:  # noqa: BLE001 - a full disk, a stream of the user's
+        if loud:
+            text = f"Exception ignored in: {stream!r}\n{type(error).__name__}: {error}"
+            print(text, file=sys.stderr)
         return False
     return True
 
@@ -401,8 +429,8 @@ def destroy_modules(known: set[str]) -> None:
     Modules that were preloaded or come from site-packages stay: the kernel frees them faster.
     """
     for name in new_modules(known):
-        if not installed(sys.modules[name]):
-            del sys.modules[name]
+        if not installed(sys.modules.get(name)):
+            sys.modules.pop(name, None)
     sys.modules.pop("__main__", None)
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         if hasattr(sys, name):
@@ -445,13 +473,18 @@ def new_modules(known: set[str]) -> list[str]:
     return names
 
 
-def imported(known: set[str], refused: set[str]) -> list[str]:
-    """Return what this process has imported from library folders beyond ``known``, in order."""
+def imported(known: set[str], tried: set[str]) -> list[str]:
+    """Return what this process has imported from library folders beyond ``known``, in order.
+
+    Args:
+        known: all modules that were loaded when the process began.
+        tried: modules and top-level names that are not to be preloaded (again).
+    """
     names = []
     for name in new_modules(known):
         module = sys.modules[name]
         if (
-            name.partition(".")[0] not in refused
+            tried.isdisjoint((name, name.partition(".")[0]))
             and type(module) is types.ModuleType
             and module.__dict__.get("__file__") is not None
             and installed(module)
@@ -467,17 +500,24 @@ def load_time_variables() -> dict[str, str]:
 
 def site_packages(names: list[str]) -> list[str]:
     """Return the top-level names among loaded modules that come from site-packages."""
-    return sorted(
-        {
-            name.partition(".")[0]
-            for name in names
-            if name in sys.modules
-            and any(
-                f"/{folder}/" in str(vars(sys.modules[name]).get("__file__"))
-                for folder in SITE_FOLDERS
-            )
-        }
-    )
+    packages = set()
+    for name in names:
+        file = str(getattr(sys.modules.get(name), "__file__", ""))
+        if any(f"/{folder}/" in file for folder in SITE_FOLDERS):
+            packages.add(name.partition(".")[0])
+    return sorted(packages)
+
+
+_register_at_exit = atexit.register
+_removals_at_exit: list[str] = []
+"""Calls registered for the exit that remove files, which all trials would share."""
+
+
+def _noting_register(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    """Stand in for `atexit.register` while modules are preloaded."""
+    if getattr(call, "__module__", None) in {"shutil", "tempfile", "posix"}:
+        _removals_at_exit.append(getattr(call, "__name__", ""))
+    return _register_at_exit(call, *args, **kwargs)
 
 
 def unfit_reason(added: list[str]) -> str | None:
@@ -487,6 +527,8 @@ def unfit_reason(added: list[str]) -> str | None:
             return f"it imports {name} from outside the libraries"
     if len(os.listdir("/proc/self/task")) > 1:
         return "it leaves a thread running"
+    if _removals_at_exit:
+        return f"it calls {_removals_at_exit[0]} at exit"
     for number in os.listdir("/proc/self/fd"):
         try:
             target = os.readlink(f"/proc/self/fd/{number}")
@@ -509,6 +551,7 @@ def preload(names: Iterable[str], progress: mmap.mmap) -> tuple[list[str], str] 
     Returns:
         The modules that make the process unfit for forking, and why; None if all went well.
     """
+    atexit.register = _noting_register  # type: ignore[assignment] # restored below
     for index, name in enumerate(names):
         if name in sys.modules:
             continue
@@ -522,6 +565,7 @@ def preload(names: Iterable[str], progress: mmap.mmap) -> tuple[list[str], str] 
         reason = unfit_reason(list(added))
         if reason is not None:
             return [name], reason
+    atexit.register = _register_at_exit
     return None
 
 
@@ -565,10 +609,11 @@ class Successor:
 class Server:
     """One generation: starts trials, reaps them, and raises its successor."""
 
-    def __init__(self, control: socket.socket, generation: int, refused: set[str]) -> None:
+    def __init__(self, control: socket.socket, generation: int, tried: set[str]) -> None:
         self._control = control
         self._generation = generation
-        self._refused = refused
+        self._tried = tried
+        """Modules that were to be preloaded before, and top-level names that were dropped."""
         self._known = set(sys.modules)
         self._packages = {name.partition(".")[0] for name in self._known - BASELINE}
         self._wanted: list[str] = []
@@ -579,6 +624,7 @@ class Server:
         self._successor: Successor | None = None
         self._draining = False
         self._notes, self._notes_out = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._notes_inode = os.fstat(self._notes_out.fileno()).st_ino
         self._wake, self._wake_out = os.pipe()
         os.set_blocking(self._wake_out, False)
         self._blas = blas_pools()
@@ -604,7 +650,7 @@ class Server:
                 "event": "ready",
                 "pid": os.getpid(),
                 "generation": self._generation,
-                "preloaded": top_level(self._known - BASELINE),
+                "preloaded": top_level(self._known - BASELINE - {OWN_NAME}),
             }
         )
 
@@ -632,8 +678,7 @@ class Server:
         elif number == self._control.fileno():
             self._handle_control()
         elif number == self._notes.fileno():
-            note = json.loads(self._notes.recv(MESSAGE_BYTES))
-            self._learn(note["modules"], note["variables"])
+            self._read_note(self._notes.recv(MESSAGE_BYTES))
         elif self._successor is not None and number == self._successor.link.fileno():
             self._hear_successor(self._successor)
 
@@ -730,8 +775,13 @@ class Server:
         if not is_source(start.argv[0]):
             flags = ["-u"] if start.unbuffered else []
             os.execv(sys.executable, [sys.executable, *flags, *start.argv])  # noqa: S606
-        code = run_script(start.argv, self._packages)
-        finish(code, self._known, lambda: self._report(pid, start))
+        try:
+            global _tell  # noqa: PLW0603 - one process is one trial
+            _tell = partial(self._report, pid, start)
+            code = run_script(start.argv, self._packages, self._known)
+            finish(code, self._known)
+        finally:
+            os._exit(1)  # this fork must never go on as a server
 
     def _leave(self) -> None:
         """Close what belongs to the server, keeping the socket on which a trial may teach it."""
@@ -746,21 +796,33 @@ class Server:
             self._successor.link.close()
 
     def _report(self, pid: int, start: Start) -> None:
-        """Tell the server at the end of a trial what it imported that was not there yet."""
+        """Tell the server what a trial has imported that was not there yet.
+
+        Raises:
+            OSError: the socket is full or closed; another trial will tell.
+        """
         if os.getpid() != pid or self._generation >= MAX_GENERATIONS:
             return
-        names = imported(self._known, self._refused)
+        if os.fstat(self._notes_out.fileno()).st_ino != self._notes_inode:
+            return  # the script has closed our descriptor, and may have reused its number
+        names = imported(self._known, self._tried)
         if names:
+            self._tried.update(names)  # in this process: tell them once
             expected = {**self._environment, **start.set}
             now = load_time_variables()
             changed = [name for name, value in now.items() if expected.get(name) != value]
             note = json.dumps({"modules": names, "variables": changed})
-            try:
-                self._notes_out.send(note.encode(), socket.MSG_DONTWAIT)
-            except OSError:
-                return  # full or too long: another trial will tell
+            self._notes_out.send(note.encode(), socket.MSG_DONTWAIT)
 
     # successors
+
+    def _read_note(self, data: bytes) -> None:
+        try:
+            note = json.loads(data)
+            names, variables = [*map(str, note["modules"])], [*map(str, note["variables"])]
+        except (ValueError, TypeError, LookupError):
+            return  # a script has written to a descriptor that is not its own
+        self._learn(names, variables)
 
     def _learn(self, names: list[str], variables: list[str]) -> None:
         self._variables.update(variables)
@@ -770,17 +832,24 @@ class Server:
             self._raise_successor()
 
     def _raise_successor(self) -> None:
-        names = [name for name in self._wanted if name.partition(".")[0] not in self._refused]
-        if not names or self._generation >= MAX_GENERATIONS:
+        names = [name for name in self._wanted if name.partition(".")[0] not in self._tried]
+        enough = max(1, GROWTH_MODULES * self._generation)
+        if len(names) < enough or self._generation >= MAX_GENERATIONS:
             return
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        progress = mmap.mmap(-1, PROGRESS_BYTES)
         parent = os.getpid()
-        pid = os.fork()
+        try:
+            progress = mmap.mmap(-1, PROGRESS_BYTES)
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            pid = os.fork()
+        except OSError:
+            return  # no room for a process now: the next note tries again
         if pid == 0:
-            protect(parent)
-            ours.close()
-            self._grow(names, theirs, progress)
+            try:
+                protect(parent)
+                ours.close()
+                self._grow(names, theirs, progress)
+            finally:
+                os._exit(1)  # nor must this one go on as its parent
         theirs.close()
         self._successor = Successor(pid, ours, names, progress)
 
@@ -800,7 +869,7 @@ class Server:
         if fault is not None:
             link.send(json.dumps({"modules": fault[0], "reason": fault[1]}).encode())
             os._exit(0)
-        server = Server(self._control, self._generation + 1, self._refused)
+        server = Server(self._control, self._generation + 1, self._tried.union(names))
         link.send(b"{}")
         if not link.recv(16):
             os._exit(0)
@@ -835,7 +904,7 @@ class Server:
             successor.serving = False
 
     def _refuse(self, module: str, reason: str) -> None:
-        self._refused.add(module.partition(".")[0])
+        self._tried.add(module.partition(".")[0])
         self._send({"event": "dropped", "module": module, "reason": reason})
 
     def _lose_successor(self, successor: Successor, status: int) -> None:
@@ -856,14 +925,8 @@ def _on_child(_number: int, _frame: object) -> None:
 
 
 def is_source(path: str) -> bool:
-    """Tell whether a path is what this file can run itself: Python source, or nothing at all."""
-    if path.endswith(".pyc") or os.path.isdir(path):
-        return False
-    try:
-        with open(path, "rb") as file:
-            return file.read(2) != b"PK"  # a zip archive
-    except OSError:
-        return True  # run_script says it in the interpreter's words
+    """Tell whether a path is what this file can run itself: Python source, as far as names tell."""
+    return not path.endswith((".pyc", ".zip", ".pyz", ".egg")) and not os.path.isdir(path)
 
 
 def top_level(names: Iterable[str]) -> list[str]:
@@ -887,6 +950,7 @@ def main(arguments: list[str]) -> NoReturn:
     for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
         control.setsockopt(socket.SOL_SOCKET, option, MESSAGE_BYTES)
     sys.argv = [""]
+    sys.modules[OWN_NAME] = sys.modules["__main__"]
     compile("", "", "exec")  # the first one in a process sets the compiler up: 1.5 ms
     Server(control, 0, set()).serve()
 

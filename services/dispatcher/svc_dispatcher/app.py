@@ -41,6 +41,7 @@ async def build(service: Service) -> Mapping[str, str]:
             launcher=Launcher(settings.inherited),
             clock=SystemClock(),
             answer_timeout_s=settings.answer_timeout_s,
+            idle_limit_s=settings.idle_limit_s,
         )
     )
     service.add_consumer(experiments.aclose)

@@ -54,6 +54,8 @@ class Surroundings:
     clock: Clock
     answer_timeout_s: float
     """How long a host may work on one command."""
+    idle_limit_s: float
+    """How long a host without trials and requests is kept; it is brought back when needed."""
 
 
 class _Over(Enum):
@@ -153,9 +155,11 @@ class Experiment:
         """Whether the algorithm of this generation was given up."""
         return generation <= self._given_up
 
-    def progressed(self) -> None:
-        """Learn that a host has handled something that came live."""
-        self._deaths_in_row = 0
+    def handled(self, position: Position, *, everything: bool) -> None:
+        """Learn that a host has handled all events up to this one, and whether no more wait."""
+        self._ledger.handled(position)
+        if everything:
+            self._deaths_in_row = 0
 
     def host_died(self, generation: int, position: Position | None, reason: str) -> str:
         """Learn of a host's death; return why the algorithm is given up, or nothing.
@@ -191,6 +195,7 @@ class _Life:
         self._pile: list[Command] = []
         self._later: asyncio.TimerHandle | None = None
         self._moved_at_s = 0.0
+        self._idle_since_s: float | None = None
         self._over: asyncio.Future[_Over] = asyncio.get_running_loop().create_future()
         self._tasks = TaskOwner(self._task_failed)
         self._last_failure = ""
@@ -210,6 +215,9 @@ class _Life:
         self._session.go_live()
         if not self._session.wants_host:
             return _Over.ENDED
+        if self._session.idle:
+            await self._wait_for_news(box)
+            return _Over.AGAIN
         if not self._experiment.given_up(generation):
             await self._launch(eager=eager)
         self._tasks.start(self._follow(box, generation), "follow")
@@ -239,6 +247,13 @@ class _Life:
         else:
             self._send()
 
+    async def _wait_for_news(self, box: Mailbox[LogMessage]) -> None:
+        """Wait, without a host, until the log has grown: a finished experiment costs nothing."""
+        while True:
+            (message,) = await box.get_some(1)
+            if message.sequence > self._read_through:
+                return
+
     async def _follow(self, box: Mailbox[LogMessage], generation: int) -> None:
         while not self._over.done():  # what comes after that is for the next life
             for message in await box.get_some(_BATCH_LIMIT):
@@ -250,6 +265,10 @@ class _Life:
                 self._finish(_Over.ENDED)
             else:
                 self._send()
+            if not self._session.idle:
+                self._idle_since_s = None
+            elif self._idle_since_s is None:
+                self._idle_since_s = self._around.clock.monotonic_s()
 
     async def _feed(self, message: LogMessage) -> None:
         batch = event_pb2.EventBatch.FromString(message.payload)
@@ -279,14 +298,21 @@ class _Life:
         self._host.send(commands)
 
     async def _watch(self) -> None:
-        """End the host when it works on one command for too long."""
+        """End the host when it works on one command for too long, or has long had nothing to do."""
         clock, limit_s = self._around.clock, self._around.answer_timeout_s
         while True:
-            idle_s = clock.monotonic_s() - self._moved_at_s if self._waiting else 0.0
-            if idle_s >= limit_s:
+            now_s = clock.monotonic_s()
+            working_s = now_s - self._moved_at_s if self._waiting else 0.0
+            idle_s = 0.0 if self._idle_since_s is None else now_s - self._idle_since_s
+            if working_s >= limit_s:
                 self.ended(f"the algorithm gave no answer for {limit_s:g} s")
                 return
-            await clock.sleep(limit_s - idle_s)
+            if idle_s >= self._around.idle_limit_s and not self._waiting:
+                self._finish(_Over.AGAIN)
+                return
+            await clock.sleep(
+                min(limit_s - working_s, max(self._around.idle_limit_s - idle_s, 1.0))
+            )
 
     # --- HostSink
 
@@ -321,8 +347,7 @@ class _Life:
         while self._waiting and self._waiting[0] <= position:
             self._waiting.popleft()
         self._moved_at_s = self._around.clock.monotonic_s()
-        if not self._waiting:
-            self._experiment.progressed()
+        self._experiment.handled(position, everything=not self._waiting)
 
     def _unbuildable(self, output: answers.Unbuildable) -> None:
         failed = answers.CallFailed(output.position, "__init__", output.traceback, skipped=False)

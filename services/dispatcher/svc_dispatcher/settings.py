@@ -7,6 +7,7 @@ from typing import Final
 from svc_common import environment
 
 NNI_ALGORITHM_TIMEOUT_S: Final = "NNI_ALGORITHM_TIMEOUT_S"
+NNI_ALGORITHM_IDLE_S: Final = "NNI_ALGORITHM_IDLE_S"
 NNI_CLASS_CHECK_TIMEOUT_S: Final = "NNI_CLASS_CHECK_TIMEOUT_S"
 _BLOB_FOLDER: Final = "blobs"
 
@@ -27,6 +28,8 @@ class Settings:
     """Copies that a clustered bus keeps of each stream."""
     answer_timeout_s: float
     """How long an algorithm may work on one command before it counts as hanging; > 0."""
+    idle_limit_s: float
+    """How long an algorithm without trials and requests keeps its process; > 0."""
     check_timeout_s: float
     """How long the import of a custom class may take; > 0."""
     inherited: dict[str, str] = field(repr=False)
@@ -53,6 +56,7 @@ def read_settings() -> Settings:
         grpc_port=int(port),
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         answer_timeout_s=environment.number(NNI_ALGORITHM_TIMEOUT_S, 600.0),
+        idle_limit_s=environment.number(NNI_ALGORITHM_IDLE_S, 60.0),
         check_timeout_s=environment.number(NNI_CLASS_CHECK_TIMEOUT_S, 60.0),
         inherited=environment.for_user_code(),
     )

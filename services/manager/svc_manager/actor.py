@@ -6,8 +6,7 @@ append is under way the next round gathers, so load makes batches larger instead
 """
 
 import asyncio
-from collections.abc import Collection, Iterable
-from contextlib import aclosing, suppress
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,8 +16,9 @@ from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.clock import Clock
 from svc_common.errors import AbortedError, ServiceError
 from svc_common.logs import get_logger
-from svc_common.messaging.ports import Bus, InboxMessage
-from svc_manager.converters.events import batch_to_bytes
+from svc_common.messaging.ports import Bus
+from svc_manager.alarm import Alarm
+from svc_manager.converters.events import Stamp, batches_to_bytes
 from svc_manager.converters.reports import words_from
 from svc_manager.converters.views import experiment_view
 from svc_manager.domain import events as e
@@ -29,6 +29,7 @@ from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.rounds import Round
 from svc_manager.domain.scheduling import next_moment_ms, settle
 from svc_manager.domain.state import Experiment
+from svc_manager.inbox_reader import InboxReader
 from svc_manager.loading import Folded
 from svc_manager.log_lines import line_of
 from svc_manager.performing import Performer
@@ -39,8 +40,8 @@ BATCH_LIMIT_BYTES: Final = 4 * 1024 * 1024
 """Largest payload of one append, half of what the bus takes; a longer round makes several."""
 TRIM_EVERY: Final = 2000
 """Messages of the INBOX after which it is trimmed behind the cursor."""
-_BACKLOG_LIMIT: Final = 5000
-"""Messages gathered but not decided on, above which no more are read."""
+SNAPSHOT_EVERY: Final = 100_000
+"""Events after which the state is kept: folding so many takes about a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +73,35 @@ class ExperimentActor:
     def __init__(
         self, experiment_id: str, folded: Folded, journal: Journal, outside: Outside
     ) -> None:
-        self.id = experiment_id
+        self._id = experiment_id
         self._folded = folded
         self._experiment = folded.experiment
         self._epoch = folded.epoch + 1
         self._append_count = 0
+        self._unkept_count = 0
+        """Events since the last snapshot."""
         self._read_sequence = folded.inbox_sequence
         self._trimmed = folded.inbox_sequence
         self._journal = journal
         self._outside = outside
         self._performer: Performer | None = None
-        self._messages: list[InboxMessage] = []
+        self._reader = InboxReader(outside.bus.inbox, experiment_id, self._rouse)
+        self._alarm = Alarm(outside.clock, self._rouse)
         self._words: list[i.Word] = []
         self._commands: list[tuple[i.Recorded, asyncio.Future[None]]] = []
         self._watchers: list[tuple[frozenset[ExperimentState], asyncio.Future[None]]] = []
         self._change = asyncio.Event()
         self._wake = asyncio.Event()
-        self._taken = asyncio.Event()
         self._closing = False
         self._ended = asyncio.Event()
-        self._feed: asyncio.Task[None] | None = None
-        self._timer: asyncio.Task[None] | None = None
-        self._timer_ms: int | None = None
         self._settle_until: int | None = None
         """INBOX sequence to be read before what a dead manager left undone is done again; None:
         that has been done."""
+
+    @property
+    def id(self) -> str:
+        """Which experiment."""
+        return self._id
 
     @property
     def experiment(self) -> Experiment:
@@ -156,10 +161,20 @@ class ExperimentActor:
         finally:
             self._watchers = [item for item in self._watchers if item[1] is not done]
 
+    @property
+    def alive(self) -> bool:
+        """Whether it still decides on its experiment."""
+        return not self._closing
+
     def stop_soon(self) -> None:
         """Let `run` end after the round that is under way."""
         self._closing = True
         self._wake.set()
+
+    async def settled(self) -> None:
+        """Wait until what follows from the facts so far has been done."""
+        if self._performer is not None:
+            await self._performer.drain()
 
     async def ended(self) -> None:
         """Wait until `run` has ended."""
@@ -177,8 +192,6 @@ class ExperimentActor:
             while not self._closing:
                 await self._wake.wait()
                 self._wake.clear()
-                if self._feed is not None and self._feed.done():
-                    self._feed.result()  # reading never ends by itself: this raises
                 await self._round()
         except BaseException as cause:
             error = cause
@@ -189,12 +202,15 @@ class ExperimentActor:
             self._ended.set()
             self._change.set()
 
+    def _rouse(self) -> None:
+        self._wake.set()
+
     async def _recover(self) -> None:
         if self._experiment.created:
             self._start_performer()
             await self._follow_state()
             self._settle_until = 0
-            if self._feed is not None:
+            if self._reader.reading:
                 self._settle_until = await self._outside.bus.inbox.last_sequence(self.id)
         self._wake.set()
 
@@ -211,10 +227,8 @@ class ExperimentActor:
         await self._outside.summaries.put(self.view(), self._folded.sequence)
 
     async def _end(self, error: BaseException) -> None:
-        for task in (self._feed, self._timer):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait({task})
+        await self._reader.aclose()
+        await self._alarm.aclose()
         if self._performer is not None:
             await self._performer.aclose()
         self._journal.close()
@@ -240,10 +254,10 @@ class ExperimentActor:
             settle(round_)
         try:
             await self._append(round_)
-        except BaseException as error:
-            # Nobody may believe that it was done.
-            self._commands.extend((reply[0], reply[1]) for reply in replies)
-            raise error from None
+        except BaseException:
+            # Nobody may believe that it was done: `run` ends and refuses them all.
+            self._commands.extend((recorded, done) for recorded, done, _ in replies)
+            raise
         await self._perform(round_)
         for _, done, refusal in replies:
             if done.done():
@@ -255,9 +269,7 @@ class ExperimentActor:
         self._notify(round_)
 
     def _decide_messages(self, round_: Round) -> None:
-        messages, self._messages = self._messages, []
-        self._taken.set()
-        for message in messages:
+        for message in self._reader.take():
             if message.sequence <= self._read_sequence:
                 continue
             try:
@@ -297,8 +309,12 @@ class ExperimentActor:
     async def _append(self, round_: Round) -> None:
         if not round_.events:
             return
-        for payload in self._payloads(round_.events, round_.now_ms, self._read_sequence):
-            folded = self._folded
+        folded = self._folded
+        stamp = Stamp(self._epoch, self._append_count, round_.now_ms)
+        batches = batches_to_bytes(
+            round_.events, stamp, folded.inbox_sequence, self._read_sequence, BATCH_LIMIT_BYTES
+        )
+        for payload in batches:
             folded.sequence = await self._outside.bus.events.append(
                 self.id,
                 payload,
@@ -308,27 +324,8 @@ class ExperimentActor:
             )
             self._append_count += 1
             self._journal.record(folded.sequence, payload)
-        self._folded.inbox_sequence = self._read_sequence
-
-    def _payloads(self, events: list[e.Event], now_ms: int, inbox_sequence: int) -> Iterable[bytes]:
-        """Give the events as batches that the bus takes.
-
-        Only the last one moves the cursor: a manager that dies in between reads the messages again
-        and finds what it has counted already.
-        """
-        payload = batch_to_bytes(
-            events,
-            epoch=self._epoch,
-            append_id=str(self._append_count),
-            inbox_sequence=inbox_sequence,
-            time_ms=now_ms,
-        )
-        if len(payload) <= BATCH_LIMIT_BYTES or len(events) == 1:
-            yield payload
-            return
-        half = len(events) // 2
-        yield from self._payloads(events[:half], now_ms, self._folded.inbox_sequence)
-        yield from self._payloads(events[half:], now_ms, inbox_sequence)
+        folded.inbox_sequence = self._read_sequence
+        self._unkept_count += len(round_.events)
 
     async def _perform(self, round_: Round) -> None:
         for event in round_.events:
@@ -352,6 +349,9 @@ class ExperimentActor:
             self._settle_until = None
             await self._performer.perform(list(outstanding_effects(self._experiment)))
         await self._trim()
+        if self._unkept_count >= SNAPSHOT_EVERY:
+            self._unkept_count = 0
+            await self._outside.summaries.put_snapshot(self._folded)
 
     async def _trim(self) -> None:
         behind = self._folded.inbox_sequence - self._trimmed
@@ -363,44 +363,11 @@ class ExperimentActor:
     async def _follow_state(self) -> None:
         """Read the INBOX while the experiment is open, and wake when time alone matters."""
         closed = self._experiment.state in CLOSED_STATES
-        if closed and self._feed is not None:
-            self._feed.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._feed
-            self._feed = None
-        elif not closed and self._feed is None:
-            self._feed = asyncio.create_task(self._read_inbox(), name=f"inbox {self.id}")
-            self._feed.add_done_callback(lambda _: self._wake.set())
-        moment = next_moment_ms(self._experiment, self.now_ms())
-        # The moment is a sum of times that were rounded to ms; a rest of one is the same moment.
-        if moment is None or self._timer_ms is None or abs(moment - self._timer_ms) > 1:
-            await self._set_timer(moment)
-
-    async def _set_timer(self, moment_ms: int | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._timer
-            self._timer = None
-        self._timer_ms = moment_ms
-        if moment_ms is not None:
-            self._timer = asyncio.create_task(self._wake_at(moment_ms), name=f"timer {self.id}")
-
-    async def _wake_at(self, moment_ms: int) -> None:
-        # A ms more, so that the time has really passed when the round looks.
-        await self._outside.clock.sleep((moment_ms - self.now_ms() + 1) / 1000)
-        self._timer_ms = None
-        self._wake.set()
-
-    async def _read_inbox(self) -> None:
-        inbox = self._outside.bus.inbox
-        async with aclosing(inbox.follow(self.id, self._read_sequence)) as feed:
-            async for messages in feed:
-                self._messages.extend(messages)
-                self._wake.set()
-                while len(self._messages) > _BACKLOG_LIMIT:
-                    self._taken.clear()
-                    await self._taken.wait()
+        if closed and self._reader.reading:
+            await self._reader.aclose()
+        elif not closed and not self._reader.reading:
+            self._reader.start(self._read_sequence)
+        await self._alarm.set(next_moment_ms(self._experiment, self.now_ms()))
 
     def _notify(self, round_: Round) -> None:
         if round_.events:

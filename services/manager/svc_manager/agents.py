@@ -17,9 +17,9 @@ from svc_common import subjects
 from svc_common.clock import Clock
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
-from svc_manager.actor import ExperimentActor
 from svc_manager.domain.decide_reports import concerns
-from svc_manager.domain.inputs import Held, RunnerGone, RunnerSeen, RunnerSilent
+from svc_manager.domain.inputs import Held, RunnerGone, RunnerSeen, RunnerSilent, Word
+from svc_manager.domain.state import Experiment
 
 SILENT_AFTER_S: Final = 30.0
 """`ack_wait` of tasks: an agent that could not renew for so long kills its trials."""
@@ -46,11 +46,29 @@ class Agent:
         return self.seen_at_ms > 0
 
 
-class ActorSource(Protocol):
+class Concerned(Protocol):
+    """An experiment that is told about agents: the part of an actor that is needed here."""
+
+    @property
+    def id(self) -> str:
+        """Which experiment."""
+        ...
+
+    @property
+    def experiment(self) -> Experiment:
+        """What its log tells."""
+        ...
+
+    def tell(self, word: Word) -> None:
+        """Say something that needs no answer."""
+        ...
+
+
+class ConcernedSource(Protocol):
     """Where the live experiments are found: the part of the roster that is needed here."""
 
-    def found(self) -> Iterable[ExperimentActor]:
-        """Give the actors that there are now."""
+    def found(self) -> Iterable[Concerned]:
+        """Give those that there are now."""
         ...
 
 
@@ -66,10 +84,10 @@ class AgentWatch:
         self._bus = bus
         self._clock = clock
         self._agents: dict[str, Agent] = {}
-        self._actors: ActorSource | None = None
+        self._actors: ConcernedSource | None = None
         self._changed = asyncio.Event()
 
-    def watch_for(self, actors: ActorSource) -> None:
+    def watch_for(self, actors: ConcernedSource) -> None:
         """Tell these experiments what follows; agents their logs name count as just seen."""
         self._actors = actors
         for actor in actors.found():
@@ -123,9 +141,7 @@ class AgentWatch:
         if self._actors is not None and not presence.leaving:
             self._tell_seen(presence, self._actors.found())
 
-    def _tell_seen(
-        self, presence: task_pb2.RunnerPresence, actors: Iterable[ExperimentActor]
-    ) -> None:
+    def _tell_seen(self, presence: task_pb2.RunnerPresence, actors: Iterable[Concerned]) -> None:
         held: dict[str, list[Held]] = {}
         for trial in presence.trials:
             held.setdefault(trial.experiment_id, []).append(

@@ -8,7 +8,7 @@ from typing import Final
 
 from nni_proto.experiment.v1 import event_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
-from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.errors import AbortedError, InvalidArgumentError, NotFoundError
 from svc_common.messaging.ports import EventLog
 from svc_manager.actor import ExperimentActor
 from svc_manager.converters.events import batch_from_bytes
@@ -114,6 +114,8 @@ class LogFeeds:
                     offset += len(data)
                 if last:
                     return
+                if not actor.alive:
+                    raise AbortedError("the experiment was closed here; follow its log again")
                 await _either(change, watch)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from svc_common.messaging.ports import EventLog
 from svc_manager.converters.events import batch_from_bytes, event_from
 from svc_manager.converters.scalars import to_ms
+from svc_manager.domain.fold import fold
 from svc_manager.domain.state import Experiment
 from svc_manager.ports import Journal
 
@@ -35,16 +36,22 @@ def fold_batch(folded: Folded, sequence: int, payload: bytes) -> None:
     for message in batch.events:
         event = event_from(message)
         if event is not None:
-            folded.experiment.fold(event, time_ms)
+            fold(folded.experiment, event, time_ms)
     folded.sequence = sequence
     folded.epoch = max(folded.epoch, batch.epoch)
     folded.inbox_sequence = max(folded.inbox_sequence, batch.inbox_sequence)
 
 
-async def load(events: EventLog, experiment_id: str) -> Folded:
-    """Fold the log of an experiment; an empty one gives an experiment that is not created."""
-    folded = Folded(Experiment())
-    async for message in events.read(experiment_id):
+async def load(events: EventLog, experiment_id: str, snapshot: Folded | None = None) -> Folded:
+    """Fold the log of an experiment; an empty one gives an experiment that is not created.
+
+    Args:
+        events: the logs.
+        experiment_id: which one.
+        snapshot: state to go on from; it is changed. None: from the beginning.
+    """
+    folded = snapshot or Folded(Experiment())
+    async for message in events.read(experiment_id, folded.sequence):
         fold_batch(folded, message.sequence, message.payload)
     return folded
 

@@ -19,7 +19,7 @@ from svc_common.messaging.ports import EventLog
 from svc_manager.actor import ExperimentActor
 from svc_manager.big_values import BigValues
 from svc_manager.config_rules import check_config
-from svc_manager.converters.events import created_event
+from svc_manager.converters.event_readers import created_event
 from svc_manager.domain.events import ExperimentCreated
 from svc_manager.domain.inputs import Command, Create, Recorded, Resume, View
 from svc_manager.folder_import import import_folder

@@ -140,7 +140,11 @@ class Roster:
     async def _load(self, experiment_id: str) -> ExperimentActor:
         self._evict()
         events = self._outside.bus.events
-        folded = await load(events, experiment_id)
+        snapshot = await self._outside.summaries.get_snapshot(experiment_id)
+        last = await events.last(experiment_id) if snapshot else None
+        if snapshot and (last is None or last.sequence < snapshot.sequence):
+            snapshot = None  # of another log: the streams were made anew
+        folded = await load(events, experiment_id, snapshot)
         experiment = folded.experiment
         if not experiment.created:
             raise NotFoundError("experiment", experiment_id)

@@ -38,6 +38,10 @@ from svc_standalone.settings import Settings
 from svc_standalone.supervisor import Supervisor
 
 LOG_FILE: Final = "supervisor.log"
+_FIRST_PORT: Final = 20_000
+_LAST_PORT: Final = 32_767
+"""Last port that Linux does not give to outgoing connections (`ip_local_port_range`)."""
+_PORT_TRIES: Final = 100
 
 
 def run(settings: Settings) -> int:
@@ -125,22 +129,40 @@ def free_ports(count: int, fixed: int) -> list[int]:
     """Give `count` free ports on loopback, and `fixed` (or one more free one) as the last.
 
     Raises:
-        FailedPreconditionError: `fixed` is taken.
+        FailedPreconditionError: `fixed` is taken, or no port is free.
     """
     with ExitStack() as held:
-        ports: list[int] = []
-        for wanted in (*(0 for _ in range(count)), fixed):
-            # All are held at once, so that they differ.
-            probe = held.enter_context(socket.socket())
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((LOOPBACK, wanted))
-            except OSError as error:
-                raise FailedPreconditionError(
-                    f"port {wanted} cannot be used: {error.strerror}; choose another with --port"
-                ) from error
-            ports.append(probe.getsockname()[1])
-        return ports
+        # All are held at once, so that they differ.
+        ports = [_hold_port(held, 0) for _ in range(count)]
+        return [*ports, _hold_port(held, fixed)]
+
+
+def _hold_port(held: ExitStack, wanted: int) -> int:
+    """Bind a port as long as `held` is open: `wanted`, or a free one for 0.
+
+    Free ones lie below those that the kernel gives to outgoing connections. From among those, a
+    client that looks for a bus that is down could connect to itself (TCP allows it) and so take
+    the very port that the bus is to come back on.
+    """
+    candidates = (wanted,) if wanted else (_random_port() for _ in range(_PORT_TRIES))
+    for port in candidates:
+        probe = held.enter_context(socket.socket())
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            reason = error.strerror
+        else:
+            return port
+    if wanted:
+        raise FailedPreconditionError(
+            f"port {wanted} cannot be used: {reason}; choose another with --port"
+        )
+    raise FailedPreconditionError(f"no free port found on {LOOPBACK}: {reason}")
+
+
+def _random_port() -> int:
+    return _FIRST_PORT + secrets.randbelow(_LAST_PORT - _FIRST_PORT + 1)
 
 
 def installed_version() -> str:

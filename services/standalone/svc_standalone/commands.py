@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from nni_wire.limits import MESSAGE_LIMIT_BYTES
 from svc_common import environment
 from svc_common.errors import FailedPreconditionError
+from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
 from svc_standalone.children import Command
 
 LOOPBACK: Final = "127.0.0.1"
@@ -22,8 +22,6 @@ SERVICES: Final = {
     "trial-runner": "svc_trial_runner",
 }
 """Services and their packages; what is listed first is started first."""
-HEADERS_LIMIT_BYTES: Final = 64 * 1024
-"""What the bus allows beside the largest payload."""
 _BUS_MEMORY: Final = "96MiB"
 """Above this the bus's garbage collector works harder instead of growing."""
 
@@ -75,7 +73,7 @@ def bus_config(plan: Plan) -> str:
         f'listen: "{LOOPBACK}:{plan.ports.nats}"\n'
         "server_name: nni\n"
         f"authorization {{ token: {json.dumps(plan.token)} }}\n"
-        f"max_payload: {MESSAGE_LIMIT_BYTES + HEADERS_LIMIT_BYTES}\n"
+        f"max_payload: {SERVER_PAYLOAD_LIMIT_BYTES}\n"
         f"jetstream {{ store_dir: {store}, max_memory_store: 64MB }}\n"
     )
 

@@ -13,7 +13,7 @@ from svc_standalone.domain.restarts import RestartState
 from svc_standalone.settings import Settings
 
 _FAILED_STARTS_LIMIT = 3
-"""A service that ended so often before it was ever ready will not become so."""
+"""A child that ended so often before all were ready will not stay."""
 
 
 class Supervisor:
@@ -32,6 +32,7 @@ class Supervisor:
         self._children: dict[str, Child] = {}
         self._facts: dict[str, asyncio.Future[Mapping[str, str]]] = {}
         self._tasks = TaskOwner(self._watch_failed)
+        self._up = False
 
     async def start(self) -> dict[str, Mapping[str, str]]:
         """Start everything at once; give what each child told when it was ready.
@@ -53,6 +54,7 @@ class Supervisor:
                 f"not ready after {self._settings.start_timeout_s:g} s: {', '.join(late)}; "
                 f"see {self._settings.logs}"
             ) from error
+        self._up = True
         return {name: future.result() for name, future in self._facts.items()}
 
     async def stop(self) -> None:
@@ -80,12 +82,9 @@ class Supervisor:
             status = await child.wait()
             state = state.ended(child.ran_s)
             get_logger().warning("child ended", child=name, status=status, delay_s=state.delay_s)
-            if not self._facts[name].done() and run >= _FAILED_STARTS_LIMIT:
-                self._facts[name].set_exception(
-                    FailedPreconditionError(
-                        f"{name} does not start: {child.last_words()} (see {child.log})"
-                    )
-                )
+            if run >= _FAILED_STARTS_LIMIT and not self._up:
+                reason = f"{name} does not start: {child.last_words()} (see {child.log})"
+                self._fail_start(FailedPreconditionError(reason))
                 return
             await self._clock.sleep(state.delay_s)
 
@@ -99,6 +98,9 @@ class Supervisor:
 
     def _watch_failed(self, name: str, error: BaseException) -> None:
         get_logger().error("keeping a child failed", task=name, exc_info=error)
+        self._fail_start(error)
+
+    def _fail_start(self, error: BaseException) -> None:
         for future in self._facts.values():
             if not future.done():
                 future.set_exception(error)

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from svc_common.errors import ServiceError, UnavailableError
@@ -26,7 +27,7 @@ from svc_trial_runner.domain.claims import (
 )
 from svc_trial_runner.domain.tasks import TrialWork
 
-ACK_WAIT_S: Final = 30.0
+ACK_WAIT: Final = timedelta(seconds=30)
 """How long a task stays ours without a word, as the stream of tasks is configured."""
 RENEW_EVERY_S: Final = 10.0
 _ENDED_KEPT: Final = 100_000
@@ -50,10 +51,11 @@ class Agent:
         queue: where tasks are renewed and acknowledged.
         tasks: owner of everything that runs.
         loses_unrenewed: whether a trial is ended when its task could not be renewed for
-            `ACK_WAIT_S`, since another agent may have it by then. Not so where the bus lives on
+            `ack_wait`, since another agent may have it by then. Not so where the bus lives on
             this machine: if it cannot be reached from here, it cannot be reached at all.
         slots: attempts at once; None: no limit.
         task_limit: tasks taken before it drains by itself; None: no limit.
+        ack_wait: how long a task stays ours without a word.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Agent:
         loses_unrenewed: bool,
         slots: int | None = None,
         task_limit: int | None = None,
+        ack_wait: timedelta = ACK_WAIT,
     ) -> None:
         self._shop = workshop
         self._queue = queue
@@ -72,6 +75,7 @@ class Agent:
         self._loses_unrenewed = loses_unrenewed
         self._slots = slots
         self._left_to_take = task_limit
+        self._ack_wait_s = ack_wait.total_seconds()
         self._held: dict[AttemptKey, _Held] = {}
         self._ended: dict[AttemptKey, None] = {}
         self._draining = False
@@ -227,19 +231,24 @@ class Agent:
 
     # --- holding on
 
-    async def renew(self) -> None:
-        """Tell the bus that all tasks are still being worked on; for every `RENEW_EVERY_S`."""
-        await asyncio.gather(*map(self._renew, list(self._held.values())))
+    async def renew(self, within_s: float = RENEW_EVERY_S) -> None:
+        """Tell the bus that all tasks are still being worked on.
+
+        Args:
+            within_s: how long the bus may take to answer; what it does not is told again next time.
+        """
+        await asyncio.gather(*(self._renew(held, within_s) for held in self._held.values()))
         if not self._loses_unrenewed:
             return
-        limit_s = self._shop.clock.monotonic_s() - ACK_WAIT_S
+        limit_s = self._shop.clock.monotonic_s() - self._ack_wait_s
         for held in list(self._held.values()):
             if held.renewed_at_s < limit_s:
-                held.run.stop(StopCause.LOST, f"its task could not be renewed for {ACK_WAIT_S} s")
+                reason = f"its task could not be renewed for {self._ack_wait_s:g} s"
+                held.run.stop(StopCause.LOST, reason)
 
-    async def _renew(self, held: _Held) -> None:
+    async def _renew(self, held: _Held, within_s: float) -> None:
         try:
-            async with asyncio.timeout(RENEW_EVERY_S):
+            async with asyncio.timeout(within_s):
                 await self._queue.in_progress(held.ack_subject)
         except (TimeoutError, ServiceError):
             return

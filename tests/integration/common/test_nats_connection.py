@@ -12,7 +12,8 @@ from svc_common.errors import (
     UnavailableError,
 )
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
-from svc_common.messaging.nats_connection import Connection, DisconnectedError, NoRespondersError
+from svc_common.messaging.nats_connection import Connection
+from svc_common.messaging.nats_requests import DisconnectedError, NoRespondersError
 from tests.support.servers import NatsServer, nats_server
 
 TOKEN = "s3cr/et+"

@@ -42,6 +42,7 @@ class Dispatcher:
                 launcher=Launcher(dict(os.environ)),
                 clock=SystemClock(),
                 answer_timeout_s=self.answer_timeout_s,
+                idle_limit_s=60.0,
             )
         )
         self._tasks = TaskOwner(lambda _, error: pytest.fail(repr(error)))
@@ -100,5 +101,5 @@ def code(tmp_path: Path) -> Callable[[str], Path]:
 async def soon(look: Callable[[], object], timeout_s: float = 20.0) -> None:
     """Wait for something outside this process that offers nothing to wait for."""
     async with asyncio.timeout(timeout_s):
-        while not look():
+        while not look():  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.01)

@@ -161,9 +161,7 @@ async def test_killed_host_comes_back_with_the_same_suggestions(
     expected = undisturbed(22, SPACE, seed=7)
 
     for _ in range(kills):
-        pid = host_pid(manager)
-        os.kill(pid, signal.SIGKILL)
-        await soon(lambda old=pid: host_pid(manager) not in {0, old})
+        await kill_host(manager)
     ((_, parameters),) = await manager.generate(1)
 
     assert parameters == expected
@@ -221,6 +219,13 @@ async def test_search_space_that_the_tuner_refuses_ends_the_experiment(
 
     assert gave_up.generation == 1
     assert "nonsense" in gave_up.reason
+
+
+async def kill_host(manager: ScriptedManager) -> None:
+    """Kill the host and wait for the next one."""
+    pid = host_pid(manager)
+    os.kill(pid, signal.SIGKILL)
+    await soon(lambda: host_pid(manager) not in {0, pid})
 
 
 def undisturbed(count: int, space: dict[str, Any], seed: int, finished: int = 22) -> Any:

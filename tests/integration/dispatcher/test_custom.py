@@ -204,7 +204,8 @@ class Three(MsgDispatcherBase):
     def handle_request_trial_jobs(self, data):
         for _ in range(data):
             self.jobs += 1
-            job = {"parameter_id": f"job {self.jobs}", "parameters": {"n": self.jobs, "w": self.word}}
+            parameters = {"n": self.jobs, "w": self.word}
+            job = {"parameter_id": f"job {self.jobs}", "parameters": parameters}
             send(CommandType.NewTrialJob, json.dumps(job))
     def handle_report_metric_data(self, data):
         self.note("metric", data["parameter_id"], data["value"], data["type"], data["sequence"])
@@ -320,7 +321,9 @@ class Failing(Base):
     gave_up = await manager.heard("algorithm_gave_up")
 
     assert "3 times" in gave_up.reason
-    assert 3 <= calls_of(manager).count("2") <= 4  # the first death may be blamed on an earlier event
+    assert (
+        3 <= calls_of(manager).count("2") <= 4
+    )  # the first death may be blamed on an earlier event
     assert manager.all("algorithm_diverged") == []
 
 

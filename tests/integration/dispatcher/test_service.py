@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 import pytest
@@ -31,7 +32,7 @@ class Service:
     process: asyncio.subprocess.Process
     stub: "pb_grpc.AlgorithmServiceAsyncStub"
 
-    async def validate(self, **request: object) -> pb.ValidateAlgorithmsResponse:
+    async def validate(self, **request: Any) -> pb.ValidateAlgorithmsResponse:
         request.setdefault("search_space", to_value(SPACE))
         return await self.stub.ValidateAlgorithms(
             pb.ValidateAlgorithmsRequest(**request), metadata=bearer(TOKEN)
@@ -130,13 +131,12 @@ async def test_custom_class_that_cannot_be_used_is_refused(
         ("algorithms.Absent", "Absent"),
         ("algorithms.NoTuner", "subclass"),
     ):
-        message = await refusal(
-            service, tuner=custom(class_name, folder), interpreter=interpreter
-        )
+        message = await refusal(service, tuner=custom(class_name, folder), interpreter=interpreter)
         assert word in message
-    assert await service.validate(
+    accepted = await service.validate(
         tuner=custom("algorithms.Good", folder), interpreter=interpreter
     )
+    assert accepted.optimize_mode == ""
 
 
 async def test_killed_service_takes_its_hosts_with_it(

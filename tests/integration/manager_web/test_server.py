@@ -25,8 +25,6 @@ from tests.unit.services.manager.web.conftest import (
 )
 from tests.unit.services.manager.web.in_memory import InMemoryManager
 
-pytestmark = pytest.mark.asyncio
-
 
 @pytest.fixture
 def manager(tmp_path: Path) -> InMemoryManager:

@@ -18,9 +18,34 @@ from nni_proto.trial.v1 import report_pb2
 from nni_wire.values import from_value, write_value
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.subjects import control_subject
+from tests.support.wait import until
 
 TOKEN = "harness-token"
 WAIT_S = 20.0
+
+
+async def until_true(look: Callable[[], Any], what: str = "") -> Any:
+    """Wait for something that only shows outside of this process; return the true result."""
+    return await asyncio.to_thread(until, look, WAIT_S, what)
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process runs; a dead one that nobody has reaped does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+async def until_dead(pid: int) -> None:
+    await until_true(lambda: not is_alive(pid), f"the end of {pid}")
+
+
+async def until_written(path: Path) -> str:
+    """Wait until a file has something in it; return that."""
+    text = await until_true(lambda: path.exists() and path.read_text().strip(), f"text in {path}")
+    return str(text)
 
 
 class AgentProcess:

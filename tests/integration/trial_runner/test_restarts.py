@@ -20,6 +20,8 @@ from tests.integration.trial_runner.harness import (
     AgentProcess,
     ManagerSide,
     manager_side,
+    until_dead,
+    until_written,
 )
 from tests.support.servers import NatsServer
 
@@ -39,19 +41,6 @@ async def running_agent(
             await agent.end(signal.SIGKILL)
 
 
-async def until_gone(pid: int) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie":
-            await asyncio.sleep(0.02)
-
-
-async def until_written(path: Path) -> str:
-    async with asyncio.timeout(WAIT_S):
-        while not (path.exists() and path.read_text().strip()):
-            await asyncio.sleep(0.02)
-    return path.read_text()
-
-
 async def test_restarted_agent_kills_and_reports_what_its_predecessor_ran(
     tmp_path: Path, bus_server: NatsServer
 ) -> None:
@@ -68,8 +57,8 @@ async def test_restarted_agent_kills_and_reports_what_its_predecessor_ran(
 
         assert agent.facts["runner"] == runner
         assert lost.sequence == 1
-        await until_gone(started.pid)
-        await until_gone(stray)
+        await until_dead(started.pid)
+        await until_dead(stray)
         # The task was acknowledged: the manager publishes the next attempt itself.
         await manager.publish("one", manager.spec("true"), attempt=2)
         await manager.until("one", "exited", attempt=2)
@@ -115,7 +104,8 @@ async def test_results_of_trials_that_ended_while_the_bus_was_away_survive_the_a
 
 async def test_trials_outlive_the_bus(tmp_path: Path, bus_server: NatsServer) -> None:
     async with running_agent(tmp_path, bus_server) as (_, manager):
-        command = f"nni-trial report 1; until [ -e {tmp_path}/go ]; do sleep 0.05; done; nni-trial final 5"
+        wait = f"until [ -e {tmp_path}/go ]; do sleep 0.05; done"
+        command = f"nni-trial report 1; {wait}; nni-trial final 5"
         await manager.publish("one", manager.spec(command))
         await manager.until("one", "metric")
 
@@ -143,7 +133,7 @@ async def test_death_of_the_warm_interpreter_loses_the_attempt_at_once(
         psutil.Process(psutil.Process(started.pid).ppid()).kill()
         await manager.until("one", "lost")
 
-        await until_gone(started.pid)
+        await until_dead(started.pid)
         (tmp_path / "wait.py").write_text("pass\n")
         await manager.publish("one", manager.spec("python3 wait.py"), attempt=2)
         await manager.until("one", "exited", attempt=2)
@@ -174,7 +164,7 @@ async def test_agent_that_is_told_to_go_reports_its_trials_lost(
         await manager.until("one", "lost")
 
         assert code == 0
-        await until_gone(started.pid)
+        await until_dead(started.pid)
 
 
 async def test_agent_with_a_limit_of_trials_ends_by_itself(

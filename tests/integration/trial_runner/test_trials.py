@@ -12,8 +12,14 @@ from typing import Any
 
 import pytest
 
+from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
-from tests.integration.trial_runner.harness import AgentProcess, ManagerSide
+from tests.integration.trial_runner.harness import (
+    AgentProcess,
+    ManagerSide,
+    until_dead,
+    until_written,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -51,20 +57,6 @@ def run(manager: ManagerSide, shared_folder: Path, request: pytest.FixtureReques
         return trial_id, (await manager.until(trial_id, "exited")).exited
 
     return call
-
-
-def alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
-async def until_dead(pid: int) -> None:
-    async with asyncio.timeout(10):
-        while alive(pid):
-            await asyncio.sleep(0.02)
 
 
 # --- the ordinary life of a trial ---
@@ -326,16 +318,14 @@ async def test_trial_that_ignores_term_is_killed_with_all_its_children(
     await manager.publish(name, manager.spec(command, grace_s=0.5))
     await manager.until(name, "started")
     output = manager.trial_folder(name) / "stdout"
-    async with asyncio.timeout(10):
-        while not output.read_text().strip():
-            await asyncio.sleep(0.02)
+    stray = int(await until_written(output))
 
     manager.stop(agent.facts["runner"], name)
     exited = (await manager.until(name, "exited")).exited
 
     assert exited.cause == report_pb2.EXIT_CAUSE_STOPPED
     assert exited.signal == 9
-    await until_dead(int(output.read_text()))
+    await until_dead(stray)
 
 
 async def test_trial_may_say_a_last_word_when_it_is_stopped(
@@ -375,16 +365,12 @@ async def test_task_delivered_twice_runs_once(manager: ManagerSide, tmp_path: Pa
 
 
 def _task(manager: ManagerSide, trial_id: str, spec: Any) -> bytes:
-    from nni_proto.runner.v1 import task_pb2
-
     return task_pb2.TrialTask(
         experiment_id=manager.experiment_id, trial_id=trial_id, attempt=1, spec=spec
     ).SerializeToString()
 
 
 async def test_dropped_trial_ends_without_a_word(manager: ManagerSide, agent: AgentProcess) -> None:
-    from nni_proto.runner.v1 import task_pb2
-
     await manager.publish("dropped1", manager.spec("sleep 60"))
     started = await manager.until("dropped1", "started")
 

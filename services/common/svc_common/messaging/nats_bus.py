@@ -6,30 +6,28 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-from nni_wire.limits import MESSAGE_LIMIT_BYTES
 from svc_common import subjects
 from svc_common.errors import LostOwnershipError, UnavailableError
 from svc_common.messaging import nats_wire as wire
+from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
 from svc_common.messaging.mailbox import Mailbox
-from svc_common.messaging.nats_connection import (
-    Connection,
-    DisconnectedError,
-    NoRespondersError,
-    RequestTimeoutError,
-)
+from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_jetstream import (
     WRONG_LAST_SEQUENCE,
     JetStream,
     JetStreamError,
     Stored,
 )
+from svc_common.messaging.nats_requests import (
+    DisconnectedError,
+    NoRespondersError,
+    RequestTimeoutError,
+)
 from svc_common.messaging.nats_tasks import NatsTaskQueue
 from svc_common.messaging.ports import InboxMessage, LogChunk, LogMessage, Signal
 
 DUPLICATE_WINDOW_S: Final = 120.0
 """How long the bus recognises message ids; a help, never relied on."""
-HEADERS_LIMIT_BYTES: Final = 64 * 1024
-"""What a stream allows beside the largest payload; the server is configured alike."""
 LOG_LINES_AGE_S: Final = 24 * 3600.0
 LOG_LINES_LIMIT_BYTES: Final = 1024 * 1024 * 1024
 
@@ -339,7 +337,7 @@ def stream_configs(replicas: int) -> Mapping[str, Mapping[str, object]]:
         "storage": "file",
         "num_replicas": replicas,
         "discard": "old",
-        "max_msg_size": MESSAGE_LIMIT_BYTES + HEADERS_LIMIT_BYTES,
+        "max_msg_size": SERVER_PAYLOAD_LIMIT_BYTES,
         "duplicate_window": int(DUPLICATE_WINDOW_S * 1e9),
     }
     return {

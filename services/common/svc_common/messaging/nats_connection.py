@@ -11,7 +11,6 @@ import itertools
 import secrets
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -23,6 +22,7 @@ from svc_common.errors import (
 )
 from svc_common.logs import get_logger
 from svc_common.messaging import nats_wire as wire
+from svc_common.messaging.nats_requests import DisconnectedError, NoRespondersError, RequestTable
 
 FIRST_RETRY_S: Final = 0.01
 """The bus is starting beside us: look again soon."""
@@ -30,31 +30,11 @@ LAST_RETRY_S: Final = 2.0
 CONNECT_TIMEOUT_S: Final = 5.0
 PING_INTERVAL_S: Final = 20.0
 """A connection that does not answer a ping within this time is given up."""
-SWEEP_INTERVAL_S: Final = 1.0
-"""How often overdue requests are looked for; one timer for all of them."""
 _WRITE_LIMIT_BYTES: Final = 4 * 1024 * 1024
 """Beyond so many unsent bytes `writable` waits."""
 
 Receive = Callable[[str, str, bytes, bytes], None]
 """Called with subject, reply, headers and payload of a message."""
-
-
-class DisconnectedError(UnavailableError):
-    """The server went away before it answered; what was sent may or may not have arrived."""
-
-
-class RequestTimeoutError(UnavailableError):
-    """The server did not answer in time; what was sent may or may not have arrived."""
-
-
-class NoRespondersError(UnavailableError):
-    """Nobody listens to the subject of the request."""
-
-
-@dataclass(slots=True)
-class _Pending:
-    future: asyncio.Future[tuple[bytes, bytes]]
-    deadline_s: float
 
 
 class Connection(asyncio.Protocol):
@@ -94,9 +74,8 @@ class Connection(asyncio.Protocol):
         self._sids = itertools.count(1)
         self._subscriptions: dict[int, tuple[str, Receive]] = {}
         self._inbox = f"_INBOX.{secrets.token_hex(8)}"
-        self._requests: dict[str, _Pending] = {}
-        self._request_ids = itertools.count(1)
-        self._sweeper: asyncio.TimerHandle | None = None
+        self._requests = RequestTable()
+        self._inboxes = itertools.count(1)
         self._pinger: asyncio.TimerHandle | None = None
         self._pong_due = False
         self._keeper: asyncio.Task[None] | None = None
@@ -132,12 +111,11 @@ class Connection(asyncio.Protocol):
             await asyncio.gather(keeper, return_exceptions=True)
         if self._transport is not None:
             self._transport.close()
-        self._fail_requests()
+        self._requests.fail_all()
         self._down.set()
         self._up.set()  # whoever waits for it finds the connection closed
-        for timer in (self._sweeper, self._pinger):
-            if timer is not None:
-                timer.cancel()
+        if self._pinger is not None:
+            self._pinger.cancel()
         for callback in self._reconnected:
             callback()
 
@@ -210,9 +188,22 @@ class Connection(asyncio.Protocol):
         if self._subscriptions.pop(sid, None) is not None and self.connected:
             self._write(wire.unsubscribe(sid))
 
+    async def drain(self, sid: int) -> None:
+        """Stop listening, but take what the server has sent already.
+
+        Raises:
+            UnavailableError: it is away; what it had sent is lost.
+        """
+        if self.connected and sid in self._subscriptions:
+            self._write(wire.unsubscribe(sid))
+        try:
+            await self.flush()
+        finally:
+            self.unsubscribe(sid)
+
     def new_inbox(self) -> str:
         """Give a subject that only this connection listens to, once it subscribes to it."""
-        return f"{self._inbox}-{next(self._request_ids)}"
+        return f"{self._inbox}-{next(self._inboxes)}"
 
     def request(
         self, subject: str, payload: bytes, *, timeout_s: float, headers: bytes = b""
@@ -222,14 +213,9 @@ class Connection(asyncio.Protocol):
         The future raises `DisconnectedError`, `NoRespondersError` or `RequestTimeoutError` (up to
         a second late: one timer serves all requests).
         """
-        future: asyncio.Future[tuple[bytes, bytes]] = self._loop.create_future()
-        token = str(next(self._request_ids))
+        token, future = self._requests.add(timeout_s)
         if not self.publish(subject, payload, reply=f"{self._inbox}.{token}", headers=headers):
-            future.set_exception(DisconnectedError("the bus is away"))
-            return future
-        self._requests[token] = _Pending(future, self._loop.time() + timeout_s)
-        if self._sweeper is None:
-            self._sweeper = self._loop.call_later(SWEEP_INTERVAL_S, self._sweep)
+            self._requests.refuse(token)
         return future
 
     async def flush(self) -> None:
@@ -272,7 +258,7 @@ class Connection(asyncio.Protocol):
         self._outgoing.clear()
         if self._welcome is not None and not self._welcome.done():
             self._welcome.set_exception(DisconnectedError("the bus closed the connection"))
-        self._fail_requests()
+        self._requests.fail_all()
 
     def pause_writing(self) -> None:
         """See `asyncio.Protocol`."""
@@ -395,32 +381,7 @@ class Connection(asyncio.Protocol):
             found[1](subject, reply, headers, payload)
 
     def _answered(self, subject: str, _reply: str, headers: bytes, payload: bytes) -> None:
-        pending = self._requests.pop(subject.rpartition(".")[2], None)
-        if pending is None or pending.future.done():
-            return
-        if headers and wire.status_of(headers) == "503":
-            pending.future.set_exception(NoRespondersError("nobody listens"))
-        else:
-            pending.future.set_result((headers, payload))
-
-    def _sweep(self) -> None:
-        """Fail requests that are overdue; goes on while any is waiting."""
-        now_s = self._loop.time()
-        overdue = [token for token, one in self._requests.items() if one.deadline_s <= now_s]
-        for token in overdue:
-            future = self._requests.pop(token).future
-            if not future.done():
-                future.set_exception(RequestTimeoutError("the bus did not answer in time"))
-        self._sweeper = (
-            self._loop.call_later(SWEEP_INTERVAL_S, self._sweep) if self._requests else None
-        )
-
-    def _fail_requests(self) -> None:
-        requests, self._requests = self._requests, {}
-        for pending in requests.values():
-            if not pending.future.done():
-                pending.future.set_exception(DisconnectedError("the bus went away"))
-                pending.future.exception()  # seen: its waiter may be gone as well
+        self._requests.answer(subject.rpartition(".")[2], headers, payload)
 
     def _write(self, data: bytes) -> None:
         if not self._outgoing:

@@ -16,8 +16,8 @@ from svc_common.errors import ResourceExhaustedError, ServiceError, UnavailableE
 from svc_common.logs import get_logger
 from svc_common.messaging import nats_wire as wire
 from svc_common.messaging.mailbox import Mailbox
-from svc_common.messaging.nats_connection import (
-    Connection,
+from svc_common.messaging.nats_connection import Connection
+from svc_common.messaging.nats_requests import (
     DisconnectedError,
     NoRespondersError,
     RequestTimeoutError,
@@ -180,7 +180,7 @@ class JetStream:
         except StopAsyncIteration:
             return
         finally:
-            follower.close()
+            await follower.aclose()
 
 
 class _Follower:
@@ -211,13 +211,14 @@ class _Follower:
             self._flow_reply = ""
         return batch
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Stop following; the server forgets the consumer when it misses its listener."""
-        self._maker.cancel()
         self._watch.cancel()
         self._forget()
         self._connection.unsubscribe(self._sid)
         self._box.close()
+        self._maker.cancel()
+        await asyncio.gather(self._maker, return_exceptions=True)
 
     def _changed(self) -> None:
         if self._connection.closed:

@@ -14,16 +14,16 @@ from svc_common import subjects
 from svc_common.errors import UnavailableError
 from svc_common.messaging import nats_wire as wire
 from svc_common.messaging.mailbox import Mailbox
-from svc_common.messaging.nats_connection import (
-    DisconnectedError,
-    NoRespondersError,
-    RequestTimeoutError,
-)
 from svc_common.messaging.nats_jetstream import (
     ANSWER_TIMEOUT_S,
     NO_MESSAGE_FOUND,
     JetStream,
     JetStreamError,
+)
+from svc_common.messaging.nats_requests import (
+    DisconnectedError,
+    NoRespondersError,
+    RequestTimeoutError,
 )
 from svc_common.messaging.ports import Task
 
@@ -159,12 +159,11 @@ class NatsTaskFeed:
         self._wanted = 0
         self._standing.clear()
         self._forget()
-        self._connection.unsubscribe(self._sid)
         if self._watchdog is not None:
             self._watchdog.cancel()
         try:
             # After this no task can be on its way to us.
-            await self._connection.flush()
+            await self._connection.drain(self._sid)
             for task in self._box.take_all():
                 await self._queue.nak(task.ack_subject)
         except UnavailableError:

@@ -54,6 +54,7 @@ class Session:
         self._commands: list[commands.Command] = []
         self._search_space: Payload = None
         self._started = False
+        self._unanswered: set[str] = set()
         self._trials: dict[str, _Trial] = {}
         self._past: list[Payload | list[tuple[Payload, Payload]]] = []
         self._recorded: dict[str, tuple[tuple[int, Payload], ...]] = {}
@@ -97,6 +98,11 @@ class Session:
         """Whether `go_live` was called."""
         return self._live
 
+    @property
+    def idle(self) -> bool:
+        """Whether the algorithm has started, no trial is live and nothing is asked of it."""
+        return self._started and not self._trials and not self._unanswered
+
     def take_commands(self) -> list[commands.Command]:
         """Give the commands that have piled up since the last call, in order.
 
@@ -122,6 +128,7 @@ class Session:
         self._commands.clear()
         self._recorded.clear()
         self._recorded_late.clear()
+        self._unanswered.clear()
         if event.directory:
             self.setup = replace(self.setup, directory=event.directory)
         self.generation = event.generation
@@ -147,9 +154,11 @@ class Session:
             self._started = True
 
     def _trials_requested(self, position: Position, event: events.TrialsRequested) -> None:
+        self._unanswered.add(event.request_id)
         self._commands.append(commands.Generate(position, event.request_id, event.parameter_ids))
 
     def _parameters(self, position: Position, event: events.ParametersGenerated) -> None:
+        self._unanswered.discard(event.request_id)
         if not event.request_id:
             self._late_parameters(position, event)
         elif not self._live or event.request_id not in self._sent:

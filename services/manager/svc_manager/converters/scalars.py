@@ -50,7 +50,7 @@ def _number(value: value_pb2.Value, kind: str | None) -> float | None:
     if kind == "big_int_value":
         try:
             return float(value.big_int_value)
-        except (ValueError, OverflowError):
+        except ValueError:
             return None
     return None
 

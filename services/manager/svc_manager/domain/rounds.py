@@ -7,6 +7,7 @@ that leaves it. Folding them from the state before gives the state after (a test
 from svc_manager.domain import events as e
 from svc_manager.domain.effects import Effect, effects_of
 from svc_manager.domain.experiment import ExperimentState
+from svc_manager.domain.fold import fold
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.values import TrialIds
@@ -34,7 +35,7 @@ class Round:
     def emit(self, event: e.Event) -> None:
         """State a fact."""
         self.effects.extend(effects_of(event, self.experiment))
-        self.experiment.fold(event, self.now_ms)
+        fold(self.experiment, event, self.now_ms)
         self.events.append(event)
 
     def say(self, effect: Effect) -> None:

@@ -35,18 +35,6 @@ STATUS_BY_ERROR: Final[tuple[tuple[type[ServiceError], int], ...]] = (
 """The first class that fits decides; any other error of a service is a 500."""
 
 
-class MethodNotAllowedError(ServiceError):
-    """The path exists, but not with this method.
-
-    Args:
-        allowed: methods that the path has, as the `Allow` header lists them.
-    """
-
-    def __init__(self, method: str, allowed: str) -> None:
-        super().__init__(f"this path does not take {method}; it takes {allowed}")
-        self.allowed = allowed
-
-
 class UnsupportedTypeError(ServiceError):
     """A changing request whose body is not declared as JSON."""
 
@@ -65,8 +53,6 @@ class BodyTooLargeError(ServiceError):
 
 def status_of(error: ServiceError) -> int:
     """Return the HTTP status that tells a client of ``error``."""
-    if isinstance(error, MethodNotAllowedError):
-        return 405
     if isinstance(error, BodyTooLargeError):
         return 413
     if isinstance(error, UnsupportedTypeError):
@@ -76,8 +62,7 @@ def status_of(error: ServiceError) -> int:
 
 def error_response(error: ServiceError) -> Response:
     """Return the answer that a client gets for ``error``: `{"error": text}` and its facts."""
-    headers = {"Allow": error.allowed} if isinstance(error, MethodNotAllowedError) else None
-    return text_response(status_of(error), error.message, facts=error.facts, headers=headers)
+    return text_response(status_of(error), error.message, facts=error.facts)
 
 
 def text_response(

@@ -1,6 +1,7 @@
 """Code archives: fetched by content hash, checked, unpacked once, used in place."""
 
 import asyncio
+import hashlib
 import os
 import shutil
 import tarfile
@@ -47,10 +48,19 @@ class CachedCodeStore:
             with tempfile.TemporaryDirectory(dir=self._folder, prefix=".new-") as name:
                 draft = Path(name)
                 await self._blobs.fetch(f"{CONTENT_KIND}/{archive.sha256}", draft / "archive")
+                await asyncio.to_thread(_check, draft / "archive", archive)
                 await asyncio.to_thread(extract, draft / "archive", draft / "code")
                 os.rename(draft / "code", place)  # noqa: PTH104 - the folder appears whole
         except (OSError, ServiceError) as error:
             raise LaunchError(f"the code {archive.sha256} cannot be had: {error}") from error
+
+
+def _check(path: Path, archive: BlobKey) -> None:
+    """Refuse an archive that is not what its name says."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != archive.sha256:
+        raise LaunchError(f"the code {archive.sha256} is damaged: its hash is {found}")
 
 
 def extract(archive: Path, folder: Path) -> None:

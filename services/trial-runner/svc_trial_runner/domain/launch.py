@@ -54,9 +54,7 @@ def base_environment(
             environment is active, so that `python3` finds the packages beside it.
         tools_directory: folder with `nni-trial`; comes before everything else on the PATH.
     """
-    environment = {
-        name: value for name, value in inherited.items() if name not in _PRIVATE
-    }
+    environment = {name: value for name, value in inherited.items() if name not in _PRIVATE}
     environment.update(further)
     folders = [tools_directory]
     if interpreter and not environment.get("VIRTUAL_ENV"):

@@ -11,6 +11,7 @@ from svc_manager.domain import inputs as i
 from svc_manager.domain.decide import decide_recorded, decide_word
 from svc_manager.domain.effects import Effect
 from svc_manager.domain.experiment import Budget, Settings
+from svc_manager.domain.fold import fold
 from svc_manager.domain.reports import ExitCause, Exited, Report, Saying, Started
 from svc_manager.domain.rounds import Round
 from svc_manager.domain.scheduling import settle
@@ -121,7 +122,7 @@ class Lab:
         """Fold the log from nothing."""
         experiment = Experiment()
         for time_ms, event in self.log:
-            experiment.fold(event, time_ms)
+            fold(experiment, event, time_ms)
         return experiment
 
     def answer(

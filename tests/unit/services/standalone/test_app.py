@@ -12,6 +12,10 @@ def test_ports_differ() -> None:
     assert len(set(ports)) == 4
 
 
+def test_ports_are_none_that_outgoing_connections_get() -> None:
+    assert all(port < 32_768 for port in free_ports(20, 0))
+
+
 def test_wanted_port_is_the_last() -> None:
     wanted = free_ports(0, 0)[0]
 

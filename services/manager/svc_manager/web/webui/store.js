@@ -14,6 +14,7 @@ export class Store extends EventTarget {
     this.status = null;
     this.counts = {};
     this.trials = new Map();
+    this.asked = 0;
     this.canChange = false;
     this.live = false;
     this.changed = new Set();
@@ -24,8 +25,9 @@ export class Store extends EventTarget {
   async open() {
     this.canChange = (await this.get("session", this.root)).canChange;
     await this.follow(); // first, so that nothing happens unseen between fetching and following
-    await Promise.all([this.refresh(), this.loadTrials()]);
+    await this.refresh();
     this.tell();
+    await this.loadTrials();
   }
 
   async get(path, base = this.base) {
@@ -42,6 +44,7 @@ export class Store extends EventTarget {
   }
 
   async refresh() {
+    this.asked = Date.now();
     [this.profile, this.status, this.counts] = await Promise.all([
       this.get("experiment"), this.get("check-status"), this.get("job-statistics"),
     ]);
@@ -51,9 +54,16 @@ export class Store extends EventTarget {
     for (let path = `trial-jobs?limit=${PAGE}`; path; ) {
       const answer = await fetch(this.base + path);
       for (const trial of await unpack(answer)) this.put(trial);
+      this.tell(); // what is there is shown while the rest is on its way
       const next = /[?]([^>]*)>; rel="next"/.exec(answer.headers.get("link") || "");
       path = next ? `trial-jobs?${next[1]}` : null;
     }
+  }
+
+  /** Return the time used so far; it runs on between two answers while the experiment does. */
+  executionSeconds() {
+    const running = ["RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL"].includes(this.status.status);
+    return this.profile.execDuration + (running ? (Date.now() - this.asked) / 1000 : 0);
   }
 
   put(trial) {

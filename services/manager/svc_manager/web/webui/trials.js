@@ -27,7 +27,12 @@ export function trialsView(main, store, { notice }) {
       .map((state) => h("option", { value: state }, state || "All states")));
   const table = h("div", { class: "scroll" });
   const pages = h("div", { class: "tools" });
-  const draw = () => { table.replaceChildren(build(store, view, actions)); pages.replaceChildren(...pager(store, view, draw)); };
+  const draw = () => {
+    const focused = main.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    table.replaceChildren(build(store, view, actions));
+    pages.replaceChildren(...pager(store, view, draw));
+    if (focused) main.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  };
   const actions = {
     draw,
     open: async (id) => {
@@ -88,7 +93,7 @@ function build(store, view, actions) {
   return h("table", {},
     h("thead", {}, h("tr", {}, COLUMNS.map(([name], i) => h("th", {
       scope: "col", "aria-sort": i === view.sort ? (view.down ? "descending" : "ascending") : null,
-    }, h("button", { type: "button", click: () => { view.down = view.sort === i ? !view.down : true; view.sort = i; actions.draw(); } },
+    }, h("button", { type: "button", "data-key": `column ${name}`, click: () => { view.down = view.sort === i ? !view.down : true; view.sort = i; actions.draw(); } },
       name + (i === view.sort ? (view.down ? " ↓" : " ↑") : "")))))),
     h("tbody", {}, shown.flatMap((trial) => [row(trial, view, actions), trial === opened ? detail(store, trial, view, actions) : null])));
 }
@@ -97,7 +102,7 @@ function row(trial, view, actions) {
   const seconds = duration(trial);
   return h("tr", {},
     h("td", {}, String(trial.sequenceId)),
-    h("td", {}, h("button", { type: "button", class: "quiet", "aria-expanded": String(view.opened === trial.trialJobId), click: () => actions.open(trial.trialJobId) }, trial.trialJobId)),
+    h("td", {}, h("button", { type: "button", class: "quiet", "data-key": trial.trialJobId, "aria-expanded": String(view.opened === trial.trialJobId), click: () => actions.open(trial.trialJobId) }, trial.trialJobId)),
     h("td", {}, pill(trial.status)),
     h("td", {}, seconds === null ? "–" : showDuration(seconds)),
     h("td", {}, show(trial.finalMetricData?.[0]?.data)),
@@ -127,8 +132,8 @@ function pager(store, view, draw) {
   view.page = Math.min(view.page, last);
   const step = (by) => () => { view.page += by; draw(); };
   return [
-    h("button", { type: "button", disabled: view.page === 0, click: step(-1) }, "‹ Back"),
+    h("button", { type: "button", "data-key": "back", disabled: view.page === 0, click: step(-1) }, "‹ Back"),
     h("span", { class: "muted" }, `${count} trials, page ${view.page + 1} of ${last + 1}`),
-    h("button", { type: "button", disabled: view.page === last, click: step(1) }, "Next ›"),
+    h("button", { type: "button", "data-key": "next", disabled: view.page === last, click: step(1) }, "Next ›"),
   ];
 }

@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pytest
 
 import nni
 from nni.trial.api import use_channel
-from nni.trial.ports import MetricType
 from tests.support.trial_agent import TrialAgent
+from tests.support.trial_channels import InMemoryTrialChannel
 
 
 @pytest.fixture(autouse=True)
@@ -29,20 +30,6 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrialAgen
             monkeypatch.setenv(name, value)
         yield it
         use_channel(None)
-
-
-class ListChannel:
-    """A channel without a process behind it."""
-
-    def __init__(self, *parameters: object) -> None:
-        self.parameter_sets = parameters
-        self.metrics: list[tuple[MetricType, object]] = []
-
-    def parameters(self, index: int) -> object:
-        return self.parameter_sets[index] if index < len(self.parameter_sets) else None
-
-    def report(self, kind: MetricType, value: object) -> None:
-        self.metrics.append((kind, value))
 
 
 @pytest.mark.claim("hpo", 1)
@@ -112,7 +99,7 @@ def test_current_parameters_are_those_given_last(agent: TrialAgent) -> None:
 
 
 def test_one_value_of_parameters_that_are_no_dict_is_a_key_error() -> None:
-    use_channel(ListChannel([1, 2]))
+    use_channel(InMemoryTrialChannel([1, 2]))
     nni.get_next_parameter()
 
     with pytest.raises(KeyError):
@@ -189,13 +176,30 @@ def test_multi_phase_trial_gets_sets_until_there_are_no_more(
 
 
 def test_another_channel_can_take_the_agents_place() -> None:
-    channel = ListChannel({"x": 1})
+    channel = InMemoryTrialChannel({"x": 1})
     use_channel(channel)
 
     nni.get_next_parameter()
     nni.report_final_result(2)
 
     assert channel.metrics == [("FINAL", 2)]
+
+
+def test_of_many_threads_one_gets_the_parameters(agent: TrialAgent) -> None:
+    given: list[object] = []
+    barrier = threading.Barrier(8)
+
+    def ask() -> None:
+        barrier.wait(10)
+        given.append(nni.get_next_parameter())
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [parameters for parameters in given if parameters is not None] == agent.parameters
 
 
 def test_importing_the_api_early_decides_nothing(agent: TrialAgent) -> None:

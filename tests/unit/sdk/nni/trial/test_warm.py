@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+import nni
+from tests.support.trial_agent import TrialAgent
 from tests.support.warm_client import EVENT_TIMEOUT_S, Ended, WarmClient
 
+SDK = str(Path(nni.__file__).parents[1])
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/", "LANG": "C.UTF-8"}
 PROBE = """
     import io, json, os, random, resource, signal, sys
@@ -309,6 +312,9 @@ def test_output_and_exit_code_are_those_of_the_plain_interpreter(stage: Stage, t
             """,
             id="own frames",
         ),
+        pytest.param(
+            "import ctypes; ctypes.CDLL(None).printf(b'from C\\n')", id="output of an extension"
+        ),
         pytest.param("from sibling import VALUE\nprint(VALUE)", id="module beside the script"),
         pytest.param("import colorsys\nprint(colorsys.VALUE)", id="module that shadows"),
         pytest.param(
@@ -338,6 +344,26 @@ def test_file_that_a_script_leaves_open_is_written(stage: Stage) -> None:
     stage.both(text)
 
     assert (stage.folder / "left.txt").read_text() == "kept"
+
+
+def test_output_that_cannot_be_written_is_an_error(stage: Stage) -> None:
+    stage.write("script.py", "print('lost')")
+    with open("/dev/full", "w") as full, (stage.folder / "err").open("w+b") as err:  # noqa: PTH123
+        message = {"op": "start", "id": "full", "argv": ["script.py"], "cwd": str(stage.folder)}
+        stage.client.send(message, [full.fileno(), err.fileno()])
+        status = stage.client.wait_event("exited", id="full")["status"]
+        plain = subprocess.run(
+            [sys.executable, "script.py"],
+            cwd=stage.folder,
+            env=ENVIRONMENT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        err.seek(0)
+
+        assert os.waitstatus_to_exitcode(status) == plain.returncode == 120
+        assert err.read() == plain.stderr
 
 
 def test_missing_script_is_reported_in_the_interpreters_words(stage: Stage) -> None:
@@ -427,7 +453,8 @@ def site_stage(tmp_path: Path) -> Iterator[tuple[Stage, Path]]:
     code = tmp_path / "code"
     site.mkdir()
     code.mkdir()
-    environment = {**ENVIRONMENT, "PYTHONPATH": f"{site}:{code / 'lib'}"}
+    path = f"{site}:{code / 'lib'}"
+    environment = {**ENVIRONMENT, "PYTHONPATH": path, "TMPDIR": str(tmp_path)}
     with WarmClient(code, environment=environment) as client:
         yield Stage(code, client), site
 
@@ -439,6 +466,10 @@ def site_stage(tmp_path: Path) -> Iterator[tuple[Stage, Path]]:
         (
             "import os; os.environ.get('IN_TRIAL') or os.kill(os.getpid(), 9)",
             "wait status 9 of its import",
+        ),
+        (
+            "import atexit, shutil\natexit.register(shutil.rmtree, '/no/such', True)",
+            "it calls rmtree at exit",
         ),
         ("import config", "it imports config from outside the libraries"),
     ],
@@ -474,6 +505,41 @@ def test_relative_search_path_starts_at_the_trials_folder(tmp_path: Path) -> Non
         warm = client.run(["script.py"], cwd=str(code))
 
         assert_same(warm, Stage(code, client).plain("script.py", PYTHONPATH="lib:.:"))
+
+
+def test_trial_that_asks_for_its_parameters_has_told_its_imports(
+    fresh_stage: Stage, tmp_path: Path
+) -> None:
+    gate = open_gate(fresh_stage.folder)
+    fresh_stage.write("script.py", f"import colorsys, nni\nnni.get_next_parameter()\n{READ_GATE}")
+    with TrialAgent(tmp_path, {}) as agent:
+        start = fresh_stage.client.start(
+            ["script.py"], environment={**agent.environment(), "PYTHONPATH": SDK}
+        )
+
+        ready = fresh_stage.client.wait_event("ready", generation=1)  # while the trial runs
+
+    os.write(gate, b"open")
+    fresh_stage.client.wait_event("exited")
+    for descriptor in (*start, gate):
+        os.close(descriptor)
+    assert {"colorsys", "nni"} <= set(ready["preloaded"])
+
+
+def test_module_that_cannot_be_preloaded_is_not_tried_for_every_trial(
+    site_stage: tuple[Stage, Path],
+) -> None:
+    stage, site = site_stage
+    (site / "picky.py").write_text("import __main__; __main__.PREPARED")
+    stage.write("script.py", "PREPARED = 1; import picky")
+    stage.client.run(["script.py"])
+    stage.client.wait_event("ready", generation=1)
+
+    for _ in range(3):
+        stage.client.run(["script.py"])
+    stage.client.send({"op": "preload", "modules": ["colorsys", "csv", "wave", "statistics"]})
+
+    assert stage.client.wait_event("ready")["generation"] == 2
 
 
 def test_agent_may_name_modules_to_preload(fresh_stage: Stage) -> None:
@@ -634,3 +700,50 @@ def test_variable_that_the_library_sets_itself_is_no_reason_to_drop_it(
 
     assert "pool" in stage.client.wait_event("ready", generation=1)["preloaded"]
     assert stage.client.run(["script.py"]).stdout == "x\n"
+
+
+def test_folder_that_a_library_removes_when_it_is_done_outlives_the_first_trial(
+    site_stage: tuple[Stage, Path],
+) -> None:
+    stage, site = site_stage
+    (site / "scratch.py").write_text("import tempfile; FOLDER = tempfile.TemporaryDirectory()")
+    stage.write("script.py", "import os, scratch; print(os.path.isdir(scratch.FOLDER.name))")
+    stage.client.run(["script.py"])
+    stage.client.wait_event("ready", generation=1)
+
+    ends = [stage.client.run(["script.py"]) for _ in range(2)]
+
+    assert [ended.stdout for ended in ends] == ["True\n", "True\n"]
+
+
+def test_script_may_close_and_reuse_every_descriptor(fresh_stage: Stage) -> None:
+    fresh_stage.write(
+        "script.py",
+        """
+        import colorsys, os
+        os.closerange(3, 100)
+        for number in range(20):
+            open(f"file{number}", "wb", buffering=0).fileno()
+        files = [open(f"file{number}", "ab", buffering=0) for number in range(20)]
+        """,
+    )
+
+    ended = fresh_stage.client.run(["script.py"])
+
+    assert (ended.code, ended.stderr.replace("ResourceWarning", "")) == (0, "")
+    assert all((fresh_stage.folder / f"file{n}").read_bytes() == b"" for n in range(20))
+
+
+def test_nonsense_from_a_script_does_not_end_the_server(fresh_stage: Stage) -> None:
+    fresh_stage.write(
+        "script.py",
+        """
+        import os
+        for number in range(3, 20):
+            try: os.write(number, b'{"modules": 1}')
+            except OSError: pass
+        """,
+    )
+
+    assert fresh_stage.client.run(["script.py"]).code == 0
+    assert fresh_stage.client.run(["script.py"]).code == 0

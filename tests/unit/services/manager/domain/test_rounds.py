@@ -29,9 +29,13 @@ class Agent:
 
     def _life(self, trial_id: str, attempt: int) -> list[Report]:
         claim = f"{trial_id}-{attempt}"
-        end: Saying = self.rng.choice(
-            [exited(), exited(1), exited(None, ExitCause.STOPPED), Lost("killed")]
-        )
+        ends: list[Saying] = [
+            exited(),
+            exited(1),
+            exited(None, ExitCause.STOPPED),
+            Lost("killed"),
+        ]
+        end = self.rng.choice(ends)
         sayings: list[Saying] = [Started(1), intermediate(0.5), final(self.rng.random()), end]
         return [Report("r1", trial_id, attempt, n, claim, x) for n, x in enumerate(sayings)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -14,7 +13,6 @@ from nni_proto.trial.v1 import trial_pb2
 from nni_wire.values import to_value
 from svc_common.errors import InvalidArgumentError
 from svc_manager.web.event_handlers import END_OF_LOG, event_text, parse_position
-from svc_manager.web.live import until
 from tests.unit.services.manager.web.conftest import API, EXPERIMENT, Site, metric
 
 
@@ -101,44 +99,3 @@ async def test_events_of_an_unknown_experiment_are_a_plain_404(site: Site) -> No
     answer = await site.stranger.get(f"{API}/experiments/nobody00/events")
 
     assert answer.status_code == 404
-
-
-async def items(count: int, *, endless: bool = False) -> Any:
-    for number in range(count):
-        yield number
-    if endless:
-        await asyncio.Event().wait()
-
-
-async def test_stream_ends_when_the_listener_closes() -> None:
-    stopped = asyncio.Event()
-    seen: list[int | None] = []
-
-    async for item in until(_waiter(stopped), items(3, endless=True)):
-        seen.append(item)
-        if item == 2:
-            stopped.set()
-
-    assert seen == [0, 1, 2]
-
-
-async def test_stream_ends_with_its_items() -> None:
-    seen = [item async for item in until(_waiter(asyncio.Event()), items(2))]
-
-    assert seen == [0, 1]
-
-
-async def test_silent_stream_says_that_it_is_there() -> None:
-    live = until(_waiter(asyncio.Event()), items(0, endless=True), heartbeat_s=0.001)
-
-    first = await anext(live)
-    await live.aclose()
-
-    assert first is None
-
-
-def _waiter(event: asyncio.Event) -> Any:
-    async def wait() -> None:
-        await event.wait()
-
-    return wait

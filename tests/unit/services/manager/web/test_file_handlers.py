@@ -11,8 +11,6 @@ from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_manager.web.file_handlers import file_inside
 from tests.unit.services.manager.web.conftest import API, Site
 
-pytestmark = pytest.mark.asyncio
-
 
 async def test_output_of_a_trial_is_plain_text_from_an_offset_on(
     site: Site, tmp_path: Path

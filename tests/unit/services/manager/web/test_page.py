@@ -11,8 +11,6 @@ from svc_manager.web.security import AccessPolicy
 from tests.unit.services.manager.web.conftest import API, TOKEN, Site, serve
 from tests.unit.services.manager.web.in_memory import InMemoryManager
 
-pytestmark = pytest.mark.asyncio
-
 
 @pytest.mark.parametrize("path", PAGE_PATHS)
 async def test_every_address_of_the_page_answers(site: Site, path: str) -> None:

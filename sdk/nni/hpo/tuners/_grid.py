@@ -1,0 +1,118 @@
+"""The combinations of a finite space, numbered from 0 and never held in memory."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from nni.hpo.domains import Branch, Choice, Domain, Integer, Parameter, Space, Uniform
+from nni.hpo.json_value import JsonValue
+
+
+class Grid:
+    """The Cartesian product of the parameters of one level; the last one turns fastest.
+
+    Args:
+        space: of `choice`, `randint` and `quniform` only.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self._axes = tuple((p.key, _axis(p)) for p in space.parameters)
+        self.size = 1
+        """How many combinations there are; 1 for a space without parameters."""
+        for _, axis in self._axes:
+            self.size *= axis.size
+
+    def decode(self, number: int) -> dict[str, JsonValue]:
+        """Return the combination with this number, in `[0, size)`."""
+        digits: list[int] = []
+        for _, axis in reversed(self._axes):
+            number, digit = divmod(number, axis.size)
+            digits.append(digit)
+        pairs = zip(self._axes, reversed(digits), strict=True)
+        return {key: axis.value(digit) for (key, axis), digit in pairs}
+
+    def encode(self, configuration: object) -> int:
+        """Return the number of a combination.
+
+        Raises:
+            ValueError: `configuration` is none of them.
+        """
+        keys = {key for key, _ in self._axes}
+        if not isinstance(configuration, dict) or configuration.keys() - {"_name"} != keys:
+            raise ValueError(f"must be a dict with keys {sorted(keys)}, got {configuration!r:.200}")
+        number = 0
+        for key, axis in self._axes:
+            number = number * axis.size + axis.digit(configuration[key])
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class _IntegerAxis:
+    domain: Integer
+
+    @property
+    def size(self) -> int:
+        return self.domain.upper - self.domain.lower
+
+    def value(self, digit: int) -> int:
+        return self.domain.lower + digit
+
+    def digit(self, value: object) -> int:
+        return self.domain.check(value) - self.domain.lower
+
+
+class _StepAxis:
+    def __init__(self, domain: Uniform, step: float) -> None:
+        self._domain, self._step = domain, step
+        self._first, last = domain.steps()
+        self.size = last - self._first + 1
+
+    def value(self, digit: int) -> float:
+        return self._domain.snap((self._first + digit) * self._step)
+
+    def digit(self, value: object) -> int:
+        return round(self._domain.check(value) / self._step) - self._first
+
+
+class _ChoiceAxis:
+    """An option listed twice has one place; a branch has as many as its own combinations."""
+
+    def __init__(self, domain: Choice) -> None:
+        self._domain = domain
+        self._grids: list[Grid | None] = []
+        self._starts: list[int] = []
+        self.size = 0
+        for position, option in enumerate(domain.options):
+            grid = Grid(option.space) if isinstance(option, Branch) else None
+            self._grids.append(grid)
+            self._starts.append(self.size)
+            if grid is not None:
+                self.size += grid.size
+            elif domain.position(option) == position:
+                self.size += 1
+
+    def value(self, digit: int) -> JsonValue:
+        # An option without a place has the start of the next one, which is found instead.
+        position = bisect_right(self._starts, digit) - 1
+        option, grid = self._domain.options[position], self._grids[position]
+        if isinstance(option, Branch) and grid is not None:
+            return {"_name": option.name, **grid.decode(digit - self._starts[position])}
+        return option
+
+    def digit(self, value: object) -> int:
+        position = self._domain.position(value)
+        grid = self._grids[position]
+        return self._starts[position] + (0 if grid is None else grid.encode(value))
+
+
+_Axis = _IntegerAxis | _StepAxis | _ChoiceAxis
+
+
+def _axis(parameter: Parameter) -> _Axis:
+    domain: Domain = parameter.domain
+    if isinstance(domain, Integer):
+        return _IntegerAxis(domain)
+    if isinstance(domain, Choice):
+        return _ChoiceAxis(domain)
+    if isinstance(domain, Uniform) and domain.q is not None:
+        return _StepAxis(domain, domain.q)
+    raise ValueError(f"parameter {parameter.path!r}: {parameter.kind} has no finite grid")

@@ -1,0 +1,9 @@
+"""Conformance suites for those who write algorithms: what each family must do, as tests.
+
+Subclass a suite in a test module, say how to build the algorithm, and let pytest collect it.
+"""
+
+from nni.testing.assessors import AssessorConformance
+from nni.testing.tuners import TunerConformance
+
+__all__ = ["AssessorConformance", "TunerConformance"]

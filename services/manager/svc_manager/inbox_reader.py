@@ -1,0 +1,69 @@
+"""Reads the INBOX of one experiment into a heap that its actor takes from."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final
+
+from svc_common.messaging.ports import Inbox, InboxMessage
+
+BACKLOG_LIMIT: Final = 5000
+"""Messages gathered but not taken, above which no more are read."""
+
+
+class InboxReader:
+    """Gathers messages in a task of its own; belongs to one actor, which closes it.
+
+    Args:
+        inbox: where they come from.
+        experiment_id: whose.
+        wake: called whenever there is something to take, or reading has failed.
+    """
+
+    def __init__(self, inbox: Inbox, experiment_id: str, wake: Callable[[], None]) -> None:
+        self._inbox = inbox
+        self._experiment_id = experiment_id
+        self._wake = wake
+        self._messages: list[InboxMessage] = []
+        self._taken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def reading(self) -> bool:
+        """Whether it has been started and not been closed."""
+        return self._task is not None
+
+    def start(self, after_sequence: int) -> None:
+        """Begin to read behind ``after_sequence``."""
+        self._task = asyncio.create_task(
+            self._read(after_sequence), name=f"inbox {self._experiment_id}"
+        )
+        self._task.add_done_callback(lambda _: self._wake())
+
+    def take(self) -> list[InboxMessage]:
+        """Give what has been gathered since the last call, in order.
+
+        Raises:
+            ServiceError: reading has failed.
+        """
+        if self._task is not None and self._task.done():
+            self._task.result()  # reading never ends by itself: this raises
+        messages, self._messages = self._messages, []
+        self._taken.set()
+        return messages
+
+    async def aclose(self) -> None:
+        """Stop reading; may be called twice."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _read(self, after_sequence: int) -> None:
+        async with aclosing(self._inbox.follow(self._experiment_id, after_sequence)) as feed:
+            async for messages in feed:
+                self._messages.extend(messages)
+                self._wake()
+                while len(self._messages) > BACKLOG_LIMIT:
+                    self._taken.clear()
+                    await self._taken.wait()

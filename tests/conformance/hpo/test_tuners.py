@@ -1,0 +1,161 @@
+"""Every built-in tuner against the shipped suite."""
+
+from typing import ClassVar
+
+from nni.hpo import BatchTuner, GridSearchTuner, HyperoptTuner, RandomTuner, TPETuner, Tuner
+from nni.hpo.json_value import JsonValue
+from nni.testing import TunerConformance
+
+ALL_TYPES = {
+    "choice": {"_type": "choice", "_value": [1, "two", None, True, [3, 4], 0.5]},
+    "randint": {"_type": "randint", "_value": [-3, 9]},
+    "uniform": {"_type": "uniform", "_value": [-1, 1]},
+    "quniform": {"_type": "quniform", "_value": [0, 10, 2.5]},
+    "loguniform": {"_type": "loguniform", "_value": [1e-5, 10]},
+    "qloguniform": {"_type": "qloguniform", "_value": [0.1, 100, 1]},
+    "normal": {"_type": "normal", "_value": [5, 2]},
+    "qnormal": {"_type": "qnormal", "_value": [0, 3, 0.5]},
+    "lognormal": {"_type": "lognormal", "_value": [0, 1]},
+    "qlognormal": {"_type": "qlognormal", "_value": [0, 1, 0.5]},
+}
+NESTED = {
+    "model": {
+        "_type": "choice",
+        "_value": [
+            {"_name": "none"},
+            {"_name": "linear", "lr": {"_type": "loguniform", "_value": [1e-4, 1]}},
+            {
+                "_name": "deep",
+                "layers": {"_type": "randint", "_value": [1, 5]},
+                "act": {
+                    "_type": "choice",
+                    "_value": [
+                        {"_name": "relu"},
+                        {"_name": "leaky", "slope": {"_type": "uniform", "_value": [0, 0.3]}},
+                    ],
+                },
+            },
+            "plain",
+        ],
+    },
+    "batch": {"_type": "quniform", "_value": [16, 128, 16]},
+}
+GRID = {
+    "a": {"_type": "choice", "_value": [1, 2, 3]},
+    "b": {"_type": "randint", "_value": [0, 2]},
+    "c": {"_type": "quniform", "_value": [2, 10, 5]},
+}
+GRID_NESTED = {
+    "layer0": {
+        "_type": "choice",
+        "_value": [
+            {"_name": "Empty"},
+            {"_name": "Conv", "kernel_size": {"_type": "choice", "_value": [1, 2, 3, 5]}},
+            {"_name": "Max_pool", "pooling_size": {"_type": "choice", "_value": [2, 3, 5]}},
+        ],
+    }
+}
+BATCH = {
+    "combine_params": {
+        "_type": "choice",
+        "_value": [{"x": 1, "flag": True}, {"x": 2, "flag": False}, {"x": 3, "flag": None}],
+    }
+}
+
+
+class TestTPE(TunerConformance):
+    search_space = ALL_TYPES
+
+    def make(self, seed: int) -> Tuner:
+        return TPETuner("maximize", seed=seed)
+
+
+class TestTPENested(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        return TPETuner(seed=seed)
+
+
+class TestTPEFinite(TunerConformance):
+    search_space = GRID
+
+    def make(self, seed: int) -> Tuner:
+        return TPETuner(seed=seed)
+
+
+class TestTPEEmptySpace(TunerConformance):
+    search_space: ClassVar[JsonValue] = {}
+
+    def make(self, seed: int) -> Tuner:
+        return TPETuner(seed=seed)
+
+
+class TestTPEParallelMin(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        return TPETuner("minimize", parallel_optimize=True, constant_liar_type="min", seed=seed)
+
+
+class TestTPEParallelMean(TunerConformance):
+    search_space = ALL_TYPES
+
+    def make(self, seed: int) -> Tuner:
+        return TPETuner("minimize", parallel_optimize=True, constant_liar_type="mean", seed=seed)
+
+
+class TestRandom(TunerConformance):
+    search_space = ALL_TYPES
+
+    def make(self, seed: int) -> Tuner:
+        return RandomTuner(seed=seed)
+
+
+class TestRandomNested(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        return RandomTuner(seed=seed)
+
+
+class TestHyperoptTunerTPE(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        return HyperoptTuner("tpe", seed=seed)
+
+
+class TestHyperoptTunerRandom(TunerConformance):
+    search_space = ALL_TYPES
+
+    def make(self, seed: int) -> Tuner:
+        return HyperoptTuner("random_search", seed=seed)
+
+
+class TestGridSearch(TunerConformance):
+    search_space = GRID
+    finite_size = 18
+
+    def make(self, seed: int) -> Tuner:
+        del seed  # a grid draws nothing
+        return GridSearchTuner()
+
+
+class TestGridSearchNested(TunerConformance):
+    search_space = GRID_NESTED
+    finite_size = 8
+
+    def make(self, seed: int) -> Tuner:
+        del seed
+        return GridSearchTuner()
+
+
+class TestBatchTuner(TunerConformance):
+    search_space = BATCH
+    finite_size = 3
+    standard_space = False
+
+    def make(self, seed: int) -> Tuner:
+        del seed
+        return BatchTuner()

@@ -1,0 +1,33 @@
+"""The configuration of the bus for servers is one that the server takes."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
+from tests.support.servers import require_binary
+
+CONFIG = Path(__file__).parents[3] / "deploy" / "nats" / "nats.conf"
+
+
+def test_server_accepts_the_configuration(tmp_path: Path) -> None:
+    variables = {
+        "NNI_NATS_PORT": "4222",
+        "NNI_NATS_NAME": "n1",
+        "NNI_NATS_STORE": str(tmp_path),
+        "NNI_TOKEN": "token",
+    }
+
+    done = subprocess.run(
+        [require_binary("nats-server"), "-t", "-c", str(CONFIG)],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_payload_limit_is_that_of_the_services() -> None:
+    assert f"max_payload: {SERVER_PAYLOAD_LIMIT_BYTES}\n" in CONFIG.read_text()

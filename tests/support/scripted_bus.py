@@ -1,0 +1,120 @@
+"""A server that speaks NATS and does what a test says: loses answers, skips, lets expire."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self
+
+from svc_common.messaging import nats_wire as wire
+
+
+@dataclass(frozen=True)
+class Published:
+    """A message that the client sent."""
+
+    subject: str
+    reply: str
+    headers: bytes
+    payload: bytes
+
+
+@dataclass
+class ScriptedBus:
+    """Accepts one client after the other; `on_publish` answers, `deliver` sends by subject."""
+
+    on_publish: Callable[["ScriptedBus", Published], None]
+    published: list[Published] = field(default_factory=list)
+    _subscriptions: dict[int, str] = field(default_factory=dict)
+    _writer: asyncio.StreamWriter | None = None
+    _server: asyncio.Server | None = None
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self.disconnect()
+        self._server.close()
+        await self._server.wait_closed()
+
+    @property
+    def url(self) -> str:
+        assert self._server is not None
+        return f"nats://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def answer(self, message: Published, value: object) -> None:
+        """Answer a request with JSON."""
+        self.deliver(message.reply, message.reply, payload=json.dumps(value).encode())
+
+    def deliver(
+        self, to: str, subject: str, reply: str = "", headers: bytes = b"", payload: bytes = b""
+    ) -> None:
+        """Send a message to whoever of the client listens to `to`."""
+        assert self._writer is not None
+        for sid, pattern in self._subscriptions.items():
+            if re.fullmatch(re.escape(pattern).replace(r"\*", r"[^.]+"), to):
+                back = f" {reply}" if reply else ""
+                sizes = f"{len(headers)} {len(headers) + len(payload)}"
+                line = (
+                    f"HMSG {subject} {sid}{back} {sizes}"
+                    if headers
+                    else f"MSG {subject} {sid}{back} {len(payload)}"
+                )
+                self._writer.write(line.encode() + b"\r\n" + headers + payload + b"\r\n")
+
+    def disconnect(self) -> None:
+        """Close the connection to the client."""
+        if self._writer is not None:
+            self._writer.close()
+
+    async def seen(self, start: str, count: int = 1) -> list[Published]:
+        """Wait for `count` messages whose subject starts with `start`."""
+        while True:
+            found = [one for one in self.published if one.subject.startswith(start)]
+            if len(found) >= count:
+                return found
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._subscriptions.clear()
+        self._writer = writer
+        writer.write(b'INFO {"max_payload": 1048576, "headers": true}\r\n')
+        try:
+            while line := await reader.readline():
+                await self._handle(line.split(), reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the test went on without this connection
+        finally:
+            writer.close()
+
+    async def _handle(
+        self, words: list[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        match words[0]:
+            case b"PING":
+                writer.write(wire.PONG)
+            case b"SUB":
+                self._subscriptions[int(words[-1])] = words[1].decode()
+            case b"UNSUB":
+                self._subscriptions.pop(int(words[1]), None)
+            case b"PUB" | b"HPUB":
+                with_headers = words[0] == b"HPUB"
+                content = await reader.readexactly(int(words[-1]) + 2)
+                size = int(words[-2]) if with_headers else 0
+                has_reply = len(words) == (5 if with_headers else 4)
+                message = Published(
+                    words[1].decode(),
+                    words[2].decode() if has_reply else "",
+                    content[:size],
+                    content[size:-2],
+                )
+                self.published.append(message)
+                self._arrived.set()
+                self.on_publish(self, message)
+            case _:
+                pass  # CONNECT, PONG

@@ -1,0 +1,260 @@
+"""The client against a real gRPC server in this process that says what the test wants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import pytest
+
+from nni.experiment import connection
+from nni.experiment.client import ManagerClient
+from nni.experiment.endpoint import Endpoint
+from nni.experiment.errors import (
+    ConfigError,
+    ExperimentError,
+    NotFoundError,
+    RefusedError,
+    ServiceFailedError,
+    UnreachableError,
+    WrongStateError,
+)
+from nni_proto.experiment.v1 import (
+    experiment_pb2,
+    experiment_service_pb2_grpc,
+)
+from nni_proto.experiment.v1 import (
+    experiment_service_pb2 as pb,
+)
+from nni_wire.metadata import ERROR_DETAILS_KEY
+from nni_wire.values import to_value
+
+Answer = Callable[[Any, Any], Any]
+
+
+class ScriptedManager(experiment_service_pb2_grpc.ExperimentServiceServicer):
+    """Answers every method with the next of its answers; remembers requests and tokens."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.requests: list[Any] = []
+        self.tokens: list[str] = []
+        self.port = 0
+
+    def _next(self, request: Any, context: Any) -> Any:
+        self.requests.append(request)
+        self.tokens.append(dict(context.invocation_metadata()).get("authorization", ""))
+        return self.answers.pop(0)(request, context)
+
+    GetExperiment = ListExperiments = StopExperiment = UpdateExperiment = _next
+    ExportData = ImportData = WaitExperiment = _next
+
+    def FollowLogs(self, request: Any, context: Any) -> Iterator[pb.FollowLogsResponse]:
+        yield from self._next(request, context)
+
+
+@pytest.fixture
+def manager() -> Iterator[ScriptedManager]:
+    servicer = ScriptedManager()
+    server = grpc.server(ThreadPoolExecutor(2))
+    experiment_service_pb2_grpc.add_ExperimentServiceServicer_to_server(servicer, server)
+    servicer.port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield servicer
+    server.stop(None).wait()
+
+
+def endpoint_on(port: int, token: str = "t0ken") -> Endpoint:
+    return Endpoint("1", 1, "", "http://127.0.0.1:1", f"127.0.0.1:{port}", "", token)
+
+
+@pytest.fixture
+def client(manager: ScriptedManager) -> Iterator[ManagerClient]:
+    with ManagerClient(endpoint_on(manager.port)) as opened:
+        yield opened
+
+
+def answering(message: Any) -> Answer:
+    return lambda _request, _context: message
+
+
+def refusing(code: grpc.StatusCode, text: str, **facts: str) -> Answer:
+    def refuse(_request: Any, context: Any) -> None:
+        context.set_trailing_metadata(((ERROR_DETAILS_KEY, json.dumps(facts).encode()),))
+        context.abort(code, text)
+
+    return refuse
+
+
+def test_every_call_carries_the_token(manager: ScriptedManager, client: ManagerClient) -> None:
+    manager.answers = [answering(pb.GetExperimentResponse())]
+
+    client.get("abcd1234")
+
+    assert manager.tokens == ["Bearer t0ken"]
+
+
+def test_changing_calls_have_request_ids_of_their_own(
+    manager: ScriptedManager, client: ManagerClient
+) -> None:
+    manager.answers = [answering(pb.StopExperimentResponse())] * 2
+
+    client.stop("a")
+    client.stop("a")
+
+    first, second = (request.request_id for request in manager.requests)
+    assert first
+    assert first != second
+
+
+def test_update_sends_only_what_is_changed(manager: ScriptedManager, client: ManagerClient) -> None:
+    manager.answers = [answering(pb.UpdateExperimentResponse())]
+
+    client.update("a", trial_concurrency=3)
+
+    request = manager.requests[0]
+    assert request.trial_concurrency == 3
+    assert not request.HasField("max_trial_number")
+    assert not request.HasField("search_space")
+
+
+def test_pages_are_read_to_the_last(manager: ScriptedManager, client: ManagerClient) -> None:
+    def page(id_: str, token: str) -> Answer:
+        found = [experiment_pb2.Experiment(id=id_)]
+        return answering(pb.ListExperimentsResponse(experiments=found, next_page_token=token))
+
+    manager.answers = [page("a", "t1"), page("b", "t2"), page("c", "")]
+
+    assert [found.id for found in client.experiments()] == ["a", "b", "c"]
+    assert [request.page_token for request in manager.requests] == ["", "t1", "t2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (grpc.StatusCode.INVALID_ARGUMENT, ConfigError),
+        (grpc.StatusCode.NOT_FOUND, NotFoundError),
+        (grpc.StatusCode.ALREADY_EXISTS, WrongStateError),
+        (grpc.StatusCode.FAILED_PRECONDITION, WrongStateError),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, RefusedError),
+        (grpc.StatusCode.UNAUTHENTICATED, UnreachableError),
+        (grpc.StatusCode.INTERNAL, ServiceFailedError),
+        (grpc.StatusCode.UNIMPLEMENTED, ServiceFailedError),
+    ],
+)
+def test_refusals_become_errors_with_text_and_facts(
+    manager: ScriptedManager,
+    client: ManagerClient,
+    code: grpc.StatusCode,
+    error: type[ExperimentError],
+) -> None:
+    manager.answers = [refusing(code, "port 80 is taken", field="port", holder="nginx")]
+
+    with pytest.raises(error, match="port 80 is taken") as raised:
+        client.get("a")
+
+    assert type(raised.value) is error
+    assert raised.value.facts == {"field": "port", "holder": "nginx"}
+
+
+def test_wrong_field_is_not_named_twice(manager: ScriptedManager, client: ManagerClient) -> None:
+    text = "trial_concurrency must be >= 1, got 0"
+    manager.answers = [refusing(grpc.StatusCode.INVALID_ARGUMENT, text, field="trial_concurrency")]
+
+    with pytest.raises(ConfigError) as raised:
+        client.update("a", trial_concurrency=0)
+
+    assert str(raised.value) == text
+    assert raised.value.problems[0].field == "trial_concurrency"
+    assert raised.value.problems[0].rule == "must be >= 1, got 0"
+
+
+def test_call_is_repeated_at_the_address_of_the_manager_that_came_back(
+    manager: ScriptedManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager.answers = [answering(pb.GetExperimentResponse(urls=["u"]))]
+    back = endpoint_on(manager.port, "new")
+    monkeypatch.setattr(connection, "read_endpoint", lambda: back)
+    monkeypatch.setattr(connection, "_RETRY_STEP_S", 0.001)
+
+    with ManagerClient(endpoint_on(1)) as client:
+        assert list(client.get("a").urls) == ["u"]
+
+    assert manager.tokens == ["Bearer new"]
+
+
+def test_services_that_are_gone_end_the_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "read_endpoint", lambda: None)
+    monkeypatch.setattr(connection, "_RETRY_STEP_S", 0.001)
+
+    with (
+        ManagerClient(endpoint_on(1)) as client,
+        pytest.raises(UnreachableError, match="no longer up"),
+    ):
+        client.get("a")
+
+
+def test_manager_that_stays_away_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_RESTART_S", 0.0)
+
+    with (
+        ManagerClient(endpoint_on(1)) as client,
+        pytest.raises(UnreachableError, match="does not answer"),
+    ):
+        client.get("a")
+
+
+def test_wait_asks_again_after_each_round(manager: ScriptedManager, client: ManagerClient) -> None:
+    done = experiment_pb2.Experiment(id="a", state=experiment_pb2.EXPERIMENT_STATE_DONE)
+    manager.answers = [
+        refusing(grpc.StatusCode.DEADLINE_EXCEEDED, "round over"),
+        answering(pb.WaitExperimentResponse(experiment=done)),
+    ]
+
+    assert client.wait("a", (experiment_pb2.EXPERIMENT_STATE_DONE,)) == done
+    assert len(manager.requests) == 2
+
+
+def test_wait_ticks_while_it_waits(manager: ScriptedManager, client: ManagerClient) -> None:
+    ticks = 0
+    enough = ThreadPoolExecutor(1)
+
+    def tick() -> None:
+        nonlocal ticks
+        ticks += 1
+        if ticks == 3:
+            raise KeyboardInterrupt
+
+    def never(_request: Any, context: Any) -> pb.WaitExperimentResponse:
+        while context.is_active():
+            enough.submit(int).result()
+        return pb.WaitExperimentResponse()
+
+    manager.answers = [never]
+
+    with pytest.raises(KeyboardInterrupt):
+        client.wait("a", (experiment_pb2.EXPERIMENT_STATE_DONE,), tick, 0.001)
+
+    enough.shutdown()
+    assert ticks == 3
+
+
+def test_log_is_read_piece_by_piece(manager: ScriptedManager, client: ManagerClient) -> None:
+    manager.answers = [
+        answering([pb.FollowLogsResponse(data=b"a"), pb.FollowLogsResponse(data=b"b")])
+    ]
+
+    assert list(client.follow_logs("a", pb.LOG_SOURCE_MANAGER)) == [b"a", b"b"]
+
+
+def test_import_gives_its_warnings(manager: ScriptedManager, client: ManagerClient) -> None:
+    manager.answers = [answering(pb.ImportDataResponse(warnings=["w"]))]
+
+    assert client.import_data("a", to_value([])) == ["w"]
+
+
+def test_token_does_not_show() -> None:
+    assert "t0ken" not in repr(endpoint_on(1))

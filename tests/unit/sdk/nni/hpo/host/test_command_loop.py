@@ -1,0 +1,192 @@
+"""One command after another."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nni.hpo import commands
+from nni.hpo.host.command_loop import CommandLoop
+
+SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
+
+
+class MemoryPipe:
+    """Commands given at once, answers kept."""
+
+    def __init__(self, *given: dict[str, Any]) -> None:
+        self.eager = False
+        self.given = given
+        self.said: list[dict[str, Any]] = []
+
+    def commands(self) -> Iterable[dict[str, Any]]:
+        return self.given
+
+    def say(self, message: dict[str, Any]) -> None:
+        self.said.append(message)
+
+
+def initialize(**changes: Any) -> dict[str, Any]:
+    command = {
+        "op": "initialize",
+        "position": [1, 1],
+        "tuner": {"name": "Random", "class_args": {}},
+        "assessor": None,
+        "advisor": None,
+        "search_space": SPACE,
+        "seed": 3,
+        "log_level": "info",
+        "eager": False,
+    }
+    return command | changes
+
+
+def generate(request_id: str = "r", *ids: int, replayed: bool = False) -> dict[str, Any]:
+    return {
+        "op": "generate",
+        "position": [2, 0],
+        "request_id": request_id,
+        "parameter_ids": list(ids),
+        "replayed": replayed,
+    }
+
+
+def run(*given: dict[str, Any]) -> list[dict[str, Any]]:
+    pipe = MemoryPipe(*given)
+    CommandLoop(pipe, configure_log=lambda _: None).run()
+    return pipe.said
+
+
+def test_ready_algorithm_says_what_it_can() -> None:
+    (ready,) = run(initialize())
+
+    assert ready["position"] == [1, 1]
+    assert ready["ready"]["lookahead"]
+    assert not ready["ready"]["assesses"]
+    assert ready["ready"]["provenance"]["python"]
+
+
+def test_request_is_answered_with_its_ids_and_position() -> None:
+    _, answer = run(initialize(), generate("r", 4, 5))
+
+    assert answer["position"] == [2, 0]
+    assert answer["request_id"] == "r"
+    assert [item[0] for item in answer["parameters"]] == [4, 5]
+    assert answer["parameters"][0][2] == {"algorithm": "Random", "seed": 3}
+
+
+def test_replayed_request_is_made_but_not_said() -> None:
+    _, answer = run(initialize(), generate("a", 0, replayed=True), generate("b", 1))
+    _, first, second = run(initialize(), generate("a", 0), generate("b", 1))
+
+    assert answer == second
+    assert first["parameters"] != second["parameters"]
+
+
+def test_algorithm_that_cannot_be_built_says_why_and_is_the_end() -> None:
+    tuner = {"name": "Random", "class_args": {"optimize_mode": "sideways"}}
+
+    (unbuildable,) = run(initialize(tuner=tuner), generate("r", 0))
+
+    assert "optimize_mode" in unbuildable["unbuildable"]
+    assert "Traceback" in unbuildable["traceback"]
+
+
+def test_bad_space_is_the_end_too() -> None:
+    (unbuildable,) = run(initialize(search_space={"x": {"_type": "no"}}))
+
+    assert "'x'" in unbuildable["unbuildable"]
+
+
+@pytest.fixture
+def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "loop_algorithms.py").write_text(
+        """
+import random
+from nni.tuner import Tuner
+from nni.runtime.msg_dispatcher_base import MsgDispatcherBase
+from nni.runtime.protocol import CommandType, send
+
+class Failing(Tuner):
+    def update_search_space(self, search_space): ...
+    def receive_trial_result(self, *args, **kwargs): ...
+    def generate_parameters(self, parameter_id, **kwargs):
+        raise RuntimeError("cannot")
+
+class Careless(Failing):
+    def generate_parameters(self, parameter_id, **kwargs):
+        import numpy
+        return [random.random(), numpy.random.random()]
+
+class Two(MsgDispatcherBase):
+    def handle_update_search_space(self, data): ...
+    def handle_request_trial_jobs(self, data):
+        for number in range(data):
+            send(CommandType.NewTrialJob, '{"parameter_id": %d, "parameters": {}}' % number)
+"""
+    )
+    return tmp_path
+
+
+def custom(name: str, folder: Path) -> dict[str, Any]:
+    return {
+        "name": "",
+        "class_name": f"loop_algorithms.{name}",
+        "code_directory": str(folder),
+        "class_args": {},
+    }
+
+
+def test_exception_in_a_request_is_reported_and_is_the_end(code: Path) -> None:
+    said = run(initialize(tuner=custom("Failing", code)), generate("r", 0), generate("s", 1))
+
+    failed = said[-1]["failed"]
+    assert len(said) == 2
+    assert (failed["call"], failed["skipped"]) == ("generate_parameters", False)
+    assert "RuntimeError: cannot" in failed["traceback"]
+
+
+def test_global_generators_are_seeded_for_custom_algorithms(code: Path) -> None:
+    first, again, other = (
+        run(initialize(tuner=custom("Careless", code), seed=seed), generate("r", 0))[-1]
+        for seed in (1, 1, 2)
+    )
+
+    assert first["parameters"][0][1] == again["parameters"][0][1]
+    assert first["parameters"][0][1] != other["parameters"][0][1]
+
+
+def test_advisor_is_connected_to_its_host(code: Path) -> None:
+    try:
+        said = run(initialize(tuner=None, advisor=custom("Two", code)), generate("r", 8, 9))
+    finally:
+        commands.connect(None)
+
+    assert [item[0] for item in said[-1]["parameters"]] == [8, 9]
+    assert said[0]["ready"]["assesses"]
+
+
+def test_other_commands_reach_the_algorithm() -> None:
+    position = {"position": [3, 0]}
+    said = run(
+        initialize(assessor={"name": "Medianstop", "class_args": {}}),
+        generate("r", 0),
+        {"op": "metric", "metric": ["t", 1, 0, False, 0, 0.5, False], **position},
+        {"op": "metric", "metric": ["t", 1, 0, True, 0, 0.5, False], **position},
+        {"op": "trial_end", "end": ["t", 0, "SUCCEEDED", False], **position},
+        {"op": "import_data", "data": [], **position},
+        {"op": "recorded", "parameters": [[1, {"x": 0.1}]], **position},
+        {"op": "update_search_space", "search_space": "no map", **position},
+        {"op": "add_customized", "parameter_id": 2, "parameters": {}, **position},
+    )
+
+    assert [next(iter(message)) for message in said] == [
+        "ready",
+        "parameters",
+        "diverged",
+        "failed",
+    ]
+    assert said[-1]["failed"]["call"] == "update_search_space"
+    assert said[-1]["failed"]["skipped"]

@@ -1,0 +1,102 @@
+"""JSON lines between dispatcher and host."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from nni.hpo.host.command_pipe import CommandPipe, plain_value
+
+
+class Ends:
+    """The dispatcher's ends of the pipes."""
+
+    def __init__(self) -> None:
+        host_in, self.commands = os.pipe()
+        self.answers, host_out = os.pipe()
+        self.pipe = CommandPipe(host_in, host_out)
+        self._fds = [host_in, host_out, self.answers]
+
+    def tell(self, *commands: dict[str, Any]) -> None:
+        os.write(self.commands, b"".join(json.dumps(c).encode() + b"\n" for c in commands))
+
+    def heard(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in os.read(self.answers, 1 << 16).splitlines()]
+
+    def close(self) -> None:
+        for descriptor in self._fds:
+            os.close(descriptor)
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    ends = Ends()
+    yield ends
+    ends.close()
+
+
+def test_commands_come_in_order_until_the_pipe_is_closed(ends: Ends) -> None:
+    ends.tell({"position": [1, 0]}, {"position": [1, 1]})
+    os.close(ends.commands)
+
+    assert [command["position"] for command in ends.pipe.commands()] == [[1, 0], [1, 1]]
+
+
+def test_command_in_pieces_is_put_together(ends: Ends) -> None:
+    text = json.dumps({"position": [1, 0], "data": "x" * 200_000}).encode() + b"\n"
+
+    def write() -> None:
+        view = memoryview(text)
+        while view:
+            view = view[os.write(ends.commands, view) :]
+        os.close(ends.commands)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    (command,) = ends.pipe.commands()
+    writer.join()
+
+    assert len(command["data"]) == 200_000
+
+
+def test_what_is_done_is_told_once_for_a_crowd_of_commands(ends: Ends) -> None:
+    ends.tell(*({"position": [1, index]} for index in range(50)))
+    os.close(ends.commands)
+
+    list(ends.pipe.commands())
+
+    told = [message["done"] for message in ends.heard()]
+    assert told[-1] == [1, 49]
+    assert len(told) < 50
+
+
+def test_eager_pipe_tells_of_every_command(ends: Ends) -> None:
+    ends.pipe.eager = True
+    ends.tell(*({"position": [1, index]} for index in range(5)))
+    os.close(ends.commands)
+
+    list(ends.pipe.commands())
+
+    assert [message["done"] for message in ends.heard()] == [[1, index] for index in range(5)]
+
+
+def test_numbers_that_are_no_json_survive(ends: Ends) -> None:
+    ends.pipe.say({"value": [float("inf"), float("-inf")]})
+
+    assert ends.heard() == [{"value": [float("inf"), float("-inf")]}]
+
+
+def test_numpy_values_become_plain(ends: Ends) -> None:
+    numpy = pytest.importorskip("numpy")
+
+    ends.pipe.say({"value": [numpy.float64(0.5), numpy.int64(3), numpy.arange(2)]})
+
+    assert ends.heard() == [{"value": [0.5, 3, [0, 1]]}]
+
+
+def test_what_has_no_json_form_is_refused() -> None:
+    with pytest.raises(TypeError, match="must be JSON-like, got object"):
+        plain_value(object())

@@ -1,0 +1,225 @@
+"""Names of algorithms: finding, checking, building."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nni.hpo import registry
+from nni.hpo.advisor import MsgDispatcherBase
+from nni.hpo.base import Assessor, Tuner
+from nni.hpo.space import ALL_TYPES
+
+SUPPORTED = {
+    "TPE": {*ALL_TYPES, "nested"},
+    "Random": {*ALL_TYPES, "nested"},
+    "GridSearch": {"choice", "nested", "randint", "quniform"},
+    "BatchTuner": set(),
+}
+EXAMPLES = {
+    "choice": {"_type": "choice", "_value": ["a", "b"]},
+    "nested": {
+        "_type": "choice",
+        "_value": [{"_name": "a"}, {"_name": "b", "y": {"_type": "choice", "_value": [1]}}],
+    },
+    "randint": {"_type": "randint", "_value": [0, 4]},
+    "uniform": {"_type": "uniform", "_value": [0, 1]},
+    "quniform": {"_type": "quniform", "_value": [0, 1, 0.5]},
+    "loguniform": {"_type": "loguniform", "_value": [0.1, 1]},
+    "qloguniform": {"_type": "qloguniform", "_value": [1, 10, 1]},
+    "normal": {"_type": "normal", "_value": [0, 1]},
+    "qnormal": {"_type": "qnormal", "_value": [0, 1, 0.5]},
+    "lognormal": {"_type": "lognormal", "_value": [0, 1]},
+    "qlognormal": {"_type": "qlognormal", "_value": [0, 1, 0.5]},
+}
+MATRIX = [
+    (name, kind, kind in supported) for name, supported in SUPPORTED.items() for kind in EXAMPLES
+]
+BATCH = {"combine_params": {"_type": "choice", "_value": [{"x": 1}]}}
+
+
+def test_built_in_algorithms_are_listed() -> None:
+    names = {(entry.kind, entry.name, entry.source) for entry in registry.algorithms()}
+
+    assert names >= {
+        ("tuner", "TPE", "nni"),
+        ("tuner", "Random", "nni"),
+        ("tuner", "GridSearch", "nni"),
+        ("tuner", "BatchTuner", "nni"),
+        ("assessor", "Medianstop", "nni"),
+    }
+
+
+@pytest.mark.parametrize("entry", registry.algorithms(), ids=lambda entry: entry.name)
+def test_documented_path_and_class_path_exist(entry: registry.AlgorithmEntry) -> None:
+    for path in (entry.class_path.replace(":", "."), entry.documented_path):
+        module, _, attribute = path.rpartition(".")
+        assert isinstance(getattr(importlib.import_module(module), attribute), type)
+
+
+@pytest.mark.claim("hpo", 13)
+@pytest.mark.parametrize(("name", "kind", "supported"), MATRIX)
+def test_support_matrix(name: str, kind: str, supported: bool) -> None:
+    tuner = registry.create("tuner", name)
+    space = {"x": EXAMPLES[kind]}
+
+    if supported:
+        tuner.update_search_space(space)
+        registry.validate("tuner", name, {}, space)
+        return
+    with pytest.raises(ValueError, match=r"x|BatchTuner"):
+        tuner.update_search_space(space)
+    with pytest.raises(ValueError, match=r"x|BatchTuner"):
+        registry.validate("tuner", name, {}, space)
+
+
+@pytest.mark.claim("hpo", 14)
+def test_tpe_accepts_a_choice_of_strings() -> None:
+    registry.create("tuner", "TPE").update_search_space({"x": EXAMPLES["choice"]})
+
+
+def test_batch_space_is_checked_by_its_own_rule() -> None:
+    registry.validate("tuner", "BatchTuner", {}, BATCH)
+
+
+@pytest.mark.parametrize("name", ["tpe", "Grid Search", "TPEE", "", "SMAC9"])
+def test_unknown_name_lists_the_known_ones(name: str) -> None:
+    with pytest.raises(ValueError, match="tuner name must be one of TPE, Random, GridSearch"):
+        registry.find("tuner", name)
+
+
+def test_unknown_name_that_is_close_gets_a_hint() -> None:
+    with pytest.raises(ValueError, match="did you mean 'TPE'"):
+        registry.find("tuner", "tpe")
+
+
+def test_tuner_name_is_no_assessor_name() -> None:
+    with pytest.raises(ValueError, match="assessor name must be one of Medianstop"):
+        registry.find("assessor", "TPE")
+
+
+@pytest.mark.claim("hpo", 47)
+@pytest.mark.parametrize(
+    ("kind", "name", "class_args", "text"),
+    [
+        ("assessor", "Medianstop", {"start_step": -1}, "start_step must lie in"),
+        ("tuner", "TPE", {"optimize_mode": "max"}, "optimize_mode must be one of"),
+        ("tuner", "TPE", {"constant_liar_type": "median"}, "constant_liar_type must be one of"),
+        ("tuner", "TPE", {"parallel_optimize": 1}, "parallel_optimize must be true or false"),
+        ("tuner", "TPE", {"gamma": 1}, "unknown argument 'gamma'"),
+        ("tuner", "Random", {"seed": -1}, "seed must lie in"),
+    ],
+)
+def test_bad_class_args_are_refused(
+    kind: registry.Kind, name: str, class_args: dict[str, object], text: str
+) -> None:
+    with pytest.raises(ValueError, match=text):
+        registry.validate(kind, name, class_args)
+    with pytest.raises(ValueError, match=text):
+        registry.create(kind, name, class_args)
+
+
+def test_configuration_without_a_mode_means_maximize() -> None:
+    tuner = registry.create("tuner", "TPE", seed=0)
+    told = registry.create("tuner", "TPE", seed=0, optimize_mode="maximize")
+
+    assert proposals(tuner) == proposals(told)
+    assert proposals(tuner) != proposals(registry.create("tuner", "TPE", {}, 0, "minimize"))
+
+
+def proposals(tuner: Tuner) -> list[object]:
+    tuner.update_search_space({"x": EXAMPLES["uniform"]})
+    seen: list[object] = []
+    for parameter_id in range(25):
+        parameters = tuner.generate_parameters(parameter_id)
+        seen.append(parameters)
+        tuner.receive_trial_result(parameter_id, parameters, parameters["x"])
+    return seen
+
+
+def test_class_args_win_over_seed_and_mode() -> None:
+    tuner = registry.create("tuner", "Random", {"seed": 1}, seed=2)
+    tuner.update_search_space({"x": EXAMPLES["uniform"]})
+    other = registry.create("tuner", "Random", seed=1)
+    other.update_search_space({"x": EXAMPLES["uniform"]})
+
+    assert tuner.generate_parameters(0) == other.generate_parameters(0)
+
+
+def test_validation_imports_no_numeric_package() -> None:
+    program = (
+        "import sys\n"
+        "from nni.hpo import registry\n"
+        "registry.validate('tuner', 'TPE', {}, {'x': {'_type': 'uniform', '_value': [0, 1]}})\n"
+        "assert not {'numpy', 'scipy', 'grpc', 'pydantic'} & set(sys.modules)"
+    )
+
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.fixture
+def code_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "custom_algorithms_of_a_test.py").write_text(
+        "from nni.tuner import Tuner\n"
+        "from nni.assessor import Assessor, AssessResult\n"
+        "class MyTuner(Tuner):\n"
+        "    def __init__(self, start=0): self.start = start\n"
+        "    def update_search_space(self, search_space): pass\n"
+        "    def receive_trial_result(self, parameter_id, parameters, value, **kwargs): pass\n"
+        "    def generate_parameters(self, parameter_id, **kwargs): return self.start\n"
+        "class MyAssessor(Assessor):\n"
+        "    def assess_trial(self, trial_job_id, trial_history): return AssessResult.Good\n"
+        "not_a_class = 3\n"
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "custom_algorithms_of_a_test", raising=False)
+    return tmp_path
+
+
+def test_custom_class_is_built_from_its_directory(code_directory: Path) -> None:
+    tuner = registry.create_custom(
+        "tuner", "custom_algorithms_of_a_test.MyTuner", {"start": 4}, code_directory
+    )
+
+    assert isinstance(tuner, Tuner)
+    assert tuner.generate_parameters(0) == 4
+
+
+def test_custom_assessor_is_an_assessor(code_directory: Path) -> None:
+    name = "custom_algorithms_of_a_test.MyAssessor"
+
+    assert isinstance(registry.create_custom("assessor", name, None, code_directory), Assessor)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "error", "text"),
+    [
+        ("tuner", "MyTuner", ValueError, "must be qualified"),
+        ("tuner", "custom_algorithms_of_a_test.Other", ValueError, "has no such class"),
+        ("tuner", "custom_algorithms_of_a_test.not_a_class", ValueError, "has no such class"),
+        ("tuner", "no_such_module_at_all.T", ImportError, "no_such_module_at_all"),
+        ("tuner", "custom_algorithms_of_a_test.MyAssessor", TypeError, "subclass of Tuner"),
+        ("advisor", "custom_algorithms_of_a_test.MyTuner", TypeError, "of MsgDispatcherBase"),
+    ],
+)
+def test_faulty_custom_class_is_refused(
+    code_directory: Path, kind: registry.Kind, name: str, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        registry.create_custom(kind, name, {}, code_directory)
+
+
+@pytest.mark.claim("hpo", 50)
+def test_constructor_without_a_given_argument_is_an_error(code_directory: Path) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'end'"):
+        registry.create_custom(
+            "tuner", "custom_algorithms_of_a_test.MyTuner", {"end": 1}, code_directory
+        )
+
+
+def test_advisor_base_is_a_kind_of_algorithm() -> None:
+    name = "nni.runtime.msg_dispatcher_base.MsgDispatcherBase"
+
+    assert isinstance(registry.create_custom("advisor", name), MsgDispatcherBase)

@@ -1,0 +1,135 @@
+"""The model of one level."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nni.hpo.space import parse_space
+from nni.hpo.tuners._columns import Row, levels_of
+from nni.hpo.tuners._level_model import REST_LIMIT, LevelModel
+
+
+def model_of(space: dict[str, Any]) -> LevelModel:
+    return LevelModel(levels_of(parse_space(space))[0])
+
+
+LINE = {"x": {"_type": "uniform", "_value": [0, 1]}}
+PAIR = {
+    "c": {"_type": "choice", "_value": ["a", "b", "c", "d"]},
+    "i": {"_type": "randint", "_value": [0, 3]},
+}
+
+
+def test_proposals_gather_where_results_are_good() -> None:
+    model = model_of(LINE)
+    rng = np.random.default_rng(0)
+    for x in rng.random(100).tolist():
+        model.observations.add(Row(0, (x,), ()), abs(x - 0.7))
+
+    proposals = [model.propose(rng, told=100).coordinates[0] for _ in range(50)]
+
+    # Good kernels lie within a few hundredths of 0.7; the prior may still propose elsewhere.
+    assert sum(abs(x - 0.7) < 0.1 for x in proposals) >= 45
+
+
+def test_without_observations_it_draws_from_the_prior() -> None:
+    model = model_of({**LINE, **PAIR})
+    rng = np.random.default_rng(0)
+    proposals = [model.propose(rng, told=0) for _ in range(300)]
+
+    # Uniform on [0, 1]: the mean of 300 has the standard deviation 0.017; five of them.
+    assert abs(np.mean([p.coordinates[0] for p in proposals]) - 0.5) < 0.085
+    assert {p.options[0] for p in proposals} == {0, 1, 2, 3}
+
+
+def test_stepped_proposals_lie_on_the_grid() -> None:
+    model = model_of(
+        {
+            "i": {"_type": "randint", "_value": [0, 4]},
+            "q": {"_type": "quniform", "_value": [1, 10, 3]},
+        }
+    )
+    rng = np.random.default_rng(0)
+    for index in range(20):
+        model.observations.add(Row(0, (0.125 + 0.25 * (index % 4), 0.0), ()), float(index))
+
+    for _ in range(50):
+        integer, quantised = model.propose(rng, told=20).coordinates
+        assert integer in {0.125, 0.375, 0.625, 0.875}
+        assert min(abs(quantised - c) for c in (0, 2 / 9, 5 / 9, 8 / 9, 1)) < 1e-12
+
+
+def test_finite_level_proposes_what_has_not_been_tried() -> None:
+    model = model_of(PAIR)
+    rng = np.random.default_rng(0)
+    tried: set[tuple[Any, ...]] = set()
+    for index in range(10):
+        row = model.propose(rng, told=index)
+        tried.add((row.coordinates, row.options))
+        model.observations.add(row, float(index))
+
+    assert len(tried) == 10
+
+
+def test_finite_level_goes_on_when_everything_has_been_tried() -> None:
+    model = model_of(PAIR)
+    for option in range(4):
+        for i in range(3):
+            model.observations.add(Row(0, ((i + 0.5) / 3,), (option,)), float(option + i))
+
+    assert len(model.propose(np.random.default_rng(0), told=12).options) == 1
+
+
+def test_running_trials_have_kernels_however_bad_their_lie_is() -> None:
+    model = model_of(LINE)
+    told = 2 * REST_LIMIT
+    for x in np.random.default_rng(0).random(told).tolist():
+        model.observations.add(Row(0, (x,), ()), x)
+    model.observations.add(Row(0, (0.123456,), ()), 5.0)
+
+    _, rest = model._densities(told=told)
+
+    assert 0.123456 in rest.centres
+
+
+def test_running_trials_widen_the_search() -> None:
+    model = model_of(LINE)
+    for x in np.random.default_rng(0).random(100).tolist():
+        model.observations.add(Row(0, (x,), ()), x)
+    alone, _ = model._densities(told=100)
+    for _ in range(30):
+        model.observations.add(Row(0, (0.5,), ()), 5.0)
+
+    crowded, _ = model._densities(told=100)
+
+    assert crowded.widths.min() == pytest.approx(2 * alone.widths.min())  # sqrt(1 + 30 / 10)
+
+
+def test_irrelevant_bell_does_not_drift() -> None:
+    model = model_of({**LINE, "n": {"_type": "normal", "_value": [0, 1]}})
+    rng = np.random.default_rng(0)
+    for index in range(200):
+        row = model.propose(rng, told=index)
+        model.observations.add(row, abs(row.coordinates[0] - 0.2))
+        # The coordinate is 0.5 + z / 4: six standard deviations.
+        assert abs(row.coordinates[1] - 0.5) < 1.5
+
+
+@pytest.mark.parametrize("count", [REST_LIMIT, 5 * REST_LIMIT])
+def test_rest_has_a_bounded_number_of_kernels(count: int) -> None:
+    model = model_of(LINE)
+    rng = np.random.default_rng(0)
+    for x in rng.random(count).tolist():
+        model.observations.add(Row(0, (x,), ()), x)
+
+    _, rest = model._densities(told=count)
+
+    assert len(rest.centres) <= REST_LIMIT
+    assert rest.weights.sum() + rest.prior_weight == pytest.approx(count - 9 + 1, abs=12)
+
+
+def test_level_without_parameters_has_one_row() -> None:
+    model = model_of({})
+
+    assert model.propose(np.random.default_rng(0), told=0) == Row(0, (), ())

@@ -1,0 +1,114 @@
+"""Grid search."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from nni.algorithms.hpo.gridsearch_tuner import GridSearchTuner
+from nni.errors import NoMoreTrialError
+from nni.hpo.domains import canonical_json
+
+SPACE = {
+    "a": {"_type": "choice", "_value": [1, 2, 3]},
+    "b": {"_type": "randint", "_value": [0, 2]},
+    "c": {"_type": "quniform", "_value": [2, 10, 5]},
+}
+
+
+def tuner_of(space: Any) -> GridSearchTuner:
+    tuner = GridSearchTuner()
+    tuner.update_search_space(space)
+    return tuner
+
+
+def rest(tuner: GridSearchTuner) -> list[dict[str, Any]]:
+    return tuner.generate_multiple_parameters(list(range(100)))
+
+
+@pytest.mark.claim("hpo", 15)
+def test_eighteen_distinct_configurations_then_no_more() -> None:
+    tuner = tuner_of(SPACE)
+
+    configurations = [tuner.generate_parameters(i) for i in range(18)]
+
+    expected = {(a, b, c) for a in (1, 2, 3) for b in (0, 1) for c in (2.0, 5.0, 10.0)}
+    assert {(p["a"], p["b"], p["c"]) for p in configurations} == expected
+    with pytest.raises(NoMoreTrialError, match="all 18 combinations"):
+        tuner.generate_parameters(18)
+
+
+@pytest.mark.claim("hpo", 16)
+def test_nested_space_gives_every_combination_inside_its_branches() -> None:
+    space = {
+        "layer0": {
+            "_type": "choice",
+            "_value": [
+                {"_name": "Empty"},
+                {"_name": "Conv", "kernel_size": {"_type": "choice", "_value": [1, 2, 3, 5]}},
+                {"_name": "Max_pool", "pooling_size": {"_type": "choice", "_value": [2, 3, 5]}},
+            ],
+        }
+    }
+
+    layers = [configuration["layer0"] for configuration in rest(tuner_of(space))]
+
+    assert layers == [
+        {"_name": "Empty"},
+        *({"_name": "Conv", "kernel_size": size} for size in (1, 2, 3, 5)),
+        *({"_name": "Max_pool", "pooling_size": size} for size in (2, 3, 5)),
+    ]
+
+
+@pytest.mark.claim("hpo", 17)
+def test_imported_configurations_are_not_sent_again() -> None:
+    tuner = tuner_of(SPACE)
+    imported = [{"a": 2, "b": 1, "c": 5}, {"c": 10.000000000001, "b": 0.0, "a": 3}]
+
+    tuner.import_data([{"parameter": parameter, "value": 1} for parameter in imported])
+
+    left = rest(tuner)
+    assert len(left) == 16
+    assert {"a": 2, "b": 1, "c": 5.0} not in left
+    assert {"a": 3, "b": 0, "c": 10.0} not in left
+
+
+@pytest.mark.claim("hpo", 49)
+def test_results_replayed_on_resume_are_not_repeated() -> None:
+    first = tuner_of(SPACE)
+    done = first.generate_multiple_parameters(list(range(7)))
+    resumed = tuner_of(SPACE)
+
+    resumed.import_data([{"parameter": parameter, "value": 0.5} for parameter in done])
+
+    texts = {canonical_json(parameter) for parameter in [*done, *rest(resumed)]}
+    assert len(texts) == 18
+
+
+def test_samples_off_the_grid_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    tuner = tuner_of(SPACE)
+
+    with caplog.at_level(logging.WARNING):
+        tuner.import_data([{"parameter": {"a": 9}, "value": 1}])
+
+    assert "1 of 1 imported samples are no points of the grid" in caplog.text
+    assert len(rest(tuner)) == 18
+
+
+def test_new_space_skips_what_was_sent_or_imported() -> None:
+    tuner = tuner_of(SPACE)
+    tuner.generate_multiple_parameters([0, 1])
+    tuner.import_data([{"parameter": {"a": 3, "b": 1, "c": 10}, "value": 1}])
+
+    tuner.update_search_space({**SPACE, "a": {"_type": "choice", "_value": [1, 3, 4]}})
+
+    assert len(rest(tuner)) == 18 - 3
+
+
+def test_order_is_always_the_same() -> None:
+    assert rest(tuner_of(SPACE)) == rest(tuner_of(SPACE))
+
+
+def test_unsupported_type_is_refused() -> None:
+    with pytest.raises(ValueError, match="'uniform' is not supported by GridSearch"):
+        tuner_of({"x": {"_type": "uniform", "_value": [0, 1]}})

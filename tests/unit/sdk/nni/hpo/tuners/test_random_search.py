@@ -1,0 +1,42 @@
+"""Random search."""
+
+import subprocess
+import sys
+
+import pytest
+
+from nni.hpo import RandomTuner
+
+SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
+
+
+def test_results_change_nothing() -> None:
+    told, untold = RandomTuner(seed=1), RandomTuner(seed=1)
+    for tuner in (told, untold):
+        tuner.update_search_space(SPACE)
+
+    for parameter_id in range(20):
+        parameters = told.generate_parameters(parameter_id)
+        told.receive_trial_result(parameter_id, parameters, 1.0)
+        assert untold.generate_parameters(parameter_id) == parameters
+
+
+def test_may_be_asked_early() -> None:
+    assert RandomTuner.lookahead
+
+
+def test_bad_mode_is_refused() -> None:
+    with pytest.raises(ValueError, match="optimize_mode must be"):
+        RandomTuner("max")
+
+
+def test_needs_no_numeric_package() -> None:
+    program = (
+        "import sys\n"
+        "from nni.hpo import RandomTuner, GridSearchTuner, BatchTuner, MedianstopAssessor\n"
+        f"tuner = RandomTuner(seed=0); tuner.update_search_space({SPACE!r})\n"
+        "tuner.generate_parameters(0)\n"
+        "assert not {'numpy', 'scipy', 'grpc', 'pydantic'} & set(sys.modules)"
+    )
+
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,220 @@
+"""TPE as a tuner: what it learns from and how well it searches."""
+
+import logging
+import math
+import statistics
+from typing import Any
+
+import pytest
+
+from nni.hpo import Study, TPETuner, optimize
+from nni.hpo.tuners.tpe import STARTUP_TRIALS
+
+BRANIN_SPACE = {
+    "x": {"_type": "uniform", "_value": [-5, 10]},
+    "y": {"_type": "uniform", "_value": [0, 15]},
+}
+LINE = {"x": {"_type": "uniform", "_value": [0, 1]}}
+
+
+def branin(parameters: dict[str, float]) -> float:
+    x, y = parameters["x"], parameters["y"]
+    valley = y - 5.1 / (4 * math.pi**2) * x * x + 5 / math.pi * x - 6
+    return valley**2 + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10
+
+
+def best_of_branin(seed: int, trials: int) -> float:
+    return optimize(branin, BRANIN_SPACE, trials=trials, seed=seed).best_value
+
+
+def ready(space: Any = LINE, **arguments: Any) -> TPETuner:
+    tuner = TPETuner(**arguments)
+    tuner.update_search_space(space)
+    return tuner
+
+
+def tell(tuner: TPETuner, count: int, target: float = 0.7) -> None:
+    for parameter_id in range(count):
+        parameters = tuner.generate_parameters(parameter_id)
+        tuner.receive_trial_result(parameter_id, parameters, abs(parameters["x"] - target))
+        tuner.trial_end(parameter_id, True)
+
+
+def test_both_modes_find_their_optimum() -> None:
+    low, high = ready(seed=0), ready(optimize_mode="maximize", seed=0)
+    tell(low, 40)
+    tell(high, 40)
+
+    assert abs(low.suggest()["x"] - 0.7) < 0.1
+    assert high.suggest()["x"] < 0.2
+
+
+@pytest.mark.claim("hpo", 48)
+def test_imported_samples_count_as_results() -> None:
+    tuner = ready(seed=0)
+    grid = [i / STARTUP_TRIALS for i in range(STARTUP_TRIALS)]
+
+    tuner.import_data([{"parameter": {"x": x}, "value": abs(x - 0.7)} for x in grid])
+
+    proposals = [tuner.suggest()["x"] for _ in range(40)]
+    # Draws from the prior are this close to 0.7 with probability 0.5; 40 of them would give 20.
+    assert sum(abs(x - 0.7) < 0.25 for x in proposals) >= 35
+
+
+@pytest.mark.claim("hpo", 48)
+def test_dict_values_are_imported_and_bad_samples_skipped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tuner = ready(seed=0)
+    good = [{"parameter": {"x": 0.5}, "value": {"default": 1.0, "loss": 2}}]
+    bad: list[dict[str, Any]] = [
+        {"parameter": {"y": 1}, "value": 1},
+        {"parameter": {"x": 1}, "value": "a"},
+        {},
+    ]
+
+    with caplog.at_level(logging.WARNING):
+        tuner.import_data([*bad, *good])
+
+    assert tuner.state()["observed"] == [[{"x": 0.5}, 1.0]]
+    assert len(caplog.records) == 3
+
+
+@pytest.mark.claim("hpo", 49)
+def test_number_of_observations_is_the_number_of_finished_trials() -> None:
+    tuner = ready(seed=0)
+    tell(tuner, 12)
+    resumed = ready(seed=0)
+
+    resumed.import_data([{"parameter": c, "value": loss} for c, loss in tuner.state()["observed"]])
+
+    assert len(resumed.state()["observed"]) == 12
+
+
+def test_new_space_keeps_the_observations_that_lie_in_it() -> None:
+    tuner = ready(seed=0)
+    tell(tuner, 30)
+    known = tuner.state()["observed"]
+
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0.5, 1]}})
+
+    kept = [item for item in known if item[0]["x"] >= 0.5]
+    assert tuner.state()["observed"] == kept
+    assert tuner.suggest()["x"] >= 0.5
+
+
+def test_running_trials_count_only_with_parallel_optimize() -> None:
+    plain = ready(seed=0)
+    parallel = ready(seed=0, parallel_optimize=True, constant_liar_type="mean")
+    for tuner in (plain, parallel):
+        tell(tuner, 20)
+        tuner.generate_multiple_parameters(list(range(100, 110)))
+
+    assert plain.state()["running"] == []
+    assert len(parallel.state()["running"]) == 10
+
+
+@pytest.mark.parametrize("outcome", ["result", "failure"])
+def test_lie_ends_with_its_trial(outcome: str) -> None:
+    tuner = ready(seed=0, parallel_optimize=True)
+    tell(tuner, 20)
+    parameters = tuner.generate_parameters(100)
+
+    if outcome == "result":
+        tuner.receive_trial_result(100, parameters, 0.5)
+    tuner.trial_end(100, outcome == "result")
+
+    assert tuner.state()["running"] == []
+    assert len(tuner.state()["observed"]) == 20 + (outcome == "result")
+
+
+def test_lies_leave_no_trace_in_the_observations() -> None:
+    tuner = ready(seed=0, parallel_optimize=True)
+    tell(tuner, 20)
+    before = tuner.state()["observed"]
+
+    tuner.generate_multiple_parameters(list(range(100, 120)))
+
+    assert tuner.state()["observed"] == before
+    assert [len(model.observations) for model in tuner._models] == [20]
+
+
+def test_branches_are_learned_separately() -> None:
+    space = {
+        "m": {
+            "_type": "choice",
+            "_value": [
+                {"_name": "bad", "x": {"_type": "uniform", "_value": [0, 1]}},
+                {"_name": "good", "x": {"_type": "uniform", "_value": [0, 1]}},
+            ],
+        }
+    }
+
+    def objective(parameters: dict[str, Any]) -> float:
+        branch = parameters["m"]
+        wanted = 0.2 if branch["_name"] == "bad" else 0.8
+        return float((branch["_name"] == "bad") + (branch["x"] - wanted) ** 2)
+
+    bests = [optimize(objective, space, trials=60, seed=seed) for seed in range(5)]
+
+    assert all(best.best_parameters["m"]["_name"] == "good" for best in bests)
+    assert statistics.median(best.best_value for best in bests) < 1e-3
+
+
+def test_dict_result_without_number_is_no_observation() -> None:
+    tuner = ready(seed=0)
+    tuner.receive_trial_result(0, {"x": 0.5}, {"default": math.nan})
+    tuner.receive_trial_result(1, {"x": 0.5}, math.inf)
+
+    assert tuner.state()["observed"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"optimize_mode": "max"}, "optimize_mode must be"),
+        ({"constant_liar_type": "median"}, "constant_liar_type must be one of min, max, mean"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: dict[str, str], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        TPETuner(**arguments)  # type: ignore[arg-type] # wrong on purpose
+
+
+@pytest.mark.claim("hpo", 31)
+def test_branin_after_100_trials_few_seeds() -> None:
+    # The claim asks for 0.72 as the median of 30; ours is 0.40, and random search has 0.76.
+    assert statistics.median(best_of_branin(seed, 100) for seed in range(5)) < 0.45
+
+
+@pytest.mark.slow
+@pytest.mark.claim("hpo", 31)
+@pytest.mark.parametrize(("trials", "bound"), [(100, 0.72), (240, 0.53)])
+def test_branin_one_trial_at_a_time(trials: int, bound: float) -> None:
+    assert statistics.median(best_of_branin(seed, trials) for seed in range(30)) < bound
+
+
+def best_at_concurrency_40(seed: int, *, parallel: bool) -> float:
+    study = Study(
+        BRANIN_SPACE,
+        tuner_args={"parallel_optimize": parallel, "constant_liar_type": "mean"},
+        seed=seed,
+    )
+    running = [study.ask() for _ in range(40)]
+    for asked in range(40, 280):
+        trial = running.pop(0)
+        study.tell(trial, branin(trial.parameters))
+        if asked < 240:
+            running.append(study.ask())
+    return study.best_value
+
+
+@pytest.mark.claim("hpo", 32)
+def test_lies_help_at_concurrency_40() -> None:
+    seeds = range(20)
+    off, on = (
+        statistics.fmean(best_at_concurrency_40(seed, parallel=parallel) for seed in seeds)
+        for parallel in (False, True)
+    )
+
+    assert on < off

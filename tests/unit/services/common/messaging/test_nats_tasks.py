@@ -1,0 +1,104 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from svc_common.messaging.nats_connection import Connection
+from svc_common.messaging.nats_jetstream import JetStream
+from svc_common.messaging.nats_tasks import NatsTaskFeed, NatsTaskQueue
+from tests.support.scripted_bus import Published, ScriptedBus
+
+NEXT = "$JS.API.CONSUMER.MSG.NEXT.TASKS.pool-p"
+EXPIRED = b"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 2\r\n\r\n"
+
+
+def answer(server: ScriptedBus, message: Published) -> None:
+    if message.subject.startswith("$JS.API.CONSUMER.DURABLE"):
+        server.answer(message, {"name": "pool-p"})
+    elif message.reply and not message.subject.startswith("$JS.API"):
+        server.deliver(message.reply, message.reply)
+
+
+@asynccontextmanager
+async def feed() -> AsyncIterator[tuple[ScriptedBus, NatsTaskFeed]]:
+    async with asyncio.timeout(10), ScriptedBus(answer) as server:
+        connection = Connection(server.url)
+        await connection.open()
+        opened = await NatsTaskQueue(JetStream(connection)).pull("p")
+        try:
+            yield server, opened
+        finally:
+            await opened.aclose()
+            await connection.aclose()
+
+
+def batch(message: Published) -> int:
+    size: int = json.loads(message.payload)["batch"]
+    return size
+
+
+def send(server: ScriptedBus, request: Published, sequence: int) -> None:
+    server.deliver(
+        request.reply,
+        "nni.task.p",
+        f"$JS.ACK.TASKS.pool-p.1.{sequence}.{sequence}.0.0",
+        payload=b"task",
+    )
+
+
+async def test_grants_of_one_turn_are_one_request() -> None:
+    async with feed() as (server, tasks):
+        tasks.grant(1)
+        tasks.grant(2)
+
+        (request,) = await server.seen(NEXT)
+
+    assert batch(request) == 3
+
+
+async def test_expired_request_is_made_again_for_its_rest() -> None:
+    async with feed() as (server, tasks):
+        tasks.grant(3)
+        (request,) = await server.seen(NEXT)
+        send(server, request, 1)
+        await anext(tasks)
+
+        server.deliver(request.reply, request.reply, headers=EXPIRED)
+        _, again = await server.seen(NEXT, 2)
+
+        assert batch(again) == 2
+        assert tasks.granted == 2
+
+
+async def test_requests_are_made_again_after_a_reconnection() -> None:
+    async with feed() as (server, tasks):
+        tasks.grant(2)
+        tasks_before = await server.seen(NEXT)
+
+        server.disconnect()
+        _, again = await server.seen(NEXT, 2)
+
+        assert (batch(tasks_before[0]), batch(again)) == (2, 2)
+
+
+async def test_grant_while_the_bus_is_away_is_asked_for_later() -> None:
+    async with feed() as (server, tasks):
+        server.disconnect()
+        await tasks._connection.wait_disconnected()
+        tasks.grant(4)
+
+        (request,) = await server.seen(NEXT)
+
+        assert batch(request) == 4
+
+
+async def test_task_that_arrives_during_the_close_is_given_back() -> None:
+    async with feed() as (server, tasks):
+        tasks.grant(1)
+        (request,) = await server.seen(NEXT)
+        send(server, request, 1)
+
+        await tasks.aclose()
+
+        (given_back,) = await server.seen("$JS.ACK.TASKS.pool-p.1.1.1")
+    assert given_back.payload == b"-NAK"

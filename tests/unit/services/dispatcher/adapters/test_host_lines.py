@@ -1,0 +1,147 @@
+"""The host protocol, both ways."""
+
+import json
+from typing import Any
+
+import pytest
+
+from nni_wire.values import to_value
+from svc_dispatcher.adapters.host_lines import line_of, output_of
+from svc_dispatcher.domain import answers, commands
+from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Position, Suggestion
+
+AT = Position(3, 1)
+
+
+def spoken(command: commands.Command, *, eager: bool = False) -> dict[str, Any]:
+    line = line_of(command, eager=eager)
+    assert line.endswith("\n")
+    message: dict[str, Any] = json.loads(line)
+    assert message.pop("position") == [3, 1]
+    return message
+
+
+def test_initialize_carries_all_that_a_host_needs() -> None:
+    setup = ExperimentSetup(
+        experiment_id="exp",
+        directory="/root/exp",
+        interpreter="",
+        tuner=AlgorithmChoice(name="TPE", class_args=to_value({"seed": 1})),
+        assessor=None,
+        advisor=None,
+        search_space=None,
+        seed=1,
+        log_level="debug",
+    )
+
+    message = spoken(commands.Initialize(AT, setup, to_value({"x": 1}), 9), eager=True)
+
+    assert message == {
+        "op": "initialize",
+        "experiment_id": "exp",
+        "tuner": {
+            "name": "TPE",
+            "class_name": "",
+            "code_directory": "",
+            "class_args": {"seed": 1},
+        },
+        "assessor": None,
+        "advisor": None,
+        "search_space": {"x": 1},
+        "seed": 9,
+        "log_level": "debug",
+        "eager": True,
+    }
+
+
+COMMANDS = {
+    "generate": (
+        commands.Generate(AT, "r", (1, 2)),
+        {"op": "generate", "request_id": "r", "parameter_ids": [1, 2], "replayed": False},
+    ),
+    "recorded": (
+        commands.Recorded(AT, ((1, to_value({"x": 1})),)),
+        {"op": "recorded", "parameters": [[1, {"x": 1}]]},
+    ),
+    "metric": (
+        commands.TellMetric(AT, "t", 1, 2, True, 3, to_value(0.5), False),
+        {"op": "metric", "metric": ["t", 1, 2, True, 3, 0.5, False]},
+    ),
+    "end": (
+        commands.TellEnd(AT, "t", 2, "FAILED", customized=True),
+        {"op": "trial_end", "end": ["t", 2, "FAILED", True]},
+    ),
+    "import": (
+        commands.ImportData(AT, to_value([1])),
+        {"op": "import_data", "data": [1]},
+    ),
+    "import of trials": (
+        commands.ImportTrials(AT, ((to_value({"x": 1}), to_value(2)),)),
+        {"op": "import_data", "data": [{"parameter": {"x": 1}, "value": 2}]},
+    ),
+    "space": (
+        commands.UpdateSearchSpace(AT, to_value({})),
+        {"op": "update_search_space", "search_space": {}},
+    ),
+    "customized": (
+        commands.AddCustomized(AT, 4, to_value({"x": True})),
+        {"op": "add_customized", "parameter_id": 4, "parameters": {"x": True}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "message"), COMMANDS.values(), ids=COMMANDS.keys())
+def test_every_command_has_its_line(command: commands.Command, message: dict[str, Any]) -> None:
+    assert spoken(command) == message
+
+
+OUTPUTS = {
+    "done": ({"done": [4, 0]}, answers.Done(Position(4, 0))),
+    "ready": (
+        {"ready": {"lookahead": True, "assesses": False, "provenance": {"python": "3"}}},
+        answers.Ready(True, False, (("python", "3"),)),
+    ),
+    "parameters": (
+        {
+            "parameters": [[1, {"x": 1}, {"a": "b"}]],
+            "request_id": "r",
+            "exhausted": True,
+            "deferred": 2,
+        },
+        answers.Generated(
+            AT,
+            "r",
+            (Suggestion(1, to_value({"x": 1}), to_value({"a": "b"})),),
+            exhausted=True,
+            deferred=2,
+        ),
+    ),
+    "late": (
+        {"late": [[1, 2, {}]]},
+        answers.Generated(AT, "", (Suggestion(1, to_value(2), to_value({})),)),
+    ),
+    "stop": ({"stop": "t"}, answers.StopAdvised(AT, "t")),
+    "failed": (
+        {"failed": {"call": "c", "traceback": "t", "skipped": True}},
+        answers.CallFailed(AT, "c", "t", skipped=True),
+    ),
+    "unbuildable": (
+        {"unbuildable": "why", "traceback": "t"},
+        answers.Unbuildable(AT, "why", "t"),
+    ),
+    "diverged": (
+        {"diverged": [1, "log", None]},
+        answers.Diverged(AT, 1, to_value("log"), to_value(None)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("message", "output"), OUTPUTS.values(), ids=OUTPUTS.keys())
+def test_every_line_is_understood(message: dict[str, Any], output: answers.Output) -> None:
+    assert output_of(json.dumps({"position": [3, 1], **message}).encode()) == output
+
+
+@pytest.mark.parametrize("line", [b"no json", b'{"position": [1, 0], "what": 1}'])
+def test_other_lines_are_errors(line: bytes) -> None:
+    with pytest.raises(ValueError, match=r"Expecting value|should not"):
+        output_of(line)

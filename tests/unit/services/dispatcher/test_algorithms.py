@@ -1,0 +1,119 @@
+"""Which choices of algorithms are refused, and why."""
+
+import pytest
+
+from svc_common.errors import InvalidArgumentError
+from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
+from svc_dispatcher.algorithms import Algorithms, PlainChoice
+from svc_dispatcher.ports import CustomClass
+
+SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
+
+
+class ManualChecker:
+    """`ClassChecker` that says what the test wants."""
+
+    def __init__(self, wrong: str = "") -> None:
+        self.wrong = wrong
+        self.asked: list[tuple[CustomClass, str]] = []
+
+    async def check(self, custom: CustomClass, interpreter: str) -> str:
+        self.asked.append((custom, interpreter))
+        return self.wrong
+
+
+def choice(kind: str, name: str = "", **values: object) -> PlainChoice:
+    fields: dict[str, object] = {
+        "kind": kind,
+        "name": name,
+        "class_name": "",
+        "code_directory": "",
+        "server_address": "",
+        "class_args": {},
+    }
+    return PlainChoice(**(fields | values))  # type: ignore[arg-type]  # fields of their types
+
+
+async def refusal(*choices: PlainChoice, space: object = None, wrong: str = "") -> str:
+    algorithms = Algorithms(RegistryCatalog(), ManualChecker(wrong))
+    with pytest.raises(InvalidArgumentError) as caught:
+        await algorithms.validate(list(choices), SPACE if space is None else space, "")
+    return caught.value.message
+
+
+async def test_nothing_at_all_is_refused() -> None:
+    assert "tuner must be given" in await refusal()
+
+
+async def test_assessor_alone_is_refused() -> None:
+    assert "tuner must be given" in await refusal(choice("assessor", "Medianstop"))
+
+
+@pytest.mark.claim("hpo", 51)
+async def test_advisor_beside_others_is_refused() -> None:
+    message = await refusal(choice("advisor", "Any"), choice("tuner", "TPE"))
+
+    assert "advisor excludes tuner" in message
+
+
+@pytest.mark.claim("hpo", 51)
+@pytest.mark.claim("platform", 8)
+async def test_population_based_training_with_an_assessor_is_refused() -> None:
+    message = await refusal(choice("tuner", "PBTTuner"), choice("assessor", "Medianstop"))
+
+    assert "must not be used with PBTTuner" in message
+
+
+async def test_two_ways_of_naming_one_algorithm_are_refused() -> None:
+    message = await refusal(choice("tuner", "TPE", class_name="m.C"))
+
+    assert "exactly one" in message
+
+
+@pytest.mark.claim("hpo", 47)
+async def test_bad_class_argument_is_refused_by_name() -> None:
+    bad = choice("assessor", "Medianstop", class_args={"start_step": -1})
+
+    assert "start_step" in await refusal(choice("tuner", "TPE"), bad)
+
+
+async def test_bad_space_is_refused() -> None:
+    message = await refusal(choice("tuner", "TPE"), space={"x": {"_type": "no", "_value": []}})
+
+    assert "tuner" in message
+    assert "'x'" in message
+
+
+async def test_custom_class_is_refused_with_the_checkers_reason() -> None:
+    message = await refusal(choice("tuner", class_name="m.C"), wrong="no module m")
+
+    assert "tuner.className cannot be used: no module m" in message
+
+
+async def test_custom_class_is_tried_under_the_clients_interpreter() -> None:
+    checker = ManualChecker()
+    algorithms = Algorithms(RegistryCatalog(), checker)
+    custom = choice("tuner", class_name="m.C", code_directory="/code")
+
+    verdict = await algorithms.validate([custom], SPACE, "/usr/bin/python3")
+
+    assert checker.asked == [(CustomClass("tuner", "m.C", "/code"), "/usr/bin/python3")]
+    assert verdict.optimize_mode == ""
+
+
+async def test_opposite_modes_of_tuner_and_assessor_are_warned_of() -> None:
+    algorithms = Algorithms(RegistryCatalog(), ManualChecker())
+    tuner = choice("tuner", "TPE", class_args={"optimize_mode": "minimize"})
+    assessor = choice("assessor", "Medianstop", class_args={"optimize_mode": "maximize"})
+
+    verdict = await algorithms.validate([tuner, assessor], SPACE, "")
+
+    assert verdict.optimize_mode == "minimize"
+    assert "give both one mode" in verdict.warnings[0]
+
+
+def test_algorithms_are_listed_by_kind() -> None:
+    algorithms = Algorithms(RegistryCatalog(), ManualChecker())
+
+    assert {item.name for item in algorithms.list_all("assessor")} >= {"Medianstop"}
+    assert len(algorithms.list_all()) > len(algorithms.list_all("assessor"))

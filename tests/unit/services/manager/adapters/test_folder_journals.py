@@ -1,0 +1,68 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_manager.adapters.folder_journals import FolderJournals
+
+
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "db").mkdir()
+    (tmp_path / "log").mkdir()
+    return tmp_path
+
+
+async def test_a_journal_keeps_batches_and_lines(tmp_path: Path) -> None:
+    journal = FolderJournals().open(str(folder(tmp_path)), debug=False)
+
+    journal.record(5, b"batch")
+    journal.say(1_700_000_000_000, "INFO", "NNIManager", "hello")
+    journal.say(1_700_000_000_000, "DEBUG", "NNIManager", "hidden")
+    journal.close()
+
+    assert await FolderJournals().read(tmp_path) == [(5, b"batch")]
+    text = (tmp_path / "log" / "nnimanager.log").read_text()
+    assert re.fullmatch(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] INFO \(NNIManager\) hello\n", text)
+
+
+def test_debug_lines_are_written_in_debug_mode(tmp_path: Path) -> None:
+    journal = FolderJournals().open(str(folder(tmp_path)), debug=True)
+
+    journal.say(0, "DEBUG", "NNIManager", "shown")
+    journal.close()
+
+    assert "shown" in (tmp_path / "log" / "nnimanager.log").read_text()
+
+
+def test_without_a_folder_nothing_is_kept_and_nothing_fails(tmp_path: Path) -> None:
+    journal = FolderJournals().open(str(tmp_path / "missing"), debug=False)
+
+    journal.record(5, b"batch")
+    journal.flush()
+    journal.close()
+
+    assert journal.last_sequence == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_does_not_end_the_experiment(tmp_path: Path) -> None:
+    folder(tmp_path)
+    (tmp_path / "db" / "events.log").mkdir()  # no file can be there
+
+    journal = FolderJournals().open(str(tmp_path), debug=False)
+    journal.record(5, b"batch")
+    journal.flush()
+    journal.close()
+
+
+async def test_reading_a_folder_without_a_log_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"events\.log"):
+        await FolderJournals().read(tmp_path)
+
+
+async def test_reading_another_file_is_a_clear_error(tmp_path: Path) -> None:
+    (folder(tmp_path) / "db" / "events.log").write_bytes(b"something else altogether")
+
+    with pytest.raises(InvalidArgumentError, match="experiment_directory"):
+        await FolderJournals().read(tmp_path)

@@ -1,0 +1,33 @@
+import math
+
+import pytest
+
+from nni_wire.values import to_value
+from svc_manager.converters.scalars import numbers_of
+
+
+@pytest.mark.claim("platform", 26)
+@pytest.mark.parametrize(
+    ("value", "numbers"),
+    [
+        (1, 1.0),
+        (0.5, 0.5),
+        (float("inf"), float("inf")),
+        (10**30, 1e30),
+        ({"default": 1, "loss": 2.5, "note": "x", "flag": True}, {"default": 1.0, "loss": 2.5}),
+        ("a text", None),
+        (True, None),
+        (None, None),
+        ([1, 2], None),
+        (10**400, float("inf")),
+    ],
+)
+def test_the_numbers_of_a_metric(value: object, numbers: object) -> None:
+    assert numbers_of(to_value(value)) == numbers
+
+
+def test_nan_stays_nan() -> None:
+    number = numbers_of(to_value(float("nan")))
+
+    assert isinstance(number, float)
+    assert math.isnan(number)

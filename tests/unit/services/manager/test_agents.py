@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from nni_proto.runner.v1 import task_pb2
+from svc_common.clock import ManualClock
+from svc_common.messaging.memory import InMemoryBus
+from svc_manager.agents import GONE_AFTER_S, SILENT_AFTER_S, AgentWatch
+from svc_manager.domain.inputs import RunnerGone, RunnerSeen, RunnerSilent, Word
+from svc_manager.domain.state import Experiment
+from tests.unit.services.manager.building import EXPERIMENT_ID, Lab
+
+
+class Listening:
+    """An experiment that writes down what it is told."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.id = EXPERIMENT_ID
+        self.experiment = experiment
+        self.told: list[Word] = []
+
+    def tell(self, word: Word) -> None:
+        self.told.append(word)
+
+
+class One:
+    def __init__(self, actor: Listening) -> None:
+        self._actor = actor
+
+    def found(self) -> list[Listening]:
+        return [self._actor]
+
+
+def presence(*held: tuple[str, int, str], leaving: bool = False) -> task_pb2.RunnerPresence:
+    message = task_pb2.RunnerPresence(runner_id="r1", pool="local", leaving=leaving)
+    for trial_id, attempt, claim in held:
+        message.trials.add(
+            experiment_id=EXPERIMENT_ID, trial_id=trial_id, attempt=attempt, claim_id=claim
+        )
+    return message
+
+
+@contextmanager
+def watching(watch: AgentWatch) -> Iterator[None]:
+    task = asyncio.ensure_future(watch.watch())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def turns(count: int = 10) -> None:
+    """Let whatever is ready run."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_an_agent_falls_silent_then_is_gone() -> None:
+    lab = Lab()
+    lab.running()
+    actor, clock = Listening(lab.experiment), ManualClock()
+    watch = AgentWatch(InMemoryBus(), clock)
+    watch.watch_for(One(actor))
+    watch.heard(presence())
+
+    with watching(watch):
+        await turns()
+        clock.advance(SILENT_AFTER_S)
+        await turns()
+        assert actor.told == [RunnerSilent("r1")]
+        assert watch.of_pools(["local"]) == []
+        clock.advance(GONE_AFTER_S - SILENT_AFTER_S)
+        await turns()
+
+    assert isinstance(actor.told[-1], RunnerGone)
+    assert watch.get("r1") is None
+
+
+async def test_an_agent_that_only_the_log_names_has_the_whole_time() -> None:
+    lab = Lab()
+    lab.running()
+    actor, clock = Listening(lab.experiment), ManualClock()
+    watch = AgentWatch(InMemoryBus(), clock)
+    watch.watch_for(One(actor))
+
+    with watching(watch):
+        await turns()
+        clock.advance(SILENT_AFTER_S - 1)
+        await turns()
+        assert actor.told == []
+        clock.advance(2)
+        await turns()
+
+    assert actor.told == [RunnerSilent("r1")]
+
+
+async def test_an_agent_that_speaks_in_time_is_never_judged() -> None:
+    lab = Lab()
+    trial = lab.running()
+    actor, clock = Listening(lab.experiment), ManualClock()
+    watch = AgentWatch(InMemoryBus(), clock)
+    watch.watch_for(One(actor))
+
+    with watching(watch):
+        for _ in range(10):
+            watch.heard(presence((trial.id, 1, "claim")))
+            clock.advance(SILENT_AFTER_S / 2)
+            await turns()
+
+    assert actor.told == []
+
+
+async def test_an_agent_that_holds_what_it_should_not_is_told_on() -> None:
+    lab = Lab()
+    trial = lab.running()
+    actor = Listening(lab.experiment)
+    watch = AgentWatch(InMemoryBus(), ManualClock())
+    watch.watch_for(One(actor))
+
+    watch.heard(presence((trial.id, 1, "claim"), ("zzzzz", 1, "other")))
+
+    (word,) = actor.told
+    assert isinstance(word, RunnerSeen)
+
+
+async def test_an_agent_that_leaves_is_not_counted_on_and_soon_gone() -> None:
+    lab = Lab()
+    lab.running()
+    actor, clock = Listening(lab.experiment), ManualClock()
+    watch = AgentWatch(InMemoryBus(), clock)
+    watch.watch_for(One(actor))
+    watch.heard(presence())
+
+    with watching(watch):
+        await turns()
+        watch.heard(presence(leaving=True))
+        await turns()
+        assert watch.of_pools(["local"]) == []
+        clock.advance(GONE_AFTER_S)
+        await turns()
+
+    assert actor.told[-1] == RunnerGone("r1", "its agent has left")
+
+
+async def test_nobody_is_judged_for_the_time_the_bus_was_away() -> None:
+    lab = Lab()
+    lab.running()
+    bus = InMemoryBus()
+    actor, clock = Listening(lab.experiment), ManualClock()
+    watch = AgentWatch(bus, clock)
+    watch.watch_for(One(actor))
+    forgiving = asyncio.ensure_future(watch.forgive())
+
+    with watching(watch):
+        await turns()
+        bus.broker.stop()
+        await turns()
+        clock.advance(GONE_AFTER_S * 2)
+        await turns()
+        bus.broker.start()
+        await turns()
+        clock.advance(SILENT_AFTER_S / 2)
+        await turns()
+
+    forgiving.cancel()
+    assert actor.told == []

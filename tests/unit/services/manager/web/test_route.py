@@ -1,0 +1,37 @@
+"""Parameters of query strings."""
+
+from __future__ import annotations
+
+import pytest
+
+from svc_common.errors import InvalidArgumentError
+from svc_manager.web.route import Parameter
+
+LIMIT = Parameter("limit", "", int, 1, 100)
+FOLLOW = Parameter("follow", "", bool)
+ORDER = Parameter("order", "", choices=("up", "down"))
+
+
+def test_each_kind_is_read_as_itself() -> None:
+    assert LIMIT.parse("007") == 7
+    assert [FOLLOW.parse(text) for text in ("", "1", "TRUE", "0", "false")] == [
+        *(True, True, True),
+        *(False, False),
+    ]
+    assert ORDER.parse("down") == "down"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "text"),
+    [
+        *((LIMIT, text) for text in ("0", "101", "-1", "1.5", "", "x", "\u0663", "9" * 30)),
+        (FOLLOW, "maybe"),
+        (ORDER, "sideways"),
+        (Parameter("cursor", ""), "x" * 10_001),
+    ],
+)
+def test_what_breaks_the_rule_is_refused_by_name(parameter: Parameter, text: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        parameter.parse(text)
+
+    assert caught.value.field == parameter.name

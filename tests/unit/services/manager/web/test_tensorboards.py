@@ -1,0 +1,39 @@
+"""TensorBoard processes, with a program that only sleeps in their place."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import FailedPreconditionError, NotFoundError
+from svc_manager.web.tensorboards import Run, TensorBoards
+from tests.unit.services.manager.web.conftest import SLEEPING
+
+
+async def test_runs_are_labelled_by_sequence_and_trial(tmp_path: Path) -> None:
+    boards = TensorBoards([sys.executable, "-c", SLEEPING])
+
+    task = await boards.start("exp", [Run("abcde", 7, tmp_path)])
+    await boards.stop_all("exp")
+
+    assert task.runs[0].label == "7-abcde"
+    assert not task.alive
+
+
+async def test_task_of_another_experiment_is_unknown(tmp_path: Path) -> None:
+    boards = TensorBoards([sys.executable, "-c", SLEEPING])
+    task = await boards.start("exp", [Run("abcde", 7, tmp_path)])
+
+    with pytest.raises(NotFoundError):
+        await boards.stop("other", task.id)
+    await boards.stop_all()
+
+
+async def test_path_that_tensorboard_cannot_take_is_refused(tmp_path: Path) -> None:
+    odd = tmp_path / "a,b"
+    odd.mkdir()
+
+    with pytest.raises(FailedPreconditionError, match="comma"):
+        await TensorBoards([sys.executable]).start("exp", [Run("abcde", 7, odd)])

@@ -1,0 +1,115 @@
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import FailedPreconditionError
+from svc_trial_runner.adapters.claim_journal import FileClaimJournal
+from svc_trial_runner.domain.claims import (
+    AttemptKey,
+    Claimed,
+    Closed,
+    DirectoryKnown,
+    Ended,
+    JournalRecord,
+    ProcessIdentity,
+    Progressed,
+    Redelivered,
+    ServerStarted,
+    Started,
+)
+
+KEY = AttemptKey("exp", "aaaaa", 1)
+RECORDS: list[JournalRecord] = [
+    DirectoryKnown("exp", "/a b"),
+    ServerStarted(ProcessIdentity(5, 50)),
+    Claimed(KEY, "c1", "t", "ack.1"),
+    Redelivered("c1", "ack.2"),
+    Started("c1", ProcessIdentity(7, 99)),
+    Progressed("c1", 4),
+    Ended("c1"),
+]
+
+
+def journal(folder: Path, boot_id: str = "boot") -> FileClaimJournal:
+    return FileClaimJournal(folder / "claims.journal", boot_id)
+
+
+def test_everything_survives(tmp_path: Path) -> None:
+    first = journal(tmp_path)
+    first.append(*RECORDS)
+    state = first.state
+    first.close()
+
+    assert journal(tmp_path).state == state
+
+
+def test_records_are_on_disk_before_append_returns(tmp_path: Path) -> None:
+    first = journal(tmp_path)
+    first.append(*RECORDS)
+
+    lines = (tmp_path / "claims.journal").read_text().splitlines()
+
+    assert len(lines) == 1 + len(RECORDS)
+
+
+def test_cut_line_and_unknown_record_are_dropped(tmp_path: Path) -> None:
+    first = journal(tmp_path)
+    first.append(RECORDS[2])
+    first.close()
+    with (tmp_path / "claims.journal").open("a") as file:
+        file.write('["of a later version", 1]\nnonsense\n["close", "c')
+
+    assert list(journal(tmp_path).state.claims) == ["c1"]
+
+
+def test_processes_of_an_earlier_boot_of_the_machine_are_forgotten(tmp_path: Path) -> None:
+    first = journal(tmp_path)
+    first.append(*RECORDS)
+    first.close()
+
+    state = journal(tmp_path, "another boot").state
+
+    assert state.servers == []
+    assert state.claims["c1"].leader is None
+
+
+def test_second_agent_is_refused(tmp_path: Path) -> None:
+    first = journal(tmp_path)
+
+    with pytest.raises(FailedPreconditionError, match="NNI_HOME"):
+        journal(tmp_path)
+
+    first.close()
+    journal(tmp_path).close()
+
+
+def test_file_does_not_grow_with_what_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("svc_trial_runner.adapters.claim_journal._COMPACT_BYTES", 2000)
+    first = journal(tmp_path)
+
+    for number in range(500):
+        first.append(Claimed(KEY, f"c{number}", "t", "ack"))
+        first.append(Closed(f"c{number}"))
+    first.append(RECORDS[2])
+    first.close()
+
+    assert (tmp_path / "claims.journal").stat().st_size < 4000
+    assert list(journal(tmp_path).state.claims) == ["c1"]
+
+
+def test_swept_servers_are_forgotten(tmp_path: Path) -> None:
+    first = journal(tmp_path)
+    first.append(*RECORDS)
+
+    first.forget_servers()
+    first.close()
+
+    assert journal(tmp_path).state.servers == []
+
+
+def test_only_this_user_may_read_it(tmp_path: Path) -> None:
+    journal(tmp_path).close()
+
+    assert (tmp_path / "claims.journal").stat().st_mode & 0o077 == 0

@@ -1,0 +1,130 @@
+import asyncio
+import hashlib
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from svc_common.storage.memory import InMemoryBlobStore
+from svc_trial_runner.adapters import code_archives
+from svc_trial_runner.adapters.code_archives import CachedCodeStore
+from svc_trial_runner.domain.tasks import BlobKey
+from svc_trial_runner.ports import LaunchError
+
+
+def archive(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for member, data in members:
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def file(name: str, data: bytes = b"x") -> tuple[tarfile.TarInfo, bytes]:
+    return tarfile.TarInfo(name), data
+
+
+def link(name: str, target: str) -> tuple[tarfile.TarInfo, bytes]:
+    member = tarfile.TarInfo(name)
+    member.type = tarfile.SYMTYPE
+    member.linkname = target
+    return member, b""
+
+
+async def unpacked(folder: Path, data: bytes) -> Path:
+    blobs = InMemoryBlobStore()
+    await blobs.put(data)
+    key = BlobKey(hashlib.sha256(data).hexdigest(), len(data))
+    return await CachedCodeStore(blobs, folder / "code").materialise(key)
+
+
+async def test_archive_becomes_a_folder(tmp_path: Path) -> None:
+    place = await unpacked(tmp_path, archive(file("a/b.py", b"pass"), file("run.sh")))
+
+    assert (place / "a/b.py").read_bytes() == b"pass"
+    assert sorted(path.name for path in place.iterdir()) == ["a", "run.sh"]
+
+
+async def test_archive_is_unpacked_once(tmp_path: Path) -> None:
+    data = archive(file("a.py"))
+    blobs = InMemoryBlobStore()
+    key = BlobKey((await blobs.put(data)).removeprefix("sha256/"), len(data))
+    store = CachedCodeStore(blobs, tmp_path / "code")
+
+    first, second = await asyncio.gather(store.materialise(key), store.materialise(key))
+    await blobs.delete(f"sha256/{key.sha256}")
+    third = await CachedCodeStore(blobs, tmp_path / "code").materialise(key)
+
+    assert first == second == third
+    assert [path.name for path in (tmp_path / "code").iterdir()] == [key.sha256]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [file("../outside.py")],
+        [file("a/../../outside.py")],
+        [link("out", "/etc"), file("out/passwd")],
+        [link("out", "../..")],
+    ],
+)
+async def test_nothing_leaves_the_folder(
+    tmp_path: Path, members: list[tuple[tarfile.TarInfo, bytes]]
+) -> None:
+    with pytest.raises(LaunchError, match="cannot be unpacked"):
+        await unpacked(tmp_path, archive(*members))
+
+    assert list((tmp_path / "code").iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["code"]
+
+
+async def test_absolute_names_stay_inside(tmp_path: Path) -> None:
+    place = await unpacked(tmp_path, archive(file("/abs.py")))
+
+    assert (place / "abs.py").exists()
+
+
+async def test_devices_are_refused(tmp_path: Path) -> None:
+    member = tarfile.TarInfo("pipe")
+    member.type = tarfile.FIFOTYPE
+
+    with pytest.raises(LaunchError, match="cannot be unpacked"):
+        await unpacked(tmp_path, archive((member, b"")))
+
+
+async def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_archives, "FILE_LIMIT", 2)
+
+    with pytest.raises(LaunchError, match="at most 2 files"):
+        await unpacked(tmp_path, archive(file("a"), file("b"), file("c")))
+
+
+async def test_too_many_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_archives, "SIZE_LIMIT_BYTES", 100)
+
+    with pytest.raises(LaunchError, match="at most"):
+        await unpacked(tmp_path, archive(file("bomb", b"0" * 101)))
+
+
+@pytest.mark.parametrize("data", [b"", b"no archive at all", archive(file("a", b"x" * 9999))[:60]])
+async def test_damaged_archive_is_said(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(LaunchError, match="cannot be unpacked"):
+        await unpacked(tmp_path, data)
+
+
+async def test_missing_archive_is_said(tmp_path: Path) -> None:
+    store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code")
+
+    with pytest.raises(LaunchError, match="cannot be had"):
+        await store.materialise(BlobKey("0" * 64, 1))
+
+
+async def test_archive_with_another_content_is_refused(tmp_path: Path) -> None:
+    blobs = InMemoryBlobStore()
+    claimed = "0" * 64
+    await blobs.put_named(f"sha256/{claimed}", archive(file("a.py")))
+
+    with pytest.raises(LaunchError, match="damaged"):
+        await CachedCodeStore(blobs, tmp_path / "code").materialise(BlobKey(claimed, 1))

@@ -1,0 +1,57 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.adapters.environments import FileEnvironments
+from svc_trial_runner.ports import LaunchError
+
+
+def write(path: Path, **variables: str) -> str:
+    path.write_text(json.dumps({"environment": variables, "interpreter": "/py/bin/python3"}))
+    return str(path)
+
+
+def environments() -> FileEnvironments:
+    return FileEnvironments({"OWN": "1"}, "/own/python3")
+
+
+def test_no_file_means_the_agents_own() -> None:
+    loaded = environments().load("")
+
+    assert loaded.variables == {"OWN": "1"}
+    assert loaded.interpreter == "/own/python3"
+
+
+def test_file_tells_variables_and_interpreter(tmp_path: Path) -> None:
+    loaded = environments().load(write(tmp_path / "e.json", A="b"))
+
+    assert loaded.variables == {"A": "b"}
+    assert loaded.interpreter == "/py/bin/python3"
+
+
+def test_same_file_gives_the_same_object_until_it_changes(tmp_path: Path) -> None:
+    known = environments()
+    path = write(tmp_path / "e.json", A="b")
+    first = known.load(path)
+    assert known.load(path) is first
+
+    write(tmp_path / "e.json", A="changed")
+    os.utime(path, ns=(1, 1))
+
+    assert known.load(path).variables == {"A": "changed"}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"environment": 5}'])
+def test_unreadable_file_is_said(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "e.json"
+    path.write_text(text)
+
+    with pytest.raises(LaunchError, match=r"e\.json"):
+        environments().load(str(path))
+
+
+def test_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match="gone"):
+        environments().load(str(tmp_path / "gone"))

@@ -1,0 +1,123 @@
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.adapters.trial_folders import DiskTrialFolders, OpenTrialFolder
+from svc_trial_runner.ports import LaunchError, TrialFilesRequest
+
+WAIT_S = 5.0
+
+
+def opened(folder: Path, limit_bytes: int = 0) -> OpenTrialFolder:
+    request = TrialFilesRequest(folder / "aaaaa", "#!/bin/bash\n", "{}", limit_bytes)
+    return DiskTrialFolders(1000).open(request)
+
+
+async def test_files_are_there_before_the_trial_starts(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+
+    folder = tmp_path / "aaaaa"
+    assert (folder / "run.sh").read_text() == "#!/bin/bash\n"
+    assert os.access(folder / "run.sh", os.X_OK)
+    assert (folder / "parameter.cfg").read_text() == "{}"
+    assert {name.name for name in folder.iterdir()} == {
+        ".nni",
+        "run.sh",
+        "parameter.cfg",
+        "stdout",
+        "stderr",
+        "trial.log",
+    }
+    output.cut()
+
+
+async def test_output_reaches_the_files_and_ends_with_its_writers(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+    os.write(output.stdout, b"out\n")
+    os.write(output.stderr, b"err\n")
+    assert not output.catch_up()
+
+    output.launched()
+    await asyncio.wait_for(output.at_end, WAIT_S)
+
+    assert (tmp_path / "aaaaa/stdout").read_bytes() == b"out\n"
+    assert (tmp_path / "aaaaa/trial.log").read_bytes() == b"out\n"
+    assert (tmp_path / "aaaaa/stderr").read_bytes() == b"err\n"
+    assert output.stderr_tail() == "err"
+
+
+async def test_catching_up_sees_the_end_at_once(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+    os.write(output.stdout, b"x" * 60_000)
+    output.launched()
+
+    assert output.catch_up()
+    assert (tmp_path / "aaaaa/stdout").stat().st_size > 1000
+
+
+async def test_output_is_cut_at_the_limit(tmp_path: Path) -> None:
+    output = opened(tmp_path, limit_bytes=5)
+    os.write(output.stdout, b"hello world")
+    output.launched()
+    await asyncio.wait_for(output.at_end, WAIT_S)
+
+    text = (tmp_path / "aaaaa/stdout").read_bytes()
+    assert text.startswith(b"hello\n[nni] output limit of 5 bytes")
+
+
+async def test_cutting_takes_what_is_there_though_somebody_holds_the_pipe(
+    tmp_path: Path,
+) -> None:
+    output = opened(tmp_path)
+    holder = os.dup(output.stdout)
+    os.write(holder, b"last words")
+    output.launched()
+
+    output.cut()
+
+    assert output.at_end.done()
+    assert (tmp_path / "aaaaa/stdout").read_bytes() == b"last words"
+    os.close(holder)
+
+
+async def test_watchers_are_told_until_they_leave(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+    told: list[int] = []
+    leave = output.watch(lambda: told.append(1))
+    os.write(output.stdout, b"x")
+    output.catch_up()
+    assert told == [1]
+
+    leave()
+    output.cut()
+
+    assert told == [1]
+
+
+async def test_state_is_written(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+    output.cut()
+
+    output.write_state("0 123")
+
+    assert (tmp_path / "aaaaa/.nni/state").read_text() == "0 123"
+
+
+async def test_second_attempt_starts_with_empty_output(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    os.write(first.stdout, b"first")
+    first.cut()
+
+    opened(tmp_path).cut()
+
+    assert (tmp_path / "aaaaa/stdout").read_bytes() == b""
+    assert (tmp_path / "aaaaa/trial.log").read_bytes() == b""
+
+
+async def test_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "aaaaa").write_text("in the way")
+
+    with pytest.raises(LaunchError, match="aaaaa"):
+        opened(tmp_path)

@@ -1,0 +1,252 @@
+import asyncio
+import json
+import os
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
+from svc_trial_runner.domain.channel import REPLY_OK, Report, reply
+
+WAIT_S = 5.0
+
+
+class Session:
+    """What a trial may ask for, remembered."""
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+        self.answer: asyncio.Future[bytes] | None = None
+
+    def greet(self) -> bytes:
+        return reply(trial="aaaaa")
+
+    def parameters(self) -> bytes:
+        return reply(parameters={"x": 1})
+
+    def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
+        self.reports.append(report)
+        return self.answer or REPLY_OK
+
+
+class Caller:
+    """A trial's end of a connection."""
+
+    def __init__(self, path: str) -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(path)
+        self.socket.settimeout(WAIT_S)
+        self.file = self.socket.makefile("rb")
+
+    def send(self, *requests: Any) -> None:
+        self.socket.sendall(b"".join(json.dumps(r).encode() + b"\n" for r in requests))
+
+    async def answer(self) -> Any:
+        line = await asyncio.to_thread(self.file.readline)
+        return json.loads(line) if line else None
+
+    def close(self) -> None:
+        self.file.close()
+        self.socket.close()
+
+
+HELLO = {"op": "hello", "token": "secret", "pid": 7}
+REPORT = {"op": "report", "type": "FINAL", "value": 1}
+
+
+@pytest_asyncio.fixture
+async def sockets() -> AsyncIterator[UnixTrialSockets]:
+    made = UnixTrialSockets()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def session(sockets: UnixTrialSockets) -> Session:
+    made = Session()
+    sockets.admit("secret", made)
+    return made
+
+
+async def test_requests_sent_ahead_are_answered_in_order(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO, {"op": "parameters"}, REPORT)
+
+    answers = [await caller.answer() for _ in range(3)]
+
+    assert answers == [
+        {"ok": True, "trial": "aaaaa"},
+        {"ok": True, "parameters": {"x": 1}},
+        {"ok": True},
+    ]
+    assert session.reports[0].value == 1
+    caller.close()
+
+
+async def test_wrong_token_is_refused_and_hung_up(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send({**HELLO, "token": "guess"}, REPORT)
+
+    assert (await caller.answer())["ok"] is False
+    assert await caller.answer() is None
+    assert session.reports == []
+    caller.close()
+
+
+async def test_who_does_not_say_hello_is_hung_up(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(REPORT)
+
+    assert "hello" in (await caller.answer())["error"]
+    assert await caller.answer() is None
+    caller.close()
+
+
+async def test_wrong_request_leaves_the_connection_usable(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO, {"op": "dance"}, REPORT)
+
+    answers = [await caller.answer() for _ in range(3)]
+
+    assert [answer["ok"] for answer in answers] == [True, False, True]
+    caller.close()
+
+
+async def test_endless_line_is_hung_up(sockets: UnixTrialSockets, session: Session) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO)
+    await caller.answer()
+
+    def flood() -> None:
+        try:
+            for _ in range(40):
+                caller.socket.sendall(b"x" * 64_000)
+        except OSError:
+            return  # hung up while we were sending
+
+    await asyncio.to_thread(flood)
+    line = await asyncio.to_thread(_line_or_nothing, caller)
+
+    assert line == b"" or b"at most" in line
+    caller.close()
+
+
+def _line_or_nothing(caller: Caller) -> bytes:
+    try:
+        return caller.file.readline()
+    except OSError:
+        return b""
+
+
+async def test_catching_up_reads_what_a_dead_trial_has_said(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO, *[REPORT] * 500)
+    caller.close()
+
+    assert not sockets.catch_up("secret")
+    assert len(session.reports) == 500
+
+
+async def test_catching_up_tells_who_is_still_there(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO, REPORT)
+    quiet = asyncio.Event()
+
+    assert sockets.catch_up("secret")
+    sockets.when_quiet("secret", quiet.set)
+    caller.close()
+    await asyncio.wait_for(quiet.wait(), WAIT_S)
+
+    assert not sockets.catch_up("secret")
+
+
+async def test_slow_answer_holds_back_the_next_and_the_end(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    session.answer = asyncio.get_running_loop().create_future()
+    caller = Caller(sockets.path)
+    caller.send(HELLO, REPORT, {"op": "parameters"})
+    caller.socket.shutdown(socket.SHUT_WR)
+    assert await caller.answer() == {"ok": True, "trial": "aaaaa"}
+    assert sockets.catch_up("secret")
+
+    session.answer.set_result(REPLY_OK)
+
+    assert await caller.answer() == {"ok": True}
+    assert await caller.answer() == {"ok": True, "parameters": {"x": 1}}
+    assert await caller.answer() is None
+    assert not sockets.catch_up("secret")
+    caller.close()
+
+
+async def test_dismissed_trial_is_hung_up_and_refused(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO)
+    await caller.answer()
+
+    sockets.dismiss("secret")
+    late = Caller(sockets.path)
+    late.send(HELLO)
+
+    assert await caller.answer() is None
+    assert (await late.answer())["ok"] is False
+    caller.close()
+    late.close()
+
+
+async def test_reader_that_does_not_read_does_not_fill_the_memory(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO)
+
+    def ask() -> int:
+        caller.socket.settimeout(0.2)
+        sent = 0
+        try:
+            for _ in range(200_000):
+                caller.send({"op": "parameters"})
+                sent += 1
+        except TimeoutError:
+            pass
+        return sent
+
+    sent = await asyncio.to_thread(ask)
+    assert sent < 200_000
+    caller.socket.settimeout(WAIT_S)
+
+    answers = [await caller.answer() for _ in range(100)]
+
+    assert answers[0] == {"ok": True, "trial": "aaaaa"}
+    assert answers[99] == {"ok": True, "parameters": {"x": 1}}
+    caller.close()
+
+
+async def test_path_fits_and_is_private(tmp_path: Path) -> None:
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+
+    for runtime in (None, tmp_path, deep):
+        made = UnixTrialSockets(runtime)
+        assert len(os.fsencode(made.path)) <= 107
+        assert Path(made.path).parent.stat().st_mode & 0o077 == 0
+        made.close()
+        assert not Path(made.path).parent.exists()

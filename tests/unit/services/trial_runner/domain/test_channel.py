@@ -1,0 +1,83 @@
+import json
+import math
+
+import pytest
+
+from svc_trial_runner.domain.channel import (
+    BrokenChannelError,
+    ChannelError,
+    Hello,
+    ParametersRequest,
+    Report,
+    parse_request,
+    refusal,
+    reply,
+)
+
+
+def test_hello_is_understood() -> None:
+    assert parse_request(b'{"op":"hello","token":"t","pid":5}') == Hello("t", 5)
+
+
+def test_pid_may_be_missing() -> None:
+    assert parse_request(b'{"op":"hello","token":"t"}') == Hello("t", 0)
+
+
+def test_request_for_parameters_is_understood() -> None:
+    assert parse_request(b'{"op":"parameters"}') == ParametersRequest()
+
+
+def test_report_is_understood() -> None:
+    line = b'{"op":"report","type":"FINAL","sequence":2,"value":{"default":1}}'
+
+    assert parse_request(line) == Report(True, 2, {"default": 1}, len(line))
+
+
+def test_report_needs_no_number() -> None:
+    request = parse_request(b'{"op":"report","type":"PERIODICAL","value":null}')
+
+    assert isinstance(request, Report)
+    assert request.sequence is None
+    assert request.value is None
+
+
+@pytest.mark.claim("platform", 26)
+def test_not_a_number_is_a_value() -> None:
+    request = parse_request(b'{"op":"report","type":"FINAL","value":[NaN,-Infinity]}')
+
+    assert isinstance(request, Report)
+    assert math.isnan(request.value[0])
+    assert request.value[1] == -math.inf
+
+
+@pytest.mark.parametrize("line", [b"hello", b"[1]", b'{"op":', b"\xff\xfe", b"[" * 100_000])
+def test_what_is_no_json_object_breaks_the_channel(line: bytes) -> None:
+    with pytest.raises(BrokenChannelError):
+        parse_request(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}",
+        b'{"op":"dance"}',
+        b'{"op":"hello"}',
+        b'{"op":"hello","token":5}',
+        b'{"op":"report","value":1}',
+        b'{"op":"report","type":"LAST","value":1}',
+        b'{"op":"report","type":"FINAL"}',
+        b'{"op":"report","type":"FINAL","value":1,"sequence":-1}',
+        b'{"op":"report","type":"FINAL","value":1,"sequence":true}',
+    ],
+)
+def test_wrong_request_is_refused_and_the_channel_stays(line: bytes) -> None:
+    with pytest.raises(ChannelError) as caught:
+        parse_request(line)
+
+    assert not isinstance(caught.value, BrokenChannelError)
+
+
+def test_answers_are_lines() -> None:
+    assert reply(x=1).endswith(b"\n")
+    assert json.loads(reply(x=1)) == {"ok": True, "x": 1}
+    assert json.loads(refusal("no")) == {"ok": False, "error": "no"}

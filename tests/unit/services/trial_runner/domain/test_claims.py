@@ -1,0 +1,88 @@
+import pytest
+
+from svc_trial_runner.domain.claims import (
+    AttemptKey,
+    Claimed,
+    Closed,
+    DirectoryKnown,
+    Ended,
+    JournalRecord,
+    JournalState,
+    ProcessIdentity,
+    Progressed,
+    Redelivered,
+    ServerStarted,
+    Started,
+    Verdict,
+    judge,
+)
+
+KEY = AttemptKey("exp", "aaaaa", 1)
+CLAIM = Claimed(KEY, "c1", "secret", "ack.1")
+
+
+def folded(*records: JournalRecord) -> JournalState:
+    state = JournalState()
+    for record in records:
+        state.fold(record)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("running", "ended", "verdict"),
+    [
+        ([], [], Verdict.TAKE),
+        ([KEY], [], Verdict.RUNNING),
+        ([], [KEY], Verdict.ENDED),
+        ([AttemptKey("exp", "aaaaa", 2)], [], Verdict.TAKE),
+    ],
+)
+def test_task_is_taken_unless_its_attempt_runs_or_has_run(
+    running: list[AttemptKey], ended: list[AttemptKey], verdict: Verdict
+) -> None:
+    assert judge(KEY, running, ended) is verdict
+
+
+def test_claim_collects_what_is_told_of_it() -> None:
+    leader = ProcessIdentity(7, 99)
+
+    state = folded(
+        CLAIM, Redelivered("c1", "ack.2"), Started("c1", leader), Progressed("c1", 4), Ended("c1")
+    )
+
+    claim = state.claims["c1"]
+    assert claim.ack_subject == "ack.2"
+    assert claim.leader == leader
+    assert claim.next_sequence == 4
+    assert claim.ended
+
+
+def test_closed_claim_is_forgotten() -> None:
+    assert folded(CLAIM, Closed("c1")).claims == {}
+
+
+def test_word_of_an_unknown_claim_changes_nothing() -> None:
+    assert folded(Started("c9", ProcessIdentity(1, 1)), Closed("c9")) == JournalState()
+
+
+def test_directory_is_known_until_it_is_forgotten() -> None:
+    state = folded(DirectoryKnown("exp", "/a"), DirectoryKnown("other", "/b"))
+    state.fold(DirectoryKnown("exp", ""))
+
+    assert state.directories == {"other": "/b"}
+
+
+def test_shortest_journal_adds_up_to_the_same_state() -> None:
+    state = folded(
+        DirectoryKnown("exp", "/a"),
+        ServerStarted(ProcessIdentity(5, 50)),
+        Claimed(AttemptKey("exp", "bbbbb", 1), "c0", "t", "ack.0"),
+        Closed("c0"),
+        CLAIM,
+        Started("c1", ProcessIdentity(7, 99)),
+        Progressed("c1", 4),
+        Ended("c1"),
+    )
+
+    assert folded(*state.records()) == state
+    assert len(state.records()) == 6

@@ -1,0 +1,26 @@
+import pytest
+
+from svc_trial_runner.domain.tasks import GpuRules, parse_gpu_rules
+
+
+def test_nothing_said_means_the_defaults() -> None:
+    assert parse_gpu_rules(None, None) == GpuRules(None, None, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("indices", "expected"),
+    [([0, 2], (0, 2)), ("0,2", (0, 2)), (1, (1,)), (None, None), ("", None)],
+)
+def test_indices_have_several_spellings(indices: object, expected: tuple[int, ...] | None) -> None:
+    assert parse_gpu_rules(1, {"gpuIndices": indices}).allowed_indices == expected
+
+
+def test_all_rules_are_read() -> None:
+    options = {"maxTrialNumberPerGpu": 3, "useActiveGpu": True, "gpuIndices": [1]}
+
+    assert parse_gpu_rules(2, options) == GpuRules(2, (1,), 3, True)
+
+
+def test_nonsense_is_refused() -> None:
+    with pytest.raises(ValueError, match="gpuIndices must be numbers"):
+        parse_gpu_rules(1, {"gpuIndices": {"a": 1}})

@@ -1,0 +1,201 @@
+import asyncio
+from datetime import timedelta
+
+from nni_proto.trial.v1 import report_pb2
+from svc_trial_runner.domain.claims import AttemptKey
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
+
+KEY = AttemptKey(EXPERIMENT, "one", 1)
+
+
+async def test_task_is_acknowledged_when_its_end_has_arrived(bench: Bench) -> None:
+    agent = bench.agent()
+
+    await bench.deliver(agent, bench.task("one"))
+    await bench.until_kind("one", "exited")
+    await bench.tasks.drain()
+    bench.broker.redeliver()
+
+    feed = await bench.bus.tasks.pull("pool")
+    assert agent.attempts == []
+    assert bench.workshop.journal.state.claims == {}
+    assert feed.granted == 0
+
+
+async def test_task_delivered_again_while_it_runs_only_changes_its_address(bench: Bench) -> None:
+    agent = bench.agent()
+    message = bench.task("one", "sleep 30")
+    await bench.deliver(agent, message)
+    await bench.until_kind("one", "started")
+
+    again = await bench.deliver(agent, message)
+
+    (claim,) = bench.workshop.journal.state.claims.values()
+    assert claim.ack_subject == again.ack_subject
+    assert len(agent.attempts) == 1
+    agent.stop_trial(KEY)
+    await bench.until_kind("one", "exited")
+    assert bench.kinds("one") == ["started", "exited"]
+
+
+async def test_task_of_an_ended_attempt_does_not_run_again(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one"))
+    await bench.until_kind("one", "exited")
+
+    await bench.deliver(agent, bench.task("one"))
+
+    assert agent.attempts == []
+    assert bench.kinds("one") == ["started", "exited"]
+
+
+async def test_next_attempt_of_an_ended_one_runs(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one"))
+    await bench.until_kind("one", "exited")
+
+    await bench.deliver(agent, bench.task("one", attempt=2))
+
+    await bench.until(lambda: bench.kinds("one") == ["started", "exited"] * 2)
+
+
+async def test_nonsense_in_the_queue_is_dropped(bench: Bench) -> None:
+    agent = bench.agent()
+    message = bench.task("one")
+    message.attempt = 0
+
+    await bench.deliver(agent, message)
+
+    assert agent.attempts == []
+
+
+async def test_room_is_unlimited_without_slots(bench: Bench) -> None:
+    assert bench.agent().room is None
+
+
+async def test_room_is_what_slots_leave(bench: Bench) -> None:
+    agent = bench.agent(slots=2)
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+
+    assert agent.room == 1
+    agent.stop_trial(KEY)
+    await bench.until_kind("one", "exited")
+    assert agent.room == 2
+
+
+async def test_task_beyond_the_room_is_given_back(bench: Bench) -> None:
+    agent = bench.agent(slots=1)
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+
+    await bench.deliver(agent, bench.task("two"))
+
+    assert [run.key.trial_id for run in agent.attempts] == ["one"]
+    feed = await bench.bus.tasks.pull("pool")
+    feed.grant(1)
+    assert (await asyncio.wait_for(anext(aiter(feed)), 5)).deliveries == 2
+    agent.stop_trial(KEY)
+    await bench.until_kind("one", "exited")
+
+
+async def test_limit_of_tasks_drains_the_agent(bench: Bench) -> None:
+    agent = bench.agent(task_limit=1)
+
+    await bench.deliver(agent, bench.task("one"))
+    await asyncio.wait_for(agent.wait_drained(), 5)
+
+    assert agent.draining
+    assert agent.room == 0
+
+
+async def test_drop_of_another_claim_changes_nothing(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    await bench.until_kind("one", "started")
+
+    agent.drop_trial(KEY, "another claim")
+
+    assert len(agent.attempts) == 1
+    agent.drop_trial(KEY, next(iter(agent.attempts)).claim_id)
+    await asyncio.wait_for(bench.tasks.drain(), 5)
+    assert agent.attempts == []
+    assert bench.kinds("one") == ["started"]
+
+
+async def test_order_about_an_unknown_trial_is_ignored(bench: Bench) -> None:
+    agent = bench.agent()
+
+    agent.stop_trial(KEY)
+    agent.drop_trial(KEY, "")
+    agent.forget_experiment("nobody's")
+
+    assert agent.attempts == []
+
+
+async def test_going_agent_reports_its_attempts_lost(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    await bench.until_kind("one", "started")
+
+    await agent.abandon_all(5)
+
+    lost = await bench.until_kind("one", "lost")
+    assert lost.lost.reason == "its agent was stopped"
+    assert agent.attempts == []
+
+
+async def test_attempt_that_will_not_go_is_reported_lost_all_the_same(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "trap '' TERM; while true; do sleep 1; done"))
+    await bench.until_kind("one", "started")
+
+    await agent.abandon_all(0.05)
+
+    await bench.until_kind("one", "lost")
+
+
+async def test_attempt_whose_task_cannot_be_renewed_is_lost(bench: Bench) -> None:
+    agent = bench.agent(loses_unrenewed=True, ack_wait=timedelta(0))
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    await bench.until_kind("one", "started")
+    bench.broker.stop()
+
+    await agent.renew(within_s=0.01)
+    bench.broker.start()
+
+    await bench.until_kind("one", "lost")
+
+
+async def test_attempt_survives_where_the_bus_is_on_this_machine(bench: Bench) -> None:
+    agent = bench.agent(loses_unrenewed=False, ack_wait=timedelta(0))
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    await bench.until_kind("one", "started")
+    bench.broker.stop()
+
+    await agent.renew(within_s=0.01)
+    bench.broker.start()
+
+    assert bench.kinds("one") == ["started"]
+    agent.stop_trial(KEY)
+    await bench.until_kind("one", "exited")
+
+
+async def test_failure_of_the_agent_itself_loses_only_the_attempt(bench: Bench) -> None:
+    agent = bench.agent()
+    message = bench.task("one")
+    message.spec.experiment_directory = "/proc/nowhere\0"
+
+    await bench.deliver(agent, message)
+
+    lost = await bench.until_kind("one", "lost")
+    assert "the agent failed" in lost.lost.reason
+    assert bench.failures == []
+
+
+async def test_folder_that_cannot_be_written_is_a_failure_with_a_reason(bench: Bench) -> None:
+    agent = bench.agent()
+
+    await bench.deliver(agent, bench.task("one", experiment_directory="/proc/nowhere"))
+
+    exited = (await bench.until_kind("one", "exited")).exited
+    assert exited.cause == report_pb2.EXIT_CAUSE_NOT_STARTED
+    assert "/proc/nowhere" in exited.detail

@@ -1,0 +1,98 @@
+import asyncio
+
+from nni_proto.runner.v1 import task_pb2
+from svc_common.subjects import control_subject
+from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, POOL, Bench
+
+
+async def publish(bench: Bench, trial_id: str, command: str = "true") -> None:
+    message = bench.task(trial_id, command)
+    await bench.bus.tasks.publish(POOL, message.SerializeToString(), message_id=trial_id)
+
+
+async def test_tasks_flow_without_slots(bench: Bench) -> None:
+    agent = bench.agent()
+    consumer = TaskConsumer(await bench.bus.tasks.pull(POOL), agent)
+    bench.tasks.start(consumer.run(), "tasks")
+
+    for number in range(5):
+        await publish(bench, f"t{number}")
+    for number in range(5):
+        await bench.until_kind(f"t{number}", "exited")
+
+    await consumer.finish()
+
+
+async def test_slots_bound_what_is_pulled(bench: Bench) -> None:
+    agent = bench.agent(slots=1)
+    consumer = TaskConsumer(await bench.bus.tasks.pull(POOL), agent)
+    bench.tasks.start(consumer.run(), "tasks")
+
+    for number in range(3):
+        await publish(bench, f"t{number}")
+    for number in range(3):
+        await bench.until_kind(f"t{number}", "exited")
+
+    kinds = [report.WhichOneof("kind") for report in bench.heard]
+    assert kinds == ["started", "exited"] * 3
+    await consumer.finish()
+
+
+async def test_draining_agent_pulls_no_more(bench: Bench) -> None:
+    agent = bench.agent()
+    feed = await bench.bus.tasks.pull(POOL)
+    consumer = TaskConsumer(feed, agent)
+    bench.tasks.start(consumer.run(), "tasks")
+    bench.tasks.start(consumer.close_when_draining(), "close tasks")
+
+    agent.drain()
+    await asyncio.wait_for(bench.tasks.drain(), 5)
+    await publish(bench, "late")
+
+    assert agent.attempts == []
+    assert bench.heard == []
+
+
+async def test_orders_reach_the_agent_and_nonsense_stops_nothing(bench: Bench) -> None:
+    agent = bench.agent()
+    controls = ControlConsumer(await bench.bus.signals.subscribe(control_subject("r")), agent)
+    bench.tasks.start(controls.run(), "controls")
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    await bench.until_kind("one", "started")
+
+    bench.bus.signals.publish(control_subject("r"), b"\xff\xff")
+    for order in (
+        task_pb2.RunnerControl(),
+        task_pb2.RunnerControl(
+            stop_trial=task_pb2.StopTrial(experiment_id=EXPERIMENT, trial_id="one", attempt=1)
+        ),
+        task_pb2.RunnerControl(
+            forget_experiment=task_pb2.ForgetExperiment(experiment_id=EXPERIMENT)
+        ),
+        task_pb2.RunnerControl(drain_runner=task_pb2.DrainRunner()),
+    ):
+        bench.bus.signals.publish(control_subject("r"), order.SerializeToString())
+
+    await bench.until_kind("one", "exited")
+    await asyncio.wait_for(agent.wait_drained(), 5)
+
+
+async def test_drop_reaches_the_agent(bench: Bench) -> None:
+    agent = bench.agent()
+    controls = ControlConsumer(await bench.bus.signals.subscribe(control_subject("r")), agent)
+    bench.tasks.start(controls.run(), "controls")
+    await bench.deliver(agent, bench.task("one", gpu_number=1))
+    waits = await bench.until_kind("one", "waits")
+    dropped = asyncio.Event()
+    agent.on_change(dropped.set)
+
+    order = task_pb2.RunnerControl(
+        drop_trial=task_pb2.DropTrial(
+            experiment_id=EXPERIMENT, trial_id="one", attempt=1, claim_id=waits.claim_id
+        )
+    )
+    bench.bus.signals.publish(control_subject("r"), order.SerializeToString())
+    await asyncio.wait_for(dropped.wait(), 5)
+
+    assert agent.attempts == []

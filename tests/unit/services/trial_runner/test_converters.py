@@ -1,0 +1,184 @@
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from nni_proto.common.v1 import metric_pb2
+from nni_proto.experiment.v1 import inbox_pb2
+from nni_proto.runner.v1 import task_pb2
+from nni_proto.trial.v1 import report_pb2
+from nni_wire.values import from_value, write_value
+from svc_trial_runner.converters import (
+    read_entry,
+    report_entry,
+    reports_message,
+    work_from_payload,
+)
+from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.domain.reports import (
+    AttemptLost,
+    AttemptWaits,
+    EndCause,
+    MetricReported,
+    ProcessExited,
+    ProcessStarted,
+    Saying,
+)
+from svc_trial_runner.domain.tasks import BlobKey, GpuRules
+
+KEY = AttemptKey("exp", "aaaaa", 2)
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def full_task() -> task_pb2.TrialTask:
+    task = task_pb2.TrialTask(
+        experiment_id="exp", trial_id="aaaaa", attempt=2, sequence_id=4, parameter_id=5
+    )
+    write_value(task.parameters, {"x": [1, 2.5, None]})
+    task.parameter_source = "customized"
+    task.spec.command = "python t.py"
+    task.spec.code_directory = "/code"
+    task.spec.experiment_directory = "/root/exp"
+    task.spec.environment_file = "/root/exp/environment.json"
+    task.spec.gpu_number = 0
+    task.spec.time_limit.FromTimedelta(timedelta(seconds=1.5))
+    task.spec.grace.FromTimedelta(timedelta(seconds=2))
+    task.spec.platform = "local"
+    write_value(task.spec.platform_options, {"useActiveGpu": True})
+    task.spec.output_limit_bytes = 77
+    task.spec.environment["A"] = "b"
+    return task
+
+
+def said(saying: Saying, sequence: int = 3) -> report_pb2.TrialReport:
+    return read_entry(report_entry(KEY, "claim", sequence, saying))
+
+
+def test_task_becomes_work() -> None:
+    work = work_from_payload(full_task().SerializeToString())
+
+    assert work.key == KEY
+    assert (work.sequence_id, work.parameter_id) == (4, 5)
+    assert work.parameters == {"x": [1, 2.5, None]}
+    assert work.parameter_source == "customized"
+    assert work.spec.command == "python t.py"
+    assert work.spec.code_directory == "/code"
+    assert work.spec.experiment_directory == "/root/exp"
+    assert work.spec.environment_file == "/root/exp/environment.json"
+    assert work.spec.gpus == GpuRules(0, None, 1, True)
+    assert work.spec.time_limit_s == 1.5
+    assert work.spec.grace_s == 2
+    assert work.spec.output_limit_bytes == 77
+    assert work.spec.environment == {"A": "b"}
+
+
+def test_what_a_task_leaves_out_has_its_default() -> None:
+    task = task_pb2.TrialTask(experiment_id="exp", trial_id="aaaaa", attempt=1)
+
+    spec = work_from_payload(task.SerializeToString()).spec
+
+    assert spec.gpus.count is None
+    assert spec.time_limit_s is None
+    assert spec.grace_s == 5
+    assert spec.platform == "local"
+    assert spec.code_archive is None
+
+
+def test_large_parameters_and_archives_are_references() -> None:
+    task = full_task()
+    task.parameters.blob_value.sha256 = "ab"
+    task.parameters.blob_value.size_bytes = 9
+    task.spec.code_archive.sha256 = "cd"
+
+    work = work_from_payload(task.SerializeToString())
+
+    assert work.parameters == BlobKey("ab", 9)
+    assert work.spec.code_archive == BlobKey("cd", 0)
+    assert work.spec.code_directory == ""
+
+
+def test_equal_specs_have_equal_digests() -> None:
+    first, second, other = full_task(), full_task(), full_task()
+    second.trial_id = "bbbbb"
+    other.spec.command = "true"
+
+    digests = [
+        work_from_payload(task.SerializeToString()).spec_digest for task in (first, second, other)
+    ]
+
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize("payload", [b"\xff\xff", b"", full_task().SerializeToString()[:9]])
+def test_what_is_no_task_is_refused(payload: bytes) -> None:
+    with pytest.raises(ValueError, match="ask"):
+        work_from_payload(payload)
+
+
+def test_report_names_attempt_claim_and_number() -> None:
+    report = said(AttemptWaits("no GPU"))
+
+    assert (report.trial_id, report.attempt) == ("aaaaa", 2)
+    assert (report.claim_id, report.sequence) == ("claim", 3)
+    assert report.waits.reason == "no GPU"
+
+
+def test_start_is_told() -> None:
+    started = said(ProcessStarted(NOW, 77, (0, 2), True)).started
+
+    assert started.started_at.ToDatetime(UTC) == NOW
+    assert (started.pid, list(started.gpu_indices), started.warm) == (77, [0, 2], True)
+
+
+@pytest.mark.parametrize("value", [1, 0.5, None, "text", {"default": 1, "b": [True]}, -(2**70)])
+def test_metric_keeps_its_value(value: object) -> None:
+    metric = said(MetricReported(True, 0, value, NOW)).metric
+
+    assert metric.type == metric_pb2.METRIC_TYPE_FINAL
+    assert from_value(metric.value) == value
+    assert metric.HasField("value")
+    assert metric.reported_at.ToDatetime(UTC) == NOW
+
+
+def test_metric_that_is_not_a_number_survives() -> None:
+    metric = said(MetricReported(False, 7, math.nan, NOW)).metric
+
+    assert metric.type == metric_pb2.METRIC_TYPE_PERIODICAL
+    assert metric.sequence == 7
+    assert math.isnan(from_value(metric.value))
+
+
+def test_large_metric_is_a_reference() -> None:
+    metric = said(MetricReported(False, 0, BlobKey("ab", 9), NOW)).metric
+
+    assert metric.value.blob_value.sha256 == "ab"
+    assert metric.value.blob_value.size_bytes == 9
+
+
+def test_exit_code_zero_is_told_apart_from_a_signal() -> None:
+    ended = said(ProcessExited(NOW, EndCause.ENDED, 0, 0, "")).exited
+    killed = said(ProcessExited(NOW, EndCause.STOPPED, None, 9, "")).exited
+
+    assert ended.HasField("exit_code")
+    assert ended.cause == report_pb2.EXIT_CAUSE_ENDED
+    assert not killed.HasField("exit_code")
+    assert killed.signal == 9
+    assert killed.cause == report_pb2.EXIT_CAUSE_STOPPED
+
+
+@pytest.mark.parametrize("cause", list(EndCause))
+def test_every_cause_has_its_number(cause: EndCause) -> None:
+    exited = said(ProcessExited(NOW, cause, 1, 0, "why")).exited
+
+    assert report_pb2.ExitCause.Name(exited.cause) == f"EXIT_CAUSE_{cause.name}"
+    assert exited.detail == "why"
+
+
+def test_message_is_the_concatenation_of_its_reports() -> None:
+    entries = [report_entry(KEY, "c", number, AttemptLost("x" * 200)) for number in range(300)]
+
+    message = inbox_pb2.InboxMessage.FromString(reports_message("r", "b", entries))
+
+    reports = message.runner_reports
+    assert (reports.runner_id, reports.boot_id) == ("r", "b")
+    assert [report.sequence for report in reports.reports] == list(range(300))

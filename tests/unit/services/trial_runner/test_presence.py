@@ -1,0 +1,43 @@
+import asyncio
+
+import pytest
+
+from nni_proto.runner.v1 import task_pb2
+from svc_common.clock import ManualClock
+from svc_common.subjects import presence_subject
+from svc_trial_runner.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
+from tests.unit.services.trial_runner.conftest import Bench
+
+IDENTITY = RunnerIdentity("r", "b", "local", "host", "1.0", "127.0.0.1:1")
+
+
+async def test_presence_is_said_regularly(bench: Bench) -> None:
+    clock = ManualClock()
+    heard = await bench.bus.signals.subscribe(presence_subject("r"))
+    presence = Presence(bench.agent(), IDENTITY, bench.bus.signals, clock, 2)
+    bench.tasks.start(presence.run(), "presence")
+
+    first = await asyncio.wait_for(anext(heard), 5)
+    clock.advance(PRESENCE_EVERY_S)
+    second = await asyncio.wait_for(anext(heard), 5)
+
+    assert first.payload == second.payload
+    message = task_pb2.RunnerPresence.FromString(first.payload)
+    assert (message.runner_id, message.boot_id, message.pool) == ("r", "b", "local")
+    assert (message.gpu_count, message.draining, message.leaving) == (2, False, False)
+    assert message.grpc_address == "127.0.0.1:1"
+
+
+async def test_change_is_said_soon(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("svc_trial_runner.presence._AFTER_CHANGE_S", 0.0)
+    heard = await bench.bus.signals.subscribe(presence_subject("r"))
+    agent = bench.agent()
+    presence = Presence(agent, IDENTITY, bench.bus.signals, ManualClock(), 0)
+
+    agent.drain()
+
+    message = task_pb2.RunnerPresence.FromString((await asyncio.wait_for(anext(heard), 5)).payload)
+    assert message.draining
+    presence.say(leaving=True)
+    message = task_pb2.RunnerPresence.FromString((await asyncio.wait_for(anext(heard), 5)).payload)
+    assert message.leaving

@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import InvalidArgumentError
+from svc_trial_runner.settings import Settings, read_settings
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("POOL", "SLOTS", "FAKE_GPUS", "OUTPUT_LIMIT_BYTES"):
+        monkeypatch.delenv(f"NNI_RUNNER_{name}", raising=False)
+    monkeypatch.delenv("NNI_WARM", raising=False)
+    monkeypatch.setenv("NNI_NATS_URL", "nats://127.0.0.1:4222")
+    monkeypatch.setenv("NNI_TOKEN", "secret")
+    monkeypatch.setenv("NNI_HOME", str(tmp_path))
+
+
+def test_defaults(tmp_path: Path) -> None:
+    settings = read_settings([])
+
+    assert settings.pool == "local"
+    assert settings.slots is settings.max_trials is settings.fake_gpus is None
+    assert settings.warm
+    assert settings.runner_directory == tmp_path / "runner"
+    assert settings.bus_is_here
+
+
+def test_everything_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_RUNNER_SLOTS", "4")
+    monkeypatch.setenv("NNI_RUNNER_FAKE_GPUS", "0")
+    monkeypatch.setenv("NNI_RUNNER_OUTPUT_LIMIT_BYTES", "77")
+    monkeypatch.setenv("NNI_WARM", "0")
+
+    settings = read_settings(["--pool", "lab", "--max-trials", "1"])
+
+    assert (settings.pool, settings.slots, settings.max_trials) == ("lab", 4, 1)
+    assert (settings.fake_gpus, settings.output_limit_bytes) == (0, 77)
+    assert not settings.warm
+
+
+def test_bus_elsewhere_is_elsewhere() -> None:
+    assert not Settings("nats://10.0.0.7:4222", "t", Path("/")).bus_is_here
+    assert Settings("nats://localhost:4222", "t", Path("/")).bus_is_here
+
+
+def test_missing_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NNI_NATS_URL")
+
+    with pytest.raises(InvalidArgumentError, match="NNI_NATS_URL must be set"):
+        read_settings([])
+
+
+@pytest.mark.parametrize("count", ["0", "-3"])
+def test_trials_must_be_at_least_one(count: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="--max-trials must be >= 1"):
+        read_settings(["--max-trials", count])
