@@ -14,7 +14,7 @@ from nni_wire.values import to_value
 from svc_manager.converters.event_readers import created_event
 from svc_manager.converters.events import Stamp, batch_to_bytes
 from svc_manager.converters.reports import words_from
-from svc_manager.converters.tasks import spec_of, task_to_bytes
+from svc_manager.converters.tasks import spec_of, task_of
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
 from svc_manager.domain.decide import decide_recorded, decide_word
@@ -81,7 +81,7 @@ class _Load:
         for effect in round_.effects:
             if isinstance(effect, PublishTask):
                 trial = self.experiment.trials[effect.trial_id]
-                task_to_bytes("bench000", trial, self.spec)
+                task_of("bench000", trial, self.spec).SerializeToString()
         return round_
 
 

@@ -7,6 +7,7 @@ up to 1 s a gap, 2.8 s to the first trial.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import statistics
@@ -17,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from nni.experiment import Experiment
 from tests.benchmarks.measure import print_figure, print_header, private_home
 from tests.support import processes
 
@@ -33,9 +35,7 @@ with open(os.environ["BENCH_TIMES"], "a") as file:
 """
 
 
-def _experiment(home: Path, trials: int, tuner: str):  # noqa: ANN202 - a bench script
-    from nni.experiment import Experiment
-
+def _experiment(home: Path, trials: int, tuner: str) -> Experiment:
     code = home / "code"
     code.mkdir(exist_ok=True)
     (code / "trial.py").write_text(TRIAL, "utf-8")
@@ -66,7 +66,7 @@ def measure_gaps(tuner: str) -> list[float]:
             _nnictl("down")
         rows = [line.split() for line in (home / "times").read_text("ascii").splitlines()]
     spans = sorted((int(first), int(last)) for first, last in rows)
-    return [(b[0] - a[1]) / 1e6 for a, b in zip(spans[10:], spans[11:], strict=False)]
+    return [(b[0] - a[1]) / 1e6 for a, b in itertools.pairwise(spans[10:])]
 
 
 def _nnictl(*words: str) -> float:

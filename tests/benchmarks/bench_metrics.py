@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.benchmarks.measure import print_figure, print_header, private_home
+from tests.benchmarks.optuna_storage import journal_file
 
 TRIALS = 4
 REPORTS = 5000
@@ -64,7 +65,7 @@ def measure_ours(trials: int) -> tuple[float, list[tuple[float, float]]]:
             return count / (done - first), [(float(wall), float(cpu)) for wall, cpu in rows]
         finally:
             experiment.stop()
-            os.system(f"{sys.executable} -m nni.cli.main down >/dev/null 2>&1")  # noqa: S605 - fixed
+            os.system(f"{sys.executable} -m nni.cli.main down >/dev/null 2>&1")
 
 
 def measure_optuna() -> float:
@@ -73,8 +74,7 @@ def measure_optuna() -> float:
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
-        backend = optuna.storages.journal.JournalFileBackend(f"{folder}/log")
-        study = optuna.create_study(storage=optuna.storages.JournalStorage(backend))
+        study = optuna.create_study(storage=journal_file(f"{folder}/log"))
         trial = study.ask()
         start = time.perf_counter()
         for step in range(PEER_REPORTS):
@@ -94,9 +94,7 @@ def main() -> None:
     print_figure("one report, one trial, CPU of the trial", cpu, "ms")
     rate, costs = measure_ours(TRIALS)
     print_figure("reports into the log, 4 trials", [rate], "/s", target=">= 5000")
-    print_figure(
-        "one report, 4 trials on all cores, CPU", [row[1] * 1000 for row in costs], "ms"
-    )
+    print_figure("one report, 4 trials on all cores, CPU", [row[1] * 1000 for row in costs], "ms")
 
 
 if __name__ == "__main__":

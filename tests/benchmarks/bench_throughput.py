@@ -13,10 +13,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.benchmarks.measure import print_figure, print_header, private_home
+from tests.benchmarks.optuna_storage import journal_file
 from tests.support import processes
 
 TRIALS = int(os.environ.get("NNI_BENCH_TRIALS", "600"))
@@ -61,27 +63,28 @@ def measure_ours(trials: int, slots: int) -> tuple[float, float, dict[str, float
             assert len(jobs) == trials, f"{len(jobs)} trials of {trials}"
             assert all(job.status == "SUCCEEDED" for job in jobs), {job.status for job in jobs}
             # The first hundred warm up interpreters and caches.
-            ends = sorted(job.endTime for job in jobs)
+            ends = sorted(job.endTime or 0 for job in jobs)
             steady = ends[min(100, trials // 4) :]
             rate = (len(steady) - 1) / ((steady[-1] - steady[0]) / 1000)
             parts = {part: (after_parts[part] - before_parts[part]) / trials for part in PARTS}
             return rate, cpu, parts
         finally:
             experiment.stop()
-            os.system(f"{sys.executable} -m nni.cli.main down >/dev/null 2>&1")  # noqa: S605 - fixed text
+            os.system(f"{sys.executable} -m nni.cli.main down >/dev/null 2>&1")
+
+
+def _storage(address: str) -> Any:
+    if address.startswith("journal:"):
+        return journal_file(address.removeprefix("journal:"))
+    return address
 
 
 def _optuna_worker(storage: str, trials: int) -> None:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    backend: optuna.storages.BaseStorage | str = storage
-    if storage.startswith("journal:"):
-        backend = optuna.storages.JournalStorage(
-            optuna.storages.journal.JournalFileBackend(storage.removeprefix("journal:"))
-        )
     study = optuna.load_study(
-        study_name="s", storage=backend, sampler=optuna.samplers.RandomSampler()
+        study_name="s", storage=_storage(storage), sampler=optuna.samplers.RandomSampler()
     )
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=trials)
 
@@ -92,17 +95,8 @@ def measure_optuna(kind: str, trials: int, slots: int) -> float:
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
-        if kind == "sqlite":
-            storage = f"sqlite:///{folder}/s.db"
-            optuna.create_study(study_name="s", storage=storage)
-        else:
-            storage = f"journal:{folder}/s.log"
-            optuna.create_study(
-                study_name="s",
-                storage=optuna.storages.JournalStorage(
-                    optuna.storages.journal.JournalFileBackend(f"{folder}/s.log")
-                ),
-            )
+        storage = f"sqlite:///{folder}/s.db" if kind == "sqlite" else f"journal:{folder}/s.log"
+        optuna.create_study(study_name="s", storage=_storage(storage))
         context = multiprocessing.get_context("fork")
         workers = [
             context.Process(target=_optuna_worker, args=(storage, trials // slots))

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import signal
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -40,6 +41,10 @@ def kill_one(supervisor: int, word: str) -> bool:
             os.kill(victim.pid, signal.SIGKILL)
             return True
     return False
+
+
+def enough(witness: Path, count: int) -> bool:
+    return len(witness.read_text("ascii").split()) >= count
 
 
 def finished(experiment: Experiment) -> bool:
@@ -75,11 +80,9 @@ def test_sixty_trials_survive_ten_kills_and_are_counted_once(
     for number, word in enumerate(victims):
         due = (number + 1) * TRIALS // (KILLS + 2)
         wait.until(
-            lambda due=due: len(witness.read_text("ascii").split()) >= due,
-            90,
-            f"{due} trials ended before kill {number} ({word})",
+            partial(enough, witness, due), 90, f"{due} trials ended before kill {number} ({word})"
         )
-        wait.until(lambda word=word: kill_one(supervisor, word), 30, f"a {word} to kill")
+        wait.until(partial(kill_one, supervisor, word), 30, f"a {word} to kill")
     wait.until(lambda: finished(experiment), 120, "the experiment's end")
 
     status = experiment.get_status()

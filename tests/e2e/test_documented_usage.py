@@ -1,4 +1,4 @@
-"""The command lines and snippets of NNI's documentation, as written there, on an offline example."""
+"""Command lines and snippets of NNI's documentation, as written there, on an offline example."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def example(tmp_path: Path) -> Path:
 
 def created(local_shape: LocalShape, example: Path, *words: str) -> str:
     done = local_shape.nnictl("create", "--config", str(example / "config.yml"), *words)
-    return re.search(r"The experiment id is (\w{8})", done.stdout).group(1)
+    found = re.search(r"The experiment id is (\w{8})", done.stdout)
+    assert found, done.stdout
+    return found.group(1)
 
 
 @pytest.mark.timeout(120)

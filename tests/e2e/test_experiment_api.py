@@ -42,7 +42,6 @@ def configured(folder: Path, script: str = INSTANT) -> Experiment:
     experiment.config.search_space = SPACE
     experiment.config.trial_command = "python3 trial.py"
     experiment.config.trial_code_directory = folder
-    assert experiment.config.tuner is not None
     experiment.config.tuner.name = "TPE"
     experiment.config.tuner.class_args["optimize_mode"] = "minimize"
     return experiment
@@ -74,7 +73,6 @@ def test_run_of_an_algorithm_that_breaks_returns_false(tmp_path: Path) -> None:
         "class Broken(HyperoptTuner):\n"
         "    def __init__(self): raise RuntimeError('no luck')\n"
     )
-    experiment.config.tuner = None
     experiment.config.tuner = {"class_name": "broken.Broken", "code_directory": tmp_path}  # type: ignore[assignment]  # mappings are accepted
 
     assert experiment.run(free_port()) is False
@@ -243,6 +241,22 @@ def test_detached_experiment_outlives_its_process(tmp_path: Path, nnictl: Nnictl
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60, capture_output=True)
 
     assert len(nnictl.json("experiment", "list", "--json")) == 1
+
+
+def test_foreground_mode_prints_the_log_of_the_manager(tmp_path: Path) -> None:
+    config = write_experiment(tmp_path)
+    script = (
+        "from nni.experiment import Experiment, ExperimentConfig, RunMode\n"
+        f"experiment = Experiment(ExperimentConfig.load({str(config)!r}))\n"
+        f"experiment.start({free_port()}, run_mode=RunMode.Foreground)\n"
+        "experiment.wait_completion()\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, timeout=60, capture_output=True, text=True
+    )
+
+    assert "Experiment is RUNNING" in done.stdout
 
 
 def test_interrupted_run_stops_the_experiment(tmp_path: Path, nnictl: Nnictl) -> None:

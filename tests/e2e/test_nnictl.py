@@ -262,6 +262,7 @@ def test_top_refreshes_until_interrupted(nnictl: Nnictl, tmp_path: Path) -> None
     assert process.returncode == 0
 
 
+@pytest.mark.claim("platform", 29)
 @pytest.mark.claim("platform", 55)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_foreground_shows_log_and_progress_and_ends_with_the_experiment(
@@ -283,6 +284,9 @@ def test_foreground_shows_log_and_progress_and_ends_with_the_experiment(
     assert "stopped" in rest
     assert any("trials" in line and "running" in line for line in [*seen, *rest.splitlines()])
     assert nnictl.json("experiment", "list", "--json") == []
+    newest = nnictl.json("experiment", "list", "--all", "--json")[0]
+    assert newest["status"] == "STOPPED"
+    assert newest["endTime"] >= newest["startTime"]
     assert not [p for p in psutil.process_iter() if str(tmp_path) in _command(p)]
 
 
@@ -363,3 +367,84 @@ def test_constructor_that_fails_ends_in_error_with_its_message(
     assert any("needed" in error for error in status["errors"])
     assert "needed" in (folder(nnictl, experiment_id) / "log" / "dispatcher.log").read_text()
     assert nnictl.trials(experiment_id) == []
+
+
+@pytest.mark.claim("platform", 40)
+def test_relative_root_folder_counts_from_the_configuration(nnictl: Nnictl, tmp_path: Path) -> None:
+    config = write_experiment(tmp_path, experimentWorkingDirectory="work")
+
+    experiment_id = nnictl.create(config)
+
+    assert (tmp_path / "work" / experiment_id / "log" / "nnimanager.log").is_file()
+
+
+@pytest.mark.claim("platform", 10)
+@pytest.mark.claim("hpo", 52)
+def test_exponent_without_a_dot_reaches_the_trial_as_a_number(
+    nnictl: Nnictl, tmp_path: Path
+) -> None:
+    script = "import nni\nassert nni.get_next_parameter() == {'x': 1e-05}\n"
+    config = write_experiment(tmp_path, script, searchSpace=None, maxTrialNumber=1)
+    fields = json.loads(config.read_text())
+    space = "searchSpace: {x: {_type: choice, _value: [1e-5]}}\n"
+    config.write_text(space + "".join(f"{key}: {json.dumps(fields[key])}\n" for key in fields))
+
+    experiment_id = nnictl.create(config)
+
+    nnictl.shape.wait_for(experiment_id, "DONE")
+    assert [trial["status"] for trial in nnictl.trials(experiment_id)] == ["SUCCEEDED"]
+
+
+JUDGED = """
+import nni, signal
+nni.get_next_parameter()
+nni.report_intermediate_result(0.5)
+signal.pause()
+"""
+
+STRICT = """
+from pathlib import Path
+from nni.algorithms.hpo.hyperopt_tuner import HyperoptTuner
+from nni.assessor import Assessor, AssessResult
+
+class Strict(Assessor):
+    def assess_trial(self, trial_job_id, trial_history):
+        return AssessResult.Bad
+
+class Listening(HyperoptTuner):
+    def __init__(self):
+        super().__init__("random_search")
+
+    def _write(self, line):
+        with Path(__file__).with_name("heard").open("a") as file:
+            file.write(line)
+
+    def receive_trial_result(self, parameter_id, parameters, value, **kwargs):
+        self._write("result ")
+
+    def trial_end(self, parameter_id, success, **kwargs):
+        self._write(f"{success} ")
+"""
+
+
+@pytest.mark.claim("platform", 22)
+@pytest.mark.claim("hpo", 30)
+def test_trial_that_the_assessor_dislikes_is_stopped_and_frees_its_slot(
+    nnictl: Nnictl, tmp_path: Path
+) -> None:
+    config = write_experiment(
+        tmp_path,
+        JUDGED,
+        trialConcurrency=1,
+        maxTrialNumber=2,
+        tuner={"className": "strict.Listening", "codeDirectory": "."},
+        assessor={"className": "strict.Strict", "codeDirectory": "."},
+    )
+    (tmp_path / "strict.py").write_text(STRICT)
+
+    experiment_id = nnictl.create(config)
+
+    nnictl.shape.wait_for(experiment_id, "DONE")
+    states = [trial["status"] for trial in nnictl.trials(experiment_id)]
+    assert states == ["EARLY_STOPPED", "EARLY_STOPPED"]
+    until(lambda: (tmp_path / "heard").read_text() == "False False ", 10, "the tuner to hear it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,8 @@ SPACE = {
 }
 
 
-def expected(parameters: dict) -> float:
-    return parameters["x"] * 3.0 + parameters["layer"]["units"]
+def expected(parameters: dict[str, Any]) -> float:
+    return float(parameters["x"] * 3.0 + parameters["layer"]["units"])
 
 
 @pytest.mark.claim("hpo", 5)

@@ -29,7 +29,7 @@ _HINTS: Final = (
     ("nnictl trial kill", "kill a trial job by id"),
     ("nnictl --help", "get help information about nnictl"),
 )
-_DOCUMENTATION: Final = "README.md of the repository: a five-minute tour of nnictl"
+_DOCUMENTATION: Final = "docs/nnictl.md in the repository"
 
 
 def register(app: typer.Typer) -> None:
@@ -137,12 +137,18 @@ def view(
 def _services_up(messages: Messages) -> Endpoint:
     from nni.experiment.endpoint import read_endpoint
     from nni.experiment.local_shape import ensure_local_shape
+    from nni.version import __version__
 
     endpoint = read_endpoint()
     if endpoint is None:
         messages.info("Starting restful server...")
         endpoint = ensure_local_shape()
         messages.info("Successfully started Restful server!")
+    elif endpoint.version != __version__:
+        messages.warning(
+            f"the services that are up have version {endpoint.version}, nnictl has {__version__}; "
+            "to restart them run: nnictl down"
+        )
     return endpoint
 
 
@@ -180,7 +186,7 @@ def _started(
     for number, (command, meaning) in enumerate(_HINTS, start=1):
         messages.line(f"{number}. {command:<29}{meaning}")
     messages.line(RULE)
-    messages.line(f"Command reference: nnictl --help, {_DOCUMENTATION}")
+    messages.line(f"Command reference: {_DOCUMENTATION}")
     if experiment.directory:
         messages.save(Path(experiment.directory) / "log")
     if foreground:

@@ -47,6 +47,7 @@ def up(
 
 def down() -> None:
     """Stop all experiments and end the services of this machine."""
+    from nni.cli.stop import stop_together
     from nni.experiment.client import ManagerClient
     from nni.experiment.endpoint import read_endpoint
     from nni.experiment.errors import ExperimentError
@@ -59,9 +60,7 @@ def down() -> None:
         return
     try:
         with ManagerClient(endpoint) as client:
-            for experiment in client.experiments():
-                messages.info(f"Stopping experiment {experiment.id}")
-                client.stop(experiment.id)
+            stop_together(client, [found.id for found in client.experiments()], messages)
     except ExperimentError as error:
         # Services that do not answer must still end; what runs goes on when they are up again.
         messages.warning(f"not every experiment could be stopped: {error}")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 def services_wanted() -> bool:
     """Return whether the services are up, or were killed and are to go on with what ran."""
-    # The supervisor removes the file when it ends in order.
     return read_endpoint() is not None or endpoint_path().exists()
 
 

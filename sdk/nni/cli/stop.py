@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from nni.cli.output import Messages
+
+if TYPE_CHECKING:
+    from nni.experiment.client import ManagerClient
+
+_AT_ONCE: Final = 8
 
 
 def register(app: typer.Typer) -> None:
@@ -46,10 +53,21 @@ def stop(
     with manager() as client:
         running = {found.id: found.port for found in client.experiments()}
         chosen = selection.to_stop(id, port=port, everything=all, running=running)
-        for experiment_id in chosen:
-            messages.info(f"Stopping experiment {experiment_id}")
-            client.stop(experiment_id)
+        stop_together(client, chosen, messages)
         if chosen:
             messages.info("Stop experiment success.")
         else:
             messages.warning("There is no experiment running.")
+
+
+def stop_together(client: ManagerClient, ids: Sequence[str], messages: Messages) -> None:
+    """Stop experiments at the same time, since each may wait for trials that ignore TERM.
+
+    Raises:
+        ExperimentError: one could not be stopped; the others are stopped all the same.
+    """
+    for experiment_id in ids:
+        messages.info(f"Stopping experiment {experiment_id}")
+    with ThreadPoolExecutor(_AT_ONCE, "stop") as threads:
+        for stopped in [threads.submit(client.stop, experiment_id) for experiment_id in ids]:
+            stopped.result()

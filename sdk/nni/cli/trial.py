@@ -46,7 +46,7 @@ def ls(
     with experiment(id) as (client, experiment_id):
         found = client.trials(_request(experiment_id, head, tail))
         jobs = [trial_job(trial) for trial in itertools.islice(found, head or tail)]
-    records = [asdict(job) for job in jobs]
+    records = [{"id": job.trialJobId, **asdict(job)} for job in jobs]
     if as_json:
         write_json(records)
     else:

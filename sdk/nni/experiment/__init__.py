@@ -19,6 +19,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from nni.experiment.environment import quiet_grpc
+
 if TYPE_CHECKING:
     from nni.experiment.config import (
         AlgorithmConfig,
@@ -35,13 +37,16 @@ if TYPE_CHECKING:
         RemoteConfig,
         RemoteMachineConfig,
     )
-    from nni.experiment.experiment import Experiment, RunMode
+    from nni.experiment.experiment import Experiment
     from nni.experiment.records import (
         TrialHyperParameters,
         TrialJob,
         TrialMetricData,
         TrialResult,
     )
+    from nni.experiment.run_mode import RunMode
+
+quiet_grpc()  # here, since every module of this package that imports gRPC comes after
 
 _CONFIG: Final = "nni.experiment.config"
 _EXPERIMENT: Final = "nni.experiment.experiment"
@@ -62,7 +67,7 @@ _HOMES: Final = {
     "OpenpaiConfig": _CONFIG,
     "RemoteConfig": _CONFIG,
     "RemoteMachineConfig": _CONFIG,
-    "RunMode": _EXPERIMENT,
+    "RunMode": "nni.experiment.run_mode",
     "TrialHyperParameters": _RECORDS,
     "TrialJob": _RECORDS,
     "TrialMetricData": _RECORDS,

@@ -9,7 +9,6 @@ from typing import Any, Final
 import grpc
 from google.protobuf import duration_pb2
 
-from nni.experiment.client_errors import translated
 from nni.experiment.connection import CALL_TIMEOUT_S, Connection
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import (
@@ -164,7 +163,10 @@ class ManagerClient(Connection):
         follow: bool = False,
         offset: int = 0,
     ) -> Iterator[bytes]:
-        """Yield a log piece by piece; with ``follow`` until its writer is done."""
+        """Yield a log piece by piece; with ``follow`` until its writer is done.
+
+        A stream that breaks because the manager is restarted is taken up where it broke.
+        """
         request = pb.FollowLogsRequest(
             experiment_id=experiment_id,
             source=source,
@@ -172,15 +174,22 @@ class ManagerClient(Connection):
             follow=follow,
             offset=offset,
         )
-        timeout_s = None if follow else CALL_TIMEOUT_S
-        try:
+        away_since: float | None = None
+        while True:
             stream = self._experiments.FollowLogs(
-                request, timeout=timeout_s, metadata=self._metadata
+                request, timeout=None if follow else CALL_TIMEOUT_S, metadata=self._metadata
             )
-            for piece in stream:
-                yield piece.data
-        except grpc.RpcError as error:
-            raise translated(error) from error
+            try:
+                for piece in stream:
+                    yield piece.data
+                    request.offset = piece.offset + len(piece.data)
+                    away_since = None
+            except grpc.RpcError as error:
+                away_since = self._retry_or_raise(error, away_since)
+            else:
+                return
+            finally:
+                stream.cancel()
 
     def wait(
         self,

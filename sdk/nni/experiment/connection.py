@@ -1,4 +1,4 @@
-"""A connection to the manager that outlives its restarts.
+"""A connection to the manager that outlives its restarts, and those of all services.
 
 A manager that is being restarted by its supervisor is waited for, and the call repeated: every
 changing call has a request id, so that it takes effect once.
@@ -13,8 +13,9 @@ from typing import Any, Final, Self
 import grpc
 
 from nni.experiment.client_errors import deadline_passed, is_passing, translated
-from nni.experiment.endpoint import Endpoint, read_endpoint
+from nni.experiment.endpoint import Endpoint
 from nni.experiment.errors import UnreachableError
+from nni.experiment.local_shape import recovered_endpoint
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc
 from nni_proto.trial.v1 import trial_service_pb2_grpc
 from nni_wire.limits import grpc_channel_options
@@ -72,13 +73,21 @@ class Connection:
             try:
                 return attempt()
             except grpc.RpcError as error:
-                if not is_passing(error):
-                    raise translated(error) from error
-                if deadline_passed(error):
-                    away_since = None
-                    continue
-                away_since = away_since or time.monotonic()
-                self._after_failure(error, away_since + _RESTART_S)
+                away_since = self._retry_or_raise(error, away_since)
+
+    def _retry_or_raise(self, error: grpc.RpcError, away_since: float | None) -> float | None:
+        """Return since when the manager has been away, if the same call may work now.
+
+        Raises:
+            ExperimentError: the call was refused, or the manager does not come back.
+        """
+        if not is_passing(error):
+            raise translated(error) from error
+        if deadline_passed(error):
+            return None
+        since = away_since or time.monotonic()
+        self._after_failure(error, since + _RESTART_S)
+        return since
 
     def _pages(self, method: Callable[[], Any], request: Any) -> Iterator[Any]:  # noqa: ANN401 - any listing request
         while True:
@@ -108,7 +117,7 @@ class Connection:
         if time.monotonic() >= give_up_at:
             raise translated(error) from error
         time.sleep(_RETRY_STEP_S)
-        endpoint = read_endpoint()
+        endpoint = recovered_endpoint()
         if endpoint is None:
             raise UnreachableError(
                 "the services are no longer up; start them with: nnictl up"

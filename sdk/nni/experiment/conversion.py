@@ -72,7 +72,7 @@ def _write_optional(config: ExperimentConfig, message: config_pb2.ExperimentConf
             getattr(message, limit).CopyFrom(duration_message(duration_seconds(text)))
     for section in ("tuner", "assessor", "advisor"):
         algorithm = getattr(config, section)
-        if algorithm is not None and algorithm.is_given():
+        if algorithm.is_given():
             getattr(message, section).CopyFrom(_algorithm(algorithm))
 
 

@@ -26,6 +26,17 @@ _OF_ONE_TRIAL: Final = frozenset(
 """What a trial's own environment has; an experiment started inside a trial must not inherit it."""
 
 
+_GRPC_VERBOSITY: Final = "GRPC_VERBOSITY"
+
+
+def quiet_grpc() -> None:
+    """Keep gRPC's own remarks, such as on a server that goes away, off the user's terminal.
+
+    Works only before gRPC is imported; what the user has set stays.
+    """
+    os.environ.setdefault(_GRPC_VERBOSITY, "ERROR")
+
+
 def nni_home() -> Path:
     """Return the folder of this installation's state; it need not exist."""
     return Path(os.environ.get(_HOME_VARIABLE) or _DEFAULT_HOME).expanduser()

@@ -77,8 +77,9 @@ class ConfigError(ExperimentError, ValueError):
 
     def __init__(self, problems: Sequence[Problem], source: str = "") -> None:
         lines = [str(problem) for problem in problems]
-        head = f"{source}: " if source else ""
-        super().__init__(head + ("\n  " if len(lines) > 1 else "") + "\n  ".join(lines))
+        if len(lines) > 1:
+            lines.insert(0, f"{len(problems)} problems:")
+        super().__init__((f"{source}: " if source else "") + "\n  ".join(lines))
         self.problems = tuple(problems)
         self.source = source
 

@@ -2,69 +2,32 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import logging
 import sys
-import threading
-import time
 from collections.abc import Callable, Sequence
-from enum import Enum
-from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal, overload
 
 from nni.experiment.client import ManagerClient
 from nni.experiment.config import ExperimentConfig
 from nni.experiment.config.training_services import new_training_service
 from nni.experiment.conversion import config_from_proto, config_to_proto
-from nni.experiment.endpoint import Endpoint
 from nni.experiment.environment import experiment_environment
 from nni.experiment.errors import (
-    ExperimentError,
     UnreachableError,
     WrongStateError,
 )
 from nni.experiment.handle import ExperimentHandle, say
 from nni.experiment.local_shape import ensure_local_shape, running_endpoint
 from nni.experiment.preflight import check_port, check_start
-from nni.experiment.progress import ProgressDisplay, ProgressMeter, display_for
 from nni.experiment.records import experiment_metadata
 from nni.experiment.rest import get_json
-from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
+from nni.experiment.run_mode import RunMode, apply_run_mode
+from nni_proto.experiment.v1 import experiment_service_pb2
 
 _logger = logging.getLogger(__name__)
 
 DEFAULT_PORT: Final = 8080
-
-_ALGORITHM_S: Final = 10.0
-"""How long `start` waits for the algorithm to be loaded; a slow one goes on loading after that."""
-
-_LOADED_STATES: Final = tuple(
-    state
-    for state in experiment_pb2.ExperimentState.values()
-    if state
-    not in {
-        experiment_pb2.EXPERIMENT_STATE_UNSPECIFIED,
-        experiment_pb2.EXPERIMENT_STATE_INITIALIZED,
-    }
-)
-
-_END_STATES: Final = (
-    experiment_pb2.EXPERIMENT_STATE_DONE,
-    experiment_pb2.EXPERIMENT_STATE_ERROR,
-    experiment_pb2.EXPERIMENT_STATE_STOPPED,
-)
-
-
-class RunMode(Enum):
-    """What becomes of an experiment when the Python process that started it ends."""
-
-    Background = "background"
-    """It is stopped."""
-    Foreground = "foreground"
-    """It is stopped; until then the manager's log is printed to the console."""
-    Detach = "detach"
-    """It goes on."""
 
 
 class Experiment(ExperimentHandle):
@@ -82,7 +45,7 @@ class Experiment(ExperimentHandle):
     def __init__(self, config: ExperimentConfig | str | Sequence[str] = "local") -> None:
         super().__init__()
         self.config = _configuration(config)
-        self._stop_at_exit: Callable[[], None] | None = None
+        self._forget_exit: Callable[[], None] = lambda: None
 
     # Starting and ending
 
@@ -169,71 +132,23 @@ class Experiment(ExperimentHandle):
         finally:
             self.stop()
 
-    def wait_completion(self, display: ProgressDisplay | None = None) -> bool:
-        """Show progress until the experiment is done, without stopping it.
-
-        Args:
-            display: where progress goes; `None`: standard error.
-
-        Returns:
-            False if it ended as ERROR.
-        """
-        client, meter = self._connected(), ProgressMeter()
-        shown = display or display_for(sys.stderr)
-
-        def refresh() -> None:
-            experiment = client.get(self.id).experiment
-            shown.show(meter.read(experiment, time.monotonic()))
-
-        try:
-            refresh()
-            ended = client.wait(self.id, _END_STATES, refresh)
-            shown.show(meter.read(ended, time.monotonic()))
-        finally:
-            shown.close()
-        for error in ended.errors:
-            _logger.error("%s", error)
-        return bool(ended.state != experiment_pb2.EXPERIMENT_STATE_ERROR)
-
-    def _wait_for_algorithm(self) -> None:
-        """Return when the algorithm is loaded, or is taking long."""
-        give_up_at = time.monotonic() + _ALGORITHM_S
-
-        def check_time() -> None:
-            if time.monotonic() > give_up_at:
-                raise TimeoutError
-
-        with contextlib.suppress(TimeoutError):
-            self._connected().wait(self.id, _LOADED_STATES, check_time)
-
     def stop(self) -> None:
         """Stop the experiment and release its port; does nothing if it has been stopped."""
         client = self._client
         if client is None:
             return
         say("Stopping experiment, please wait...")
-        if self._stop_at_exit is not None:
-            atexit.unregister(self._stop_at_exit)
+        self._forget_exit()
         try:
             client.stop(self.id)
+        except UnreachableError as error:
+            _logger.warning("the experiment ended with its services: %s", error)
         finally:
             self._detach()
         say("Experiment stopped")
 
     def _set_run_mode(self, run_mode: RunMode) -> None:
-        if run_mode is RunMode.Detach:
-            return
-        client = self._connected()
-        self._stop_at_exit = partial(_stop_quietly, client.endpoint, self.id)
-        atexit.register(self._stop_at_exit)
-        if run_mode is RunMode.Foreground:
-            follower = threading.Thread(
-                target=_print_manager_log,
-                args=(client.endpoint, self.id),
-                name=f"log of experiment {self.id}",
-                daemon=True,
-            )
-            follower.start()
+        self._forget_exit = apply_run_mode(run_mode, self._connected().endpoint, self.id)
 
     # Experiments that exist
 
@@ -269,6 +184,21 @@ class Experiment(ExperimentHandle):
         experiment._attach(client, message)
         return experiment
 
+    @overload
+    @staticmethod
+    def resume(
+        experiment_id: str, port: int = ..., *, wait_completion: Literal[False], debug: bool = ...
+    ) -> Experiment: ...
+
+    @overload
+    @staticmethod
+    def resume(
+        experiment_id: str,
+        port: int = ...,
+        wait_completion: bool = ...,  # noqa: FBT001 - documented signature
+        debug: bool = ...,  # noqa: FBT001 - documented signature
+    ) -> Experiment | None: ...
+
     @staticmethod
     def resume(
         experiment_id: str,
@@ -303,6 +233,21 @@ class Experiment(ExperimentHandle):
             return experiment
         experiment._run_to_end()  # noqa: SLF001 - an object of this class
         return None
+
+    @overload
+    @staticmethod
+    def view(
+        experiment_id: str, port: int = ..., *, wait_completion: Literal[False]
+    ) -> Experiment: ...
+
+    @overload
+    @staticmethod
+    def view(
+        experiment_id: str,
+        port: int = ...,
+        wait_completion: bool = ...,  # noqa: FBT001 - documented signature
+        non_blocking: bool | None = ...,  # noqa: FBT001 - documented signature
+    ) -> Experiment | None: ...
 
     @staticmethod
     def view(
@@ -367,17 +312,3 @@ def _configuration(config: ExperimentConfig | str | Sequence[str]) -> Experiment
     if isinstance(config, str):
         return ExperimentConfig(training_service=new_training_service(config))
     return ExperimentConfig(training_service=[new_training_service(name) for name in config])
-
-
-def _stop_quietly(endpoint: Endpoint, experiment_id: str) -> None:
-    """Stop an experiment whose Python process ends without having called `stop`."""
-    with contextlib.suppress(ExperimentError), ManagerClient(endpoint) as client:
-        client.stop(experiment_id)
-
-
-def _print_manager_log(endpoint: Endpoint, experiment_id: str) -> None:
-    source = experiment_service_pb2.LOG_SOURCE_MANAGER
-    with contextlib.suppress(ExperimentError), ManagerClient(endpoint) as client:
-        for piece in client.follow_logs(experiment_id, source, follow=True):
-            sys.stdout.write(piece.decode("utf-8", "replace"))
-            sys.stdout.flush()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import time
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from nni.experiment.client import ManagerClient
 from nni.experiment.config.quantities import duration_seconds
 from nni.experiment.conversion import duration_message
 from nni.experiment.errors import WrongStateError
+from nni.experiment.progress import ProgressDisplay, ProgressMeter, display_for
 from nni.experiment.records import (
     TrialJob,
     TrialMetricData,
@@ -29,6 +31,26 @@ from nni_proto.trial.v1 import trial_service_pb2
 from nni_wire.values import to_value
 
 _logger = logging.getLogger(__name__)
+
+
+_ALGORITHM_S: Final = 10.0
+"""How long `start` waits for the algorithm to be loaded; a slow one goes on loading after that."""
+
+_LOADED_STATES: Final = tuple(
+    state
+    for state in experiment_pb2.ExperimentState.values()
+    if state
+    not in {
+        experiment_pb2.EXPERIMENT_STATE_UNSPECIFIED,
+        experiment_pb2.EXPERIMENT_STATE_INITIALIZED,
+    }
+)
+
+_END_STATES: Final = (
+    experiment_pb2.EXPERIMENT_STATE_DONE,
+    experiment_pb2.EXPERIMENT_STATE_ERROR,
+    experiment_pb2.EXPERIMENT_STATE_STOPPED,
+)
 
 
 def say(message: str, *arguments: object) -> None:
@@ -91,6 +113,43 @@ class ExperimentHandle:
         return self._client
 
     # Watching
+
+    def wait_completion(self, display: ProgressDisplay | None = None) -> bool:
+        """Show progress until the experiment is done, without stopping it.
+
+        Args:
+            display: where progress goes; `None`: standard error.
+
+        Returns:
+            False if it ended as ERROR.
+        """
+        client, meter = self._connected(), ProgressMeter()
+        shown = display or display_for(sys.stderr)
+
+        def refresh() -> None:
+            experiment = client.get(self.id).experiment
+            shown.show(meter.read(experiment, time.monotonic()))
+
+        try:
+            refresh()
+            ended = client.wait(self.id, _END_STATES, refresh)
+            shown.show(meter.read(ended, time.monotonic()))
+        finally:
+            shown.close()
+        for error in ended.errors:
+            _logger.error("%s", error)
+        return bool(ended.state != experiment_pb2.EXPERIMENT_STATE_ERROR)
+
+    def _wait_for_algorithm(self) -> None:
+        """Return when the algorithm is loaded, or is taking long."""
+        give_up_at = time.monotonic() + _ALGORITHM_S
+
+        def check_time() -> None:
+            if time.monotonic() > give_up_at:
+                raise TimeoutError
+
+        with contextlib.suppress(TimeoutError):
+            self._connected().wait(self.id, _LOADED_STATES, check_time)
 
     def get_status(self) -> str:
         """Return the state, e.g. `RUNNING`."""

@@ -19,7 +19,7 @@ from typing import Final
 
 import psutil
 
-from nni.experiment.endpoint import Endpoint, read_endpoint
+from nni.experiment.endpoint import Endpoint, endpoint_path, read_endpoint
 from nni.experiment.environment import nni_home, supervisor_environment
 from nni.experiment.errors import (
     ExperimentError,
@@ -29,8 +29,6 @@ from nni.experiment.errors import (
 )
 
 SUPERVISOR_MODULE: Final = "svc_standalone"
-# -P: a file of the working directory must never be imported in place of a package.
-_SUPERVISOR_COMMAND: Final = (sys.executable, "-P", "-m", SUPERVISOR_MODULE, "run", "--detach")
 _START_TIMEOUT_S: Final = 90.0
 """A little more than the supervisor gives its children."""
 _STOP_TIMEOUT_S: Final = 30.0
@@ -50,6 +48,21 @@ def running_endpoint() -> Endpoint:
             "no services are up, so no experiment is running; "
             "start an experiment with: nnictl create --config FILE"
         )
+    return endpoint
+
+
+def recovered_endpoint() -> Endpoint | None:
+    """Return where the services listen, `None` if nobody wants them to be up.
+
+    Services whose supervisor was killed are brought up again, and go on with what they ran.
+
+    Raises:
+        ExperimentError: they cannot be brought up.
+    """
+    endpoint = read_endpoint()
+    # The supervisor removes the file when it ends in order.
+    if endpoint is None and endpoint_path().exists():
+        return ensure_local_shape()
     return endpoint
 
 
@@ -77,13 +90,15 @@ def _start(http_port: int) -> Endpoint:
             "the services of this machine are not installed; "
             "install them with: pip install 'nni[local]'"
         )
+    # -P: a file of the working directory must never be imported in place of a package.
+    command = [sys.executable, "-P", "-m", SUPERVISOR_MODULE, "run", "--detach"]
     output_path = supervisor_log().with_suffix(".out")
     output_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     read_fd, write_fd = os.pipe()
     with os.fdopen(read_fd, "rb", buffering=0) as ready, output_path.open("wb") as output:
         try:
             subprocess.run(
-                [*_SUPERVISOR_COMMAND, "--port", str(http_port)],
+                [*command, "--port", str(http_port)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

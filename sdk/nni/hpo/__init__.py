@@ -9,34 +9,46 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nni.errors import NoMoreTrialError
     from nni.hpo.advisor import MsgDispatcherBase
+    from nni.hpo.advisors.bohb import BOHB
+    from nni.hpo.advisors.hyperband import Hyperband
+    from nni.hpo.assessors.curve_fitting import CurvefittingAssessor
     from nni.hpo.assessors.median_stop import MedianstopAssessor
     from nni.hpo.base import DEFERRED, Assessor, AssessResult, Tuner
     from nni.hpo.commands import CommandType, MetricType
     from nni.hpo.entries import AlgorithmEntry
     from nni.hpo.optimization import OptimizeResult, TrialRecord, optimize
     from nni.hpo.study import Study, StudyTrial
+    from nni.hpo.tuners.anneal import AnnealTuner
     from nni.hpo.tuners.batch import BatchTuner
+    from nni.hpo.tuners.evolution import EvolutionTuner
     from nni.hpo.tuners.grid_search import GridSearchTuner
     from nni.hpo.tuners.hyperopt_tuner import HyperoptTuner
+    from nni.hpo.tuners.pbt import PBTTuner
     from nni.hpo.tuners.random_search import RandomTuner
     from nni.hpo.tuners.tpe import TPETuner
     from nni.hpo.validation import ClassArgsValidator
 
 _HOMES = {
     "AlgorithmEntry": "nni.hpo.entries",
+    "AnnealTuner": "nni.hpo.tuners.anneal",
     "AssessResult": "nni.hpo.base",
     "Assessor": "nni.hpo.base",
+    "BOHB": "nni.hpo.advisors.bohb",
     "BatchTuner": "nni.hpo.tuners.batch",
     "ClassArgsValidator": "nni.hpo.validation",
     "CommandType": "nni.hpo.commands",
+    "CurvefittingAssessor": "nni.hpo.assessors.curve_fitting",
     "DEFERRED": "nni.hpo.base",
+    "EvolutionTuner": "nni.hpo.tuners.evolution",
     "GridSearchTuner": "nni.hpo.tuners.grid_search",
+    "Hyperband": "nni.hpo.advisors.hyperband",
     "HyperoptTuner": "nni.hpo.tuners.hyperopt_tuner",
     "MedianstopAssessor": "nni.hpo.assessors.median_stop",
     "MetricType": "nni.hpo.commands",
     "MsgDispatcherBase": "nni.hpo.advisor",
     "NoMoreTrialError": "nni.errors",
     "OptimizeResult": "nni.hpo.optimization",
+    "PBTTuner": "nni.hpo.tuners.pbt",
     "RandomTuner": "nni.hpo.tuners.random_search",
     "Study": "nni.hpo.study",
     "StudyTrial": "nni.hpo.study",
@@ -47,20 +59,26 @@ _HOMES = {
 }
 
 __all__ = [
+    "BOHB",
     "DEFERRED",
     "AlgorithmEntry",
+    "AnnealTuner",
     "AssessResult",
     "Assessor",
     "BatchTuner",
     "ClassArgsValidator",
     "CommandType",
+    "CurvefittingAssessor",
+    "EvolutionTuner",
     "GridSearchTuner",
+    "Hyperband",
     "HyperoptTuner",
     "MedianstopAssessor",
     "MetricType",
     "MsgDispatcherBase",
     "NoMoreTrialError",
     "OptimizeResult",
+    "PBTTuner",
     "RandomTuner",
     "Study",
     "StudyTrial",

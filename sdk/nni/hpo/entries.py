@@ -16,6 +16,9 @@ from nni.hpo.validation import (
     boolean,
     number,
     one_of,
+    path,
+    positive_numbers,
+    required,
 )
 
 Kind: TypeAlias = Literal["tuner", "assessor", "advisor"]
@@ -41,7 +44,10 @@ class AlgorithmEntry:
     nested: bool = True
     """Whether it supports dict options of a choice; tuners only."""
     space_check: str = ""
-    """`module:function` that raises ValueError for a bad space; empty for the usual language."""
+    """`module:function` that raises ValueError for a bad space; empty for the usual language in
+    tuners, for anything in advisors."""
+    space_argument: str = ""
+    """The argument that, where given, replaces the search space; empty if none does."""
     extra: str = ""
     """The extra of the distribution that its dependencies come with; empty if none."""
     source: Literal["nni", "user"] = "user"
@@ -50,6 +56,9 @@ class AlgorithmEntry:
 def _rules(name: str, **rules: ArgumentRule) -> TableValidator:
     return TableValidator(name, rules)
 
+
+_SMALLEST: Final = 1e-12
+"""Stands for a bound that is itself excluded: > 0."""
 
 _MAXIMIZE: Final = MappingProxyType({"optimize_mode": "maximize"})
 """What a configuration means that does not say; constructors themselves default otherwise."""
@@ -101,6 +110,80 @@ BUILT_IN: Final = (
         source="nni",
     ),
     AlgorithmEntry(
+        name="Anneal",
+        kind="tuner",
+        class_path="nni.hpo.tuners.anneal:AnnealTuner",
+        documented_path="nni.algorithms.hpo.hyperopt_tuner.HyperoptTuner",
+        validator=_rules("Anneal", optimize_mode=OPTIMIZE_MODE, seed=SEED),
+        defaults=_MAXIMIZE,
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="Evolution",
+        kind="tuner",
+        class_path="nni.hpo.tuners.evolution:EvolutionTuner",
+        documented_path="nni.algorithms.hpo.evolution_tuner.EvolutionTuner",
+        validator=_rules(
+            "Evolution",
+            optimize_mode=OPTIMIZE_MODE,
+            population_size=number("population_size", int, 1, 99999),
+            seed=SEED,
+        ),
+        defaults=_MAXIMIZE,
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="PBTTuner",
+        kind="tuner",
+        class_path="nni.hpo.tuners.pbt:PBTTuner",
+        documented_path="nni.algorithms.hpo.pbt_tuner.PBTTuner",
+        validator=_rules(
+            "PBTTuner",
+            optimize_mode=OPTIMIZE_MODE,
+            all_checkpoint_dir=path("all_checkpoint_dir"),
+            population_size=number("population_size", int, 1, 99999),
+            factors=positive_numbers("factors"),
+            fraction=number("fraction", float, 0, 1),
+            resample_probability=number("resample_probability", float, 0, 1),
+            seed=SEED,
+        ),
+        defaults=_MAXIMIZE,
+        nested=False,
+        space_check="nni.hpo.tuners.pbt:check_space",
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="Hyperband",
+        kind="advisor",
+        class_path="nni.hpo.advisors.hyperband:Hyperband",
+        documented_path="nni.algorithms.hpo.hyperband_advisor.Hyperband",
+        validator=_rules(
+            "Hyperband",
+            R=number("R", int, 1, 2**31 - 1),
+            eta=number("eta", int, 2, 2**31 - 1),
+            optimize_mode=OPTIMIZE_MODE,
+            exec_mode=one_of("exec_mode", "serial", "parallelism"),
+            seed=SEED,
+        ),
+        defaults=_MAXIMIZE,
+        nested=False,
+        space_check="nni.hpo.advisors.hyperband:check_space",
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="BOHB",
+        kind="advisor",
+        class_path="nni.hpo.advisors.bohb:BOHB",
+        documented_path="nni.algorithms.hpo.bohb_advisor.BOHB",
+        validator="nni.hpo.advisors.bohb_arguments:BOHBArguments",
+        defaults=_MAXIMIZE,
+        nested=False,
+        space_check="nni.hpo.advisors.bohb_arguments:check_space",
+        space_argument="config_space",
+        extra="hpo",
+        source="nni",
+    ),
+    AlgorithmEntry(
         name="Medianstop",
         kind="assessor",
         class_path="nni.hpo.assessors.median_stop:MedianstopAssessor",
@@ -111,6 +194,24 @@ BUILT_IN: Final = (
             start_step=number("start_step", int, 0, 9999),
         ),
         defaults=_MAXIMIZE,
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="Curvefitting",
+        kind="assessor",
+        class_path="nni.hpo.assessors.curve_fitting:CurvefittingAssessor",
+        documented_path="nni.algorithms.hpo.curvefitting_assessor.CurvefittingAssessor",
+        validator=_rules(
+            "Curvefitting",
+            epoch_num=required(number("epoch_num", int, 1, 9999)),
+            start_step=number("start_step", int, 0, 9999),
+            threshold=number("threshold", float, _SMALLEST, 9999),
+            gap=number("gap", int, 1, 9999),
+            optimize_mode=one_of("optimize_mode", "maximize"),
+            seed=SEED,
+        ),
+        defaults=_MAXIMIZE,
+        extra="hpo",
         source="nni",
     ),
 )

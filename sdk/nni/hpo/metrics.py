@@ -27,6 +27,13 @@ def scalar_metric(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def is_numeric(value: object) -> bool:
+    """Whether `value` is a number, finite or not, or a dict whose `default` is one."""
+    if isinstance(value, dict):
+        value = value.get("default")
+    return isinstance(value, SupportsFloat) and not isinstance(value, bool)
+
+
 def loss_of(value: object, optimize_mode: OptimizeMode) -> float | None:
     """Return the number to be minimised, or None as `scalar_metric` does."""
     number = scalar_metric(value)

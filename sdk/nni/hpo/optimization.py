@@ -1,9 +1,11 @@
 """`optimize`: tune a Python function in this process."""
 
 import inspect
+import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
@@ -12,10 +14,12 @@ from typing import Literal
 from nni.errors import NoMoreTrialError
 from nni.hpo.base import Assessor, AssessResult, Tuner, assess
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import scalar_metric
+from nni.hpo.metrics import is_numeric, scalar_metric
 from nni.hpo.registry import create
 from nni.hpo.study import Study, StudyTrial
 from nni.hpo.validation import check_count
+
+_logger = logging.getLogger(__name__)
 
 Objective = Callable[[JsonValue], JsonValue]
 """Takes a configuration; returns a number, or a dict whose `default` is one. A generator may yield
@@ -152,7 +156,12 @@ class _Judge:
         if self._assessor is None:
             return False
         with self._lock:
-            return assess(self._assessor, str(trial_id), list(history)) is AssessResult.Bad
+            try:
+                answer = assess(self._assessor, str(trial_id), list(history))
+            except Exception:  # the user's code; as in an experiment this counts as Good
+                _logger.warning("assessor failed on trial %s", trial_id, exc_info=True)
+                return False
+            return answer is AssessResult.Bad
 
     def end(self, trial_id: int, *, success: bool) -> None:
         if self._assessor is not None:
@@ -227,7 +236,7 @@ class _Loop:
 
     def _call(self, trial: StudyTrial, history: list[JsonValue]) -> tuple[JsonValue, bool]:
         """Return what the objective gave, and whether the assessor stopped it."""
-        outcome = self._objective(trial.parameters)
+        outcome = self._objective(deepcopy(trial.parameters))  # which may take it apart
         if not inspect.isgenerator(outcome):
             return _checked(outcome), False
         try:
@@ -248,8 +257,7 @@ class _Loop:
 
 
 def _checked(value: JsonValue) -> JsonValue:
-    number = value.get("default") if isinstance(value, dict) else value
-    if isinstance(number, bool) or not hasattr(number, "__float__"):
+    if not is_numeric(value):
         raise TypeError(
             f"objective must return a number or a dict with 'default', got {value!r:.200}"
         )

@@ -29,6 +29,7 @@ __all__ = [
     "create_custom",
     "custom_class",
     "find",
+    "named_class",
     "validate",
 ]
 
@@ -109,11 +110,12 @@ def validate(
     """
     entry = find(kind, name)
     _check_class_args(entry, dict(class_args or {}))
-    if search_space is None or kind != "tuner":
+    replaced = entry.space_argument and (class_args or {}).get(entry.space_argument) is not None
+    if search_space is None or kind == "assessor" or replaced:
         return
     if entry.space_check:
         _load(entry.space_check)(search_space)
-    else:
+    elif kind == "tuner":
         parse_space(search_space, algorithm=name, types=entry.types, nested=entry.nested)
 
 
@@ -180,6 +182,26 @@ def create(
     entry = find(kind, name)
     given = dict(class_args or {})
     _check_class_args(entry, given)
+    cls = named_class(kind, name)
+    arguments = {**entry.defaults, **given}
+    taken = inspect.signature(cls).parameters
+    arguments |= {
+        key: value
+        for key, value in (("seed", seed), ("optimize_mode", optimize_mode))
+        if value is not None and key in taken and key not in given
+    }
+    return cls(**arguments)
+
+
+def named_class(kind: Kind, name: str) -> type[Algorithm]:
+    """Import the class of a named algorithm.
+
+    Raises:
+        ValueError: there is no such name.
+        TypeError: its class is none of `kind`.
+        ImportError: a dependency is missing; the text names the extra to install.
+    """
+    entry = find(kind, name)
     try:
         cls = _load(entry.class_path)
     except ImportError as error:
@@ -189,14 +211,7 @@ def create(
             f"{kind} {name} needs a package that is missing ({error}); "
             f"install it with: pip install 'nni[{entry.extra}]'"
         ) from error
-    arguments = {**entry.defaults, **given}
-    taken = inspect.signature(cls).parameters
-    arguments |= {
-        key: value
-        for key, value in (("seed", seed), ("optimize_mode", optimize_mode))
-        if value is not None and key in taken and key not in given
-    }
-    return _built(cls, kind, arguments)
+    return _checked_class(cls, kind)
 
 
 def create_custom(

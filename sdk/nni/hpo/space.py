@@ -192,6 +192,8 @@ def _uniform(kind: str, values: list[object], path: str) -> Uniform:
     log = kind.endswith("loguniform")
     if low > high:
         _refuse(path, f"low must be <= high, got {values!r}")
+    if not math.isfinite(high - low):
+        _refuse(path, f"high - low must be a finite number, got {values!r}")
     if log and low <= 0:
         _refuse(path, f"low of {kind} must be > 0, got {low!r}")
     return Uniform(float(low), float(high), _step(numbers, path), log)

@@ -1,13 +1,14 @@
 """Ask and tell: a tuner used from one's own loop, in one process, without any service."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from threading import Lock
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.base import OptimizeMode, Tuner, checked_optimize_mode, generate
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import loss_of, scalar_metric
+from nni.hpo.metrics import is_numeric, loss_of
 from nni.hpo.registry import create
 
 
@@ -116,9 +117,8 @@ class Study:
                 )
             ((trial_id, parameters),) = answer.parameters
             self._next_id += 1
-            trial = StudyTrial(trial_id, parameters)
-            self._open[trial_id] = trial
-            return trial
+            self._open[trial_id] = StudyTrial(trial_id, parameters)
+            return StudyTrial(trial_id, deepcopy(parameters))  # the caller may take it apart
 
     def tell(self, trial: StudyTrial | int, value: JsonValue) -> None:
         """Report the result of a trial.
@@ -132,7 +132,8 @@ class Study:
             TypeError: the value is neither None nor numeric.
         """
         trial_id = trial.id if isinstance(trial, StudyTrial) else trial
-        _check_value(value)
+        if value is not None and not is_numeric(value):
+            raise TypeError(f"value must be a number or a dict with 'default', got {value!r:.200}")
         with self._lock:
             opened = self._open.pop(trial_id, None)
             if opened is None:
@@ -173,11 +174,3 @@ class Study:
         if self._best is None:
             raise ValueError("no trial has been told a finite value yet")
         return self._best
-
-
-def _check_value(value: object) -> None:
-    number = value.get("default") if isinstance(value, dict) else value
-    if number is None and not isinstance(value, dict):
-        return
-    if scalar_metric(value) is None and not isinstance(number, float):
-        raise TypeError(f"value must be a number or a dict with 'default', got {value!r:.200}")

@@ -3,8 +3,9 @@
 Standard library only: trial code may import `nni.ClassArgsValidator`.
 """
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from nni.hpo.json_value import JsonValue
@@ -157,3 +158,35 @@ def boolean(key: str) -> ArgumentRule:
 def number(key: str, keytype: type, start: float, end: float) -> ArgumentRule:
     """Return the rule that `key` is a number of `keytype` in `[start, end]`."""
     return ArgumentRule(_MAKE.range(key, keytype, start, end))
+
+
+def path(key: str) -> ArgumentRule:
+    """Return the rule that `key` is a path, or None."""
+    return ArgumentRule(_MAKE.path(key), nullable=True)
+
+
+def required(rule: ArgumentRule) -> ArgumentRule:
+    """Return the same rule for an argument that must be given."""
+    return replace(rule, required=True)
+
+
+def positive_numbers(key: str) -> ArgumentRule:
+    """Return the rule that `key` is a list of positive finite numbers that is not empty."""
+    return ArgumentRule(lambda value: check_positive_numbers(key, value))
+
+
+def check_positive_numbers(name: str, value: object) -> bool:
+    """Return true for a list of positive finite numbers that is not empty, else raise ValueError.
+
+    Args:
+        name: for the text of the error.
+        value: what was given.
+    """
+    if isinstance(value, list | tuple) and value and all(map(_is_positive, value)):
+        return True
+    raise ValueError(f"{name} must be a non-empty list of positive numbers, got {value!r}")
+
+
+def _is_positive(item: JsonValue) -> bool:
+    numeric = isinstance(item, int | float) and not isinstance(item, bool)
+    return numeric and 0 < item < math.inf

@@ -66,9 +66,11 @@ class TunerConformance(ABC):
 
     def test_configurations_are_plain_json_values(self) -> None:
         """A trip through JSON changes neither a value nor its type."""
-        for configuration in play(self.ready(), self.rounds):
-            again = json.loads(json.dumps(configuration))
-            assert repr(again) == repr(configuration)
+        tuner = self.ready()
+        for parameter_id in range(self.rounds):
+            (configuration,) = ask(tuner, parameter_id)
+            assert repr(json.loads(json.dumps(configuration))) == repr(configuration)
+            tell(tuner, parameter_id, configuration)
 
     def test_same_seed_and_calls_give_the_same_configurations(self) -> None:
         """A tuner that is built anew and told the same repeats itself."""

@@ -1,10 +1,11 @@
 """Answers about algorithms: which there are, and whether a choice of them can work."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
 from svc_common.errors import InvalidArgumentError
-from svc_dispatcher.ports import AlgorithmCatalog, ClassChecker, CustomClass, NamedAlgorithm
+from svc_dispatcher.ports import AlgorithmCatalog, ClassChecker, ClassChoice, NamedAlgorithm
 
 TUNERS_WITHOUT_ASSESSOR: Final = frozenset({"PBTTuner"})
 """Tuners that stop trials themselves."""
@@ -63,8 +64,13 @@ class Algorithms:
             InvalidArgumentError: it cannot work; the error names field, rule, value and remedy.
         """
         _check_combination({choice.kind: choice for choice in choices})
-        for choice in choices:
-            await self._check_one(choice, search_space, interpreter)
+        outcomes = await asyncio.gather(
+            *(self._check_one(choice, search_space, interpreter) for choice in choices),
+            return_exceptions=True,
+        )
+        for error in outcomes:
+            if error is not None:
+                raise error
         return Verdict(_warnings(choices), self._optimize_mode(choices))
 
     async def _check_one(self, choice: PlainChoice, search_space: object, interpreter: str) -> None:
@@ -75,15 +81,19 @@ class Algorithms:
                 "must have exactly one of 'name', 'className' and a server's address",
                 ways,
             )
+        if choice.server_address:
+            return
         if choice.name:
             self._check_named(choice, search_space)
-        elif choice.class_name:
-            custom = CustomClass(choice.kind, choice.class_name, choice.code_directory)
-            wrong = await self._checker.check(custom, interpreter)
-            if wrong:
-                raise InvalidArgumentError(
-                    f"{choice.kind}.className", f"cannot be used: {wrong}", choice.class_name
-                )
+        wanted = ClassChoice(choice.kind, choice.name, choice.class_name, choice.code_directory)
+        wrong = await self._checker.check(wanted, interpreter)
+        if wrong:
+            field = "name" if choice.name else "className"
+            raise InvalidArgumentError(
+                f"{choice.kind}.{field}",
+                f"cannot be used: {wrong}",
+                choice.name or choice.class_name,
+            )
 
     def _check_named(self, choice: PlainChoice, search_space: object) -> None:
         space = search_space if choice.kind == "tuner" else None
@@ -92,10 +102,6 @@ class Algorithms:
         except (ValueError, TypeError) as error:
             raise InvalidArgumentError(
                 choice.kind, f"{choice.name!r} is refused: {error}"
-            ) from error
-        except ImportError as error:
-            raise InvalidArgumentError(
-                f"{choice.kind}.name", f"needs a package that is missing: {error}", choice.name
             ) from error
 
     def _optimize_mode(self, choices: list[PlainChoice]) -> str:

@@ -13,8 +13,8 @@ from svc_dispatcher.adapters.launching import Launcher
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
 from svc_dispatcher.algorithms import Algorithms
 from svc_dispatcher.blobs import ValueBlobs
-from svc_dispatcher.experiment import Surroundings
 from svc_dispatcher.experiments import Experiments
+from svc_dispatcher.life import Surroundings
 from svc_dispatcher.servicer import AlgorithmServicer
 from svc_dispatcher.settings import Settings, read_settings
 

@@ -65,7 +65,6 @@ def setup_of(event: event_pb2.ExperimentCreated) -> ExperimentSetup:
         seed=config.seed,
         log_level=config.log_level or ("debug" if config.debug else "info"),
         gpu_indices=tuple(config.tuner_gpu_indices),
-        include_intermediate_results=config.include_intermediate_results,
         objectives=config,
     )
 
@@ -111,7 +110,10 @@ _EVENTS: Final[dict[str, Callable[[Any], events.Event | None]]] = {
     "algorithm_started": lambda m: events.AlgorithmStarted(m.generation),
     "trials_requested": lambda m: events.TrialsRequested(m.request_id, tuple(m.parameter_ids)),
     "parameters_generated": lambda m: events.ParametersGenerated(
-        m.request_id, tuple((p.parameter_id, p.parameters) for p in m.parameters)
+        m.request_id,
+        tuple((p.parameter_id, p.parameters) for p in m.parameters),
+        m.exhausted,
+        _position(m.based_on),
     ),
     "trial_scheduled": lambda m: events.TrialScheduled(
         m.trial_id,
@@ -215,8 +217,9 @@ def _write_position(message: event_pb2.EventPosition, position: Position) -> Non
 def message_id(experiment_id: str, generation: int, report: answers.Report) -> str:
     """Name a report so that the bus recognises most repetitions; the manager recognises all."""
     if isinstance(report, answers.Generated):
-        ids = "-".join(str(item.parameter_id) for item in report.suggestions[:1])
-        key = f"parameters.{report.request_id}" if report.request_id else f"late.{ids}"
+        ids = "-".join(str(item.parameter_id) for item in report.suggestions)
+        late = f"late.{report.position.sequence}.{report.position.place}.{ids}"
+        key = f"parameters.{report.request_id}" if report.request_id else late
     elif isinstance(report, answers.StopAdvised):
         key = f"stop.{report.trial_id}"
     elif isinstance(report, answers.CallFailed):

@@ -9,7 +9,8 @@ from svc_common.logs import get_logger
 from svc_common.messaging.ports import LogMessage
 from svc_common.tasks import TaskOwner
 from svc_dispatcher import converters
-from svc_dispatcher.experiment import Experiment, Surroundings
+from svc_dispatcher.experiment import Experiment
+from svc_dispatcher.life import Surroundings
 
 _RETRY_S: Final = 2.0
 """Pause before an experiment whose serving failed unexpectedly is served again."""

@@ -60,23 +60,25 @@ class HostLauncher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CustomClass:
-    """A class that no registry knows."""
+class ClassChoice:
+    """A class to be hosted: a named one, or the user's own."""
 
     kind: str
     """tuner, assessor or advisor."""
-    class_name: str
-    code_directory: str
+    name: str = ""
+    """Empty for a class that no registry knows."""
+    class_name: str = ""
+    code_directory: str = ""
 
 
 class ClassChecker(Protocol):
-    """Tries custom classes under the interpreter of the client."""
+    """Tries classes under the interpreter of the client."""
 
-    async def check(self, custom: CustomClass, interpreter: str) -> str:
+    async def check(self, choice: ClassChoice, interpreter: str) -> str:
         """Import a class without constructing it.
 
         Args:
-            custom: the class.
+            choice: the class.
             interpreter: under which; empty for the dispatcher's own.
 
         Returns:

@@ -57,6 +57,6 @@ def read_settings() -> Settings:
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         answer_timeout_s=environment.number(NNI_ALGORITHM_TIMEOUT_S, 600.0),
         idle_limit_s=environment.number(NNI_ALGORITHM_IDLE_S, 60.0),
-        check_timeout_s=environment.number(NNI_CLASS_CHECK_TIMEOUT_S, 60.0),
+        check_timeout_s=environment.number(NNI_CLASS_CHECK_TIMEOUT_S, 20.0),
         inherited=environment.for_user_code(),
     )

@@ -7,6 +7,7 @@ append is under way the next round gathers, so load makes batches larger instead
 
 import asyncio
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,7 @@ from svc_common.errors import AbortedError, ServiceError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
 from svc_manager.alarm import Alarm
+from svc_manager.big_values import BigValues
 from svc_manager.converters.events import Stamp, batches_to_bytes
 from svc_manager.converters.reports import words_from
 from svc_manager.converters.views import experiment_view
@@ -40,6 +42,8 @@ BATCH_LIMIT_BYTES: Final = 4 * 1024 * 1024
 """Largest payload of one append, half of what the bus takes; a longer round makes several."""
 TRIM_EVERY: Final = 2000
 """Messages of the INBOX after which it is trimmed behind the cursor."""
+_DRAIN_S: Final = 1.0
+"""For effects that are under way when the actor ends; the next one does the rest again."""
 SNAPSHOT_EVERY: Final = 100_000
 """Events after which the state is kept: folding so many takes about a second."""
 
@@ -54,6 +58,7 @@ class Outside:
     listeners: Listeners
     agents: Agents
     summaries: Summaries
+    big_values: BigValues
 
 
 class ExperimentActor:
@@ -221,6 +226,7 @@ class ExperimentActor:
             self._outside.listeners,
             self._write_summary,
             self._outside.agents,
+            self._outside.big_values,
         )
 
     async def _write_summary(self) -> None:
@@ -230,6 +236,9 @@ class ExperimentActor:
         await self._reader.aclose()
         await self._alarm.aclose()
         if self._performer is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_DRAIN_S):
+                    await self._performer.drain()
             await self._performer.aclose()
         self._journal.close()
         refusal = (

@@ -17,7 +17,9 @@ from svc_common import subjects
 from svc_common.clock import Clock
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
+from svc_manager.converters.tasks import drop_to_bytes
 from svc_manager.domain.decide_reports import concerns
+from svc_manager.domain.effects import SendDrop
 from svc_manager.domain.inputs import Held, RunnerGone, RunnerSeen, RunnerSilent, Word
 from svc_manager.domain.state import Experiment
 
@@ -69,6 +71,10 @@ class ConcernedSource(Protocol):
 
     def found(self) -> Iterable[Concerned]:
         """Give those that there are now."""
+        ...
+
+    def is_stopped(self, experiment_id: str) -> bool:
+        """Tell whether an experiment is known to be stopped and not among those found."""
         ...
 
 
@@ -139,19 +145,31 @@ class AgentWatch:
         if fresh or presence.leaving:
             self._changed.set()
         if self._actors is not None and not presence.leaving:
-            self._tell_seen(presence, self._actors.found())
+            self._tell_seen(presence, self._actors)
 
-    def _tell_seen(self, presence: task_pb2.RunnerPresence, actors: Iterable[Concerned]) -> None:
+    def _tell_seen(self, presence: task_pb2.RunnerPresence, actors: ConcernedSource) -> None:
         held: dict[str, list[Held]] = {}
         for trial in presence.trials:
             held.setdefault(trial.experiment_id, []).append(
                 Held(trial.trial_id, trial.attempt, trial.claim_id)
             )
-        for actor in actors:
+        if not held:
+            return
+        for actor in actors.found():
             if actor.id in held:
-                seen = RunnerSeen(presence.runner_id, tuple(held[actor.id]))
+                seen = RunnerSeen(presence.runner_id, tuple(held.pop(actor.id)))
                 if concerns(actor.experiment, seen):
                     actor.tell(seen)
+        for experiment_id, trials in held.items():
+            if actors.is_stopped(experiment_id):
+                self._drop(presence.runner_id, experiment_id, trials)
+
+    def _drop(self, runner_id: str, experiment_id: str, trials: Iterable[Held]) -> None:
+        """Tell an agent to drop tasks that outlived their experiment in the queue."""
+        subject = subjects.control_subject(runner_id)
+        for held in trials:
+            drop = SendDrop(runner_id, held.trial_id, held.attempt, held.claim_id)
+            self._bus.signals.publish(subject, drop_to_bytes(experiment_id, drop))
 
     async def watch(self) -> None:
         """Say who has fallen silent, until cancelled.

@@ -80,7 +80,7 @@ def assemble(
     folders = LocalFolders()
     big_values = BigValues(blobs)
     books = MetricBooks(bus.events)
-    roster = Roster(Outside(bus, clock, ids, listeners, agents, summaries), journals)
+    roster = Roster(Outside(bus, clock, ids, listeners, agents, summaries, big_values), journals)
     ports = OpeningPorts(bus.events, journals, folders, listeners, checker, ids, clock)
     openings = Openings(roster, ports, big_values, settings.default_root, settings.version)
     experiments = Experiments(

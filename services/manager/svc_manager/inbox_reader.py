@@ -5,8 +5,12 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final
 
+from svc_common.errors import UnavailableError
 from svc_common.messaging.ports import Inbox, InboxMessage
 
+TAKE_LIMIT_BYTES: Final = 512 * 1024
+"""What one `take` gives at most, about 5,000 reports: deciding on it holds up the loop for less
+than 0.1 s."""
 BACKLOG_LIMIT: Final = 5000
 """Messages gathered but not taken, above which no more are read."""
 
@@ -41,14 +45,20 @@ class InboxReader:
         self._task.add_done_callback(lambda _: self._wake())
 
     def take(self) -> list[InboxMessage]:
-        """Give what has been gathered since the last call, in order.
+        """Give what has been gathered since the last call, in order; wakes again if it is too much.
 
         Raises:
             ServiceError: reading has failed.
         """
         if self._task is not None and self._task.done():
-            self._task.result()  # reading never ends by itself: this raises
-        messages, self._messages = self._messages, []
+            self._task.result()  # reading ends only by an error: this raises it
+        count = total = 0
+        while count < len(self._messages) and total < TAKE_LIMIT_BYTES:
+            total += len(self._messages[count].payload)
+            count += 1
+        messages, self._messages = self._messages[:count], self._messages[count:]
+        if self._messages:
+            self._wake()
         self._taken.set()
         return messages
 
@@ -67,3 +77,4 @@ class InboxReader:
                 while len(self._messages) > BACKLOG_LIMIT:
                     self._taken.clear()
                     await self._taken.wait()
+        raise UnavailableError("the bus was closed")

@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 
+from nni_proto.runner.v1 import task_pb2
+from nni_wire.values import blob_of
 from svc_common import subjects
 from svc_common.errors import ServiceError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
 from svc_common.tasks import TaskOwner
+from svc_manager.big_values import BigValues
 from svc_manager.converters.tasks import (
     drop_to_bytes,
     forget_to_bytes,
     spec_of,
     stop_to_bytes,
-    task_to_bytes,
+    task_of,
 )
 from svc_manager.domain import effects as f
 from svc_manager.domain.state import Experiment
@@ -33,6 +36,7 @@ class Performer:
         listeners: ports of experiments.
         write_summary: keeps what lists show of the experiment.
         agents: who is told that the experiment is over.
+        big_values: where large parameters lie.
     """
 
     def __init__(
@@ -42,14 +46,17 @@ class Performer:
         listeners: Listeners,
         write_summary: Callable[[], Coroutine[object, object, None]],
         agents: Agents,
+        big_values: BigValues,
     ) -> None:
         self._experiment = experiment
         self._bus = bus
         self._listeners = listeners
         self._write_summary = write_summary
         self._agents = agents
+        self._big_values = big_values
         self._tasks = TaskOwner(self._failed)
         self._published: dict[str, asyncio.Future[int]] = {}
+        self._withdrawals: set[asyncio.Task[None]] = set()
         self._spec = spec_of(experiment)
 
     async def perform(self, effects: Iterable[f.Effect]) -> None:
@@ -78,7 +85,9 @@ class Performer:
             case f.PublishTask():
                 self._publish(effect)
             case f.WithdrawTask(trial_id):
-                self._tasks.start(self._withdraw(trial_id), f"withdraw {trial_id}")
+                withdrawal = self._tasks.start(self._withdraw(trial_id), f"withdraw {trial_id}")
+                self._withdrawals.add(withdrawal)
+                withdrawal.add_done_callback(self._withdrawals.discard)
             case f.SendStop(runner_id):
                 self._order(runner_id, stop_to_bytes(experiment.id, effect))
             case f.SendDrop(runner_id):
@@ -86,8 +95,7 @@ class Performer:
             case f.OpenListener(port, url_prefix):
                 self._tasks.start(self._listen(port, url_prefix), "open listener")
             case f.ForgetExperiment():
-                for runner_id in self._agents.of_pools(experiment.settings.pools):
-                    self._order(runner_id, forget_to_bytes(experiment.id))
+                self._tasks.start(self._forget(), "forget experiment")
             case f.WriteSummary():
                 self._tasks.start(self._write_summary(), "write summary")
             case f.CloseListener():  # pragma: no cover - awaited by `perform`
@@ -97,14 +105,17 @@ class Performer:
         trial = self._experiment.trials[effect.trial_id]
         if trial.state is not TrialState.WAITING or trial.attempt != effect.attempt:
             return
-        payload = task_to_bytes(self._experiment.id, trial, self._spec)
-        message_id = f"{self._experiment.id}.{trial.id}.{trial.attempt}"
-        self._tasks.start(self._send(trial.id, trial.pool, payload, message_id), "publish task")
+        task = task_of(self._experiment.id, trial, self._spec)
+        self._tasks.start(self._send(task, trial.pool), "publish task")
 
-    async def _send(self, trial_id: str, pool: str, payload: bytes, message_id: str) -> None:
+    async def _send(self, task: task_pb2.TrialTask, pool: str) -> None:
         sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._published[trial_id] = sent
+        self._published[task.trial_id] = sent
+        message_id = f"{task.experiment_id}.{task.trial_id}.{task.attempt}"
         try:
+            if blob_of(task.parameters) is not None:  # agents have no key to the byte store
+                task.parameters.CopyFrom(await self._big_values.load(task.parameters))
+            payload = task.SerializeToString()
             sent.set_result(await self._bus.tasks.publish(pool, payload, message_id=message_id))
         finally:
             if not sent.done():
@@ -118,6 +129,18 @@ class Performer:
         sent = self._published.pop(trial_id, None)
         if sent is not None:  # unknown after a restart: then its agent is told to drop it
             await self._bus.tasks.delete(await sent)
+
+    async def _forget(self) -> None:
+        """Tell agents that all is over, once no task can be pulled any more.
+
+        It ends attempts that were cancelled while the word of their start was on the way.
+        """
+        if self._withdrawals:
+            await asyncio.wait(self._withdrawals)
+        runner_ids = set(self._agents.of_pools(self._experiment.settings.pools))
+        runner_ids.update(trial.runner_id for trial in self._experiment.trials.values())
+        for runner_id in runner_ids:
+            self._order(runner_id, forget_to_bytes(self._experiment.id))
 
     def _order(self, runner_id: str, payload: bytes) -> None:
         if runner_id:

@@ -75,6 +75,10 @@ class Roster:
         """Give the actors that there are now."""
         yield from list(self._actors.values())
 
+    def is_stopped(self, experiment_id: str) -> bool:
+        """Tell whether an experiment is stopped and has no actor."""
+        return experiment_id in self._summaries and experiment_id not in self._actors
+
     def start(self, experiment_id: str, directory: str, *, debug: bool) -> ExperimentActor:
         """Start the actor of an experiment that is about to be created in an existing folder."""
         journal = self._journals.open(directory, debug=debug)
@@ -194,4 +198,5 @@ class Roster:
 
     async def _reload(self, experiment_id: str) -> None:
         await self._outside.clock.sleep(_RELOAD_DELAY_S)
-        await self.find(experiment_id)
+        if not self._closing:
+            await self.find(experiment_id)

@@ -104,7 +104,7 @@ class Agent:
         """Take a task over, or refuse it; returns at once."""
         try:
             work = work_from_payload(task.payload)
-        except ValueError as error:
+        except (ValueError, LookupError, TypeError) as error:
             get_logger().error("task dropped", sequence=task.sequence, error=str(error))
             self._later(self._queue.term(task.ack_subject), "drop task")
             return
@@ -185,7 +185,13 @@ class Agent:
             held.run.stop(StopCause.DROPPED)
 
     def forget_experiment(self, experiment_id: str) -> None:
-        """All trials of an experiment are over: forget what was kept for it."""
+        """All trials of an experiment are over: forget what was kept for it.
+
+        An attempt that is still here was cancelled while its first word was on the way.
+        """
+        for key, held in list(self._held.items()):
+            if key.experiment_id == experiment_id:
+                held.run.stop(StopCause.DROPPED)
         for directory in self._shop.plans.forget(experiment_id):
             self._shop.processes.release(directory)
         self._shop.reporter.forget(experiment_id)

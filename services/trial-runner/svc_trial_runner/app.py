@@ -33,6 +33,7 @@ from svc_trial_runner.adapters.sweep import ProcSweeper
 from svc_trial_runner.adapters.this_process import (
     Reaper,
     become_subreaper,
+    kill_descendants,
     machine_boot_id,
     raise_descriptor_limit,
 )
@@ -66,11 +67,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     raise_descriptor_limit()
     reaper = Reaper()
     service.adapters.callback(reaper.close)
-    return await start(service, settings)
-
-
-async def start(service: Service, settings: Settings) -> Mapping[str, str]:
-    """Start the agent without touching what belongs to the whole process."""
+    service.adapters.callback(kill_descendants)
     folder = settings.runner_directory
     name = runner_id(folder)
     journal = FileClaimJournal(folder / "claims.journal", machine_boot_id())
@@ -97,6 +94,7 @@ async def start(service: Service, settings: Settings) -> Mapping[str, str]:
         lambda identity: journal.append(ServerStarted(identity)),
         os.getpid(),
     )
+    reaper.on_end(processes.orphan_ended)
     service.adapters.push_async_callback(processes.aclose)
     gpus = GpuDesk(_gpu_source(settings), ProcProcessTable())
     workshop = Workshop(

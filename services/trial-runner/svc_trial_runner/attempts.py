@@ -7,13 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from nni_wire.limits import INLINE_VALUE_LIMIT_BYTES
 from svc_common.clock import Clock
 from svc_common.logs import get_logger
 from svc_trial_runner.allotments import GpuDesk
 from svc_trial_runner.converters import report_entry
 from svc_trial_runner.domain.attempt import AttemptLife, Order, Phase, StopCause
-from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, Report, refusal, reply
 from svc_trial_runner.domain.claims import AttemptKey, Ended, Started
 from svc_trial_runner.domain.gpus import Allotment, GpuRequest, cuda_visible_devices
 from svc_trial_runner.domain.launch import (
@@ -50,6 +48,7 @@ from svc_trial_runner.ports import (
     Values,
 )
 from svc_trial_runner.reporting import Reporter
+from svc_trial_runner.sessions import AttemptSession
 
 _KILLED: Final = 9
 """Wait status of a process whose starter died: the kernel killed it."""
@@ -78,7 +77,7 @@ class Workshop:
 
 
 class AttemptRun:
-    """Drives one attempt; also the session that its trial talks to.
+    """Drives one attempt.
 
     Args:
         work: what to do.
@@ -109,8 +108,7 @@ class AttemptRun:
         self._on_over = on_over
         self._life = AttemptLife()
         self._next_report = 0
-        self._next_metric = [0, 0]
-        self._parameters: Any = None
+        self._early: list[MetricReported] = []
         self._timers: list[asyncio.TimerHandle] = []
         self._silent = False
 
@@ -142,9 +140,9 @@ class AttemptRun:
 
     async def _run(self) -> None:
         plan = await self._shop.plans.plan(self.work)
-        self._parameters = self.work.parameters
-        if isinstance(self._parameters, BlobKey):
-            self._parameters = await self._shop.values.load(self._parameters)
+        parameters = self.work.parameters
+        if isinstance(parameters, BlobKey):
+            parameters = await self._shop.values.load(parameters)
         rules = self.work.spec.gpus
         allotment = await self._shop.gpus.acquire(
             GpuRequest(
@@ -159,7 +157,7 @@ class AttemptRun:
         )
         if allotment is None or self._life.phase is Phase.OVER:
             return
-        process = await self._start(plan, allotment)
+        process = await self._start(plan, parameters, allotment)
         status = await process.ended
         self._life.process_ended()
         if status is None:
@@ -169,7 +167,12 @@ class AttemptRun:
         self._life.read()
         self._end(status)
 
-    async def _start(self, plan: LaunchPlan, allotment: Allotment) -> TrialProcess:
+    async def _start(
+        self,
+        plan: LaunchPlan,
+        parameters: Any,  # noqa: ANN401 - any JSON value
+        allotment: Allotment,
+    ) -> TrialProcess:
         shop, work = self._shop, self.work
         self._life.launching()
         self.gpu_indices = allotment.indices or ()
@@ -190,11 +193,12 @@ class AttemptRun:
             TrialFilesRequest(
                 Path(directory),
                 run_script(variables, plan.code_directory, plan.command),
-                parameter_file(work.parameter_id, self._parameters, work.parameter_source),
+                parameter_file(work.parameter_id, parameters, work.parameter_source),
                 work.spec.output_limit_bytes,
             )
         )
-        shop.sockets.admit(self.token, self)
+        session = AttemptSession(work, parameters, shop.values, shop.clock, self._metric)
+        shop.sockets.admit(self.token, session)
         variables["NNI_TRIAL_SOCKET"] = shop.sockets.path
         variables["NNI_TRIAL_TOKEN"] = self.token
         self.process = process = await shop.processes.launch(
@@ -215,6 +219,8 @@ class AttemptRun:
         self._say(
             ProcessStarted(self.started_at, process.identity.pid, self.gpu_indices, process.warm)
         )
+        for metric in self._early:
+            self._say(metric)
         if self._life.launched() is Order.TERMINATE:
             self._terminate()
         elif work.spec.time_limit_s is not None:
@@ -336,13 +342,27 @@ class AttemptRun:
 
     # --- what it tells
 
+    def _metric(self, metric: MetricReported) -> bool:
+        """Tell of a metric, but never before the start: the trial may be faster than its starter.
+
+        Raises:
+            TypeError: the value has no JSON form.
+            ValueError: the value is nested too deeply.
+        """
+        if self.process is not None:
+            return self._say(metric)
+        report_entry(self.key, self.claim_id, 0, metric)  # refused now rather than later
+        self._early.append(metric)
+        return True
+
     def _waits(self, reason: str) -> None:
         self.waiting_for = reason
         self._say(AttemptWaits(reason))
 
-    def _say(self, saying: Saying) -> None:
+    def _say(self, saying: Saying) -> bool:
+        """Tell the manager; False: the last word was said before."""
         if self._silent:
-            return
+            return False
         entry = report_entry(self.key, self.claim_id, self._next_report, saying)
         self._next_report += 1
         if is_last(saying):
@@ -352,59 +372,13 @@ class AttemptRun:
             self._shop.journal.append(Ended(self.claim_id))
         else:
             self._shop.reporter.add(self.key.experiment_id, entry)
+        return True
 
     def _drop(self) -> None:
+        if self._silent:
+            return
         self._silent = True
         self._on_over(self)
 
     def _arrived(self) -> None:
         self._on_over(self)
-
-    # --- what its trial asks for (`ports.TrialSession`)
-
-    def greet(self) -> bytes:
-        """See `ports.TrialSession.greet`."""
-        return reply(
-            experiment=self.key.experiment_id,
-            trial=self.key.trial_id,
-            sequence=self.work.sequence_id,
-        )
-
-    def parameters(self) -> bytes:
-        """See `ports.TrialSession.parameters`."""
-        return reply(
-            parameter_id=self.work.parameter_id,
-            parameters=self._parameters,
-            parameter_index=0,
-        )
-
-    def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
-        """See `ports.TrialSession.report`."""
-        expected = self._next_metric[report.final]
-        if report.sequence is not None and report.sequence != expected:
-            if report.sequence < expected:
-                return REPLY_OK  # told again: it is held already
-            raise ChannelError(f"sequence must be {expected}, got {report.sequence} (pid {pid})")
-        if self._silent:
-            raise ChannelError("this trial is over")
-        if report.size_bytes > INLINE_VALUE_LIMIT_BYTES:
-            self._next_metric[report.final] += 1
-            return asyncio.ensure_future(self._store(report, expected))
-        self._take(report.final, expected, report.value)
-        self._next_metric[report.final] += 1
-        return REPLY_OK
-
-    def _take(self, final: bool, sequence: int, value: Any) -> None:  # noqa: ANN401, FBT001 - any JSON value; which of two counters
-        now = self._shop.clock.now()
-        try:
-            self._say(MetricReported(final, sequence, value, now))
-        except (TypeError, ValueError) as error:
-            raise ChannelError(f"value cannot be kept: {error}") from error
-
-    async def _store(self, report: Report, sequence: int) -> bytes:
-        try:
-            blob = await self._shop.values.store(report.value)
-            self._take(report.final, sequence, blob)
-        except (LaunchError, ChannelError) as error:
-            return refusal(str(error))
-        return REPLY_OK

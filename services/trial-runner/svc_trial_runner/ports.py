@@ -238,7 +238,10 @@ class ClaimJournal(Protocol):
         ...
 
     def append(self, *records: JournalRecord) -> None:
-        """Add records; they survive the death of this process as soon as this returns."""
+        """Add records; they survive the death of this process as soon as this returns.
+
+        A disk that is full or broken loses only that: the state in memory has them.
+        """
         ...
 
     def forget_servers(self) -> None:

@@ -283,3 +283,33 @@ async def test_child_that_cannot_be_started_is_told_with_a_remedy(tmp_path: Path
         await ChildHostLauncher({}).launch(
             replace(setup, directory=str(tmp_path / "file")), Listener(), eager=False
         )
+
+
+async def test_child_that_ends_by_itself_tells_its_last_words(
+    tmp_path: Path,
+) -> None:
+    interpreter = tmp_path / "python"
+    interpreter.write_text("#!/bin/sh\necho first >&2\necho 'No module named nni' >&2\nexit 3\n")
+    interpreter.chmod(0o755)
+    setup = ExperimentSetup(
+        experiment_id="exp",
+        directory=str(tmp_path),
+        interpreter=str(interpreter),
+        tuner=AlgorithmChoice(name="Random"),
+        assessor=None,
+        advisor=None,
+        search_space=SPACE,
+        seed=3,
+        log_level="info",
+    )
+    listener = Listener()
+
+    host = await ChildHostLauncher(dict(os.environ)).launch(setup, listener, eager=False)
+    await listener.until(lambda: bool(listener.reasons))
+    await host.aclose()
+
+    assert listener.reasons == [
+        "the algorithm's process ended with exit code 3: No module named nni"
+    ]
+    log = (tmp_path / "log" / "dispatcher.log").read_text()
+    assert "] ERROR (svc_dispatcher/MainThread) the algorithm's process ended" in log

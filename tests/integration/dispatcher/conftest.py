@@ -15,8 +15,8 @@ from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.adapters.launching import Launcher
 from svc_dispatcher.blobs import ValueBlobs
-from svc_dispatcher.experiment import Surroundings
 from svc_dispatcher.experiments import Experiments
+from svc_dispatcher.life import Surroundings
 from tests.support.scripted_manager import ScriptedManager
 from tests.support.servers import NatsServer
 

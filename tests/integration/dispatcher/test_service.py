@@ -139,6 +139,19 @@ async def test_custom_class_that_cannot_be_used_is_refused(
     assert accepted.optimize_mode == ""
 
 
+async def test_interpreter_without_the_library_is_refused(service: Service, tmp_path: Path) -> None:
+    interpreter = tmp_path / "python"
+    interpreter.write_text("#!/bin/sh\necho 'No module named nni' >&2\nexit 1\n")
+    interpreter.chmod(0o755)
+
+    assert "No module named nni" in await refusal(
+        service, tuner=named("TPE"), interpreter=str(interpreter)
+    )
+    assert "cannot be started" in await refusal(
+        service, tuner=named("TPE"), interpreter=str(tmp_path / "absent")
+    )
+
+
 async def test_killed_service_takes_its_hosts_with_it(
     service: Service, manager: ScriptedManager
 ) -> None:

@@ -135,12 +135,11 @@ async def test_the_port_of_an_experiment_is_opened_again(site: Site, agent: Scri
         experiment_id = await world.create(port=8080)
         await world.reached(experiment_id, DONE)
     site.listeners.open.clear()
+    site.listeners.opened.clear()
 
     async with site.manager(agent) as world:
         await world.experiments.wait(experiment_id, [DONE])
-        async with asyncio.timeout(10):
-            while not site.listeners.open:
-                await asyncio.sleep(0.01)  # the listener says nothing when it opens
+        await asyncio.wait_for(site.listeners.opened.wait(), 10)
 
     assert site.listeners.open == {experiment_id: (8080, "")}
 

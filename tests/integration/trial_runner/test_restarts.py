@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psutil
+import pytest
 from nni_proto.runner.v1.runner_service_pb2_grpc import RunnerServiceStub
 
 from nni_proto.runner.v1 import runner_service_pb2 as runner_pb
@@ -41,6 +42,7 @@ async def running_agent(
             await agent.end(signal.SIGKILL)
 
 
+@pytest.mark.claim("platform", 78)
 async def test_restarted_agent_kills_and_reports_what_its_predecessor_ran(
     tmp_path: Path, bus_server: NatsServer
 ) -> None:
@@ -261,3 +263,31 @@ async def test_presence_tells_what_is_held_and_when_the_agent_leaves(
         assert [trial.trial_id for trial in holding.trials] == ["one"]
         assert holding.grpc_address == agent.facts["grpc"]
         assert leaving.draining
+
+
+async def test_death_of_a_later_generation_of_the_interpreter_loses_its_trials(
+    tmp_path: Path, bus_server: NatsServer
+) -> None:
+    """Its ancestor lives on and knows nothing of them; the agent adopts and misses them."""
+    (tmp_path / "learn.py").write_text("import decimal, fractions\n")
+    (tmp_path / "wait.py").write_text("import decimal, signal\nsignal.pause()\n")
+    async with running_agent(tmp_path, bus_server) as (agent, manager):
+        runner = agent.facts["runner"]
+        await manager.publish("learn", manager.spec("python3 learn.py"))
+        await manager.until("learn", "exited")
+        for number in range(200):
+            name = f"wait{number}"
+            await manager.publish(name, manager.spec("python3 wait.py"))
+            pid = (await manager.until(name, "started")).started.pid
+            parent = psutil.Process(psutil.Process(pid).ppid())
+            if parent.ppid() != agent.pid:
+                break
+            # The second generation is still importing; the first has started this one.
+            manager.stop(runner, name)
+            await manager.until(name, "exited")
+
+        parent.kill()
+        await manager.until(name, "lost")
+
+        await manager.publish("again", manager.spec("python3 learn.py"))
+        await manager.until("again", "exited")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from importlib.util import find_spec
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from nni.experiment.config.base import AbsolutePath, ConfigModel, Text, absolute_path
 from nni.experiment.errors import Problem
@@ -61,7 +63,30 @@ class AlgorithmConfig(ConfigModel):
         if self.code_directory is not None and not self.code_directory.is_dir():
             rule = "must be an existing folder"
             return [Problem(f"{field}.codeDirectory", rule, str(self.code_directory))]
+        if not self._has_module(module):
+            where = f"neither in {self.code_directory} nor" if self.code_directory else "not"
+            rule = f"must name a module that exists; {module} is {where} installed"
+            return [Problem(f"{field}.className", rule, self.class_name)]
         return []
+
+    def _has_module(self, module: str) -> bool:
+        """Return whether there is such a module, without importing the user's code."""
+        head, *rest = module.split(".")
+        if self.code_directory is not None:
+            place = self.code_directory.joinpath(head, *rest)
+            if place.with_suffix(".py").exists() or place.is_dir():
+                return True
+            if self.code_directory.joinpath(head).is_dir():
+                return False
+        return head in sys.modules or find_spec(head) is not None
+
+
+def _section(value: object) -> object:
+    return AlgorithmConfig() if value is None else value
+
+
+AlgorithmSection = Annotated[AlgorithmConfig, BeforeValidator(_section)]
+"""A section that is always there: `None` empties it."""
 
 
 class CustomAlgorithmConfig(AlgorithmConfig):

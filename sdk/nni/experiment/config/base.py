@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
 from pydantic import (
     BaseModel,
@@ -20,7 +20,12 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from nni.experiment.config.quantities import duration_seconds, duration_text, gpu_indices
+from nni.experiment.config.quantities import (
+    duration_seconds,
+    duration_text,
+    gpu_indices,
+    size_bytes,
+)
 from nni.experiment.errors import ConfigError, Problem
 
 _base_directory: ContextVar[Path | None] = ContextVar("base_directory", default=None)
@@ -73,8 +78,16 @@ def _checked_duration(value: object) -> object:
     return text
 
 
+def _checked_size(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("must be a number followed by kb, mb, gb or tb, such as 8gb")  # noqa: TRY004 - see above
+    size_bytes(value)
+    return value
+
+
 AbsolutePath = Annotated[Path, BeforeValidator(_checked_path)]
 DurationText = Annotated[str, BeforeValidator(_checked_duration)]
+SizeText = Annotated[str, BeforeValidator(_checked_size)]
 GpuIndices = Annotated[list[int], BeforeValidator(gpu_indices)]
 Text = StrictStr
 Integer = StrictInt
@@ -139,15 +152,6 @@ class ConfigModel(BaseModel):
         Paths are absolute texts.
         """
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """Return the object that `to_dict` described.
-
-        Raises:
-            ConfigError: a field is unknown, missing or wrong.
-        """
-        return cls(**fields)
 
 
 def unknown_field(name: str, model: type[ConfigModel], *, snake_case: bool = False) -> Problem:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from nni.experiment.config.algorithm import AlgorithmConfig
+from nni.experiment.config.algorithm import AlgorithmConfig, AlgorithmSection
 from nni.experiment.config.base import (
     AbsolutePath,
     ConfigModel,
@@ -94,12 +94,15 @@ class ExperimentConfig(ConfigModel):
     """Root folder; the experiment lives in `<root>/<id>`."""
     tuner_gpu_indices: GpuIndices | None = None
     """GPUs that the algorithm may see."""
-    tuner: AlgorithmConfig | None = Field(default_factory=AlgorithmConfig)
-    assessor: AlgorithmConfig | None = Field(default_factory=AlgorithmConfig)
-    advisor: AlgorithmConfig | None = Field(default_factory=AlgorithmConfig)
+    tuner: AlgorithmSection = Field(default_factory=AlgorithmConfig)
+    assessor: AlgorithmSection = Field(default_factory=AlgorithmConfig)
+    advisor: AlgorithmSection = Field(default_factory=AlgorithmConfig)
     """Excludes tuner and assessor."""
-    training_service: TrainingServices | None = None
-    """A list means that trials are spread over several platforms."""
+    training_service: TrainingServices = None
+    """A section of `nni.experiment.config` or a list of them, over which trials are spread.
+
+    Its type is open, so that the fields of whichever platform it is can be set on it.
+    """
     shared_storage: SharedStorage | None = None
 
     @classmethod
@@ -131,8 +134,8 @@ class ExperimentConfig(ConfigModel):
         """See the base; sections that were never filled in are left out."""
         fields = super().to_dict()
         for name in ("tuner", "assessor", "advisor"):
-            section: AlgorithmConfig | None = getattr(self, name)
-            if section is None or not section.is_given():
+            section: AlgorithmConfig = getattr(self, name)
+            if not section.is_given():
                 fields.pop(name, None)
             elif not section.class_args:
                 fields[name].pop("classArgs")
@@ -166,8 +169,8 @@ class ExperimentConfig(ConfigModel):
 
     def given(self, section: Literal["tuner", "assessor", "advisor"]) -> AlgorithmConfig | None:
         """Return a section that has been filled in, else `None`."""
-        config: AlgorithmConfig | None = getattr(self, section)
-        return config if config is not None and config.is_given() else None
+        config: AlgorithmConfig = getattr(self, section)
+        return config if config.is_given() else None
 
     def effective_log_level(self) -> LogLevel:
         """Return the log level with its default put in."""

@@ -10,7 +10,7 @@ import difflib
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt, SerializeAsAny
+from pydantic import BeforeValidator, Field, PositiveInt
 
 from nni.experiment.config.base import (
     AbsolutePath,
@@ -18,6 +18,7 @@ from nni.experiment.config.base import (
     Flag,
     GpuIndices,
     Integer,
+    SizeText,
     Text,
 )
 from nni.experiment.errors import ConfigError, Problem
@@ -101,7 +102,7 @@ class OpenpaiConfig(TrainingServiceConfig):
     username: Text | None = None
     token: Text | None = Field(default=None, repr=False)
     trial_cpu_number: PositiveInt | None = None
-    trial_memory_size: Text | None = None
+    trial_memory_size: SizeText | None = None
     storage_config_name: Text | None = None
     docker_image: Text = DEFAULT_IMAGE
     virtual_cluster: Text | None = None
@@ -203,7 +204,7 @@ def _class_of(platform: object) -> type[TrainingServiceConfig]:
     raise ConfigError([Problem("platform", rule, platform, remedy)])
 
 
-def _from_section(section: object) -> object:
+def _from_section(section: object) -> TrainingServiceConfig:
     if isinstance(section, TrainingServiceConfig):
         return section
     if not isinstance(section, dict):
@@ -214,7 +215,11 @@ def _from_section(section: object) -> object:
     return cls(**{**section, "platform": cls.model_fields["platform"].default})
 
 
-def _from_sections(value: object) -> object:
+def _from_sections(
+    value: object,
+) -> TrainingServiceConfig | list[TrainingServiceConfig] | None:
+    if value is None:
+        return None
     if not isinstance(value, list | tuple):
         return _from_section(value)
     services = []
@@ -226,8 +231,5 @@ def _from_sections(value: object) -> object:
     return services
 
 
-TrainingServices = Annotated[
-    SerializeAsAny[TrainingServiceConfig] | list[SerializeAsAny[TrainingServiceConfig]],
-    BeforeValidator(_from_sections),
-]
+TrainingServices = Annotated[Any, BeforeValidator(_from_sections)]
 """A section of any platform or a list of them, made from mappings by their `platform`."""

@@ -12,6 +12,7 @@ from nni.hpo.host.hosting import (
     Answer,
     KnownParameters,
     MetricCommand,
+    Provenance,
     Rim,
     Say,
     TrialEndCommand,
@@ -30,16 +31,16 @@ class AdvisorHosting:
 
     Args:
         advisor: what is hosted.
-        provenance: what is known of every suggestion.
+        origin: what is the same in the provenance of every suggestion.
         say: where answers go.
     """
 
     lookahead = False
     assesses = True
 
-    def __init__(self, advisor: MsgDispatcherBase, provenance: dict[str, Any], say: Say) -> None:
+    def __init__(self, advisor: MsgDispatcherBase, origin: dict[str, Any], say: Say) -> None:
         self._advisor = advisor
-        self._provenance = provenance
+        self._provenance = Provenance(origin)
         self._say = say
         self._rim = Rim(say)
         self._known = KnownParameters(say)
@@ -89,6 +90,8 @@ class AdvisorHosting:
             with self._lock:
                 self._exhausted = True
                 self._wanted.clear()
+                if self._answering is None:
+                    self._say({"late": [], "exhausted": True})
         elif command is CommandType.KillTrialJob:
             self._say({"stop": str(data)})
         elif command is not CommandType.Initialized:
@@ -101,7 +104,7 @@ class AdvisorHosting:
         parameter_id = self._wanted.popleft()
         self._jobs[parameter_id] = job
         self._known.put(parameter_id, job["parameters"])
-        suggestion = (parameter_id, job["parameters"], self._provenance)
+        suggestion = (parameter_id, job["parameters"], self._provenance.now())
         if self._answering is not None:
             self._answering.append(suggestion)
         else:
@@ -112,6 +115,7 @@ class AdvisorHosting:
         job = self._jobs.get(command.parameter_id)
         if command.customized or job is None:
             return
+        self._provenance.results += command.final
         data = {
             "parameter_id": job["parameter_id"],
             "value": command.value,
@@ -136,6 +140,7 @@ class AdvisorHosting:
 
     def import_data(self, data: object) -> None:
         """See `HostedAlgorithm`."""
+        self._provenance.imported(data)
         self._handle(CommandType.ImportData, data)
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:

@@ -1,4 +1,4 @@
-"""Tries a custom class before its experiment exists: can it be imported, and is it of its kind?
+"""Tries a class before its experiment exists: can it be imported, and is it of its kind?
 
 Nothing is constructed: a constructor that refuses its arguments ends the experiment with the
 status ERROR and its message in `dispatcher.log`.
@@ -8,7 +8,7 @@ import contextlib
 import json
 import sys
 import traceback
-from typing import TextIO
+from typing import Any, TextIO
 
 from nni.hpo import registry
 
@@ -17,23 +17,29 @@ def run_check(requests: TextIO, answers: TextIO) -> int:
     """Read one request, write one answer; return the exit code 0.
 
     Args:
-        requests: JSON object with `kind`, `class_name`, `code_directory`.
+        requests: JSON object with `kind` and either `name`, or `class_name` and perhaps
+            `code_directory`.
         answers: gets a last line `{"ok": true, "lookahead": bool}` or
             `{"ok": false, "error": "...", "traceback": "..."}`; what the module itself prints goes
             to stderr.
     """
     request = json.load(requests)
     with contextlib.redirect_stdout(sys.stderr):
-        answer = _check(request["kind"], request["class_name"], request.get("code_directory"))
+        answer = _check(request)
     json.dump(answer, answers)
     answers.write("\n")
     answers.flush()
     return 0
 
 
-def _check(kind: registry.Kind, class_name: str, code_directory: str | None) -> dict[str, object]:
+def _check(request: dict[str, Any]) -> dict[str, object]:
     try:
-        cls = registry.custom_class(kind, class_name, code_directory or None)
+        if request.get("name"):
+            cls = registry.named_class(request["kind"], request["name"])
+        else:
+            cls = registry.custom_class(
+                request["kind"], request["class_name"], request.get("code_directory") or None
+            )
     except (Exception, SystemExit) as error:  # noqa: BLE001 - rim of the user's code
         return {
             "ok": False,

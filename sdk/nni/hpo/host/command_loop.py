@@ -99,17 +99,17 @@ class CommandLoop:
         custom = any(config.get("class_name") for config in configs.values())
         building.seed_global_generators(seed, custom=custom)
         if "advisor" in configs:
-            provenance = _provenance(configs["advisor"], seed)
+            origin = _origin(configs["advisor"], seed)
             advisor = building.build("advisor", configs["advisor"], seed)
-            advisor_hosting = AdvisorHosting(advisor, provenance, self._say)
+            advisor_hosting = AdvisorHosting(advisor, origin, self._say)
             commands.connect(advisor_hosting)
             return advisor_hosting
-        provenance = _provenance(configs["tuner"], seed)
+        origin = _origin(configs["tuner"], seed)
         tuner = building.build("tuner", configs["tuner"], seed)
         assessor = None
         if "assessor" in configs:
             assessor = building.build("assessor", configs["assessor"], seed)
-        return TunerHosting(tuner, assessor, provenance, self._say)
+        return TunerHosting(tuner, assessor, origin, self._say)
 
     def _generate(self, algorithm: HostedAlgorithm, command: dict[str, Any]) -> bool:
         """Answer a request; return whether the algorithm survived it."""
@@ -147,5 +147,5 @@ class CommandLoop:
             algorithm.add_customized(command["parameter_id"], command["parameters"])
 
 
-def _provenance(config: dict[str, Any], seed: int) -> dict[str, Any]:
+def _origin(config: dict[str, Any], seed: int) -> dict[str, Any]:
     return {"algorithm": building.display_name(config), "seed": seed}

@@ -118,6 +118,24 @@ def failure(call: str, *, skipped: bool) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
+class Provenance:
+    """Where suggestions come from."""
+
+    origin: dict[str, Any]
+    """What is the same for all of them: algorithm and seed."""
+    results: int = 0
+    """How many results the algorithm knows."""
+
+    def imported(self, data: object) -> None:
+        """Count the samples of an import."""
+        self.results += len(data) if isinstance(data, list) else 1
+
+    def now(self) -> dict[str, Any]:
+        """Return the provenance of a suggestion that is made now."""
+        return {**self.origin, "results": self.results}
+
+
+@dataclass(slots=True)
 class KnownParameters:
     """Configurations of live trials by parameter id, where the log has the last word."""
 

@@ -8,6 +8,7 @@ from nni.hpo.host.hosting import (
     Answer,
     KnownParameters,
     MetricCommand,
+    Provenance,
     Rim,
     Say,
     TrialEndCommand,
@@ -30,18 +31,18 @@ class TunerHosting:
     Args:
         tuner: proposes.
         assessor: judges running trials; None if there is none.
-        provenance: what is known of every suggestion.
+        origin: what is the same in the provenance of every suggestion.
         say: where answers go.
     """
 
     def __init__(
-        self, tuner: Tuner, assessor: Assessor | None, provenance: dict[str, Any], say: Say
+        self, tuner: Tuner, assessor: Assessor | None, origin: dict[str, Any], say: Say
     ) -> None:
         self.lookahead = bool(getattr(tuner, "lookahead", False))
         self.assesses = assessor is not None
         self._tuner = tuner
         self._assessor = assessor
-        self._provenance = provenance
+        self._provenance = Provenance(origin)
         self._say = say
         self._rim = Rim(say)
         self._known = KnownParameters(say)
@@ -80,13 +81,14 @@ class TunerHosting:
 
     def _suggested(self, parameter_id: int, parameters: object) -> tuple[int, Any, dict[str, Any]]:
         self._known.put(parameter_id, parameters)
-        return parameter_id, parameters, self._provenance
+        return parameter_id, parameters, self._provenance.now()
 
     def metric(self, command: MetricCommand) -> None:
         """See `HostedAlgorithm`."""
         if not command.final:
             self._assess(command)
         elif not command.customized:
+            self._provenance.results += 1
             self._rim.call(
                 "receive_trial_result",
                 self._tuner.receive_trial_result,
@@ -133,6 +135,7 @@ class TunerHosting:
 
     def import_data(self, data: object) -> None:
         """See `HostedAlgorithm`."""
+        self._provenance.imported(data)
         self._rim.call("import_data", self._tuner.import_data, data)
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from nni.hpo.base import Tuner, checked_optimize_mode
 from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
+from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.space import parse_space
 
 _logger = logging.getLogger(__name__)
@@ -50,10 +51,8 @@ class RandomTuner(Tuner):
 
     def state(self) -> dict[str, JsonValue]:
         """Return what `load_state` needs to go on from here, as JSON."""
-        version, internal, gauss = self._rng.getstate()
-        return {"rng": [version, list(internal), gauss]}
+        return {"rng": random_state(self._rng)}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
         """Go on from a state of a tuner that was built and given its space alike."""
-        version, internal, gauss = state["rng"]
-        self._rng.setstate((version, tuple(internal), gauss))
+        restore_random(self._rng, state["rng"])

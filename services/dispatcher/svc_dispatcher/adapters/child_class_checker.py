@@ -1,12 +1,13 @@
-"""Tries a custom class in a child process, under the interpreter that would host it."""
+"""Tries a class in a child process, under the interpreter that would host it."""
 
 import asyncio
 import json
 import sys
-from typing import Any
+from typing import Any, cast
 
+from nni.hpo import registry
 from svc_common import environment as names
-from svc_dispatcher.ports import CustomClass
+from svc_dispatcher.ports import ClassChoice
 
 _STDERR_LIMIT = 2_000
 
@@ -23,13 +24,23 @@ class ChildClassChecker:
         private = {names.NNI_TOKEN, names.NNI_NATS_URL, names.NNI_READY_FD}
         self._environment = {key: value for key, value in inherited.items() if key not in private}
         self._timeout_s = timeout_s
+        self._good: set[tuple[ClassChoice, str]] = set()
 
-    async def check(self, custom: CustomClass, interpreter: str) -> str:
-        """See `ClassChecker.check`."""
+    async def check(self, choice: ClassChoice, interpreter: str) -> str:
+        """See `ClassChecker.check`; a named class that was good once is not tried again."""
+        if (choice, interpreter) in self._good or _is_at_hand(choice, interpreter):
+            return ""
+        wrong = await self._try(choice, interpreter)
+        if choice.name and not wrong:
+            self._good.add((choice, interpreter))
+        return wrong
+
+    async def _try(self, choice: ClassChoice, interpreter: str) -> str:
         request = {
-            "kind": custom.kind,
-            "class_name": custom.class_name,
-            "code_directory": custom.code_directory,
+            "kind": choice.kind,
+            "name": choice.name,
+            "class_name": choice.class_name,
+            "code_directory": choice.code_directory,
         }
         command = (interpreter or sys.executable, "-m", "nni.hpo.host", "--check")
         try:
@@ -52,6 +63,13 @@ class ChildClassChecker:
                 process.kill()
                 await process.wait()
         return _verdict(answer, noise, process.returncode)
+
+
+def _is_at_hand(choice: ClassChoice, interpreter: str) -> bool:
+    """Whether a class needs nothing but the library that this process has itself."""
+    if not choice.name or interpreter not in {"", sys.executable}:
+        return False
+    return not registry.find(cast("registry.Kind", choice.kind), choice.name).extra
 
 
 def _verdict(answer: bytes, noise: bytes, code: int | None) -> str:

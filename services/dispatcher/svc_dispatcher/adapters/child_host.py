@@ -1,7 +1,6 @@
 """Hosts as child processes: `python -m nni.hpo.host` under the client's interpreter."""
 
 import asyncio
-import json
 import os
 import signal
 from collections.abc import Sequence
@@ -10,8 +9,11 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from svc_common.errors import FailedPreconditionError
-from svc_common.logs import get_logger
-from svc_dispatcher.adapters.host_environment import host_command, host_environment
+from svc_dispatcher.adapters.host_environment import (
+    client_side,
+    host_command,
+    host_environment,
+)
 from svc_dispatcher.adapters.host_lines import line_of, output_of
 from svc_dispatcher.domain.commands import Command
 from svc_dispatcher.domain.values import ExperimentSetup
@@ -19,6 +21,7 @@ from svc_dispatcher.ports import HostSink
 
 LOG_NAME: Final = "dispatcher.log"
 _READ_BYTES: Final = 1 << 18
+_LAST_WORDS_BYTES: Final = 2_000
 
 
 class ChildHost:
@@ -48,6 +51,8 @@ class ChildHost:
         self._process = process
         self._sink: HostSink | None = sink
         self._log = log
+        self._log_start = log.tell()
+        self._complaint = ""
         self._eager = eager
         self._commands = commands
         self._outputs = outputs
@@ -123,7 +128,7 @@ class ChildHost:
         try:
             outputs = [output_of(line) for line in lines]
         except (ValueError, KeyError, TypeError) as error:
-            get_logger().error("host is not understood", pid=self.pid, exc_info=error)
+            self._complaint = f"the algorithm said what cannot be passed on: {error}"
             self._signal_group()
             return
         self._sink.said(outputs)
@@ -145,10 +150,20 @@ class ChildHost:
         self._close()
         sink, self._sink = self._sink, None
         if sink is not None:
-            reason = _exit_reason(code)
-            note(self._log, "ERROR", f"the algorithm's process {reason}")
-            sink.ended(f"the algorithm's process {reason}")
+            reason = self._complaint or f"the algorithm's process {_exit_reason(code)}"
+            if code > 0:
+                reason += self._last_words()
+            note(self._log, "ERROR", reason)
+            sink.ended(reason)
         self._log.close()
+
+    def _last_words(self) -> str:
+        """Give the last line that the child wrote into its log, such as an import error."""
+        self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(self._log_start, self._log.tell() - _LAST_WORDS_BYTES))
+        lines = self._log.read().split("\n")
+        words = [line.strip() for line in lines if line.strip()]
+        return f": {words[-1]}" if words else ""
 
     def _close(self) -> None:
         self._closed = True
@@ -173,27 +188,28 @@ class ChildHostLauncher:
         directory = Path(setup.directory) / "log"
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            environment = host_environment(setup, directory, self._inherited)
-            log = (directory / LOG_NAME).open("a", encoding="utf-8")
-        except (OSError, json.JSONDecodeError) as error:
+            client = client_side(setup, self._inherited)
+            log = (directory / LOG_NAME).open("a+", encoding="utf-8", errors="replace")
+        except (OSError, ValueError) as error:
             raise FailedPreconditionError(
                 f"the algorithm cannot be started: {error}; check the folder {setup.directory}"
             ) from error
-        return await self._spawn(setup, sink, directory, environment, log, eager=eager)
+        environment = host_environment(setup, client, directory)
+        return await self._spawn(client.interpreter, environment, directory, log, sink, eager=eager)
 
     @staticmethod
     async def _spawn(
-        setup: ExperimentSetup,
-        sink: HostSink,
-        directory: Path,
+        interpreter: str,
         environment: dict[str, str],
+        directory: Path,
         log: TextIO,
+        sink: HostSink,
         *,
         eager: bool,
     ) -> ChildHost:
         child_in, commands = os.pipe()
         outputs, child_out = os.pipe()
-        command = host_command(setup.interpreter, child_in, child_out)
+        command = host_command(interpreter, child_in, child_out)
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,

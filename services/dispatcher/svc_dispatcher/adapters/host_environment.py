@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -42,19 +43,42 @@ def host_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
     ]
 
 
-def host_environment(
-    setup: ExperimentSetup, log_directory: Path, inherited: dict[str, str]
-) -> dict[str, str]:
-    """Give the environment of a host: the client's, or `inherited` where it left none.
+@dataclass(frozen=True, slots=True)
+class ClientSide:
+    """Where the experiment's user works: what hosts and trials run with."""
+
+    environment: dict[str, str] = field(repr=False)
+    interpreter: str
+    """Empty for this process's own."""
+
+
+def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide:
+    """Read what the client left in the experiment's folder; the last resume counts.
+
+    Args:
+        setup: of the experiment.
+        inherited: the environment where the client left none.
 
     Raises:
-        OSError: the client's environment cannot be read.
-        json.JSONDecodeError: its file is damaged.
+        OSError: the file cannot be read.
+        ValueError: it is damaged.
     """
     path = Path(setup.directory) / ENVIRONMENT_NAME
-    made = dict(inherited)
-    if path.exists():
-        made = dict(json.loads(path.read_text(encoding="utf-8"))["environment"])
+    if not path.exists():
+        return ClientSide(inherited, setup.interpreter)
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(kept, dict):
+        raise ValueError(f"{path} must hold a JSON object")  # noqa: TRY004 - a damaged file
+    return ClientSide(
+        kept.get("environment") or inherited, kept.get("interpreter") or setup.interpreter
+    )
+
+
+def host_environment(
+    setup: ExperimentSetup, client: ClientSide, log_directory: Path
+) -> dict[str, str]:
+    """Give the environment of a host: the client's, without secrets of ours, repeatable."""
+    made = dict(client.environment)
     for name in _PRIVATE:
         made.pop(name, None)
     made["NNI_LOG_DIRECTORY"] = str(log_directory)

@@ -156,7 +156,9 @@ def _diverged(position: Position, message: dict[str, Any]) -> answers.Output:
 _OUTPUTS: Final[dict[str, Callable[[Position, dict[str, Any]], answers.Output]]] = {
     "parameters": _generated,
     "stop": lambda position, m: answers.StopAdvised(position, m["stop"]),
-    "late": lambda position, m: answers.Generated(position, "", _suggestions(m["late"])),
+    "late": lambda position, m: answers.Generated(
+        position, "", _suggestions(m["late"]), m.get("exhausted", False)
+    ),
     "failed": _failed,
     "diverged": _diverged,
     "ready": _ready,

@@ -45,6 +45,9 @@ class ParametersGenerated:
     request_id: str
     """Empty for parameters that came later than their request was answered."""
     parameters: tuple[tuple[int, Payload], ...]
+    exhausted: bool = False
+    based_on: Position | None = None
+    """The last event that the algorithm had seen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,6 @@ class _Trial:
     """Kept while replaying only, for a later generation."""
     final: tuple[Payload] | None = None
     """Likewise: the final result, once there is one."""
-    has_final: bool = False
-    last_intermediate: events.MetricReported | None = None
-    """Kept only if it may become the result."""
     stopping: bool = False
     """A stop was requested or advised."""
 
@@ -63,6 +60,7 @@ class Session:
         self._sent_late: dict[int, Payload] = {}
         self._known_failures: set[tuple[Position, str]] = set()
         self._known_divergences: set[int] = set()
+        self._known_exhaustions: set[Position] = set()
 
     def feed(self, position: Position, event: events.Event) -> None:
         """Take the next event of the log."""
@@ -168,6 +166,8 @@ class Session:
             self._settle(position, self._sent.pop(event.request_id), event.parameters)
 
     def _late_parameters(self, position: Position, event: events.ParametersGenerated) -> None:
+        if event.exhausted and event.based_on is not None:
+            self._known_exhaustions.add(event.based_on)
         for parameter_id, parameters in event.parameters:
             if parameter_id in self._sent_late:
                 if self._sent_late.pop(parameter_id) == parameters:
@@ -203,28 +203,21 @@ class Session:
         trial = self._trials.get(event.trial_id)
         if trial is None:
             return  # of an earlier generation
-        if event.final:
-            trial.has_final = True
-            if not self._live:
-                trial.final = (event.value,)
-        elif self.setup.include_intermediate_results:
-            trial.last_intermediate = event
+        if event.final and not self._live:
+            trial.final = (event.value,)
         if event.final or self.setup.wants_intermediate:
-            self._tell_metric(position, event, trial)
-
-    def _tell_metric(self, position: Position, event: events.MetricReported, trial: _Trial) -> None:
-        self._commands.append(
-            commands.TellMetric(
-                position,
-                event.trial_id,
-                event.attempt,
-                trial.parameter_id,
-                event.final,
-                event.sequence,
-                event.value,
-                trial.customized,
+            self._commands.append(
+                commands.TellMetric(
+                    position,
+                    event.trial_id,
+                    event.attempt,
+                    trial.parameter_id,
+                    event.final,
+                    event.sequence,
+                    event.value,
+                    trial.customized,
+                )
             )
-        )
 
     def _stop_requested(self, position: Position, event: events.TrialStopRequested) -> None:
         del position
@@ -235,18 +228,6 @@ class Session:
         trial = self._trials.pop(event.trial_id, None)
         if trial is None:
             return
-        last = trial.last_intermediate
-        if last is not None and event.state == "EARLY_STOPPED" and not trial.has_final:
-            trial.final = (last.value,)
-            final = events.MetricReported(
-                last.trial_id,
-                last.attempt,
-                last.parameter_id,
-                final=True,
-                sequence=0,
-                value=last.value,
-            )
-            self._tell_metric(position, final, trial)
         if not self._live:
             self._keep_result(trial)
         self._commands.append(
@@ -333,7 +314,10 @@ class Session:
             elif self._recorded_late[parameter_id] != parameters:
                 pair = (parameter_id, self._recorded_late[parameter_id])
                 self._commands.append(commands.Recorded(output.position, (pair,)))
-        return [answers.Generated(output.position, "", tuple(news))] if news else []
+        exhausted = output.exhausted and output.position not in self._known_exhaustions
+        if not news and not exhausted:
+            return []
+        return [answers.Generated(output.position, "", tuple(news), exhausted)]
 
     _HANDLERS: ClassVar[dict[type[events.Event], Any]] = {
         events.ExperimentCreated: _created,

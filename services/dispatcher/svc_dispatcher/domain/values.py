@@ -51,8 +51,6 @@ class ExperimentSetup:
     """trace, debug, info, warning, error or fatal."""
     gpu_indices: tuple[int, ...] = ()
     """What the host may see; empty = whatever it sees."""
-    include_intermediate_results: bool = False
-    """The last intermediate result of an early-stopped trial is its result for the tuner."""
     objectives: Payload = None
     """Objectives and constraints, for external algorithms."""
 

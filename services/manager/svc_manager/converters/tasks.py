@@ -40,7 +40,7 @@ def spec_of(experiment: Experiment) -> task_pb2.TrialSpec:
     return spec
 
 
-def task_to_bytes(experiment_id: str, trial: Trial, spec: task_pb2.TrialSpec) -> bytes:
+def task_of(experiment_id: str, trial: Trial, spec: task_pb2.TrialSpec) -> task_pb2.TrialTask:
     """Return the task of the present attempt of a trial."""
     task = task_pb2.TrialTask(
         experiment_id=experiment_id,
@@ -54,7 +54,7 @@ def task_to_bytes(experiment_id: str, trial: Trial, spec: task_pb2.TrialSpec) ->
     task.parameters.MergeFromString(trial.parameters)
     if trial.provenance:
         task.provenance.MergeFromString(trial.provenance)
-    return task.SerializeToString()
+    return task
 
 
 def stop_to_bytes(experiment_id: str, stop: SendStop) -> bytes:

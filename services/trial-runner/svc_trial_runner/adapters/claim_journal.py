@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from svc_common.errors import FailedPreconditionError
+from svc_common.logs import get_logger
 from svc_trial_runner.domain.claims import (
     AttemptKey,
     Claimed,
@@ -68,12 +69,15 @@ class FileClaimJournal:
         """See `ports.ClaimJournal.append`."""
         for record in records:
             self._state.fold(record)
-        if self._size > _COMPACT_BYTES:
-            self._compact()
-            return
-        data = b"".join(map(_encode, records))
-        os.write(self._file, data)
-        self._size += len(data)
+        try:
+            if self._size > _COMPACT_BYTES:
+                self._compact()
+                return
+            data = b"".join(map(_encode, records))
+            os.write(self._file, data)
+            self._size += len(data)
+        except OSError as error:
+            get_logger().error("claims not on disk", path=str(self._path), error=str(error))
 
     def forget_servers(self) -> None:
         """Drop the servers of the predecessor: they have been swept."""

@@ -13,10 +13,7 @@ from svc_common.logs import get_logger
 from svc_trial_runner.adapters import spawner
 from svc_trial_runner.adapters.process_server import ProcessServer
 from svc_trial_runner.adapters.process_table import (
-    ProcessEntry,
-    all_processes,
-    carries,
-    descendants,
+    ProcessSnapshot,
     group_exists,
     signal_exactly,
     signal_group,
@@ -29,6 +26,8 @@ _TITLE_ROOM: Final = " " * 4096
 """An argument that does nothing: the kernel shows a title in the room of the arguments."""
 _UNFIT_LIMIT: Final = 3
 """Warm interpreters of one kind that may end by themselves before plain starts take over."""
+_SNAPSHOT_S: Final = 0.02
+"""How long a look at the machine's processes is good for."""
 
 _WarmKey: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """Interpreter, working directory, variables read at load time."""
@@ -64,12 +63,13 @@ class LocalProcesses:
         self._on_server = on_server
         self._parent_pid = parent_pid
         self._spawner: ProcessServer | None = None
-        self._spawner_bases: dict[int, Mapping[str, str]] = {}
+        self._spawner_bases: dict[int, tuple[Mapping[str, str], str]] = {}
         self._bases: dict[int, Mapping[str, str]] = {}
         self._warm: dict[_WarmKey, _Warm] = {}
         self._keys: dict[tuple[int, str, str], _WarmKey | None] = {}
         self._failures: dict[_WarmKey, int] = {}
         self._retired: list[ProcessServer] = []
+        self._snapshot: tuple[float, ProcessSnapshot] | None = None
 
     @property
     def warm_count(self) -> int:
@@ -120,7 +120,10 @@ class LocalProcesses:
             "unbuffered": python.unbuffered,
             "title": [python.interpreter, *(["-u"] * python.unbuffered), *python.arguments],
         }
-        return await warm.server.start(request.label, message, (request.stdout, request.stderr))
+        descriptors = (request.stdout, request.stderr)
+        process = await warm.server.start(request.label, message, descriptors)
+        self._failures.pop(key, None)  # it can do it: an end that follows is an accident
+        return process
 
     def _open_warm(self, request: LaunchRequest, key: _WarmKey) -> _Warm:
         def gone(server: ProcessServer) -> None:
@@ -163,7 +166,7 @@ class LocalProcesses:
         base = str(id(request.base))
         if id(request.base) not in self._spawner_bases:
             server.tell({"op": "base", "id": base, "environment": dict(request.base)})
-            self._spawner_bases[id(request.base)] = request.base
+            self._spawner_bases[id(request.base)] = (request.base, request.directory)
         message = {
             "argv": ["bash", "-c", request.command],
             "cwd": request.directory,
@@ -186,6 +189,17 @@ class LocalProcesses:
 
     # ends
 
+    def orphan_ended(self, pid: int, status: int) -> None:
+        """A child of this process has ended: a trial, if what had started it is gone.
+
+        Args:
+            pid: of the child.
+            status: its wait status.
+        """
+        servers = [warm.server for warm in self._warm.values()]
+        for server in [*servers, *self._retired, *([self._spawner] if self._spawner else [])]:
+            server.orphan_ended(pid, status)
+
     def terminate(self, process: TrialProcess, token: str) -> None:
         """See `ports.Processes.terminate`."""
         self._signal(process.identity, token, signal.SIGTERM)
@@ -195,28 +209,22 @@ class LocalProcesses:
         self._signal(process.identity, token, signal.SIGKILL)
 
     def _signal(self, leader: ProcessIdentity, token: str, number: signal.Signals) -> None:
-        processes = all_processes()
-        outside = [
-            entry for entry in descendants(leader.pid, processes) if entry.group != leader.pid
-        ]
-        known = {entry.pid for entry in outside}
-        outside += [
-            entry
-            for entry in self._marked(processes, token)
-            if entry.pid not in known and entry.group != leader.pid
-        ]
-        now = next((entry for entry in processes if entry.pid == leader.pid), None)
+        snapshot = self._look()
+        related = snapshot.descendants(leader.pid) + snapshot.carrying(token, self._parent_pid)
+        outside = {entry.pid: entry for entry in related if entry.group != leader.pid}
+        now = snapshot.find(leader.pid)
         # Another process has the number by now: the group of that name is not the trial's.
         if now is None or now.start_time == leader.start_time:
             signal_group(leader.pid, number)
-        for entry in outside:
+        for entry in outside.values():
             signal_exactly(entry, number)
 
-    def _marked(self, processes: list[ProcessEntry], token: str) -> list[ProcessEntry]:
-        """Find those that were executed by a trial, by the token in their environment."""
-        mine = descendants(self._parent_pid, processes)
-        mark = token.encode()
-        return [entry for entry in mine if carries(entry.pid, mark)]
+    def _look(self) -> ProcessSnapshot:
+        """Give the processes of now; when hundreds of trials are stopped, one look serves many."""
+        moment_s = asyncio.get_running_loop().time()
+        if self._snapshot is None or moment_s - self._snapshot[0] > _SNAPSHOT_S:
+            self._snapshot = (moment_s, ProcessSnapshot())
+        return self._snapshot[1]
 
     def has_leftovers(self, process: TrialProcess) -> bool:
         """See `ports.Processes.has_leftovers`."""
@@ -229,6 +237,12 @@ class LocalProcesses:
                 del self._warm[key]
                 warm.server.quit()
         self._keys = {cached: key for cached, key in self._keys.items() if cached[2] != directory}
+        used = {cached[0] for cached in self._keys}
+        self._bases = {name: base for name, base in self._bases.items() if name in used}
+        for name, (_, used_in) in list(self._spawner_bases.items()):
+            if used_in == directory and self._spawner is not None:
+                del self._spawner_bases[name]
+                self._spawner.tell({"op": "forget", "id": str(name)})
 
     def _retire(self, server: ProcessServer) -> None:
         self._retired = [old for old in self._retired if old.running]

@@ -8,6 +8,7 @@ import array
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +16,16 @@ from contextlib import suppress
 from typing import Any, Final
 
 from svc_common.logs import get_logger
-from svc_trial_runner.adapters.process_table import identity_of
+from svc_trial_runner.adapters.process_table import identity_of, signal_group
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.ports import LaunchError
 
 _MESSAGE_LIMIT_BYTES: Final = 256 * 1024
+_KILL: Final = 9
+_TAKE_OVER_S: Final = 5.0
+"""For a generation to take over from a dead one and answer what waits in the socket."""
+_START_WITHIN_S: Final = 30.0
+"""A start that nobody has answered by then was swallowed by a process that died meanwhile."""
 
 
 class ServedProcess:
@@ -117,18 +123,40 @@ class ProcessServer:
         """
         if self._gone:
             raise LaunchError("the process that starts trials has ended")
+        data = _encoded({"op": "start", "id": label, **message})
         launch = self._launches[label] = _Launch(self._loop)
-        data = json.dumps({"op": "start", "id": label, **message}).encode()
-        if len(data) > _MESSAGE_LIMIT_BYTES:
-            del self._launches[label]
-            raise LaunchError(f"the variables of a trial must have < {_MESSAGE_LIMIT_BYTES} bytes")
-        # Duplicates, for the caller may close its own before a full socket takes the message.
         self._send(data, descriptors)
-        return await launch.started
+        timer = self._loop.call_later(_START_WITHIN_S, self._swallowed, label)
+        try:
+            return await launch.started
+        finally:
+            timer.cancel()
+
+    def orphan_ended(self, pid: int, status: int) -> None:
+        """A trial was reaped by somebody else: the generation that had started it is gone.
+
+        Nothing happens if it is no trial of this server. The kernel kills trials with their
+        parent, so an end by KILL says nothing about the trial: its status is unknown.
+        """
+        for label, launch in self._launches.items():
+            if launch.process is not None and launch.process.identity.pid == pid:
+                del self._launches[label]
+                _resolve(launch.ended, None if status & 0x7F == _KILL else status)
+                return
+
+    def _swallowed(self, label: str) -> None:
+        launch = self._launches.get(label)
+        if launch is not None and launch.process is None:
+            del self._launches[label]
+            _reject(launch.started, f"no answer within {_START_WITHIN_S:g} s")
 
     def tell(self, message: Mapping[str, Any]) -> None:
-        """Send a message that has no answer."""
-        self._send(json.dumps(message).encode(), ())
+        """Send a message that has no answer.
+
+        Raises:
+            LaunchError: it is too long.
+        """
+        self._send(_encoded(message), ())
 
     def _send(self, data: bytes, descriptors: tuple[int, ...]) -> None:
         if self._unsent or not self._sent(data, descriptors):
@@ -174,7 +202,10 @@ class ProcessServer:
     def _hear(self, message: dict[str, Any]) -> None:
         event, label = message.get("event"), message.get("id", "")
         launch = self._launches.get(label)
-        if event == "started" and launch is not None:
+        if event == "started" and launch is None:
+            # Nobody waits for it any more: it was given up as swallowed.
+            signal_group(message["pid"], signal.SIGKILL)
+        elif event == "started" and launch is not None:
             identity = ProcessIdentity(message["pid"], message["start_time"])
             launch.process = ServedProcess(identity, warm=self._warm, ended=launch.ended)
             _resolve(launch.started, launch.process)
@@ -193,6 +224,18 @@ class ProcessServer:
             get_logger().info(
                 "module not preloaded", module=message.get("module"), reason=message.get("reason")
             )
+            if not message.get("module"):
+                self._check_starts()
+
+    def _check_starts(self) -> None:
+        """A generation died: what it had been told to start and had not is swallowed.
+
+        Its ancestor takes over and answers the starts still in the socket before anything sent
+        later; so a while after that, what is unanswered will never be.
+        """
+        for label, launch in self._launches.items():
+            if launch.process is None:
+                self._loop.call_later(_TAKE_OVER_S, self._swallowed, label)
 
     def _retire(self) -> None:
         """Take no more starts; trials that run go on."""
@@ -214,6 +257,9 @@ class ProcessServer:
         for launch in launches.values():
             _reject(launch.started, "the process that starts trials has ended")
             _resolve(launch.ended, None)
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
 
     def quit(self) -> None:
         """Ask it to end once its trials have ended."""
@@ -228,9 +274,16 @@ class ProcessServer:
         self._gone = True
         if self._control.fileno() >= 0:
             self._end()
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        self._process.wait()
+
+
+def _encoded(message: Mapping[str, Any]) -> bytes:
+    data = json.dumps(message).encode()
+    if len(data) > _MESSAGE_LIMIT_BYTES:
+        raise LaunchError(
+            "command and variables of a trial must have less than "
+            f"{_MESSAGE_LIMIT_BYTES} bytes, got {len(data)}"
+        )
+    return data
 
 
 def _resolve(future: asyncio.Future[Any], value: object) -> None:

@@ -6,8 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from svc_trial_runner.domain.claims import ProcessIdentity
+
+_TOKEN_PREFIX: Final = b"NNI_TRIAL_TOKEN="
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +56,53 @@ def all_processes() -> list[ProcessEntry]:
     return [entry for entry in entries if entry is not None]
 
 
-def descendants(root: int, processes: Iterable[ProcessEntry]) -> list[ProcessEntry]:
-    """Give the children of a process, their children and so on, `root` not included."""
-    children: dict[int, list[ProcessEntry]] = defaultdict(list)
-    for entry in processes:
-        children[entry.parent].append(entry)
-    found: list[ProcessEntry] = []
-    pending = [root]
-    while pending:
-        for child in children.pop(pending.pop(), ()):
-            found.append(child)
-            pending.append(child.pid)
-    return found
+class ProcessSnapshot:
+    """All processes of one moment.
+
+    Args:
+        entries: the processes; None: those that can be seen now.
+    """
+
+    def __init__(self, entries: Iterable[ProcessEntry] | None = None) -> None:
+        self.entries = list(all_processes() if entries is None else entries)
+        self._children: dict[int, list[ProcessEntry]] = defaultdict(list)
+        for entry in self.entries:
+            self._children[entry.parent].append(entry)
+        self._by_token: dict[bytes, list[ProcessEntry]] | None = None
+
+    def find(self, pid: int) -> ProcessEntry | None:
+        """Give a process by its number."""
+        return next((entry for entry in self.entries if entry.pid == pid), None)
+
+    def descendants(self, root: int) -> list[ProcessEntry]:
+        """Give the children of a process, their children and so on, `root` not included."""
+        found: list[ProcessEntry] = []
+        pending = [root]
+        while pending:
+            for child in self._children.get(pending.pop(), ()):
+                found.append(child)
+                pending.append(child.pid)
+        return found
+
+    def carrying(self, token: str, below: int) -> list[ProcessEntry]:
+        """Give descendants of `below` that were executed with a trial's token."""
+        if self._by_token is None:
+            self._by_token = defaultdict(list)
+            for entry in self.descendants(below):
+                self._by_token[token_of(entry.pid)].append(entry)
+        return self._by_token.get(token.encode(), [])
 
 
-def carries(pid: int, mark: bytes) -> bool:
-    """Tell whether a process was executed with `mark` somewhere in its environment."""
+def token_of(pid: int) -> bytes:
+    """Give the trial's token that a process was executed with; empty if with none."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - read hundreds of times
-            return mark in file.read()
+            variables = file.read().split(b"\0")
     except OSError:
-        return False
+        return b""
+    return next(
+        (text[len(_TOKEN_PREFIX) :] for text in variables if text.startswith(_TOKEN_PREFIX)), b""
+    )
 
 
 def signal_exactly(entry: ProcessEntry | ProcessIdentity, number: signal.Signals) -> bool:
@@ -120,5 +149,5 @@ class ProcProcessTable:
 
     def own(self, process_ids: Iterable[int]) -> frozenset[int]:
         """See `ports.ProcessTable.own`."""
-        mine = {entry.pid for entry in descendants(os.getpid(), all_processes())}
+        mine = {entry.pid for entry in ProcessSnapshot().descendants(os.getpid())}
         return frozenset(mine.intersection(process_ids))

@@ -82,20 +82,19 @@ class Spawner:
         elif operation == "quit":
             os._exit(0)
         elif operation == "start":
-            self._start(message, list(descriptors))
+            try:
+                self._start(message, list(descriptors))
+            except (KeyError, ValueError, TypeError, OSError) as error:
+                self._send({"event": "refused", "id": message["id"], "reason": str(error)})
         for descriptor in descriptors:
             os.close(descriptor)
 
     def _start(self, message: dict[str, Any], descriptors: list[int]) -> None:
         environment = {**self._bases[message["base"]], **message["environment"]}
-        try:
-            if not os.path.isdir(message["cwd"]):  # noqa: PTH112 - pathlib costs memory here
-                raise NotADirectoryError(f"no such directory: {message['cwd']}")
-            parent = os.getpid()
-            pid = os.fork()
-        except OSError as error:
-            self._send({"event": "refused", "id": message["id"], "reason": str(error)})
-            return
+        if not os.path.isdir(message["cwd"]):  # noqa: PTH112 - pathlib costs memory here
+            raise NotADirectoryError(f"no such directory: {message['cwd']}")
+        parent = os.getpid()
+        pid = os.fork()
         if pid == 0:
             self._become(message, environment, descriptors, parent)
         self._running[pid] = message["id"]

@@ -6,8 +6,8 @@ import signal
 from svc_trial_runner.adapters.process_table import (
     ProcessEntry,
     all_processes,
-    carries,
     signal_exactly,
+    token_of,
 )
 from svc_trial_runner.domain.claims import JournalState, ProcessIdentity
 
@@ -24,13 +24,13 @@ class ProcSweeper:
         """See `ports.Sweeper.sweep`."""
         leaders = [claim.leader for claim in state.claims.values() if claim.leader is not None]
         leaders += state.servers
-        tokens = [claim.token.encode() for claim in state.claims.values()]
+        tokens = {claim.token.encode() for claim in state.claims.values()}
         if not leaders and not tokens:
             return 0
         processes = [entry for entry in all_processes() if entry.pid != os.getpid()]
         victims = _members(leaders, processes)
         for entry in processes:
-            if entry.pid not in victims and any(carries(entry.pid, token) for token in tokens):
+            if entry.pid not in victims and token_of(entry.pid) in tokens:
                 victims[entry.pid] = entry
         return sum(signal_exactly(entry, signal.SIGKILL) for entry in victims.values())
 

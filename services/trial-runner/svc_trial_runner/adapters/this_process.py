@@ -5,8 +5,11 @@ import ctypes
 import os
 import resource
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+from svc_trial_runner.adapters.process_table import ProcessSnapshot, signal_exactly
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
@@ -14,6 +17,12 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 def become_subreaper() -> None:
     """Make orphans among our descendants our children, so that none gets out of sight."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def kill_descendants() -> None:
+    """End whatever has ever been started here, daemons that trials left included."""
+    for entry in ProcessSnapshot().descendants(os.getpid()):
+        signal_exactly(entry, signal.SIGKILL)
 
 
 def raise_descriptor_limit() -> None:
@@ -32,18 +41,24 @@ class Reaper:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._loop.add_signal_handler(signal.SIGCHLD, _reap)
+        self._on_end: list[Callable[[int, int], None]] = []
+        self._loop.add_signal_handler(signal.SIGCHLD, self._reap)
+
+    def on_end(self, call: Callable[[int, int], None]) -> None:
+        """Call with number and wait status of each child that ends."""
+        self._on_end.append(call)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            for call in self._on_end:
+                call(pid, status)
 
     def close(self) -> None:
         """Stop that."""
         self._loop.remove_signal_handler(signal.SIGCHLD)
-
-
-def _reap() -> None:
-    while True:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return

@@ -5,7 +5,7 @@ import pytest
 from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
 from svc_dispatcher.algorithms import Algorithms, PlainChoice
-from svc_dispatcher.ports import CustomClass
+from svc_dispatcher.ports import ClassChoice
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 
@@ -15,10 +15,10 @@ class ManualChecker:
 
     def __init__(self, wrong: str = "") -> None:
         self.wrong = wrong
-        self.asked: list[tuple[CustomClass, str]] = []
+        self.asked: list[tuple[ClassChoice, str]] = []
 
-    async def check(self, custom: CustomClass, interpreter: str) -> str:
-        self.asked.append((custom, interpreter))
+    async def check(self, choice: ClassChoice, interpreter: str) -> str:
+        self.asked.append((choice, interpreter))
         return self.wrong
 
 
@@ -97,7 +97,7 @@ async def test_custom_class_is_tried_under_the_clients_interpreter() -> None:
 
     verdict = await algorithms.validate([custom], SPACE, "/usr/bin/python3")
 
-    assert checker.asked == [(CustomClass("tuner", "m.C", "/code"), "/usr/bin/python3")]
+    assert checker.asked == [(ClassChoice("tuner", "", "m.C", "/code"), "/usr/bin/python3")]
     assert verdict.optimize_mode == ""
 
 
@@ -117,3 +117,18 @@ def test_algorithms_are_listed_by_kind() -> None:
 
     assert {item.name for item in algorithms.list_all("assessor")} >= {"Medianstop"}
     assert len(algorithms.list_all()) > len(algorithms.list_all("assessor"))
+
+
+async def test_named_algorithm_whose_packages_are_missing_is_refused() -> None:
+    message = await refusal(choice("tuner", "TPE"), wrong="install it with: pip install 'nni[hpo]'")
+
+    assert "tuner.name cannot be used: install it with: pip install 'nni[hpo]'" in message
+
+
+async def test_external_algorithm_is_not_imported() -> None:
+    checker = ManualChecker("anything")
+    algorithms = Algorithms(RegistryCatalog(), checker)
+
+    await algorithms.validate([choice("tuner", server_address="host:1")], SPACE, "")
+
+    assert checker.asked == []

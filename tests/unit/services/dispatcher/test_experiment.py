@@ -18,8 +18,8 @@ from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.blobs import ValueBlobs
 from svc_dispatcher.domain import commands as c
-from svc_dispatcher.experiment import Surroundings
 from svc_dispatcher.experiments import Experiments
+from svc_dispatcher.life import Surroundings
 from tests.support.in_process_host import InProcessLauncher
 from tests.support.scripted_manager import ScriptedManager, experiment_ended, named, requested
 
@@ -117,6 +117,17 @@ async def test_host_that_dies_thrice_on_one_event_is_given_up(bench: Bench) -> N
 
     assert giving_up.result().reason == "died on demand; it failed 3 times on the same event"
     assert bench.launcher.launched == 3
+
+
+async def test_algorithm_that_cannot_be_built_is_given_up_although_its_host_ends_at_once(
+    bench: Bench,
+) -> None:
+    await bench.manager.create(SPACE, tuner=named("Random", optimize_mode="sideways"))
+
+    gave_up = await bench.manager.heard("algorithm_gave_up")
+
+    assert "optimize_mode" in gave_up.reason
+    assert bench.launcher.launched == 1
 
 
 async def test_given_up_algorithm_is_not_started_again_before_a_resume(bench: Bench) -> None:

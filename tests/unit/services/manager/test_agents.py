@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nni_proto.runner.v1 import task_pb2
+from svc_common import subjects
 from svc_common.clock import ManualClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.agents import GONE_AFTER_S, SILENT_AFTER_S, AgentWatch
@@ -31,6 +32,9 @@ class One:
 
     def found(self) -> list[Listening]:
         return [self._actor]
+
+    def is_stopped(self, experiment_id: str) -> bool:
+        return experiment_id == "stopped1"
 
 
 def presence(*held: tuple[str, int, str], leaving: bool = False) -> task_pb2.RunnerPresence:
@@ -123,6 +127,23 @@ async def test_an_agent_that_holds_what_it_should_not_is_told_on() -> None:
 
     (word,) = actor.told
     assert isinstance(word, RunnerSeen)
+
+
+async def test_a_task_that_outlived_its_experiment_is_dropped() -> None:
+    bus = InMemoryBus()
+    watch = AgentWatch(bus, ManualClock())
+    watch.watch_for(One(Listening(Lab().experiment)))
+    orders = await bus.signals.subscribe(subjects.control_subject("r1"))
+    message = presence()
+    message.trials.add(experiment_id="stopped1", trial_id="abcde", attempt=1, claim_id="c")
+    message.trials.add(experiment_id="unknown1", trial_id="fghij", attempt=1, claim_id="c")
+
+    watch.heard(message)
+    order = await anext(orders)
+
+    control = task_pb2.RunnerControl.FromString(order.payload)
+    assert control.drop_trial.trial_id == "abcde"
+    await orders.aclose()
 
 
 async def test_an_agent_that_leaves_is_not_counted_on_and_soon_gone() -> None:

@@ -57,6 +57,7 @@ async def test_an_experiment_runs_to_its_end(world: World) -> None:
     assert (done.best_value, done.next_sequence_id) == (0.0, 5)
 
 
+@pytest.mark.claim("platform", 40)
 async def test_the_folder_holds_what_the_specification_names(world: World) -> None:
     experiment_id = await world.create()
     await world.reached(experiment_id, DONE)
@@ -224,6 +225,20 @@ async def test_a_customised_trial_runs_and_a_repeated_request_adds_none(holding:
     assert again == added
     assert held[-1].task.parameter_source == "customized"
     assert from_value(held[-1].task.parameters) == {"x": 7}
+
+
+async def test_large_parameters_reach_the_trial_whole(holding: World) -> None:
+    experiment_id = await holding.create(trial_concurrency=1)
+    (first,) = await holding.agent.holds(1)
+    large = {"x": ["a" * 50] * 20_000}
+
+    await holding.manager.trials.add(experiment_id, to_value(large))
+    await holding.agent.exit(first)
+    (held,) = await holding.agent.holds(1)
+    trial = await holding.manager.trials.get(experiment_id, held.task.trial_id)
+
+    assert from_value(held.task.parameters) == large
+    assert from_value(trial.parameters) == large
 
 
 async def test_a_customised_trial_without_parameters_is_refused(holding: World) -> None:

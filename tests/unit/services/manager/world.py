@@ -41,6 +41,7 @@ class InMemoryListeners:
         self.open: dict[str, tuple[int, str]] = {}
         self.taken: dict[int, str] = {}
         """Ports that somebody else holds, and who."""
+        self.opened = asyncio.Event()
 
     async def open_listener(self, port: int, experiment_id: str, url_prefix: str) -> None:
         holders = {held: f"experiment {key}" for key, (held, _) in self.open.items()}
@@ -49,6 +50,7 @@ class InMemoryListeners:
             if holder:
                 raise PortTakenError(port, holder)
         self.open[experiment_id] = (port, url_prefix)
+        self.opened.set()
 
     async def close_listener(self, experiment_id: str) -> None:
         self.open.pop(experiment_id, None)
@@ -147,6 +149,7 @@ class ScriptedAgent:
             async for task in feed:
                 message = task_pb2.TrialTask.FromString(task.payload)
                 held = Held(message, task.ack_subject, f"{self.runner_id}-{next(claims)}")
+                self.announce()
                 self.seen.append((message.trial_id, message.attempt))
                 self.held[message.trial_id] = held
                 await self.script(self, held)
@@ -165,6 +168,21 @@ class ScriptedAgent:
                     await self.exit(held, cause=report_pb2.EXIT_CAUSE_STOPPED, code=None)
                 elif control.HasField("drop_trial"):
                     self.dropped.append(control.drop_trial.trial_id)
+                elif control.HasField("forget_experiment"):
+                    self._forget(control.forget_experiment.experiment_id)
+
+    def announce(self) -> None:
+        """Say that it lives."""
+        presence = task_pb2.RunnerPresence(runner_id=self.runner_id, pool=POOL)
+        self.bus.signals.publish(
+            subjects.presence_subject(self.runner_id), presence.SerializeToString()
+        )
+
+    def _forget(self, experiment_id: str) -> None:
+        for held in self.live():
+            if held.task.experiment_id == experiment_id:
+                held.over = True
+                self.dropped.append(held.task.trial_id)
 
     async def holds(self, count: int) -> list[Held]:
         """Wait until it holds so many trials that are not over."""

@@ -1,15 +1,13 @@
 import asyncio
-import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nni_proto.trial.v1 import report_pb2
-from nni_wire.values import from_value
 from svc_trial_runner.attempts import AttemptRun
 from svc_trial_runner.domain.attempt import StopCause
-from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, Report
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.gpus import GpuDevice
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
@@ -21,110 +19,14 @@ async def running(bench: Bench, command: str = "sleep 30", **spec: Any) -> Attem
     """Start a trial in an agent and give its attempt."""
     agent = bench.agent()
     await bench.deliver(agent, bench.task("one", command, {"x": 1}, **spec))
-    await bench.until_kind("one", "started")
     (run,) = agent.attempts
+    await bench.until_kind("one", "started")
     return run
 
 
 async def ended(bench: Bench, run: AttemptRun) -> report_pb2.AttemptExited:
     run.stop(StopCause.STOPPED)
     return (await bench.until_kind("one", "exited")).exited
-
-
-def metrics(bench: Bench) -> list[tuple[int, int, object]]:
-    return [
-        (report.metric.type, report.metric.sequence, from_value(report.metric.value))
-        for report in bench.heard
-        if report.WhichOneof("kind") == "metric"
-    ]
-
-
-def say(value: object, *, final: bool = False, sequence: int | None = None) -> Report:
-    return Report(final, sequence, value, 50)
-
-
-async def test_trial_is_told_who_it_is_and_what_to_try(bench: Bench) -> None:
-    run = await running(bench)
-
-    assert json.loads(run.greet()) == {
-        "ok": True,
-        "experiment": EXPERIMENT,
-        "trial": "one",
-        "sequence": 0,
-    }
-    expected = {"ok": True, "parameter_id": 1, "parameters": {"x": 1}, "parameter_index": 0}
-    assert json.loads(run.parameters()) == json.loads(run.parameters()) == expected
-    await ended(bench, run)
-
-
-async def test_metrics_are_numbered_by_type_and_precede_the_end(bench: Bench) -> None:
-    run = await running(bench)
-
-    for value, final in ((1, False), (2, False), (3, True), (4, False)):
-        assert run.report(say(value, final=final), 7) == REPLY_OK
-    await ended(bench, run)
-
-    assert metrics(bench) == [(1, 0, 1), (1, 1, 2), (2, 0, 3), (1, 2, 4)]
-    assert bench.kinds("one") == ["started", *["metric"] * 4, "exited"]
-    assert [report.sequence for report in bench.heard] == list(range(6))
-
-
-async def test_metric_told_twice_counts_once(bench: Bench) -> None:
-    run = await running(bench)
-
-    for _ in range(3):
-        assert run.report(say(1, sequence=0), 7) == REPLY_OK
-    await ended(bench, run)
-
-    assert metrics(bench) == [(1, 0, 1)]
-
-
-async def test_metric_beyond_the_next_is_refused(bench: Bench) -> None:
-    run = await running(bench)
-
-    with pytest.raises(ChannelError, match="sequence must be 0, got 2"):
-        run.report(say(1, sequence=2), 7)
-    await ended(bench, run)
-
-    assert metrics(bench) == []
-
-
-async def test_metric_nested_too_deeply_is_refused_and_takes_no_number(bench: Bench) -> None:
-    run = await running(bench)
-    deep: object = 1
-    for _ in range(200):
-        deep = [deep]
-
-    with pytest.raises(ChannelError, match="nested"):
-        run.report(say(deep), 7)
-    run.report(say("fine", sequence=0), 7)
-    await ended(bench, run)
-
-    assert metrics(bench) == [(1, 0, "fine")]
-    assert [report.sequence for report in bench.heard] == [0, 1, 2]
-
-
-async def test_large_metric_lies_in_the_byte_store(bench: Bench) -> None:
-    run = await running(bench)
-    text = "x" * 300_000
-
-    answer = run.report(Report(False, None, text, 300_050), 7)
-    assert isinstance(answer, asyncio.Future)
-    assert await answer == REPLY_OK
-    await ended(bench, run)
-
-    (report,) = [r for r in bench.heard if r.WhichOneof("kind") == "metric"]
-    digest = hashlib.sha256(json.dumps(text).encode()).hexdigest()
-    assert report.metric.value.blob_value.sha256 == digest
-    assert json.loads(await bench.blobs.get(f"sha256/{digest}")) == text
-
-
-async def test_metric_after_the_last_word_is_refused(bench: Bench) -> None:
-    run = await running(bench)
-    await ended(bench, run)
-
-    with pytest.raises(ChannelError, match="over"):
-        run.report(say(1), 7)
 
 
 async def test_parameters_in_the_byte_store_are_fetched(bench: Bench) -> None:
@@ -137,7 +39,8 @@ async def test_parameters_in_the_byte_store_are_fetched(bench: Bench) -> None:
     await bench.until_kind("one", "started")
 
     (run,) = agent.attempts
-    assert json.loads(run.parameters())["parameters"] == {"big": 1}
+    text = (bench.folder / "experiment/trials/one/parameter.cfg").read_text()
+    assert json.loads(text)["parameters"] == {"big": 1}
     await ended(bench, run)
 
 
@@ -224,3 +127,26 @@ async def test_drop_while_waiting_says_nothing(bench: Bench) -> None:
     assert bench.kinds("one") == ["waits"]
     assert agent.attempts == []
     assert not bench.workshop.gpus.waiting
+
+
+async def test_metric_nested_too_deeply_is_refused_and_takes_no_number(
+    bench: Bench, sdk: Path
+) -> None:
+    script = (
+        "import nni\nnni.get_next_parameter()\nvalue = 1\n"
+        "for _ in range(200): value = [value]\n"
+        "try:\n    nni.report_intermediate_result(value)\n"
+        "except Exception as error:\n    print(error)\n"
+        "nni.report_intermediate_result('fine')\n"
+    )
+    (bench.folder / "deep.py").write_text(script)
+    task = bench.task("one", "python3 deep.py")
+    task.spec.environment["PYTHONPATH"] = str(sdk)
+
+    await bench.deliver(bench.agent(), task)
+    await bench.until_kind("one", "exited")
+
+    assert bench.kinds("one") == ["started", "metric", "exited"]
+    assert [report.sequence for report in bench.heard] == [0, 1, 2]
+    output = (bench.folder / "experiment/trials/one/stdout").read_text()
+    assert "nested" in output

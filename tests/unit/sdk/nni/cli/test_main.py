@@ -20,6 +20,15 @@ COMMANDS = [
 ]  # fmt: skip
 
 
+REFERENCE = Path(__file__).parents[5] / "docs" / "nnictl.md"
+GROUPS = {command.rpartition(" ")[0] for command in COMMANDS}
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command not in GROUPS])
+def test_reference_has_every_command(command: str) -> None:
+    assert f"| `nnictl {command}" in REFERENCE.read_text("utf-8")
+
+
 @pytest.fixture(autouse=True)
 def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

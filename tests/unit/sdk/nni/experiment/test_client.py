@@ -50,7 +50,8 @@ class ScriptedManager(experiment_service_pb2_grpc.ExperimentServiceServicer):
         return self.answers.pop(0)(request, context)
 
     GetExperiment = ListExperiments = StopExperiment = UpdateExperiment = _next
-    ExportData = ImportData = WaitExperiment = _next
+    ExportData = ImportData = WaitExperiment = CreateExperiment = ResumeExperiment = _next
+    ViewExperiment = DeleteExperiment = FollowEvents = ListRunners = DrainRunner = _next
 
     def FollowLogs(self, request: Any, context: Any) -> Iterator[pb.FollowLogsResponse]:
         yield from self._next(request, context)
@@ -177,7 +178,7 @@ def test_call_is_repeated_at_the_address_of_the_manager_that_came_back(
 ) -> None:
     manager.answers = [answering(pb.GetExperimentResponse(urls=["u"]))]
     back = endpoint_on(manager.port, "new")
-    monkeypatch.setattr(connection, "read_endpoint", lambda: back)
+    monkeypatch.setattr(connection, "recovered_endpoint", lambda: back)
     monkeypatch.setattr(connection, "_RETRY_STEP_S", 0.001)
 
     with ManagerClient(endpoint_on(1)) as client:
@@ -187,7 +188,7 @@ def test_call_is_repeated_at_the_address_of_the_manager_that_came_back(
 
 
 def test_services_that_are_gone_end_the_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "read_endpoint", lambda: None)
+    monkeypatch.setattr(connection, "recovered_endpoint", lambda: None)
     monkeypatch.setattr(connection, "_RETRY_STEP_S", 0.001)
 
     with (
@@ -248,6 +249,24 @@ def test_log_is_read_piece_by_piece(manager: ScriptedManager, client: ManagerCli
     ]
 
     assert list(client.follow_logs("a", pb.LOG_SOURCE_MANAGER)) == [b"a", b"b"]
+
+
+def test_log_is_taken_up_where_its_stream_broke(
+    manager: ScriptedManager, client: ManagerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "recovered_endpoint", lambda: client.endpoint)
+    monkeypatch.setattr(connection, "_RETRY_STEP_S", 0.001)
+
+    def breaking(_request: Any, context: Any) -> Iterator[pb.FollowLogsResponse]:
+        yield pb.FollowLogsResponse(data=b"abc", offset=10)
+        context.abort(grpc.StatusCode.UNAVAILABLE, "restarted")
+
+    manager.answers = [breaking, answering([pb.FollowLogsResponse(data=b"d", offset=13)])]
+
+    pieces = list(client.follow_logs("a", pb.LOG_SOURCE_MANAGER, follow=True, offset=10))
+
+    assert pieces == [b"abc", b"d"]
+    assert [request.offset for request in manager.requests] == [10, 13]
 
 
 def test_import_gives_its_warnings(manager: ScriptedManager, client: ManagerClient) -> None:

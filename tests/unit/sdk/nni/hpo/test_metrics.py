@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from nni.hpo.metrics import loss_of, scalar_metric
+from nni.hpo.metrics import is_numeric, loss_of, scalar_metric
 
 
 @pytest.mark.claim("hpo", 7)
@@ -45,6 +45,16 @@ def test_numbers_and_defaults_are_taken(value: object, number: float) -> None:
 )
 def test_what_is_no_finite_number_enters_no_model(value: object) -> None:
     assert scalar_metric(value) is None
+
+
+@pytest.mark.parametrize("value", [1, math.nan, np.float32("nan"), {"default": math.inf}])
+def test_numbers_are_numeric_whether_finite_or_not(value: object) -> None:
+    assert is_numeric(value)
+
+
+@pytest.mark.parametrize("value", [None, "1", True, [1], {"loss": 1}, {"default": "1"}])
+def test_what_is_no_number_is_not_numeric(value: object) -> None:
+    assert not is_numeric(value)
 
 
 def test_loss_is_negated_for_maximize() -> None:

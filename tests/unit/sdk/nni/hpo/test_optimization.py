@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import nni.hpo.optimization
-from nni.hpo import MedianstopAssessor, optimize
+from nni.hpo import Assessor, AssessResult, MedianstopAssessor, optimize
 
 SPACE = {"x": {"_type": "uniform", "_value": [-1, 1]}}
 GRID = {"x": {"_type": "randint", "_value": [0, 5]}}
@@ -50,6 +50,12 @@ def test_dict_results_are_kept_whole() -> None:
 
     assert result.best_value == 0
     assert result.trials[3].result == {"default": 3, "extra": "e"}
+
+
+def test_objective_may_take_its_parameters_apart() -> None:
+    result = optimize(lambda p: p.pop("x"), GRID, tuner="GridSearch")
+
+    assert [record.parameters for record in result.trials] == [{"x": x} for x in range(5)]
 
 
 def test_raising_objective_is_a_failed_trial() -> None:
@@ -160,6 +166,17 @@ def test_assessor_ends_trials_early(assessor: Any) -> None:
     assert statuses == ["SUCCEEDED"] + ["EARLY_STOPPED"] * 4
     assert result.trials[4].intermediate == (4,)
     assert result.trials[4].value is None
+
+
+def test_failing_assessor_ends_no_trial(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(Assessor):
+        def assess_trial(self, trial_job_id: str, trial_history: list[Any]) -> AssessResult:
+            raise ZeroDivisionError
+
+    result = optimize(curve, GRID, tuner="GridSearch", assessor=Failing())
+
+    assert {record.status for record in result.trials} == {"SUCCEEDED"}
+    assert "assessor failed on trial 0" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,58 @@ def test_constructor_without_a_given_argument_is_an_error(code_directory: Path) 
         registry.create_custom(
             "tuner", "custom_algorithms_of_a_test.MyTuner", {"end": 1}, code_directory
         )
+
+
+@pytest.fixture
+def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An installed distribution that adds a tuner and claims a name that is taken."""
+    (tmp_path / "third_party_of_a_test.py").write_text(
+        "from nni.hpo import AlgorithmEntry, RandomTuner\n"
+        "class Lucky(RandomTuner): pass\n"
+        "lucky = AlgorithmEntry('Lucky', 'tuner', 'third_party_of_a_test:Lucky',\n"
+        "    'third_party_of_a_test.Lucky', types=('uniform',))\n"
+        "tpe = AlgorithmEntry('TPE', 'tuner', 'third_party_of_a_test:Lucky', 'x.y')\n"
+        "broken = AlgorithmEntry('Broken', 'tuner', 'no_such_module_at_all:T', 'x.y',\n"
+        "    extra='broken')\n"
+    )
+    folder = tmp_path / "third_party_of_a_test-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: third-party-of-a-test\nVersion: 1.0\n"
+    )
+    (folder / "entry_points.txt").write_text(
+        "[nni.hpo]\n"
+        "lucky = third_party_of_a_test:lucky\n"
+        "tpe = third_party_of_a_test:tpe\n"
+        "broken = third_party_of_a_test:broken\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "third_party_of_a_test", raising=False)
+    registry._third_party.cache_clear()
+    yield tmp_path
+    registry._third_party.cache_clear()
+
+
+@pytest.mark.usefixtures("third_party")
+def test_installed_distribution_adds_algorithms() -> None:
+    registry.validate("tuner", "Lucky", {"seed": 1}, {"x": EXAMPLES["uniform"]})
+    tuner = registry.create("tuner", "Lucky", seed=1)
+
+    assert type(tuner).__name__ == "Lucky"
+    assert registry.find("tuner", "Lucky").source == "user"
+    with pytest.raises(ValueError, match="'choice' is not supported by Lucky"):
+        registry.validate("tuner", "Lucky", {}, {"x": EXAMPLES["choice"]})
+
+
+@pytest.mark.usefixtures("third_party")
+def test_built_in_name_cannot_be_taken_over() -> None:
+    assert registry.find("tuner", "TPE").source == "nni"
+
+
+@pytest.mark.usefixtures("third_party")
+def test_missing_dependency_names_the_extra() -> None:
+    with pytest.raises(ImportError, match=r"pip install 'nni\[broken\]'"):
+        registry.create("tuner", "Broken")
 
 
 def test_advisor_base_is_a_kind_of_algorithm() -> None:

@@ -42,6 +42,7 @@ def entry(kind: object, values: object) -> dict[str, object]:
         (entry("uniform", [0, True]), "high must be a number"),
         (entry("uniform", [0, float("inf")]), "high must be finite"),
         (entry("uniform", [2, 1]), "low must be <= high"),
+        (entry("uniform", [-1e308, 1e308]), "must be a finite number"),
         (entry("randint", [3, 3]), "lower < upper"),
         (entry("randint", [0.5, 3]), "must be integers"),
         (entry("randint", [1, 2, 3]), r"must be \[lower, upper\]"),

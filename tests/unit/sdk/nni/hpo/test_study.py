@@ -57,6 +57,16 @@ def test_same_seed_gives_the_same_study() -> None:
     assert play(1) != play(2)
 
 
+def test_caller_may_take_the_parameters_apart() -> None:
+    study = Study(SPACE, seed=0)
+    trial = study.ask()
+    x = trial.parameters.pop("x")
+
+    study.tell(trial, 1.0)
+
+    assert study.best_parameters == {"x": x}
+
+
 def test_tell_takes_ids_and_dicts_and_failures() -> None:
     study = Study(SPACE, seed=0)
     first, second = study.ask(), study.ask()

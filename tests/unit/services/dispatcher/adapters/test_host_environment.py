@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from svc_dispatcher.adapters.host_environment import host_command, host_environment
+from svc_dispatcher.adapters.host_environment import (
+    client_side,
+    host_command,
+    host_environment,
+)
 from svc_dispatcher.domain.values import ExperimentSetup
 
 
@@ -26,6 +30,11 @@ def setup(directory: Path, gpu_indices: tuple[int, ...] = ()) -> ExperimentSetup
     )
 
 
+def environment_of(directory: Path, inherited: dict[str, str], *gpu_indices: int) -> dict[str, str]:
+    made_for = setup(directory, gpu_indices)
+    return host_environment(made_for, client_side(made_for, inherited), directory / "log")
+
+
 def test_host_runs_under_the_clients_interpreter() -> None:
     command = host_command("/opt/python3", 5, 6)
 
@@ -38,7 +47,7 @@ def test_clients_environment_is_used_where_it_was_kept(tmp_path: Path) -> None:
     kept = {"environment": {"PATH": "/client", "NNI_TOKEN": "secret"}, "interpreter": ""}
     (tmp_path / "environment.json").write_text(json.dumps(kept))
 
-    made = host_environment(setup(tmp_path), tmp_path / "log", {"PATH": "/service"})
+    made = environment_of(tmp_path, {"PATH": "/service"})
 
     assert made["PATH"] == "/client"
     assert made["NNI_LOG_DIRECTORY"] == str(tmp_path / "log")
@@ -48,7 +57,7 @@ def test_clients_environment_is_used_where_it_was_kept(tmp_path: Path) -> None:
 def test_services_environment_is_used_elsewhere_without_its_secrets(tmp_path: Path) -> None:
     inherited = {"PATH": "/service", "NNI_TOKEN": "secret", "NNI_READY_FD": "3"}
 
-    made = host_environment(setup(tmp_path), tmp_path, inherited)
+    made = environment_of(tmp_path, inherited)
 
     assert made["PATH"] == "/service"
     assert "secret" not in made.values()
@@ -56,7 +65,7 @@ def test_services_environment_is_used_elsewhere_without_its_secrets(tmp_path: Pa
 
 
 def test_host_is_repeatable_and_sees_the_configured_gpus(tmp_path: Path) -> None:
-    made = host_environment(setup(tmp_path, (0, 2)), tmp_path, {"OMP_NUM_THREADS": "8"})
+    made = environment_of(tmp_path, {"OMP_NUM_THREADS": "8"}, 0, 2)
 
     assert made["PYTHONHASHSEED"] == "0"
     assert made["OMP_NUM_THREADS"] == made["OPENBLAS_NUM_THREADS"] == "1"
@@ -64,11 +73,22 @@ def test_host_is_repeatable_and_sees_the_configured_gpus(tmp_path: Path) -> None
 
 
 def test_gpus_are_left_alone_where_none_are_configured(tmp_path: Path) -> None:
-    assert "CUDA_VISIBLE_DEVICES" not in host_environment(setup(tmp_path), tmp_path, {})
+    assert "CUDA_VISIBLE_DEVICES" not in environment_of(tmp_path, {})
 
 
-def test_damaged_file_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "environment.json").write_text("{")
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "environment.json").write_text(text)
 
-    with pytest.raises(json.JSONDecodeError):
-        host_environment(setup(tmp_path), tmp_path, {})
+    with pytest.raises(ValueError, match=r"must hold|Expecting"):
+        client_side(setup(tmp_path), {})
+
+
+def test_interpreter_of_the_last_resume_counts(tmp_path: Path) -> None:
+    kept = {"environment": {}, "interpreter": "/new/python"}
+    (tmp_path / "environment.json").write_text(json.dumps(kept))
+
+    client = client_side(setup(tmp_path), {"PATH": "/service"})
+
+    assert client.interpreter == "/new/python"
+    assert client.environment == {"PATH": "/service"}

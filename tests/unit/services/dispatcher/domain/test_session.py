@@ -171,6 +171,18 @@ def test_late_parameters_that_the_log_holds_are_not_reported_again() -> None:
     assert news == []
 
 
+def test_late_exhaustion_is_told_once() -> None:
+    log = Log()
+    at = log.add(events.TrialsRequested("r0", (0,)))
+    log.add(events.ParametersGenerated("r0", ()))
+    log.live()
+    exhausted = answers.Generated(at, "", (), exhausted=True)
+
+    assert log.session.answered(exhausted) == [exhausted]
+    log.add(events.ParametersGenerated("", (), exhausted=True, based_on=at))
+    assert log.session.answered(exhausted) == []
+
+
 def test_result_and_end_of_a_trial_are_told_in_order() -> None:
     log = Log()
     log.live()
@@ -276,27 +288,6 @@ def test_ended_experiment_wants_no_host() -> None:
 
     assert log.live() == []
     assert not log.session.wants_host
-
-
-def test_early_stopped_trial_has_its_last_intermediate_result_if_included() -> None:
-    log = Log(include_intermediate_results=True)
-    log.add(*answered(0), *answered(1))
-    log.live()
-
-    log.add(
-        reported(0, 0.7, final=False),
-        events.TrialEnded("t0", "EARLY_STOPPED"),
-        reported(1, 0.8, final=False),
-        reported(1, 0.9),
-        events.TrialEnded("t1", "EARLY_STOPPED"),
-    )
-    finals = [
-        (command.trial_id, command.value)
-        for command in log.new()
-        if isinstance(command, commands.TellMetric)
-    ]
-
-    assert finals == [("t0", 0.7), ("t1", 0.9)]
 
 
 def test_customized_trial_is_marked_so() -> None:

@@ -14,6 +14,7 @@ from nni.experiment.config import (
     LocalConfig,
     RemoteConfig,
     RemoteMachineConfig,
+    checks,
 )
 from nni.experiment.config.experiment_config import DEFAULT_WORKING_DIRECTORY
 from nni.experiment.errors import ConfigError
@@ -175,7 +176,7 @@ def test_two_search_spaces_are_refused_by_their_names(tmp_path: Path) -> None:
 def test_missing_search_space_is_refused_and_an_empty_one_accepted() -> None:
     with pytest.raises(ConfigError, match="searchSpace must be given"):
         complete(search_space=None).validate()
-    complete(search_space={}, tuner=CustomAlgorithmConfig(class_name="a.B")).validate()
+    complete(search_space={}, tuner=CustomAlgorithmConfig(class_name="json.B")).validate()
 
 
 @pytest.mark.claim("platform", 5)
@@ -205,10 +206,10 @@ def test_null_is_not_given(tmp_path: Path) -> None:
 @pytest.mark.claim("hpo", 51)
 def test_advisor_excludes_tuner_and_assessor() -> None:
     with pytest.raises(ConfigError, match="advisor must not be given together with tuner"):
-        complete(advisor={"className": "a.B"}).validate()
+        complete(advisor={"className": "json.B"}).validate()
     with pytest.raises(ConfigError, match="together with assessor"):
         complete(
-            tuner=None, assessor={"name": "Medianstop"}, advisor={"className": "a.B"}
+            tuner=None, assessor={"name": "Medianstop"}, advisor={"className": "json.B"}
         ).validate()
 
 
@@ -251,7 +252,7 @@ def test_search_space_of_a_built_in_tuner_is_checked() -> None:
 
 
 def test_search_space_of_a_custom_tuner_is_free() -> None:
-    complete(search_space=[1, "anything"], tuner={"className": "a.B"}).validate()
+    complete(search_space=[1, "anything"], tuner={"className": "json.B"}).validate()
 
 
 @pytest.mark.parametrize("key", ["trial_concurrency", "trialConcurrency"])
@@ -296,6 +297,7 @@ def test_misspelt_attribute_is_refused() -> None:
         ("training_service", "local"),
         ("training_service", {"platform": "locl"}),
         ("training_service", {"useActiveGpu": True}),
+        ("training_service", {"platform": "openpai", "trialMemorySize": "8"}),
         ("seed", -1),
         ("objectives", [{"mode": "most"}]),
     ],
@@ -330,11 +332,37 @@ def test_code_directory_must_be_a_folder(tmp_path: Path) -> None:
 
 def test_algorithm_has_one_source() -> None:
     with pytest.raises(ConfigError, match="only one of name and className"):
-        complete(tuner={"name": "TPE", "className": "a.B"}).validate()
+        complete(tuner={"name": "TPE", "className": "json.B"}).validate()
     with pytest.raises(ConfigError, match="codeDirectory is only for className"):
         complete(tuner=AlgorithmConfig(name="TPE", code_directory=Path())).validate()
     with pytest.raises(ConfigError, match="must be a module and a class"):
         complete(tuner={"className": "MyTuner"}).validate()
+
+
+@pytest.mark.parametrize("name", ["nowhere.Tuner", "package.nowhere.Tuner"])
+def test_module_of_a_class_must_exist(name: str, tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+
+    with pytest.raises(ConfigError, match=r"tuner\.className must name a module that exists"):
+        complete(tuner={"className": name, "codeDirectory": tmp_path}).validate()
+
+
+@pytest.mark.parametrize("name", ["mine.Tuner", "package.mine.Tuner", "json.decoder.Tuner"])
+def test_module_of_a_class_is_not_imported_to_find_it(name: str, tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    for place in (tmp_path, tmp_path / "package"):
+        (place / "mine.py").write_text("raise RuntimeError")
+
+    complete(tuner={"className": name, "codeDirectory": tmp_path}).validate()
+
+
+def test_missing_extra_is_named_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checks, "find_spec", lambda name: None)
+
+    with pytest.raises(ConfigError, match=r"tuner TPE needs .*numpy.*pip install 'nni\[hpo\]'"):
+        complete(tuner={"name": "TPE"}).validate()
 
 
 def test_class_looked_for_in_the_working_directory(
@@ -342,7 +370,7 @@ def test_class_looked_for_in_the_working_directory(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert CustomAlgorithmConfig(class_name="a.B").code_directory == tmp_path
+    assert CustomAlgorithmConfig(class_name="json.B").code_directory == tmp_path
 
 
 def test_several_platforms_are_a_list() -> None:

@@ -78,7 +78,7 @@ def test_jobs_that_come_later_are_said_then(bench: Bench) -> None:
     bench.advisor.job()
 
     assert (len(answer.parameters), answer.deferred) == (1, 1)
-    assert bench.said == [{"late": [(2, 2, {})]}]
+    assert bench.said == [{"late": [(2, 2, {"results": 0})]}]
 
 
 def test_jobs_beyond_what_was_asked_serve_the_next_request(bench: Bench) -> None:
@@ -101,6 +101,15 @@ def test_no_more_jobs_is_an_exhausted_answer(bench: Bench) -> None:
     answer = bench.hosting.generate([1, 2])
 
     assert (answer.parameters, answer.deferred, answer.exhausted) == ((), 0, True)
+
+
+def test_no_more_jobs_after_a_deferral_is_said_at_once(bench: Bench) -> None:
+    bench.advisor.serve = lambda _: 0
+    bench.hosting.generate([1])
+
+    bench.hosting.deliver(CommandType.NoMoreTrialJobs, "")
+
+    assert bench.said == [{"late": [], "exhausted": True}]
 
 
 def test_metrics_and_ends_bear_the_advisors_own_id(bench: Bench) -> None:

@@ -56,3 +56,11 @@ def test_what_is_wrong_is_told(folder: Path, class_name: str, words: str) -> Non
 
     assert not answer["ok"]
     assert words in answer["error"]
+
+
+def test_named_class_is_imported() -> None:
+    answers = io.StringIO()
+
+    run_check(io.StringIO(json.dumps({"kind": "tuner", "name": "Random"})), answers)
+
+    assert json.loads(answers.getvalue()) == {"ok": True, "lookahead": True}

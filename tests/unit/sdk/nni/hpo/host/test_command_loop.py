@@ -73,7 +73,7 @@ def test_request_is_answered_with_its_ids_and_position() -> None:
     assert answer["position"] == [2, 0]
     assert answer["request_id"] == "r"
     assert [item[0] for item in answer["parameters"]] == [4, 5]
-    assert answer["parameters"][0][2] == {"algorithm": "Random", "seed": 3}
+    assert answer["parameters"][0][2] == {"algorithm": "Random", "seed": 3, "results": 0}
 
 
 def test_replayed_request_is_made_but_not_said() -> None:

@@ -9,6 +9,8 @@ from nni.hpo.base import DEFERRED, Assessor, AssessResult, Tuner
 from nni.hpo.host.hosting import MetricCommand, TrialEndCommand
 from nni.hpo.host.tuner_hosting import TunerHosting
 
+ORIGIN = {"algorithm": "R", "results": 0}
+
 
 class Recorder(Tuner):
     """Notes its calls; `plan` says what it answers."""
@@ -71,8 +73,8 @@ def test_answer_carries_parameters_and_where_they_come_from(bench: Bench) -> Non
     answer = bench.hosting.generate([0, 1])
 
     assert answer.parameters == (
-        (0, {"n": 0}, {"algorithm": "R"}),
-        (1, {"n": 1}, {"algorithm": "R"}),
+        (0, {"n": 0}, ORIGIN),
+        (1, {"n": 1}, ORIGIN),
     )
     assert (answer.exhausted, answer.deferred) == (False, 0)
 
@@ -98,7 +100,7 @@ def test_deferred_parameters_are_said_when_they_come(bench: Bench) -> None:
     bench.hosting.metric(report(1.0, final=True))
 
     assert (answer.parameters, answer.deferred, answer.exhausted) == ((), 1, False)
-    assert bench.said == [{"late": [(0, {"late": True}, {"algorithm": "R"})]}]
+    assert bench.said == [{"late": [(0, {"late": True}, ORIGIN)]}]
     assert bench.tuner.calls[-1][2] == {"late": True}
 
 
@@ -111,7 +113,7 @@ def test_deferred_and_started_at_once_is_part_of_the_answer(bench: Bench) -> Non
 
     answer = bench.hosting.generate([4])
 
-    assert answer.parameters == ((4, {"now": True}, {"algorithm": "R"}),)
+    assert answer.parameters == ((4, {"now": True}, ORIGIN),)
     assert (answer.deferred, bench.said) == (0, [])
 
 
@@ -188,3 +190,13 @@ def test_tuner_hears_nothing_of_trials_that_the_user_added(bench: Bench) -> None
     assert bench.tuner.calls == []
     assert bench.judge.seen == [[1.0]]
     assert bench.judge.ended == [("t", True)]
+
+
+def test_suggestions_tell_how_many_results_were_known(bench: Bench) -> None:
+    bench.hosting.import_data([{"parameter": {}, "value": 1}, {"parameter": {}, "value": 2}])
+    bench.hosting.metric(report(1.0, final=True))
+    bench.hosting.metric(report(1.0, final=True, customized=True))
+
+    ((_, _, provenance),) = bench.hosting.generate([1]).parameters
+
+    assert provenance == {"algorithm": "R", "results": 3}

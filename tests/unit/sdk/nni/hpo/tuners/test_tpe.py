@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nni.hpo import Study, TPETuner, optimize
+from nni.hpo.space import contains, parse_space
 from nni.hpo.tuners.tpe import STARTUP_TRIALS
 
 BRANIN_SPACE = {
@@ -179,6 +180,32 @@ def test_dict_result_without_number_is_no_observation() -> None:
 def test_bad_arguments_are_refused(arguments: dict[str, str], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         TPETuner(**arguments)  # type: ignore[arg-type] # wrong on purpose
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"_type": "uniform", "_value": [2, 2]},
+        {"_type": "loguniform", "_value": [2, 2]},
+        {"_type": "quniform", "_value": [0, 1e-9, 1e-12]},
+        {"_type": "randint", "_value": [0, 10**15]},
+        {"_type": "randint", "_value": [7, 8]},
+        {"_type": "choice", "_value": ["only"]},
+        {"_type": "choice", "_value": list(range(2000))},
+        {"_type": "uniform", "_value": [-8e307, 8e307]},
+        {"_type": "normal", "_value": [1e9, 1e-3]},
+        {"_type": "qlognormal", "_value": [-20, 1, 0.1]},
+    ],
+    ids=str,
+)
+def test_odd_spaces_are_searched_without_leaving_them(entry: dict[str, Any]) -> None:
+    space = parse_space({"x": entry})
+    tuner = ready({"x": entry}, seed=0)
+
+    for parameter_id in range(60):
+        parameters = tuner.generate_parameters(parameter_id)
+        assert contains(space, parameters)
+        tuner.receive_trial_result(parameter_id, parameters, float(parameter_id % 7) * 1e300)
 
 
 @pytest.mark.claim("hpo", 31)

@@ -1,0 +1,5 @@
+"""Documented spelling of the curve fitting assessor; its home is `nni.hpo.assessors.curve_fitting`."""
+
+from nni.hpo.assessors.curve_fitting import CurvefittingAssessor
+
+__all__ = ["CurvefittingAssessor"]

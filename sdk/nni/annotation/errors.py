@@ -1,0 +1,27 @@
+"""What can be wrong with annotated code, and where it stands."""
+
+from pathlib import Path
+
+from nni.errors import NniError
+
+
+class AnnotationError(NniError, ValueError):
+    """An annotation, or a file that holds one, breaks a rule.
+
+    Attributes:
+        path: the file, as a path inside the code directory; the directory itself if the fault
+            belongs to no file.
+        line: counts from 1; 0 if the fault belongs to no line.
+        reason: the rule, the offending text, and what to do.
+    """
+
+    def __init__(self, path: Path, line: int, reason: str) -> None:
+        place = f"{path}:{line}" if line else str(path)
+        super().__init__(f"{place}: {reason}")
+        self.path = path
+        self.line = line
+        self.reason = reason
+
+
+class AnnotationSyntaxError(NniError, ValueError):
+    """The text of one annotation breaks a rule; where it stands is for the caller to add."""

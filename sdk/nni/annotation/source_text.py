@@ -1,0 +1,117 @@
+"""A Python file as its author saved it, and changes to it that move no other line."""
+
+import ast
+import io
+import tokenize
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a file."""
+
+    line: int
+    """Counts from 1."""
+    column: int
+    """Counts bytes of UTF-8 from 0, as `ast` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One span of a file and what is written in its place."""
+
+    start: Position
+    end: Position
+    text: str
+    """One line of code. Where it replaces several lines, it can be put in parentheses: it gets as
+    many line ends as it replaces, so that the lines behind it keep their numbers."""
+
+
+def span(node: ast.expr | ast.stmt) -> tuple[Position, Position]:
+    """Return where the source of a node starts, and the place just behind it."""
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return Position(node.lineno, node.col_offset), Position(node.end_lineno, node.end_col_offset)
+
+
+class SourceText:
+    """The text of one Python file, with its encoding and line ends."""
+
+    def __init__(self, text: str, encoding: str = "utf-8") -> None:
+        self.text = text
+        self._encoding = encoding
+        # Not splitlines(): to Python's parser a form feed ends no line.
+        self._lines = [line.encode() for line in io.StringIO(text, newline="")]
+
+    @classmethod
+    def decode(cls, content: bytes) -> Self:
+        """Return the text in a file's bytes.
+
+        Raises:
+            SyntaxError: the encoding that the file declares is unknown, or does not fit.
+        """
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        try:
+            return cls(content.decode(encoding), encoding)
+        except UnicodeDecodeError as error:
+            raise SyntaxError(f"is not text in {encoding}: {error.reason}") from error
+
+    def encode(self) -> bytes:
+        """Return the bytes to write into a file."""
+        return self.text.encode(self._encoding)
+
+    def parse(self) -> ast.Module:
+        """Return the tree of the text.
+
+        Raises:
+            SyntaxError: it is no Python.
+            ValueError: it holds a null byte.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the user's code; a run shows them
+            return ast.parse(self.text)
+
+    def check(self) -> None:
+        """Check that the text is a whole program.
+
+        Raises:
+            SyntaxError: it is not.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(self.text, "<converted>", "exec", dont_inherit=True)
+
+    def is_blank(self, line: int) -> bool:
+        """Whether a line holds only white space."""
+        return not self._lines[line - 1].strip()
+
+    def edited(self, edits: Iterable[Edit]) -> "SourceText":
+        """Return the text after all edits; their spans must not overlap."""
+        lines = [*self._lines]
+        newline = self._newline()
+
+        def order(edit: Edit) -> tuple[int, int, int, int]:
+            return edit.start.line, edit.start.column, edit.end.line, edit.end.column
+
+        # From the end, so that the positions of the others stay true; of two at one place, the
+        # insertion comes out before the replacement.
+        for edit in sorted(edits, key=order, reverse=True):
+            first, last = edit.start.line - 1, edit.end.line - 1
+            before = lines[first][: edit.start.column]
+            after = lines[last][edit.end.column :]
+            # The parser takes no line end outside brackets for part of an expression.
+            text = edit.text
+            if last > first:
+                text = f"({text}{newline * (last - first)})"
+            replaced = (before.decode() + text + after.decode()).encode()
+            lines[first : last + 1] = [
+                line.encode() for line in io.StringIO(replaced.decode(), newline="")
+            ]
+        return SourceText(b"".join(lines).decode(), self._encoding)
+
+    def _newline(self) -> str:
+        first = self._lines[0] if self._lines else b""
+        return "\r\n" if first.endswith(b"\r\n") else "\n"

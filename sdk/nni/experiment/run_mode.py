@@ -1,0 +1,61 @@
+"""What becomes of an experiment when the Python process that started it ends."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+
+from nni.experiment.client import ManagerClient
+from nni.experiment.endpoint import Endpoint
+from nni.experiment.errors import ExperimentError
+from nni_proto.experiment.v1 import experiment_service_pb2
+
+
+class RunMode(Enum):
+    """What becomes of an experiment when the Python process that started it ends."""
+
+    Background = "background"
+    """It is stopped."""
+    Foreground = "foreground"
+    """It is stopped; until then the manager's log is printed to the console."""
+    Detach = "detach"
+    """It goes on."""
+
+
+def apply_run_mode(run_mode: RunMode, endpoint: Endpoint, experiment_id: str) -> Callable[[], None]:
+    """Arrange what ``run_mode`` says; return what takes it back once the experiment is stopped."""
+    if run_mode is RunMode.Detach:
+        return lambda: None
+    if run_mode is RunMode.Foreground:
+        follower = threading.Thread(
+            target=_print_manager_log,
+            args=(endpoint, experiment_id),
+            name=f"log of experiment {experiment_id}",
+            daemon=True,
+        )
+        follower.start()
+    stop = partial(_stop_quietly, endpoint, experiment_id, os.getpid())
+    atexit.register(stop)
+    return partial(atexit.unregister, stop)
+
+
+def _stop_quietly(endpoint: Endpoint, experiment_id: str, owner_pid: int) -> None:
+    """Stop an experiment whose Python process ends without having called `stop`."""
+    if os.getpid() != owner_pid:
+        return  # a forked child ends; the experiment is its parent's
+    with contextlib.suppress(ExperimentError), ManagerClient(endpoint) as client:
+        client.stop(experiment_id)
+
+
+def _print_manager_log(endpoint: Endpoint, experiment_id: str) -> None:
+    source = experiment_service_pb2.LOG_SOURCE_MANAGER
+    with contextlib.suppress(ExperimentError), ManagerClient(endpoint) as client:
+        for piece in client.follow_logs(experiment_id, source, follow=True):
+            sys.stdout.write(piece.decode("utf-8", "replace"))
+            sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Advisors: algorithms that propose configurations and decide how long each may run."""

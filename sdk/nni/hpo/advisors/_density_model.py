@@ -1,0 +1,145 @@
+"""BOHB's model of one budget: where good results are dense and bad ones are not.
+
+Source: Falkner, Klein and Hutter, BOHB: Robust and Efficient Hyperparameter Optimization at Scale,
+ICML 2018, section 3.2.
+
+Departures: in each density the prior counts as one more kernel, so that the ratio of two tails far
+from all results means nothing; a choice slips to any option with a chance that takes the place of
+its bandwidth. No configuration without a result is among the good ones.
+"""
+
+import math
+from bisect import insort
+from dataclasses import dataclass
+
+import numpy as np
+
+from nni.hpo.advisors._proposals import ProposalSpace, dimension_of
+from nni.hpo.json_value import JsonValue
+from nni.hpo.tuners._columns import Row
+from nni.hpo.tuners._parzen import Floats, Frame, Ints, Mixture
+
+_NORMAL_REFERENCE = 1.06
+"""Factor of the rule of thumb for the width of a normal kernel (Silverman 1986, section 3.4.2)."""
+
+_LARGEST_SLIP = 0.95
+"""At 1 a choice would no longer depend on its kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Arguments of `BOHB` that shape the model; see there."""
+
+    min_points_in_model: int | None
+    top_n_percent: int
+    num_samples: int
+    bandwidth_factor: float
+    min_bandwidth: float
+
+
+class Results:
+    """What trials of one budget gave, best first."""
+
+    def __init__(self) -> None:
+        self._ranked: list[tuple[float, int]] = []
+        self._rows: list[Row] = []
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._rows)
+
+    def add(self, row: Row, loss: float) -> None:
+        """Add a result; infinite for a trial that gave none."""
+        insort(self._ranked, (loss, len(self._rows)))
+        self._rows.append(row)
+
+    def can_model(self, least: int) -> bool:
+        """Whether there are `least` results, and numbers enough among them to have a spread."""
+        return len(self) >= least and sum(loss < math.inf for loss, _ in self._ranked[:2]) > 1
+
+    def best(self, count: int) -> list[Row]:
+        """Return the best `count`, fewer if fewer gave a number."""
+        return [self._rows[index] for loss, index in self._ranked[:count] if loss < math.inf]
+
+    def worst(self, count: int) -> list[Row]:
+        """Return the worst `count`."""
+        return [self._rows[index] for _, index in self._ranked[-count:]]
+
+
+def least_results(space: ProposalSpace, settings: ModelSettings) -> int:
+    """Return how many results a budget needs before it has a model."""
+    return max(dimension_of(space) + 1, settings.min_points_in_model or 0)
+
+
+def propose(
+    space: ProposalSpace,
+    results: Results,
+    settings: ModelSettings,
+    rng: np.random.Generator,
+) -> dict[str, JsonValue] | None:
+    """Return the candidate that good results favour most, or None if none is allowed.
+
+    Args:
+        space: of the candidates.
+        results: of one budget that `can_model`.
+        settings: of the model.
+        rng: of the candidates.
+    """
+    least = least_results(space, settings)
+    share = settings.top_n_percent
+    good_rows = results.best(max(least, len(results) * share // 100))
+    bad_rows = results.worst(max(least, len(results) * (100 - share) // 100))
+    good = density(space.frame, good_rows, settings.min_bandwidth)
+    bad = density(space.frame, bad_rows, settings.min_bandwidth)
+    points, options = widened(good, settings.bandwidth_factor).draw(settings.num_samples, rng)
+    gain = good.log_density(points, options) - bad.log_density(points, options)
+    for index in np.argsort(-gain, kind="stable"):
+        row = Row(0, tuple(points[index].tolist()), tuple(options[index].tolist()))
+        configuration = space.configuration(row)
+        if configuration is not None:
+            return configuration
+    return None
+
+
+def density(frame: Frame, rows: list[Row], min_bandwidth: float) -> Mixture:
+    """Return one kernel per row, all as wide as the rows' spread asks for.
+
+    Args:
+        frame: the prior.
+        rows: one or more.
+        min_bandwidth: least width of a kernel, in coordinates, and least slip of a choice.
+    """
+    points = np.array([row.coordinates for row in rows]).reshape(len(rows), len(frame.bounded))
+    options = np.array([row.options for row in rows], dtype=np.int64)
+    options = options.reshape(len(rows), len(frame.counts))
+    dimension = points.shape[1] + options.shape[1]
+    narrowing = len(rows) ** (-1.0 / (4 + dimension))
+    widths = _NORMAL_REFERENCE * points.std(axis=0) * narrowing
+    return Mixture(
+        frame=frame,
+        centres=points,
+        widths=np.maximum(widths, min_bandwidth),
+        options=options,
+        slip=np.clip(_disagreement(options) * narrowing, min_bandwidth, _LARGEST_SLIP),
+        weights=np.ones(len(rows)),
+        prior_weight=1.0,
+    )
+
+
+def _disagreement(options: Ints) -> Floats:
+    """Return per choice the chance that two of the rows took different options, `(c,)`."""
+    shares = [np.unique(column, return_counts=True)[1] / len(column) for column in options.T]
+    return np.array([1.0 - float((share**2).sum()) for share in shares])
+
+
+def widened(mixture: Mixture, factor: float) -> Mixture:
+    """Return the density with kernels `factor` times as wide."""
+    return Mixture(
+        frame=mixture.frame,
+        centres=mixture.centres,
+        widths=mixture.widths * factor,
+        options=mixture.options,
+        slip=np.minimum(mixture.slip * factor, _LARGEST_SLIP),
+        weights=mixture.weights,
+        prior_weight=mixture.prior_weight,
+    )

@@ -1,0 +1,143 @@
+"""What Hyperband and BOHB have in common: brackets whose jobs are trials."""
+
+import copy
+import json
+import logging
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Final
+
+from nni.hpo.advisor import MsgDispatcherBase
+from nni.hpo.advisors._halving import Bracket, Job, Round
+from nni.hpo.base import checked_optimize_mode
+from nni.hpo.commands import CommandType, MetricType
+from nni.hpo.domains import Space
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import loss_of
+from nni.hpo.space import parse_space
+
+_logger = logging.getLogger(__name__)
+
+BUDGET_KEY: Final = "TRIAL_BUDGET"
+"""Key of the budget in every configuration that a trial gets."""
+
+RESERVED: Final = frozenset({BUDGET_KEY})
+
+
+@dataclass(slots=True)
+class _Running:
+    """A job whose trial has not ended."""
+
+    job: Job
+    loss: float = math.inf
+
+
+class HalvingAdvisor(MsgDispatcherBase):
+    """Runs brackets one after the other, or several at a time.
+
+    A configuration that goes on runs again from the start, as a new trial with a larger budget.
+    Ranking is by the final result; one that was reported counts however its trial ended, and a
+    trial without one ranks last. Intermediate results are accepted and do not matter.
+
+    Args:
+        optimize_mode: `maximize` or `minimize`.
+        parallel: whether a request that the open brackets cannot serve opens another one, so that
+            it need not wait for results.
+    """
+
+    def __init__(self, optimize_mode: str, *, parallel: bool) -> None:
+        super().__init__()
+        self._mode = checked_optimize_mode(optimize_mode)
+        self._parallel = parallel
+        self._opened = 0
+        self._open: dict[int, Bracket] = {}
+        self._running: dict[str, _Running] = {}
+        self._waiting = 0
+
+    @abstractmethod
+    def rounds(self, number: int) -> tuple[Round, ...]:
+        """Return the rounds of the bracket with this number, counting from 0 without end."""
+
+    @abstractmethod
+    def new_configuration(self) -> JsonValue:
+        """Return a configuration for a first round, without its budget."""
+
+    def new_result(self, budget: int, configuration: JsonValue, loss: float) -> None:
+        """Learn the result of a trial; infinite if it gave none. The default ignores it."""
+
+    def handle_request_trial_jobs(self, data: int) -> None:
+        """See the base; what cannot be served now is sent when results allow it."""
+        self._waiting += data
+        self._serve()
+
+    def handle_report_metric_data(self, data: dict[str, JsonValue]) -> None:
+        """See the base."""
+        if data["type"] == MetricType.FINAL:
+            running = self._running.get(data["parameter_id"])
+            loss = loss_of(data["value"], self._mode)
+            if running is not None and loss is not None and running.loss == math.inf:
+                running.loss = loss
+        elif data["type"] != MetricType.PERIODICAL:
+            raise ValueError(
+                f"type of a metric must be {MetricType.PERIODICAL} or {MetricType.FINAL}, "
+                f"got {data['type']!r}"
+            )
+
+    def handle_trial_end(self, data: dict[str, JsonValue]) -> None:
+        """See the base."""
+        started = json.loads(data["hyper_params"])
+        running = self._running.pop(started["parameter_id"], None)
+        if running is None:
+            return  # told twice
+        job, loss = running.job, running.loss
+        configuration = without_budget(started["parameters"])
+        self.new_result(job.budget, configuration, loss)
+        bracket = self._open[job.bracket]
+        bracket.end(job.index, configuration, loss)
+        if bracket.finished:
+            del self._open[job.bracket]
+        self._serve()
+
+    def _serve(self) -> None:
+        while self._waiting:
+            job = self._next_job()
+            if job is None:
+                return
+            self._waiting -= 1
+            self._start(job)
+
+    def _next_job(self) -> Job | None:
+        """Return a job that can start now, or None if a result is needed first."""
+        for bracket in self._open.values():
+            job = bracket.next_job()
+            if job is not None:
+                return job
+        if self._open and not self._parallel:
+            return None
+        bracket = Bracket(self._opened, self.rounds(self._opened))
+        self._open[self._opened] = bracket
+        self._opened += 1
+        return bracket.next_job()
+
+    def _start(self, job: Job) -> None:
+        configuration = job.configuration
+        if configuration is None:
+            configuration = self.new_configuration()
+        self._running[job.id] = _Running(job)
+        parameters = {**copy.deepcopy(configuration), BUDGET_KEY: job.budget}
+        self.send(CommandType.NewTrialJob, {"parameter_id": job.id, "parameters": parameters})
+
+
+def without_budget(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the configuration within what a trial got."""
+    return {key: value for key, value in parameters.items() if key != BUDGET_KEY}
+
+
+def flat_space(search_space: object, algorithm: str) -> Space:
+    """Return a space without nested choices, in which no name is that of the budget.
+
+    Raises:
+        ValueError: it is another one.
+    """
+    return parse_space(search_space, algorithm=algorithm, nested=False, reserved=RESERVED)

@@ -1,0 +1,74 @@
+"""A space as BOHB's model sees it: every configuration is one row of coordinates and options."""
+
+from random import Random
+from typing import Protocol
+
+import numpy as np
+
+from nni.hpo.advisors._halving_advisor import flat_space
+from nni.hpo.json_value import JsonValue
+from nni.hpo.space import place
+from nni.hpo.tuners._columns import BELL_WIDTH, Row, configuration_of, levels_of, rows_of
+from nni.hpo.tuners._parzen import Frame
+
+
+class ProposalSpace(Protocol):
+    """Draws configurations and translates them to rows and back."""
+
+    frame: Frame
+    """The prior over rows."""
+
+    def draw(self, rng: Random) -> dict[str, JsonValue]:
+        """Return one configuration of the prior."""
+        ...
+
+    def row(self, configuration: JsonValue) -> Row:
+        """Return the row of a configuration.
+
+        Raises:
+            ValueError: it is no point of the space.
+        """
+        ...
+
+    def configuration(self, row: Row) -> dict[str, JsonValue] | None:
+        """Return the configuration nearest to a row, or None if that is not allowed."""
+        ...
+
+
+def dimension_of(space: ProposalSpace) -> int:
+    """Return the number of hyperparameters."""
+    return len(space.frame.bounded) + len(space.frame.counts)
+
+
+class FlatProposals:
+    """A search space of the usual language without nested choices; see `ProposalSpace`.
+
+    Args:
+        search_space: as the experiment gives it.
+
+    Raises:
+        ValueError: the space is malformed, nested, or uses a reserved name.
+    """
+
+    def __init__(self, search_space: JsonValue) -> None:
+        self._space = flat_space(search_space, "BOHB")
+        self._levels = levels_of(self._space)
+        (level,) = self._levels
+        self.frame = Frame(
+            np.array([column.bounded for column in level.numeric], dtype=bool),
+            BELL_WIDTH,
+            np.array([len(column.domain.options) for column in level.choices], dtype=np.int64),
+        )
+
+    def draw(self, rng: Random) -> dict[str, JsonValue]:
+        """See `ProposalSpace`."""
+        return self._space.draw(rng)
+
+    def row(self, configuration: JsonValue) -> Row:
+        """See `ProposalSpace`."""
+        (row,) = rows_of(self._levels, place(self._space, configuration))
+        return row
+
+    def configuration(self, row: Row) -> dict[str, JsonValue] | None:
+        """See `ProposalSpace`; every row is allowed."""
+        return configuration_of(self._levels, {0: row})

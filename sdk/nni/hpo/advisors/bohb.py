@@ -1,0 +1,159 @@
+"""BOHB: Hyperband whose new configurations come from a model of the results so far.
+
+Source: Falkner, Klein and Hutter, BOHB: Robust and Efficient Hyperparameter Optimization at Scale,
+ICML 2018 (arXiv 1807.01774), sections 3.1 and 3.2.
+
+Departures: see `nni.hpo.advisors._density_model`.
+"""
+
+import copy
+import logging
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from nni.hpo.advisors._density_model import ModelSettings, Results, least_results, propose
+from nni.hpo.advisors._halving import Round, deepest_bracket, rounds_of
+from nni.hpo.advisors._halving_advisor import BUDGET_KEY, HalvingAdvisor, without_budget
+from nni.hpo.advisors._pcs_space import PcsProposals
+from nni.hpo.advisors._proposals import FlatProposals, ProposalSpace
+from nni.hpo.advisors.bohb_arguments import BOHBArguments
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import loss_of
+from nni.hpo.samples import samples
+
+_logger = logging.getLogger(__name__)
+
+
+class BOHB(HalvingAdvisor):
+    """Successive halving, one bracket at a time, with proposals near earlier good results.
+
+    The model is made of the results of the largest budget that has enough of them. Every trial gets
+    its budget as `TRIAL_BUDGET`; a trial without a result counts as the worst of its budget.
+
+    Args:
+        optimize_mode: `maximize` or `minimize`.
+        min_budget: smallest budget, >= 1.
+        max_budget: largest budget, > `min_budget`.
+        eta: a round keeps the best `1 / eta` of its configurations, >= 2.
+        min_points_in_model: results that a budget needs before it has a model; at least one more
+            than there are hyperparameters, which is also what None means.
+        top_n_percent: share of the results that count as good.
+        num_samples: candidates per proposal.
+        random_fraction: share of proposals that are draws from the prior.
+        bandwidth_factor: candidates are drawn from kernels so many times as wide.
+        min_bandwidth: least width of a kernel, as a share of a parameter's range.
+        config_space: absolute path of a space in "pcs new" form, which then replaces the search
+            space of the experiment; None for no such file.
+        seed: of all draws; None for different ones in every process.
+
+    Raises:
+        ValueError: an argument is out of its range, or the file cannot be understood.
+    """
+
+    def __init__(  # noqa: PLR0913 - documented signature
+        self,
+        optimize_mode: str = "maximize",
+        min_budget: int = 1,
+        max_budget: int = 3,
+        eta: int = 3,
+        min_points_in_model: int | None = None,
+        top_n_percent: int = 15,
+        num_samples: int = 64,
+        random_fraction: float = 0.33,
+        bandwidth_factor: float = 3.0,
+        min_bandwidth: float = 0.001,
+        config_space: str | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(optimize_mode, parallel=False)
+        BOHBArguments().validate_class_args(
+            min_budget=min_budget,
+            max_budget=max_budget,
+            eta=eta,
+            min_points_in_model=min_points_in_model,
+            top_n_percent=top_n_percent,
+            num_samples=num_samples,
+            random_fraction=random_fraction,
+            bandwidth_factor=bandwidth_factor,
+            min_bandwidth=min_bandwidth,
+            config_space=config_space,
+        )
+        self._least_budget, self._largest_budget, self._eta = min_budget, max_budget, eta
+        self._settings = ModelSettings(
+            min_points_in_model, top_n_percent, num_samples, bandwidth_factor, min_bandwidth
+        )
+        self._random_fraction = random_fraction
+        self._prior = Random(seed)
+        self._rng = np.random.default_rng(seed)
+        self._own_space = PcsProposals.read(Path(config_space)) if config_space else None
+        self._space: ProposalSpace = self._own_space or FlatProposals({})
+        self._known: list[tuple[int, JsonValue, float]] = []
+        self._results: dict[int, Results] = {}
+
+    def handle_update_search_space(self, data: JsonValue) -> None:
+        """See the base. Results that are no points of the new space are dropped."""
+        if self._own_space is not None:
+            return
+        self._space = FlatProposals(data)
+        known, self._known, self._results = self._known, [], {}
+        for budget, configuration, loss in known:
+            self.new_result(budget, configuration, loss)
+
+    def handle_import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        """See the base. A sample without `TRIAL_BUDGET` counts for the largest budget."""
+        for sample in samples(data):
+            loss = loss_of(sample.value, self._mode)
+            if loss is None or not isinstance(sample.parameter, dict):
+                _logger.warning("BOHB skips an imported sample: %.200r", sample)
+                continue
+            budget = sample.parameter.get(BUDGET_KEY, self._largest_budget)
+            if isinstance(budget, bool) or not isinstance(budget, int | float) or budget <= 0:
+                _logger.warning("BOHB skips a sample with %s %r", BUDGET_KEY, budget)
+                continue
+            self.new_result(int(budget), without_budget(sample.parameter), loss)
+
+    def rounds(self, number: int) -> tuple[Round, ...]:
+        """See the base."""
+        return bohb_rounds(self._least_budget, self._largest_budget, self._eta, number)
+
+    def new_configuration(self) -> JsonValue:
+        """See the base."""
+        return self.get_config()
+
+    def get_config(self) -> dict[str, JsonValue]:
+        """Return a configuration for a first round: from the model, or from the prior."""
+        least = least_results(self._space, self._settings)
+        budgets = [budget for budget, known in self._results.items() if known.can_model(least)]
+        if budgets and self._prior.random() >= self._random_fraction:
+            results = self._results[max(budgets)]
+            proposal = propose(self._space, results, self._settings, self._rng)
+            if proposal is not None:
+                return proposal
+        return self._space.draw(self._prior)
+
+    def new_result(self, budget: int, configuration: JsonValue, loss: float) -> None:
+        """See the base."""
+        try:
+            row = self._space.row(configuration)
+        except ValueError as error:
+            _logger.warning("BOHB drops a result outside the search space: %s", error)
+            return
+        self._results.setdefault(budget, Results()).add(row, loss)
+        self._known.append((budget, copy.deepcopy(configuration), loss))
+
+
+def bohb_rounds(smallest: int, largest: int, eta: int, number: int) -> tuple[Round, ...]:
+    """Return the rounds of one bracket.
+
+    Args:
+        smallest: least budget.
+        largest: greatest budget.
+        eta: a round keeps the best `1 / eta`.
+        number: of the bracket, counting from 0 without end.
+    """
+    deepest = deepest_bracket(smallest, largest, eta)
+    s = deepest - number % (deepest + 1)
+    size = -(-(deepest + 1) * eta**s // (s + 1))  # rounded up
+    return rounds_of(size, largest / eta**s, eta, s + 1)

@@ -1,0 +1,97 @@
+"""Curve fitting: end a trial whose extrapolated curve stays below the best result so far.
+
+Source: Domhan, Springenberg and Hutter, Speeding up Automatic Hyperparameter Optimization of Deep
+Neural Networks by Extrapolation of Learning Curves, IJCAI 2015.
+
+Departures: see `nni.hpo.assessors._curve_prediction`; a prediction is compared with a share of the
+best value, not by its probability to exceed it.
+"""
+
+import math
+
+from nni.hpo.base import Assessor, AssessResult, checked_optimize_mode
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import scalar_metric
+from nni.hpo.validation import check_count
+
+_LEAST_VALUES = 5
+"""A family has up to four parameters."""
+
+
+class CurvefittingAssessor(Assessor):
+    """Predicts what a trial will have reached at `epoch_num`; for metrics that grow.
+
+    A trial is `Bad` exactly when that prediction is not above `threshold` times the best last value
+    of a completed trial. Without a completed trial, between checks and when the curve cannot be
+    fitted, it is `Good`. Values that are no finite numbers leave a gap in the curve.
+
+    Args:
+        epoch_num: how many intermediate results a full trial reports, >= 1.
+        start_step: trials with fewer results than this are always `Good`.
+        threshold: share of the best value, > 0.
+        gap: results between two checks of a trial, >= 1.
+        optimize_mode: only `maximize` is possible; accepted because other assessors have it.
+        seed: of the sampling of weights; None is 0, so that an assessor repeats itself.
+    """
+
+    def __init__(
+        self,
+        epoch_num: int = 20,
+        start_step: int = 6,
+        threshold: float = 0.95,
+        gap: int = 1,
+        optimize_mode: str = "maximize",
+        seed: int | None = None,
+    ) -> None:
+        check_count("epoch_num", epoch_num, least=1)
+        check_count("start_step", start_step, least=0)
+        check_count("gap", gap, least=1)
+        if not 0 < threshold < math.inf:
+            raise ValueError(f"threshold must be a number > 0, got {threshold!r}")
+        if checked_optimize_mode(optimize_mode) != "maximize":
+            raise ValueError(
+                "optimize_mode of Curvefitting must be 'maximize': it extrapolates growing "
+                "metrics; report the accuracy, or use Medianstop for a loss"
+            )
+        self._epochs, self._start, self._gap = epoch_num, start_step, gap
+        self._threshold = threshold
+        self._seed = seed or 0
+        self._last: dict[str, float | None] = {}
+        self._best: float | None = None
+
+    def assess_trial(self, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
+        """See the base."""
+        self._last[trial_job_id] = scalar_metric(trial_history[-1])
+        length = len(trial_history)
+        if self._best is None or length < self._start or (length - self._start) % self._gap:
+            return AssessResult.Good
+        prediction = self.predicted(trial_history)
+        if prediction is None or prediction > self._threshold * self._best:
+            return AssessResult.Good
+        return AssessResult.Bad
+
+    def predicted(self, history: list[JsonValue]) -> float | None:
+        """Return the value expected at `epoch_num`, or None if the curve cannot be fitted."""
+        import numpy as np  # not before the first check: many assessors never come to one
+
+        from nni.hpo.assessors._curve_prediction import predict
+
+        values = [scalar_metric(value) for value in history]
+        if sum(value is not None for value in values) < _LEAST_VALUES:
+            return None
+        curve = np.array([math.nan if value is None else value for value in values])
+        return predict(curve, self._epochs, self._seed)
+
+    def trial_end(self, trial_job_id: str, success: bool) -> None:  # noqa: FBT001 - documented signature
+        """See the base."""
+        last = self._last.pop(trial_job_id, None)
+        if success and last is not None:
+            self._best = last if self._best is None else max(self._best, last)
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON."""
+        return {"last": dict(self._last), "best": self._best}
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state of an assessor that was built alike."""
+        self._last, self._best = dict(state["last"]), state["best"]

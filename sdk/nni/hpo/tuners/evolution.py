@@ -1,0 +1,209 @@
+"""Naive evolution: of two random individuals the worse dies and the better has a mutated child.
+
+Source: Real et al., Large-Scale Evolution of Image Classifiers, ICML 2017, section 3.1.
+
+Departures: a mutated value is drawn again until it differs from the old one, a few times at most;
+an only individual has its child without a rival, so that a population of one can evolve.
+"""
+
+import copy
+import logging
+from collections import deque
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from nni.hpo.base import DEFERRED, StartLater, Tuner, checked_optimize_mode
+from nni.hpo.domains import Branch, Choice, Parameter, Space, same_value
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import loss_of
+from nni.hpo.random_state import random_state, restore_random
+from nni.hpo.samples import samples
+from nni.hpo.space import contains, parse_space
+from nni.hpo.validation import check_count
+
+_logger = logging.getLogger(__name__)
+
+_REDRAWS: Final = 8
+"""How often a mutation is drawn at most; a parameter may have one value only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Individual:
+    """A configuration that has been evaluated."""
+
+    configuration: JsonValue
+    loss: float
+
+
+class EvolutionTuner(Tuner):
+    """Evolves a population; weak at first, strong with many trials.
+
+    At any time `population_size` individuals are evaluated, running or not yet drawn. A request
+    takes one that was never sent; if there is none, the child of a pair of evaluated ones; if there
+    is no pair, it is deferred until a result comes. A trial that fails, or reports no finite
+    number, counts as worse than all others: a random individual takes its place at once.
+
+    Args:
+        optimize_mode: `maximize` or `minimize`.
+        population_size: should be much larger than the number of trials at a time.
+        seed: of all draws; None for different ones in every process.
+    """
+
+    def __init__(
+        self,
+        optimize_mode: str = "maximize",
+        population_size: int = 32,
+        seed: int | None = None,
+    ) -> None:
+        self._mode = checked_optimize_mode(optimize_mode)
+        check_count("population_size", population_size, least=1)
+        self._size = population_size
+        self._rng = Random(seed)
+        self._space = Space(())
+        self._unsent = population_size
+        self._running: dict[int, JsonValue] = {}
+        self._evaluated: list[Individual] = []
+        self._deferred: deque[int] = deque()
+        self._start_later: StartLater | None = None
+
+    def update_search_space(self, search_space: JsonValue) -> None:
+        """See the base. Individuals that are no points of the new space are replaced."""
+        self._space = parse_space(search_space, algorithm="Evolution")
+        self._evaluated = [one for one in self._evaluated if self._has(one.configuration)]
+        self._refill()
+        self._serve_deferred()
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
+        """See the base."""
+        start_later = kwargs.get("st_callback")
+        if callable(start_later):
+            self._start_later = start_later
+            self._serve_deferred()
+        configuration = self._next()
+        if configuration is not None:
+            self._running[parameter_id] = copy.deepcopy(configuration)
+            return configuration
+        if callable(start_later):  # who gives no callable asks again
+            self._deferred.append(parameter_id)
+        return DEFERRED
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        """See the base."""
+        del parameters, kwargs
+        if parameter_id not in self._running:
+            return  # told twice
+        configuration = self._running.pop(parameter_id)
+        loss = loss_of(value, self._mode)
+        if loss is not None and self._has(configuration):
+            self._evaluated.append(Individual(configuration, loss))
+        self._refill()
+        self._serve_deferred()
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
+        """See the base."""
+        del success, kwargs
+        if self._running.pop(parameter_id, None) is not None:  # ended without a result
+            self._refill()
+            self._serve_deferred()
+
+    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        """Take results as individuals, in place of those not yet drawn, then of the worst ones."""
+        for sample in samples(data):
+            loss = loss_of(sample.value, self._mode)
+            if loss is None or not self._has(sample.parameter):
+                _logger.warning("Evolution skips an imported sample: %.200r", sample)
+                continue
+            self._evaluated.append(Individual(copy.deepcopy(sample.parameter), loss))
+            if self._unsent:
+                self._unsent -= 1
+            else:
+                self._evaluated.remove(max(self._evaluated, key=lambda one: one.loss))
+        self._serve_deferred()
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON."""
+        return {
+            "rng": random_state(self._rng),
+            "unsent": self._unsent,
+            "running": [[number, configuration] for number, configuration in self._running.items()],
+            "evaluated": [[one.configuration, one.loss] for one in self._evaluated],
+            "deferred": list(self._deferred),
+        }
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state of a tuner that was built and given its space alike.
+
+        What it had deferred is served after the next request, which brings the callable for it.
+        """
+        restore_random(self._rng, state["rng"])
+        self._unsent = int(state["unsent"])
+        self._running = dict(state["running"])
+        self._evaluated = [
+            Individual(configuration, loss) for configuration, loss in state["evaluated"]
+        ]
+        self._deferred = deque(state["deferred"])
+
+    def _has(self, configuration: JsonValue) -> bool:
+        return contains(self._space, configuration)
+
+    def _refill(self) -> None:
+        """Add random individuals in place of those that left the population."""
+        self._unsent = max(0, self._size - len(self._running) - len(self._evaluated))
+
+    def _serve_deferred(self) -> None:
+        """Start trials for requests that could not be served, as far as that is possible now."""
+        while self._deferred and self._start_later is not None:
+            configuration = self._next()
+            if configuration is None:
+                return
+            parameter_id = self._deferred.popleft()
+            self._running[parameter_id] = copy.deepcopy(configuration)
+            self._start_later(parameter_id, configuration)
+
+    def _next(self) -> dict[str, JsonValue] | None:
+        """Return an individual to send, or None if all wait for results."""
+        if self._unsent:
+            self._unsent -= 1
+            return self._space.draw(self._rng)
+        if len(self._evaluated) == 1 and not self._running:
+            return self._mutated(self._evaluated[0].configuration)
+        if len(self._evaluated) < 2:  # noqa: PLR2004 - a pair
+            return None
+        first, second = self._rng.sample(range(len(self._evaluated)), 2)
+        if self._evaluated[first].loss > self._evaluated[second].loss:
+            first, second = second, first
+        better = self._evaluated[first]
+        del self._evaluated[second]
+        return self._mutated(better.configuration)
+
+    def _mutated(self, configuration: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return a copy with another value of one of its active parameters."""
+        child = copy.deepcopy(configuration)
+        places = list(_active(self._space, child))
+        if not places:
+            return child
+        values, parameter = places[self._rng.randrange(len(places))]
+        old = values[parameter.key]
+        for _ in range(_REDRAWS):
+            values[parameter.key] = Space((parameter,)).draw(self._rng)[parameter.key]
+            if not same_value(values[parameter.key], old):
+                break
+        return child
+
+
+def _active(
+    space: Space, values: dict[str, JsonValue]
+) -> list[tuple[dict[str, JsonValue], Parameter]]:
+    """Return the parameters that a configuration has, each with the dict that holds its value."""
+    found: list[tuple[dict[str, JsonValue], Parameter]] = []
+    for parameter in space.parameters:
+        found.append((values, parameter))
+        if isinstance(parameter.domain, Choice):
+            value = values[parameter.key]
+            option = parameter.domain.options[parameter.domain.position(value)]
+            if isinstance(option, Branch):
+                found += _active(option.space, value)
+    return found

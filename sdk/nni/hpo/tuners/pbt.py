@@ -1,0 +1,284 @@
+"""Population based training: train a population step by step, and let the worst copy the best.
+
+Source: Jaderberg et al., Population Based Training of Neural Networks, arXiv 1711.09846, sections
+3 and 4.1 (truncation selection, perturb or resample).
+
+Departures: the steps are synchronous; a member whose trial failed copies another one whatever its
+rank, since it may have left no checkpoint.
+"""
+
+import logging
+import math
+import os
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from nni.hpo.base import DEFERRED, StartLater, Tuner, checked_optimize_mode
+from nni.hpo.domains import Choice, Domain, Integer, Normal, Parameter, Space
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import loss_of
+from nni.hpo.random_state import random_state, restore_random
+from nni.hpo.space import contains, parse_space
+from nni.hpo.validation import check_count, check_positive_numbers
+
+_logger = logging.getLogger(__name__)
+
+LOAD_KEY: Final = "load_checkpoint_dir"
+SAVE_KEY: Final = "save_checkpoint_dir"
+RESERVED: Final = frozenset({LOAD_KEY, SAVE_KEY})
+"""Keys that every configuration has beside those of the space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One place of the population, in one step."""
+
+    configuration: dict[str, JsonValue]
+    """Hyperparameters, without the checkpoint folders."""
+
+    load: tuple[int, int]
+    """Population id and step of the checkpoint that it starts from."""
+
+    loss: float = math.inf
+    """Of this step; infinite until there is a result, and if there is none."""
+
+    ended: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether its trial ended without a finite number."""
+        return self.ended and self.loss == math.inf
+
+
+class PBTTuner(Tuner):
+    """Evolves weights and hyperparameters together; what it finds is a model, not a configuration.
+
+    A trial is one member for one step: it loads from `load_checkpoint_dir`, trains for as long as
+    its code decides, saves to `save_checkpoint_dir` and reports. When all members have finished a
+    step, each of the worst loads the checkpoint of a random one of the best and takes over its
+    hyperparameters, changed at random; the others go on from their own. Requests beyond the
+    population are deferred to the next step. In step 0 both folders are the same and hold nothing.
+
+    Imported samples are ignored: they have no checkpoint. Takes no assessor.
+
+    Args:
+        optimize_mode: `maximize` or `minimize`.
+        all_checkpoint_dir: root of the folders, on storage that all trials share; None for
+            `~/nni/checkpoint/<experiment id>`.
+        population_size: members, and trials per step.
+        factors: one of them, at random, multiplies a number that is changed.
+        fraction: share of the population that counts as worst, and as best; half at most.
+        resample_probability: chance that a changed value is drawn from its prior instead.
+        seed: of all draws; None for different ones in every process.
+    """
+
+    def __init__(
+        self,
+        optimize_mode: str = "maximize",
+        all_checkpoint_dir: str | None = None,
+        population_size: int = 10,
+        factors: Sequence[float] = (1.2, 0.8),
+        fraction: float = 0.2,
+        resample_probability: float = 0.25,
+        seed: int | None = None,
+    ) -> None:
+        self._mode = checked_optimize_mode(optimize_mode)
+        check_count("population_size", population_size, least=1)
+        check_positive_numbers("factors", factors)
+        for name, share in (("fraction", fraction), ("resample_probability", resample_probability)):
+            if not 0.0 <= share <= 1.0:
+                raise ValueError(f"{name} must lie in [0, 1], got {share!r}")
+        self._root = Path(all_checkpoint_dir or default_root()).expanduser()
+        self._size = population_size
+        self._factors = tuple(float(factor) for factor in factors)
+        self._fraction = fraction
+        self._resample = resample_probability
+        self._rng = Random(seed)
+        self._space = Space(())
+        self._step = 0
+        self._members: list[Member] = []
+        self._next_member = 0
+        self._running: dict[int, int] = {}
+        self._deferred: deque[int] = deque()
+        self._start_later: StartLater | None = None
+
+    def update_search_space(self, search_space: JsonValue) -> None:
+        """See the base. Members outside a new space are drawn anew when their turn comes."""
+        self._space = parse_space(
+            search_space, algorithm="PBTTuner", nested=False, reserved=RESERVED
+        )
+        if not self._members:
+            self._members = [
+                Member(self._space.draw(self._rng), load=(p, 0)) for p in range(self._size)
+            ]
+            return
+        self._members[self._next_member :] = [
+            self._inside(member) for member in self._members[self._next_member :]
+        ]
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
+        """See the base."""
+        start_later = kwargs.get("st_callback")
+        if callable(start_later):
+            self._start_later = start_later
+            self._serve_deferred()
+        if self._next_member < len(self._members):
+            return self._send(parameter_id)
+        if callable(start_later):  # who gives no callable asks again
+            self._deferred.append(parameter_id)
+        return DEFERRED
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        """See the base."""
+        del parameters, kwargs
+        loss = loss_of(value, self._mode)
+        self._end(parameter_id, math.inf if loss is None else loss)
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
+        """See the base. A trial without a result counts as the worst of its step."""
+        del success, kwargs
+        self._end(parameter_id, math.inf)
+
+    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        """See the base; ignored."""
+        _logger.info("PBTTuner ignores %d imported samples: they have no checkpoint", len(data))
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON."""
+        return {
+            "rng": random_state(self._rng),
+            "step": self._step,
+            "members": [[m.configuration, list(m.load), m.loss, m.ended] for m in self._members],
+            "next_member": self._next_member,
+            "running": [list(item) for item in self._running.items()],
+            "deferred": list(self._deferred),
+        }
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state of a tuner that was built and given its space alike.
+
+        What it had deferred is served after the next request, which brings the callable for it.
+        """
+        restore_random(self._rng, state["rng"])
+        self._step, self._next_member = int(state["step"]), int(state["next_member"])
+        self._members = [
+            Member(configuration, (load[0], load[1]), loss, ended)
+            for configuration, load, loss, ended in state["members"]
+        ]
+        self._running = dict(state["running"])
+        self._deferred = deque(state["deferred"])
+
+    def _send(self, parameter_id: int) -> dict[str, JsonValue]:
+        """Return the configuration of the next member, which now runs."""
+        index = self._next_member
+        self._next_member += 1
+        self._running[parameter_id] = index
+        member = self._members[index]
+        return {
+            **member.configuration,
+            LOAD_KEY: self._folder(*member.load),
+            SAVE_KEY: self._folder(index, self._step),
+        }
+
+    def _folder(self, population_id: int, step: int) -> str:
+        return str(self._root / str(population_id) / str(step))
+
+    def _end(self, parameter_id: int, loss: float) -> None:
+        index = self._running.pop(parameter_id, None)
+        if index is None:
+            return  # told twice, or after its result
+        self._members[index] = replace(self._members[index], loss=loss, ended=True)
+        if all(member.ended for member in self._members):
+            self._begin_step()
+        self._serve_deferred()
+
+    def _serve_deferred(self) -> None:
+        """Start trials for requests that could not be served, as far as that is possible now."""
+        if self._start_later is None:
+            return
+        while self._deferred and self._next_member < len(self._members):
+            parameter_id = self._deferred.popleft()
+            self._start_later(parameter_id, self._send(parameter_id))
+
+    def _begin_step(self) -> None:
+        order = sorted(range(self._size), key=lambda index: self._members[index].loss)
+        count = min(math.ceil(self._fraction * self._size), self._size // 2)
+        best = [index for index in order[:count] if not self._members[index].failed]
+        worst = set(order[self._size - count :])
+        if not best and not self._members[order[0]].failed:
+            best = order[:1]  # a failed member needs one to copy, also where nobody else does
+        self._members = [
+            self._successor(index, best, worst=index in worst) for index in range(self._size)
+        ]
+        self._step += 1
+        self._next_member = 0
+
+    def _successor(self, index: int, best: list[int], *, worst: bool) -> Member:
+        """Return what a member is in the next step."""
+        member = self._members[index]
+        if best and (worst or member.failed):
+            donor = self._rng.choice(best)
+            explored = self._explored(self._inside(self._members[donor]).configuration)
+            return Member(explored, load=(donor, self._step))
+        if member.failed:  # nobody to copy: try again from the last checkpoint, with other values
+            return Member(self._explored(self._inside(member).configuration), load=member.load)
+        return self._inside(Member(member.configuration, load=(index, self._step)))
+
+    def _inside(self, member: Member) -> Member:
+        """Return the member, with new values if the space has changed under it."""
+        if contains(self._space, member.configuration):
+            return member
+        return replace(member, configuration=self._space.draw(self._rng))
+
+    def _explored(self, configuration: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        return {
+            parameter.key: self._explored_value(parameter, configuration[parameter.key])
+            for parameter in self._space.parameters
+        }
+
+    def _explored_value(self, parameter: Parameter, value: JsonValue) -> JsonValue:
+        if self._rng.random() < self._resample:
+            return Space((parameter,)).draw(self._rng)[parameter.key]
+        if isinstance(parameter.domain, Choice):
+            return _neighbour(parameter.domain, value, self._rng)
+        return perturbed(parameter.domain, value, self._rng.choice(self._factors))
+
+
+def perturbed(domain: Domain, value: float, factor: float) -> float:
+    """Return `value * factor` as the nearest value of a numeric domain."""
+    assert not isinstance(domain, Choice)
+    moved = value * factor
+    if isinstance(domain, Integer):
+        return min(max(round(moved), domain.lower), domain.upper - 1)
+    if isinstance(domain, Normal):
+        return moved if domain.q is None else round(moved / domain.q) * domain.q
+    return domain.snap(moved)
+
+
+def _neighbour(choice: Choice, value: JsonValue, rng: Random) -> JsonValue:
+    """Return the option before or after `value`; at an end of the list the only neighbour."""
+    position = choice.position(value)
+    around = [p for p in (position - 1, position + 1) if 0 <= p < len(choice.options)]
+    return choice.options[rng.choice(around)] if around else value
+
+
+def check_space(search_space: object) -> None:
+    """Raise ValueError for a space that the tuner refuses."""
+    parse_space(search_space, algorithm="PBTTuner", nested=False, reserved=RESERVED)
+
+
+def default_root() -> Path:
+    """Return where checkpoints are kept if the user does not say: one folder per experiment.
+
+    The experiment is known from its log folder, `<root>/<experiment id>/log`; outside of one the
+    folder is called `standalone`.
+    """
+    log_folder = os.environ.get("NNI_LOG_DIRECTORY", "")
+    experiment = Path(log_folder).parent.name if log_folder else "standalone"
+    return Path("~/nni/checkpoint") / experiment

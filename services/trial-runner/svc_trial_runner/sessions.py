@@ -1,0 +1,83 @@
+"""What one trial asks of its agent on the socket: its parameters, and to take its metrics over."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from nni_wire.limits import INLINE_VALUE_LIMIT_BYTES
+from svc_common.clock import Clock
+from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, Report, refusal, reply
+from svc_trial_runner.domain.reports import MetricReported
+from svc_trial_runner.domain.tasks import TrialWork
+from svc_trial_runner.ports import LaunchError, Values
+
+
+class AttemptSession:
+    """`ports.TrialSession` of one attempt; several connections may use it at once.
+
+    Args:
+        work: whose trial it is.
+        parameters: its parameters, a JSON value.
+        values: for metrics that are too large for a message.
+        clock: tells when a metric was taken over.
+        say: tells the manager; False: the attempt is over and nothing can be told any more.
+    """
+
+    def __init__(
+        self,
+        work: TrialWork,
+        parameters: Any,  # noqa: ANN401 - any JSON value
+        values: Values,
+        clock: Clock,
+        say: Callable[[MetricReported], bool],
+    ) -> None:
+        self._work = work
+        self._parameters = parameters
+        self._values = values
+        self._clock = clock
+        self._say = say
+        self._next = {False: 0, True: 0}
+        """Number of the next metric, by whether it is final."""
+
+    def greet(self) -> bytes:
+        """See `ports.TrialSession.greet`."""
+        key = self._work.key
+        return reply(
+            experiment=key.experiment_id, trial=key.trial_id, sequence=self._work.sequence_id
+        )
+
+    def parameters(self) -> bytes:
+        """See `ports.TrialSession.parameters`."""
+        return reply(
+            parameter_id=self._work.parameter_id, parameters=self._parameters, parameter_index=0
+        )
+
+    def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
+        """See `ports.TrialSession.report`."""
+        expected = self._next[report.final]
+        if report.sequence is not None and report.sequence != expected:
+            if report.sequence < expected:
+                return REPLY_OK  # told again: it is held already
+            raise ChannelError(f"sequence must be {expected}, got {report.sequence} (pid {pid})")
+        if report.size_bytes > INLINE_VALUE_LIMIT_BYTES:
+            return asyncio.ensure_future(self._store(report))
+        self._take(report, report.value)
+        return REPLY_OK
+
+    def _take(self, report: Report, value: Any) -> None:  # noqa: ANN401 - any JSON value
+        number = self._next[report.final]
+        try:
+            told = self._say(MetricReported(report.final, number, value, self._clock.now()))
+        except (TypeError, ValueError) as error:
+            raise ChannelError(f"value cannot be kept: {error}") from error
+        if not told:
+            raise ChannelError("this trial is over")
+        self._next[report.final] = number + 1
+
+    async def _store(self, report: Report) -> bytes:
+        """Keep a large value, then take it over under the number that is next by then."""
+        try:
+            self._take(report, await self._values.store(report.value))
+        except (LaunchError, ChannelError) as error:
+            return refusal(str(error))
+        return REPLY_OK

@@ -1,0 +1,84 @@
+"""`nnictl` and the services of a machine: up once, down in order, back after a crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.experiments import PATIENT, write_experiment
+from tests.support.local_shape import LocalShape, free_port
+from tests.support.nnictl import Nnictl
+from tests.support.processes import tree
+from tests.support.wait import until
+
+
+@pytest.fixture
+def nnictl(local_shape: LocalShape) -> Nnictl:
+    return Nnictl(local_shape)
+
+
+@pytest.mark.claim("platform", 28)
+def test_two_first_commands_at_once_share_one_set_of_services(
+    nnictl: Nnictl, tmp_path: Path
+) -> None:
+    config = write_experiment(tmp_path, PATIENT)
+
+    both = [nnictl.start("create", "-c", config, "-p", free_port()) for _ in range(2)]
+
+    outputs = [process.communicate(timeout=60)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert len(nnictl.json("experiment", "list", "--json")) == 2
+
+
+def test_down_ends_experiments_and_every_process(nnictl: Nnictl, tmp_path: Path) -> None:
+    experiment_id = nnictl.create(write_experiment(tmp_path, PATIENT))
+    until(lambda: nnictl.trials(experiment_id), 20, "a trial")
+    endpoint = nnictl.shape.home / "endpoint.json"
+    assert stat.S_IMODE(endpoint.stat().st_mode) == 0o600
+    processes = tree(nnictl.shape.endpoint()["pid"])
+
+    nnictl("down")
+
+    assert not psutil.wait_procs(processes, timeout=10)[1]
+    assert not endpoint.exists()
+    assert "not up" in nnictl("down").stdout
+    assert nnictl.json("experiment", "list", "--all", "--json")[0]["status"] == "STOPPED"
+
+
+def test_up_on_a_taken_port_is_refused_and_starts_nothing(nnictl: Nnictl) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        refused = nnictl("up", "--port", port, expect=2)
+
+    assert f"port {port} is in use" in refused.stderr
+    assert not (nnictl.shape.home / "endpoint.json").exists()
+    assert nnictl.json("up", "--port", port, "--json")["http"].endswith(f":{port}")
+
+
+def test_experiment_goes_on_after_everything_was_killed(nnictl: Nnictl, tmp_path: Path) -> None:
+    port = free_port()
+    config = write_experiment(tmp_path, PATIENT, trialConcurrency=1, maxTrialNumber=2)
+    experiment_id = nnictl.create(config, port=port)
+    until(lambda: nnictl.trials(experiment_id), 20, "a trial")
+    processes = tree(nnictl.shape.endpoint()["pid"])
+
+    os.kill(nnictl.shape.endpoint()["pid"], signal.SIGKILL)
+    psutil.wait_procs(processes, timeout=10)
+
+    assert nnictl.status(experiment_id)["status"] in {"RUNNING", "INITIALIZED"}
+    assert f":{port}" in nnictl("webui", "url").stdout
+
+    def runs_again() -> bool:
+        trials = nnictl.trials(experiment_id)
+        return len(trials) == 1 and trials[0]["status"] == "RUNNING"
+
+    until(runs_again, 60, "the trial to run again")

@@ -1,0 +1,120 @@
+"""Bringing the services up, against small programs that stand in for the supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from nni.experiment import local_shape
+from nni.experiment.endpoint import endpoint_path, read_endpoint
+from nni.experiment.errors import RefusedError, ServiceFailedError, UnreachableError
+from nni.experiment.local_shape import (
+    ensure_local_shape,
+    recovered_endpoint,
+    running_endpoint,
+    stop_local_shape,
+)
+
+UP = """
+import json, os, pathlib, signal
+if os.fork():
+    os._exit(0)  # detached, as the real one is when it is asked to
+home = pathlib.Path(os.environ["NNI_HOME"])
+fields = {"pid": os.getpid(), "http": "h", "grpc": "g", "nats": "n", "token": "t", "version": "v",
+          "started_at": "s"}
+(home / "endpoint.json").write_text(json.dumps(fields))
+def end(*_):
+    (home / "endpoint.json").unlink()
+    raise SystemExit
+signal.signal(signal.SIGTERM, end)
+os.write(int(os.environ["NNI_READY_FD"]), b'{"ready": true}\\n')
+signal.pause()
+"""
+REFUSING = """
+import os
+os.write(int(os.environ["NNI_READY_FD"]), b'{"ready": false, "error": "no bus here"}\\n')
+"""
+CRASHING = "raise SystemExit('a word on stderr')"
+
+
+def supervise(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Let ``script`` be the package of the supervisor."""
+    name = "svc_standalone_double"
+    package = folder / "packages" / name
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text(script)
+    monkeypatch.setattr(local_shape, "SUPERVISOR_MODULE", name)
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(package.parent)])
+
+
+def test_services_come_up_once_and_go_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    supervise(tmp_path, monkeypatch, UP)
+
+    endpoint = ensure_local_shape()
+
+    assert endpoint.token == "t"
+    assert ensure_local_shape() == endpoint == running_endpoint() == recovered_endpoint()
+    assert stop_local_shape() is True
+    assert read_endpoint() is None
+    assert recovered_endpoint() is None
+    assert stop_local_shape() is False
+
+
+def test_reason_of_a_refusal_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    supervise(tmp_path, monkeypatch, REFUSING)
+
+    with pytest.raises(RefusedError, match="do not start: no bus here"):
+        ensure_local_shape()
+
+
+def test_last_words_of_a_supervisor_that_crashes_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervise(tmp_path, monkeypatch, CRASHING)
+
+    with pytest.raises(ServiceFailedError, match="a word on stderr"):
+        ensure_local_shape()
+
+
+def test_missing_package_is_named_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(local_shape, "SUPERVISOR_MODULE", "no_such_package")
+
+    with pytest.raises(RefusedError, match=r"pip install 'nni\[local\]'"):
+        ensure_local_shape()
+
+
+def test_file_of_a_dead_supervisor_counts_as_none_and_brings_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervise(tmp_path, monkeypatch, UP)
+    endpoint_path().parent.mkdir(parents=True)
+    fields = {"pid": os.getpid(), "http": "h", "grpc": "g", "token": "old"}
+    endpoint_path().write_text(json.dumps(fields))
+
+    assert read_endpoint() is None
+    recovered = recovered_endpoint()
+
+    assert recovered is not None
+    assert recovered.token == "t"
+    stop_local_shape()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x"}', '{"pid": 1}'])
+def test_broken_endpoint_file_counts_as_none(text: str) -> None:
+    endpoint_path().parent.mkdir(parents=True)
+    endpoint_path().write_text(text)
+
+    assert read_endpoint() is None
+
+
+def test_nothing_up_says_what_to_do() -> None:
+    with pytest.raises(UnreachableError, match="nnictl create --config"):
+        running_endpoint()

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nni.experiment import preflight
+from nni.experiment.config import ExperimentConfig, LocalConfig
+from nni.experiment.errors import ConfigError, RefusedError
+from nni.experiment.preflight import check_folders, check_port, check_start
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        yield taken.getsockname()[1]
+
+
+@pytest.mark.claim("platform", 28)
+def test_taken_port_is_refused_with_its_holder(taken_port: int) -> None:
+    with pytest.raises(RefusedError, match=rf"port {taken_port} is in use by program") as raised:
+        check_port(taken_port)
+
+    assert f"pid {os.getpid()}" in raised.value.facts["holder"]
+
+
+def test_free_port_and_no_port_pass() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    check_port(port)
+    check_port(0)
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_number_that_is_no_port_is_refused(port: int) -> None:
+    with pytest.raises(ConfigError, match="from 1 to 65535"):
+        check_port(port)
+
+
+def test_full_disk_is_refused_with_what_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "LEAST_FREE_BYTES", 1 << 60)
+
+    with pytest.raises(RefusedError, match=r"the disk of .* is full: .* MB are free"):
+        check_folders([tmp_path])
+
+
+def test_folder_that_does_not_exist_is_judged_by_the_one_above(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    check_folders([tmp_path / "a" / "b"])
+    with pytest.raises(RefusedError, match="is not a writable folder"):
+        check_folders([tmp_path / "file" / "b"])
+
+
+def test_wrong_configuration_is_found_before_the_port(taken_port: int) -> None:
+    with pytest.raises(ConfigError, match="trialCommand must be given"):
+        check_start(ExperimentConfig(), taken_port)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"training_service": {"platform": "dlc"}}, "platform dlc is not available yet"),
+        ({"use_annotation": True, "search_space": None}, "useAnnotation must be false"),
+    ],
+)
+def test_what_is_not_there_yet_is_refused(changes: dict[str, object], message: str) -> None:
+    config = ExperimentConfig(
+        search_space={"x": {"_type": "choice", "_value": [1]}},
+        trial_command="true",
+        trial_concurrency=1,
+        training_service=LocalConfig(),
+    )
+    config.tuner = {"name": "Random"}  # type: ignore[assignment]  # mappings are accepted
+    for name, value in changes.items():
+        setattr(config, name, value)
+
+    with pytest.raises(ConfigError, match=message):
+        check_start(config, 0)

@@ -1,0 +1,49 @@
+from svc_manager.domain import inputs as i
+from svc_manager.domain.effects import (
+    OpenListener,
+    PublishTask,
+    SendStop,
+    WriteSummary,
+    outstanding_effects,
+)
+from svc_manager.domain.experiment import Budget
+from svc_manager.domain.reports import Waits
+from svc_manager.domain.state import Experiment
+from tests.unit.services.manager.building import Lab, created
+
+
+def test_tasks_that_nobody_has_claimed_are_published_again() -> None:
+    lab = Lab(Budget(trial_concurrency=3))
+    lab.answer()
+    lab.running()
+    lab.report(lab.waiting(), 0, Waits("for a GPU"), claim="c2")
+    unclaimed = [trial for trial in lab.experiment.live.values() if not trial.claim_id]
+
+    again = list(outstanding_effects(lab.experiment))
+
+    assert again == [PublishTask(unclaimed[0].id, 1)]
+
+
+def test_stops_that_were_asked_for_are_sent_again() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.command(i.KillTrial(trial.id))
+
+    assert SendStop("r1", trial.id, 1, "killed by the user") in list(
+        outstanding_effects(lab.experiment)
+    )
+
+
+def test_an_open_port_is_opened_again() -> None:
+    lab = Lab(started=False)
+    lab.experiment = Experiment()
+    lab.command(i.Create(created(), 8080, "p"))
+
+    assert list(outstanding_effects(lab.experiment)) == [OpenListener(8080, "p")]
+
+
+def test_of_a_stopped_experiment_only_the_summary_is_left_to_do() -> None:
+    lab = Lab(started=False)
+    lab.command(i.Stop())
+
+    assert list(outstanding_effects(lab.experiment)) == [WriteSummary()]

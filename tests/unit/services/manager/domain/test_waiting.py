@@ -1,0 +1,60 @@
+from svc_manager.domain import inputs as i
+from svc_manager.domain.experiment import Budget
+from svc_manager.domain.reports import Waits
+from svc_manager.domain.waiting import waiting_for
+from tests.unit.services.manager.building import Lab
+
+
+def test_a_new_experiment_waits_for_its_algorithm() -> None:
+    assert "algorithm to start" in waiting_for(Lab(started=False).experiment, 1)
+
+
+def test_a_running_experiment_without_suggestions_waits_for_the_algorithm() -> None:
+    assert waiting_for(Lab().experiment, 1) == "waiting for the algorithm"
+
+
+def test_trials_without_an_agent_wait_for_one() -> None:
+    lab = Lab(Budget(trial_concurrency=3))
+    lab.answer()
+
+    assert waiting_for(lab.experiment, 0) == "3 trials wait for an agent: none is connected"
+
+
+def test_one_trial_is_told_in_the_singular() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+    lab.answer()
+
+    assert waiting_for(lab.experiment, 0) == "1 trial waits for an agent: none is connected"
+
+
+def test_the_reason_of_an_agent_is_passed_on() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+    lab.report(lab.waiting(), 0, Waits("waiting for 1 GPU"))
+
+    assert waiting_for(lab.experiment, 1) == "waiting for 1 GPU"
+
+
+def test_trials_of_a_silent_agent_are_named() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+    lab.running()
+    lab.word(i.RunnerSilent("r1"))
+
+    assert "has not been heard of" in waiting_for(lab.experiment, 1)
+
+
+def test_an_experiment_that_is_stopping_waits_for_its_trials() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+    lab.running()
+    lab.command(i.Stop())
+
+    assert waiting_for(lab.experiment, 1) == "waiting for 1 trial to end"
+
+
+def test_what_runs_or_is_done_waits_for_nothing() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_trial_number=1))
+    trial = lab.running()
+    assert waiting_for(lab.experiment, 1) == ""
+
+    lab.finish(trial)
+
+    assert waiting_for(lab.experiment, 0) == ""

@@ -1,0 +1,77 @@
+import pytest
+
+from nni_proto.experiment.v1 import config_pb2
+from nni_wire.values import to_value
+from svc_common.errors import InvalidArgumentError
+from svc_manager.config_rules import check_config
+
+
+def config() -> config_pb2.ExperimentConfig:
+    made = config_pb2.ExperimentConfig(
+        trial_command="python3 trial.py",
+        trial_concurrency=1,
+        trial_code_directory="/code",
+        experiment_working_directory="/root",
+    )
+    made.search_space.CopyFrom(to_value({}))
+    made.tuner.name = "TPE"
+    return made
+
+
+def refused(made: config_pb2.ExperimentConfig) -> str:
+    with pytest.raises(InvalidArgumentError) as refusal:
+        check_config(made)
+    return refusal.value.field
+
+
+@pytest.mark.claim("platform", 2)
+def test_an_empty_search_space_is_accepted_and_none_is_not() -> None:
+    made = config()
+    check_config(made)
+
+    made.ClearField("search_space")
+
+    assert refused(made) == "search_space"
+
+
+@pytest.mark.claim("platform", 8)
+def test_an_advisor_goes_without_tuner_and_assessor() -> None:
+    made = config()
+    made.advisor.name = "Hyperband"
+    assert refused(made) == "advisor"
+
+    made.ClearField("tuner")
+
+    check_config(made)
+
+
+def test_an_algorithm_must_be_named() -> None:
+    made = config()
+    made.ClearField("tuner")
+    assert refused(made) == "tuner"
+
+    made.tuner.SetInParent()
+
+    assert refused(made) == "tuner"
+
+
+def test_durations_must_be_positive() -> None:
+    made = config()
+    made.max_experiment_duration.FromSeconds(0)
+    assert refused(made) == "max_experiment_duration"
+
+    made.max_experiment_duration.FromSeconds(1)
+    made.max_trial_duration.FromSeconds(-1)
+
+    assert refused(made) == "max_trial_duration"
+
+
+def test_paths_must_be_absolute_and_names_bounded() -> None:
+    made = config()
+    made.trial_code_directory = "../code"
+    assert refused(made) == "trial_code_directory"
+
+    made = config()
+    made.experiment_name = "x" * 1001
+
+    assert refused(made) == "experiment_name"
