@@ -6,33 +6,26 @@ from typing import Any
 
 from nni.annotation import runtime
 from nni.trial.api import use_channel
+from tests.support.trial_channels import InMemoryTrialChannel
 
 
-class Trial:
-    """The trial side of a trial: gives one configuration and keeps what is reported."""
+def run_converted(
+    code: bytes, trial: InMemoryTrialChannel | object, **names: Any
+) -> dict[str, Any]:
+    """Run a converted module as a trial would, and give its names.
 
-    def __init__(self, parameters: object) -> None:
-        self._parameters = parameters
-        self.reports: list[tuple[str, object]] = []
-        self.fetched = 0
-
-    def parameters(self, index: int) -> object:
-        """Give the configuration, at the first call only."""
-        self.fetched += 1
-        return self._parameters if index == 0 else None
-
-    def report(self, kind: str, value: object) -> None:
-        """Keep a metric."""
-        self.reports.append((kind, value))
-
-    def run(self, code: bytes, **names: Any) -> dict[str, Any]:
-        """Run a converted module and give its names."""
+    Args:
+        code: the module.
+        trial: the channel of the trial, or just its configuration.
+        **names: what the module finds defined.
+    """
+    channel = trial if isinstance(trial, InMemoryTrialChannel) else InMemoryTrialChannel(trial)
+    runtime.forget()
+    use_channel(channel)
+    try:
+        namespace: dict[str, Any] = {"__name__": "converted", **names}
+        exec(compile(code, "converted.py", "exec"), namespace)
+        return namespace
+    finally:
+        use_channel(None)
         runtime.forget()
-        use_channel(self)
-        try:
-            namespace: dict[str, Any] = {"__name__": "converted", **names}
-            exec(compile(code, "converted.py", "exec"), namespace)  # what is tested
-            return namespace
-        finally:
-            use_channel(None)
-            runtime.forget()

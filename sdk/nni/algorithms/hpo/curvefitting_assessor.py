@@ -1,4 +1,4 @@
-"""Documented spelling of the curve fitting assessor; its home is `nni.hpo.assessors.curve_fitting`."""
+"""Documented spelling of curve fitting; its home is `nni.hpo.assessors.curve_fitting`."""
 
 from nni.hpo.assessors.curve_fitting import CurvefittingAssessor
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, NoReturn, cast
 
 Kind = Literal["categorical", "ordinal", "integer", "real"]
+Operator = Literal["in", "==", "!=", "<", ">"]
 
 _LISTED = re.compile(r"(\S+)\s+(categorical|ordinal)\s*\{([^{}]*)\}\s*\[([^\[\]]*)\]")
 _RANGED = re.compile(
@@ -50,7 +51,7 @@ class Comparison:
     """One test of another parameter's value."""
 
     parent: str
-    operator: Literal["in", "==", "!=", "<", ">"]
+    operator: Operator
     values: tuple[str | float, ...]
     """One, except for `in`."""
 
@@ -156,7 +157,9 @@ class _Reader:
             self._refuse(number, f"options of {name!r} must be distinct and at least one")
         if default.strip() not in options:
             self._refuse(number, f"default of {name!r} must be an option, got {default!r}")
-        return PcsParameter(name, cast("Kind", kind), options, 0, 0, False, default.strip())
+        return PcsParameter(
+            name, cast("Kind", kind), options, low=0, high=0, log=False, default=default.strip()
+        )
 
     def _ranged(self, number: int, match: re.Match[str]) -> PcsParameter:
         name, kind = match.group(1), match.group(2)
@@ -186,7 +189,7 @@ class _Reader:
         if operator in {"<", ">"} and parent.kind == "categorical":
             self._refuse(number, f"{parent.name!r} is categorical and has no order")
         values = tuple(self._value(number, parent, word) for word in words)
-        return Comparison(parent.name, operator or "in", values)
+        return Comparison(parent.name, cast("Operator", operator or "in"), values)
 
     def _clauses(self, number: int, line: str) -> tuple[tuple[str, str | float], ...]:
         if not line.endswith("}"):

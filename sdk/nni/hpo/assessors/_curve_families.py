@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Curve = Callable[[Floats, Floats], Floats]
+Curve = Callable[..., Floats]
 Guess = Callable[[Floats, Floats], Floats]
 
 _ABOVE = 1.1
@@ -32,15 +32,15 @@ class Family:
 
     name: str
     curve: Curve
-    """`curve(x, theta)`: `(n,)` values at `(n,)` points; NaN where the formula has none."""
+    """`curve(x, *theta)`: `(n,)` values at `(n,)` points; NaN where the formula has none."""
     guess: Guess
     """`guess(x, y)`: a first theta for data."""
 
 
 def _linear(target: Floats, *columns: Floats) -> Floats:
     """Return the least-squares coefficients of `target` on `columns`."""
-    solution: Floats = np.linalg.lstsq(np.column_stack(columns), target, rcond=None)[0]
-    return solution
+    solution = np.linalg.lstsq(np.column_stack(columns), target, rcond=None)[0]
+    return np.asarray(solution, dtype=np.float64)
 
 
 def _half_way(x: Floats, y: Floats) -> float:
@@ -55,56 +55,63 @@ def _limit(y: Floats) -> float:
     return top + (_ABOVE - 1.0) * max(abs(top), float(np.ptp(y)))
 
 
-def _vapor_pressure(x: Floats, t: Floats) -> Floats:
-    return np.exp(t[0] + t[1] / x + t[2] * np.log(x))
+def _vapor_pressure(x: Floats, a: float, b: float, c: float) -> Floats:
+    values: Floats = np.exp(a + b / x + c * np.log(x))
+    return values
 
 
 def _guess_vapor_pressure(x: Floats, y: Floats) -> Floats:
     return _linear(np.log(y), np.ones_like(x), 1.0 / x, np.log(x))
 
 
-def _pow3(x: Floats, t: Floats) -> Floats:
-    return t[0] - t[1] * x ** -t[2]
+def _pow3(x: Floats, c: float, a: float, alpha: float) -> Floats:
+    values: Floats = c - a * x**-alpha
+    return values
 
 
 def _guess_pow3(x: Floats, y: Floats) -> Floats:
     return np.array([*_linear(y, np.ones_like(x), -(x**-_CUSP)), _CUSP])
 
 
-def _log_log_linear(x: Floats, t: Floats) -> Floats:
-    return np.log(t[0] * np.log(x) + t[1])
+def _log_log_linear(x: Floats, a: float, b: float) -> Floats:
+    values: Floats = np.log(a * np.log(x) + b)
+    return values
 
 
 def _guess_log_log_linear(x: Floats, y: Floats) -> Floats:
     return _linear(np.exp(y), np.log(x), np.ones_like(x))
 
 
-def _log_linear(x: Floats, t: Floats) -> Floats:
-    return t[0] * np.log(x) + t[1]
+def _log_linear(x: Floats, a: float, b: float) -> Floats:
+    values: Floats = a * np.log(x) + b
+    return values
 
 
 def _guess_log_linear(x: Floats, y: Floats) -> Floats:
     return _linear(y, np.log(x), np.ones_like(x))
 
 
-def _hill3(x: Floats, t: Floats) -> Floats:
-    return t[0] * x ** t[1] / (t[2] ** t[1] + x ** t[1])
+def _hill3(x: Floats, top: float, eta: float, kappa: float) -> Floats:
+    values: Floats = top * x**eta / (kappa**eta + x**eta)
+    return values
 
 
 def _guess_hill3(x: Floats, y: Floats) -> Floats:
     return np.array([_limit(y), 1.0, _half_way(x, y)])
 
 
-def _log_power(x: Floats, t: Floats) -> Floats:
-    return t[0] / (1.0 + (x / np.exp(t[1])) ** t[2])
+def _log_power(x: Floats, a: float, b: float, c: float) -> Floats:
+    values: Floats = a / (1.0 + (x / np.exp(b)) ** c)
+    return values
 
 
 def _guess_log_power(x: Floats, y: Floats) -> Floats:
     return np.array([_limit(y), np.log(_half_way(x, y)), -1.0])
 
 
-def _pow4(x: Floats, t: Floats) -> Floats:
-    return t[0] - (t[1] * x + t[2]) ** -t[3]
+def _pow4(x: Floats, c: float, a: float, b: float, alpha: float) -> Floats:
+    values: Floats = c - (a * x + b) ** -alpha
+    return values
 
 
 def _guess_pow4(x: Floats, y: Floats) -> Floats:
@@ -114,16 +121,18 @@ def _guess_pow4(x: Floats, y: Floats) -> Floats:
     return np.array([limit, slope, start - slope * x[0], _CUSP])
 
 
-def _mmf(x: Floats, t: Floats) -> Floats:
-    return t[0] - (t[0] - t[1]) / (1.0 + (t[2] * x) ** t[3])
+def _mmf(x: Floats, alpha: float, beta: float, kappa: float, delta: float) -> Floats:
+    values: Floats = alpha - (alpha - beta) / (1.0 + (kappa * x) ** delta)
+    return values
 
 
 def _guess_sigmoid(x: Floats, y: Floats) -> Floats:
     return np.array([_limit(y), y[0], 1.0 / _half_way(x, y), 1.0])
 
 
-def _exp4(x: Floats, t: Floats) -> Floats:
-    return t[0] - np.exp(-t[1] * x ** t[2] + t[3])
+def _exp4(x: Floats, c: float, a: float, alpha: float, b: float) -> Floats:
+    values: Floats = c - np.exp(-a * x**alpha + b)
+    return values
 
 
 def _guess_exp4(x: Floats, y: Floats) -> Floats:
@@ -132,20 +141,23 @@ def _guess_exp4(x: Floats, y: Floats) -> Floats:
     return np.array([limit, slope, 1.0, offset])
 
 
-def _ilog2(x: Floats, t: Floats) -> Floats:
-    return t[0] - t[1] / np.log(x + 1.0)
+def _ilog2(x: Floats, c: float, a: float) -> Floats:
+    values: Floats = c - a / np.log(x + 1.0)
+    return values
 
 
 def _guess_ilog2(x: Floats, y: Floats) -> Floats:
     return _linear(y, np.ones_like(x), -1.0 / np.log(x + 1.0))
 
 
-def _weibull(x: Floats, t: Floats) -> Floats:
-    return t[0] - (t[0] - t[1]) * np.exp(-((t[2] * x) ** t[3]))
+def _weibull(x: Floats, alpha: float, beta: float, kappa: float, delta: float) -> Floats:
+    values: Floats = alpha - (alpha - beta) * np.exp(-((kappa * x) ** delta))
+    return values
 
 
-def _janoschek(x: Floats, t: Floats) -> Floats:
-    return t[0] - (t[0] - t[1]) * np.exp(-t[2] * x ** t[3])
+def _janoschek(x: Floats, alpha: float, beta: float, kappa: float, delta: float) -> Floats:
+    values: Floats = alpha - (alpha - beta) * np.exp(-kappa * x**delta)
+    return values
 
 
 FAMILIES: Final = (

@@ -9,8 +9,11 @@ are sampled. Weights are not negative and sum to 1.
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nni.hpo.assessors._curve_families import FAMILIES, Family, Floats
+
+Bools = NDArray[np.bool_]
 
 _ITERATIONS: Final = 60
 _FIRST_DAMPING: Final = 1e-2
@@ -46,7 +49,7 @@ def predict(curve: Floats, at: int, seed: int) -> float | None:
         The prediction, or None if too few families could be fitted.
     """
     known = np.isfinite(curve)
-    x, y = np.flatnonzero(known) + 1.0, curve[known]
+    x, y = np.flatnonzero(known).astype(np.float64) + 1.0, curve[known]
     scale = float(np.abs(y).max()) or 1.0
     fits, predictions = _fitted(x, y / scale, float(at))
     if len(predictions) < _LEAST_FAMILIES:
@@ -64,9 +67,9 @@ def _fitted(x: Floats, y: Floats, at: float) -> tuple[Floats, Floats]:
             theta = fit(family, x, y)
             if theta is None:
                 continue
-            later = float(family.curve(np.array([at]), theta)[0])
+            later = float(family.curve(np.array([at]), *theta)[0])
             if np.isfinite(later):
-                fits.append(family.curve(x, theta))
+                fits.append(family.curve(x, *theta))
                 predictions.append(later)
     values, later_values = np.array(fits), np.array(predictions)
     if not fits:
@@ -75,7 +78,7 @@ def _fitted(x: Floats, y: Floats, at: float) -> tuple[Floats, Floats]:
     return values[kept], later_values[kept]
 
 
-def outliers(errors: Floats, predictions: Floats) -> Floats:
+def outliers(errors: Floats, predictions: Floats) -> Bools:
     """Return which predictions lie far from the others and come from a worse fit than most.
 
     Args:
@@ -86,8 +89,8 @@ def outliers(errors: Floats, predictions: Floats) -> Floats:
         `(k,)`, bool.
     """
     distance = np.abs(predictions - np.median(predictions))
-    far: Floats = distance > _OUTLIER * np.median(distance)
-    return far & (errors > np.median(errors))
+    far: Bools = (distance > _OUTLIER * np.median(distance)) & (errors > np.median(errors))
+    return far
 
 
 def fit(family: Family, x: Floats, y: Floats) -> Floats | None:
@@ -98,7 +101,7 @@ def fit(family: Family, x: Floats, y: Floats) -> Floats | None:
     theta = family.guess(x, y) if np.isfinite(y).all() else np.array([np.nan])
     if not np.isfinite(theta).all():
         return None
-    residual = family.curve(x, theta) - y
+    residual = family.curve(x, *theta) - y
     cost = float(residual @ residual)
     if not np.isfinite(cost):
         return None
@@ -110,7 +113,7 @@ def fit(family: Family, x: Floats, y: Floats) -> Floats | None:
         normal, pull = gradient.T @ gradient, gradient.T @ residual
         floor = 1e-12 * float(np.trace(normal)) + 1e-300
         step = np.linalg.solve(normal + np.diag(damping * np.diag(normal) + floor), pull)
-        moved = family.curve(x, theta - step) - y
+        moved = family.curve(x, *(theta - step)) - y
         moved_cost = float(moved @ moved)
         if moved_cost < cost:
             gain = cost - moved_cost
@@ -133,7 +136,7 @@ def _jacobian(family: Family, x: Floats, theta: Floats) -> Floats:
         up, down = theta.copy(), theta.copy()
         up[index] += step
         down[index] -= step
-        columns.append((family.curve(x, up) - family.curve(x, down)) / (2 * step))
+        columns.append((family.curve(x, *up) - family.curve(x, *down)) / (2 * step))
     return np.column_stack(columns)
 
 

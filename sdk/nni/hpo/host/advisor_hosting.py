@@ -162,5 +162,21 @@ class AdvisorHosting:
             named = self._jobs.get(parameter_id, {"parameter_id": parameter_id})
             self._jobs[parameter_id] = named | {"parameters": parameters}
 
+    def knows(self, parameter_id: int) -> bool:
+        """See `HostedAlgorithm`."""
+        return parameter_id in self._known
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """See `HostedAlgorithm`; advisors cannot tell."""
+        return None
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """See `HostedAlgorithm`; never called, since there are no snapshots."""
+        raise TypeError("an advisor has no snapshots to go on from")
+
+    def repeat(self, parameter_ids: list[int]) -> Answer:
+        """See `HostedAlgorithm`; never called, since there are no snapshots."""
+        raise TypeError("an advisor has no snapshots to go on from")
+
     def _handle(self, command: CommandType, data: object) -> None:
         self._rim.call(f"handle_{command.value}", self._advisor.process_command, command, data)

@@ -3,13 +3,26 @@
 import logging
 import traceback
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from nni.hpo import commands
 from nni.hpo.host import algorithm_log, building
 from nni.hpo.host.advisor_hosting import AdvisorHosting
+from nni.hpo.host.checkpoints import Checkpoints, Due
 from nni.hpo.host.hosting import HostedAlgorithm, MetricCommand, TrialEndCommand, failure
 from nni.hpo.host.tuner_hosting import TunerHosting
+
+_IDENTITY: Final = (
+    "experiment_id",
+    "position",
+    "tuner",
+    "assessor",
+    "advisor",
+    "search_space",
+    "seed",
+)
+"""Of `initialize`: what a checkpoint must agree with."""
 
 _logger = logging.getLogger(__name__)
 
@@ -36,15 +49,22 @@ class CommandLoop:
     Args:
         pipe: where commands come from and answers go.
         configure_log: sets the level of all logging of this process.
+        due: says when to take a checkpoint; None = after some seconds of work.
     """
 
     def __init__(
-        self, pipe: Pipe, configure_log: Callable[[str], None] = algorithm_log.configure
+        self,
+        pipe: Pipe,
+        configure_log: Callable[[str], None] = algorithm_log.configure,
+        due: Due | None = None,
     ) -> None:
         self._pipe = pipe
         self._configure_log = configure_log
         self._position: list[int] = [0, 0]
         self._algorithm: HostedAlgorithm | None = None
+        self._due = due or Due()
+        self._checkpoints = Checkpoints(None, {})
+        self._restored: list[int] = [0, 0]
 
     def run(self) -> None:
         """Handle commands until there are no more."""
@@ -59,10 +79,17 @@ class CommandLoop:
         if self._algorithm is None:
             self._algorithm = self._initialized(command)
             return self._algorithm is not None
-        if command["op"] == "generate":
-            return self._generate(self._algorithm, command)
-        self._tell(self._algorithm, command)
-        return True
+        operation = command["op"]
+        if self._position <= self._restored and operation not in {"generate", "recorded"}:
+            return True  # the checkpoint knows
+        if operation == "generate":
+            alive = self._generate(self._algorithm, command)
+        else:
+            self._tell(self._algorithm, command)
+            alive = True
+        if alive and operation in {"generate", "trial_end"}:
+            self._take_checkpoint(self._algorithm)
+        return alive
 
     def _say(self, message: dict[str, Any]) -> None:
         message["position"] = self._position
@@ -75,6 +102,7 @@ class CommandLoop:
         try:
             algorithm = self._built(command)
             algorithm.initialize(command["search_space"])
+            self._restore(algorithm, command)
         except (Exception, SystemExit) as error:
             _logger.exception("the algorithm cannot be started")
             self._say(
@@ -111,10 +139,37 @@ class CommandLoop:
             assessor = building.build("assessor", configs["assessor"], seed)
         return TunerHosting(tuner, assessor, origin, self._say)
 
+    def _restore(self, algorithm: HostedAlgorithm, command: dict[str, Any]) -> None:
+        """Go on from the checkpoint, if there is one of this very algorithm and log."""
+        named = not any(
+            (command.get(kind) or {}).get("class_name") for kind in ("tuner", "assessor", "advisor")
+        )
+        # What a user's class calls `state` may be anything.
+        path = Path(command["checkpoint"]) if named and command.get("checkpoint") else None
+        identity = {key: command[key] for key in _IDENTITY} | building.machine_provenance()
+        self._checkpoints = Checkpoints(path, identity)
+        kept = self._checkpoints.load()
+        if kept is not None:
+            position, state = kept
+            algorithm.restore(state)
+            self._restored = position
+            _logger.info("the algorithm goes on from its checkpoint at event %s", position)
+
+    def _take_checkpoint(self, algorithm: HostedAlgorithm) -> None:
+        if self._position <= self._restored or not self._checkpoints.wanted or not self._due():
+            return
+        began_s = self._due.work_s()
+        state = algorithm.snapshot()
+        if state is not None:
+            self._checkpoints.save(self._position, state)
+        self._due.taken(began_s)
+
     def _generate(self, algorithm: HostedAlgorithm, command: dict[str, Any]) -> bool:
         """Answer a request; return whether the algorithm survived it."""
         try:
-            answer = algorithm.generate(command["parameter_ids"])
+            past = self._position <= self._restored
+            make = algorithm.repeat if past else algorithm.generate
+            answer = make(command["parameter_ids"])
             if not command["replayed"]:
                 self._say(
                     {
@@ -137,8 +192,10 @@ class CommandLoop:
         elif operation == "trial_end":
             algorithm.trial_end(TrialEndCommand(*command["end"]))
         elif operation == "recorded":
+            past = self._position <= self._restored
             for parameter_id, parameters in command["parameters"]:
-                algorithm.record(parameter_id, parameters)
+                if not past or algorithm.knows(parameter_id):
+                    algorithm.record(parameter_id, parameters)
         elif operation == "import_data":
             algorithm.import_data(command["data"])
         elif operation == "update_search_space":

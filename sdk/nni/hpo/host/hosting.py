@@ -88,6 +88,18 @@ class HostedAlgorithm(Protocol):
     def record(self, parameter_id: int, parameters: object) -> None:
         """Take the parameters that the log holds for an id; they win."""
 
+    def knows(self, parameter_id: int) -> bool:
+        """Whether the id is of a trial that has not ended."""
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """Return all that is known, as JSON; None if the algorithm cannot tell."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a snapshot of an algorithm that was built and initialized alike."""
+
+    def repeat(self, parameter_ids: list[int]) -> Answer:
+        """Answer a request that was answered before the snapshot, from what is known."""
+
 
 @dataclass(slots=True)
 class Rim:
@@ -145,6 +157,14 @@ class KnownParameters:
     def put(self, parameter_id: int, parameters: object) -> None:
         """Remember the object that the algorithm made."""
         self._by_id[parameter_id] = parameters
+
+    def snapshot(self) -> list[tuple[int, Any]]:
+        """Return all ids with their objects."""
+        return list(self._by_id.items())
+
+    def __contains__(self, parameter_id: int) -> bool:
+        """Whether anything is known for an id."""
+        return parameter_id in self._by_id
 
     def get(self, parameter_id: int) -> Any:  # noqa: ANN401 - JSON made by the tuner
         """Return the object made for an id; None if there is none."""

@@ -49,13 +49,18 @@ class TunerHosting:
         self._histories: dict[str, _History] = {}
         self._asked: set[int] = set()
         self._started: dict[int, Any] = {}
+        self._search_space: object = None
+        self._has_deferred = False
+        self._advised: set[str] = set()
 
     def initialize(self, search_space: object) -> None:
         """See `HostedAlgorithm`."""
+        self._search_space = search_space
         self._tuner.update_search_space(search_space)
 
     def update_search_space(self, search_space: object) -> None:
         """See `HostedAlgorithm`."""
+        self._search_space = search_space
         self._rim.call("update_search_space", self._tuner.update_search_space, search_space)
 
     def generate(self, parameter_ids: list[int]) -> Answer:
@@ -67,6 +72,7 @@ class TunerHosting:
             self._asked = set()
         # Deferred and yet started within the same call: simply part of the answer.
         pairs = dict(generated.parameters) | self._started
+        self._has_deferred = self._has_deferred or bool(generated.deferred)
         return Answer(
             tuple(self._suggested(parameter_id, pairs[parameter_id]) for parameter_id in pairs),
             deferred=len(set(generated.deferred) - pairs.keys()),
@@ -116,6 +122,7 @@ class TunerHosting:
             "assess_trial", assess, self._assessor, command.trial_id, list(history.values)
         )
         if verdict is AssessResult.Bad:
+            self._advised.add(command.trial_id)
             self._say({"stop": command.trial_id})
 
     def trial_end(self, command: TrialEndCommand) -> None:
@@ -131,6 +138,7 @@ class TunerHosting:
         if self._assessor is not None:
             self._rim.call("trial_end", self._assessor.trial_end, command.trial_id, command.success)
         self._histories.pop(command.trial_id, None)
+        self._advised.discard(command.trial_id)
         self._known.forget(command.parameter_id)
 
     def import_data(self, data: object) -> None:
@@ -144,3 +152,53 @@ class TunerHosting:
     def record(self, parameter_id: int, parameters: object) -> None:
         """See `HostedAlgorithm`."""
         self._known.record(parameter_id, parameters)
+
+    def knows(self, parameter_id: int) -> bool:
+        """See `HostedAlgorithm`."""
+        return parameter_id in self._known
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """See `HostedAlgorithm`; what deferring tuners have promised is not in their state."""
+        parts = {"tuner": self._tuner, "assessor": self._assessor}
+        if self._has_deferred or not all(map(_tells_its_state, parts.values())):
+            return None
+        return {
+            "search_space": self._search_space,
+            "algorithms": {name: part.state() for name, part in parts.items() if part is not None},  # type: ignore[attr-defined]  # just looked
+            "known": self._known.snapshot(),
+            "histories": {
+                trial_id: (history.attempt, history.values, history.longest_told)
+                for trial_id, history in self._histories.items()
+            },
+            "advised": sorted(self._advised),
+            "results": self._provenance.results,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """See `HostedAlgorithm`."""
+        if state["search_space"] != self._search_space:
+            self.initialize(state["search_space"])
+        parts = {"tuner": self._tuner, "assessor": self._assessor}
+        for name, kept in state["algorithms"].items():
+            parts[name].load_state(kept)  # type: ignore[union-attr]  # the same parts as at the snapshot
+        for parameter_id, parameters in state["known"]:
+            self._known.put(parameter_id, parameters)
+        for trial_id, history in state["histories"].items():
+            self._histories[trial_id] = _History(*history)
+        self._provenance.results = state["results"]
+        for trial_id in state["advised"]:  # it may not have arrived
+            self._advised.add(trial_id)
+            self._say({"stop": trial_id})
+
+    def repeat(self, parameter_ids: list[int]) -> Answer:
+        """See `HostedAlgorithm`."""
+        known = [parameter_id for parameter_id in parameter_ids if parameter_id in self._known]
+        return Answer(
+            tuple((id_, self._known.get(id_), self._provenance.now()) for id_ in known),
+            exhausted=len(known) < len(parameter_ids),
+        )
+
+
+def _tells_its_state(algorithm: object) -> bool:
+    """Whether an algorithm can be saved; true where there is none."""
+    return algorithm is None or (hasattr(algorithm, "state") and hasattr(algorithm, "load_state"))

@@ -2,8 +2,8 @@
 
 The numbers below were chosen on ten problems of 2 to 10 parameters, continuous, mixed, discrete and
 nested, with 100 trials and 20 to 60 seeds each; six of these problems are in
-`tests/benchmarks/bench_tpe_quality.py`. Changing one of them by a quarter costs less than the spread
-between seeds.
+`tests/benchmarks/bench_tpe_quality.py`. Changing one of them by a quarter costs less than the
+spread between seeds.
 """
 
 import math

@@ -2,9 +2,9 @@
 
 Source: hyperopt 0.2.7, `hyperopt.anneal` (no paper).
 
-Departures: one earlier result is the model of a whole configuration, not one per parameter, so that
-values that are good together stay together; only a parameter that this result does not have (another
-branch of a choice) takes a result of its own.
+Departures: one earlier result is the model of a whole configuration, not one per parameter, so
+that values that are good together stay together; only a parameter that this result does not have
+(another branch of a choice) takes a result of its own.
 """
 
 import logging

@@ -9,6 +9,9 @@ from svc_dispatcher.converters import as_value, payload_of
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import AlgorithmChoice, Payload, Position, Suggestion
 
+CHECKPOINT_NAME: Final = "checkpoint/algorithm.json"
+"""In the experiment's folder: what the host may go on from."""
+
 
 def line_of(command: commands.Command, *, eager: bool) -> str:
     """Give the line that tells a host one command.
@@ -55,6 +58,7 @@ def _initialize(command: commands.Initialize, *, eager: bool) -> dict[str, Any]:
         "search_space": _plain(command.search_space),
         "seed": command.seed,
         "log_level": setup.log_level,
+        "checkpoint": f"{setup.directory}/{CHECKPOINT_NAME}",
         "eager": eager,
     }
 

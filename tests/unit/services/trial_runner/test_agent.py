@@ -131,6 +131,22 @@ async def test_order_about_an_unknown_trial_is_ignored(bench: Bench) -> None:
     assert agent.attempts == []
 
 
+async def test_forgotten_experiment_has_no_attempts_and_its_tasks_may_come_anew(
+    bench: Bench,
+) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "sleep 30"))
+    await bench.until_kind("one", "started")
+
+    agent.forget_experiment("another")
+    assert len(agent.attempts) == 1
+    agent.forget_experiment(EXPERIMENT)
+    await asyncio.wait_for(bench.tasks.drain(), 5)
+
+    assert agent.attempts == []
+    assert bench.kinds("one") == ["started"]
+
+
 async def test_going_agent_reports_its_attempts_lost(bench: Bench) -> None:
     agent = bench.agent()
     await bench.deliver(agent, bench.task("one", "sleep 30"))

@@ -68,7 +68,7 @@ async def test_orders_reach_the_agent_and_nonsense_stops_nothing(bench: Bench) -
             stop_trial=task_pb2.StopTrial(experiment_id=EXPERIMENT, trial_id="one", attempt=1)
         ),
         task_pb2.RunnerControl(
-            forget_experiment=task_pb2.ForgetExperiment(experiment_id=EXPERIMENT)
+            forget_experiment=task_pb2.ForgetExperiment(experiment_id="another1")
         ),
         task_pb2.RunnerControl(drain_runner=task_pb2.DrainRunner()),
     ):
@@ -94,5 +94,23 @@ async def test_drop_reaches_the_agent(bench: Bench) -> None:
     )
     bench.bus.signals.publish(control_subject("r"), order.SerializeToString())
     await asyncio.wait_for(dropped.wait(), 5)
+
+    assert agent.attempts == []
+
+
+async def test_forgetting_an_experiment_ends_what_is_left_of_it(bench: Bench) -> None:
+    agent = bench.agent()
+    controls = ControlConsumer(await bench.bus.signals.subscribe(control_subject("r")), agent)
+    bench.tasks.start(controls.run(), "controls")
+    await bench.deliver(agent, bench.task("one", gpu_number=1))
+    await bench.until_kind("one", "waits")
+    changed = asyncio.Event()
+    agent.on_change(changed.set)
+
+    order = task_pb2.RunnerControl(
+        forget_experiment=task_pb2.ForgetExperiment(experiment_id=EXPERIMENT)
+    )
+    bench.bus.signals.publish(control_subject("r"), order.SerializeToString())
+    await asyncio.wait_for(changed.wait(), 5)
 
     assert agent.attempts == []

@@ -11,7 +11,8 @@ import pytest
 
 from nni.annotation.annotated_module import AnnotatedModule
 from nni.annotation.errors import AnnotationError
-from tests.support.converted_code import Trial
+from tests.support.converted_code import run_converted
+from tests.support.trial_channels import InMemoryTrialChannel
 
 PATH = Path("models/train.py")
 
@@ -26,7 +27,7 @@ def converted(code: str) -> bytes:
 
 
 def run(code: str, parameters: dict[str, Any], **names: Any) -> dict[str, Any]:
-    return Trial(parameters).run(converted(code), **names)
+    return run_converted(converted(code), parameters, **names)
 
 
 def test_variable_gets_the_value_of_the_configuration() -> None:
@@ -107,23 +108,19 @@ def test_annotations_work_at_any_depth() -> None:
 
 
 def test_annotation_in_a_loop_reads_the_same_value_again() -> None:
-    trial = Trial({"rate": [0.2]})
-
-    names = trial.run(
-        converted(
-            """
-            seen = []
-            for _ in range(3):
-                '''@nni.variable(nni.choice([0.1], [0.2]), name=rate)'''
-                rate = [0.1]
-                seen.append(rate)
-                rate.append("changed by the script")
-            """
-        )
+    names = run(
+        """
+        seen = []
+        for _ in range(3):
+            '''@nni.variable(nni.choice([0.1], [0.2]), name=rate)'''
+            rate = [0.1]
+            seen.append(tuple(rate))
+            rate.append("changed by the script")
+        """,
+        {"rate": [0.2]},
     )
 
-    assert [value[0] for value in names["seen"]] == [0.2] * 3
-    assert trial.fetched == 1
+    assert names["seen"] == [(0.2,)] * 3
 
 
 def test_expression_among_options_is_evaluated_in_its_place() -> None:
@@ -216,20 +213,17 @@ def test_function_choice_reaches_methods_headers_and_await() -> None:
 
 
 def test_reports_go_out_in_their_line() -> None:
-    trial = Trial({})
+    trial = InMemoryTrialChannel({})
+    code = """
+        for epoch in range(2):
+            '''@nni.report_intermediate_result(epoch * 2)'''
+        '''@nni.report_final_result({"default": epoch,
+            "loss": 0.5})'''
+        """
 
-    trial.run(
-        converted(
-            """
-            for epoch in range(2):
-                '''@nni.report_intermediate_result(epoch * 2)'''
-            '''@nni.report_final_result({"default": epoch,
-                "loss": 0.5})'''
-            """
-        )
-    )
+    run_converted(converted(code), trial)
 
-    assert trial.reports == [
+    assert trial.metrics == [
         ("PERIODICAL", 0),
         ("PERIODICAL", 2),
         ("FINAL", {"default": 1, "loss": 0.5}),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nni.annotation import AnnotationError, convert, derive_search_space
-from tests.support.converted_code import Trial
+from tests.support.converted_code import run_converted
 
 X = "'''@nni.variable(nni.uniform(0, 1), name=x)'''\nx = 0.5\n"
 
@@ -47,7 +47,7 @@ def test_copy_is_converted_and_original_stays(code: Path, copy: Path) -> None:
     assert snapshot(code) == before
     assert done.converted == (Path("train.py"),)
     assert done.search_space == {"x": {"_type": "uniform", "_value": [0, 1]}}
-    assert Trial({"x": 0.25}).run((copy / "train.py").read_bytes())["x"] == 0.25
+    assert run_converted((copy / "train.py").read_bytes(), {"x": 0.25})["x"] == 0.25
     assert (copy / "data" / "table.csv").read_bytes() == b"a,b\r\n"
     assert (copy / "plain.py").read_bytes() == (code / "plain.py").read_bytes()
 
@@ -73,7 +73,7 @@ def test_name_used_twice_is_told_apart_by_module_and_number(code: Path, copy: Pa
         "train/x/0": 1,
     }
     values = {"models.net/x/0": 0.1, "models.net/x/1": 0.2}
-    assert Trial(values).run((copy / "models" / "net.py").read_bytes())["x"] == 0.2
+    assert run_converted((copy / "models" / "net.py").read_bytes(), values)["x"] == 0.2
 
 
 def test_types_and_options_stand_in_the_space_as_written(code: Path) -> None:

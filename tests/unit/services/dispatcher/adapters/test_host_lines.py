@@ -50,6 +50,7 @@ def test_initialize_carries_all_that_a_host_needs() -> None:
         "search_space": {"x": 1},
         "seed": 9,
         "log_level": "debug",
+        "checkpoint": "/root/exp/checkpoint/algorithm.json",
         "eager": True,
     }
 

@@ -30,6 +30,7 @@ class MemoryPipe:
 def initialize(**changes: Any) -> dict[str, Any]:
     command = {
         "op": "initialize",
+        "experiment_id": "exp",
         "position": [1, 1],
         "tuner": {"name": "Random", "class_args": {}},
         "assessor": None,
