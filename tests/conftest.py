@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.local_shape import local_shape
 from tests.support.servers import NatsServer, nats_server
+from tests.support.stores import RedisServer, S3Server, redis_server, s3_server
 
 __all__ = ["local_shape"]  # a fixture for all
 
@@ -33,4 +34,18 @@ def shared_nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer
 def own_nats(tmp_path: Path) -> Iterator[NatsServer]:
     """A bus that the test may kill."""
     with nats_server(tmp_path / "nats") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shared_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis for tests that leave it running; use ids of your own on it."""
+    with redis_server(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shared_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An S3 server for tests that leave it running; use a prefix of your own on it."""
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
         yield server

@@ -1,10 +1,12 @@
 """Hosts without a process: the real command loop, called by hand, with deaths on demand."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from nni.hpo.host.checkpoints import Due
 from nni.hpo.host.command_loop import CommandLoop
 from svc_dispatcher.adapters.host_lines import line_of, output_of
 from svc_dispatcher.domain import commands as c
@@ -23,7 +25,12 @@ class InProcessHost:
         self.eager = eager
         self._sink: HostSink | None = sink
         self._world = world
-        self._loop = CommandLoop(self, configure_log=lambda _: None)
+        # Due about every twentieth time it is asked, since its work is counted by the asking.
+        steps = itertools.count(1)
+        due = Due(work_s=lambda: float(next(steps) * 1_000))
+        self._loop = CommandLoop(
+            self, lambda _: None, due if world.checkpoints else Due(work_s=lambda: 0.0)
+        )
         self._said: list[Output] = []
         self._stuck = False
 
@@ -76,6 +83,7 @@ class InProcessLauncher:
 
     Attributes:
         trouble: asked before every command of every host.
+        checkpoints: whether hosts take checkpoints, often.
         launched: how many hosts there were.
         closed: how many of them were ended while they lived.
         failure: raised by the next launch.
@@ -83,6 +91,7 @@ class InProcessLauncher:
 
     def __init__(self) -> None:
         self.trouble: Trouble = lambda _: ""
+        self.checkpoints = False
         self.launched = 0
         self.closed = 0
         self.failure: Exception | None = None

@@ -14,6 +14,7 @@ from nni.cli import (
     logs,
     machine,
     runner,
+    search_space,
     show,
     stop,
     top,
@@ -63,5 +64,6 @@ app.add_typer(logs.app, name="log")
 app.add_typer(show.config_app, name="config")
 app.add_typer(show.webui_app, name="webui")
 app.add_typer(runner.app, name="runner")
+search_space.register(app)
 machine.register(app)
 doctor.register(app)

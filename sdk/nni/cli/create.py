@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -50,6 +51,7 @@ def create(
     url_prefix: UrlPrefix = "",
 ) -> None:
     """Create an experiment and start it."""
+    from nni.experiment.annotated_code import converted_code
     from nni.experiment.client import ManagerClient
     from nni.experiment.config import ExperimentConfig
     from nni.experiment.conversion import config_to_proto
@@ -61,20 +63,21 @@ def create(
     if debug:
         experiment_config.debug = True
     check_start(experiment_config, port)
-    message = config_to_proto(experiment_config)
-    endpoint = _services_up(messages)
-    with ManagerClient(endpoint) as client:
-        messages.info("Setting local config...")
-        environment = experiment_environment()
-        messages.info("Successfully set local config!")
-        messages.info("Starting experiment...")
-        answer = client.create(
-            message,
-            port=port,
-            url_prefix=url_prefix.strip("/"),
-            environment=environment,
-            interpreter=sys.executable,
-        )
+    with ExitStack() as stack:
+        with converted_code(experiment_config) as runnable_config:
+            message = config_to_proto(runnable_config)
+            client = stack.enter_context(ManagerClient(_services_up(messages)))
+            messages.info("Setting local config...")
+            environment = experiment_environment()
+            messages.info("Successfully set local config!")
+            messages.info("Starting experiment...")
+            answer = client.create(
+                message,
+                port=port,
+                url_prefix=url_prefix.strip("/"),
+                environment=environment,
+                interpreter=sys.executable,
+            )
         for warning in answer.warnings:
             messages.warning(warning)
         _started(messages, client, answer.experiment, answer.urls, foreground=foreground)

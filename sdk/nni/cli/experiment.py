@@ -98,6 +98,7 @@ def delete(
     """Delete a stopped experiment: folder, logs and results."""
     from nni.cli import selection
     from nni.cli.session import manager
+    from nni.experiment.annotated_code import remove_converted_code
     from nni.experiment.errors import RefusedError
 
     if (id is None) == (not all):
@@ -111,7 +112,9 @@ def delete(
             if all and experiment_id in running:
                 messages.warning(f"Experiment {experiment_id} is running and is kept.")
             elif _confirmed(experiment_id):
+                code_directory = client.get(experiment_id).experiment.config.trial_code_directory
                 client.delete(experiment_id)
+                remove_converted_code(code_directory)
                 messages.info(f"Experiment {experiment_id} is deleted.")
 
 

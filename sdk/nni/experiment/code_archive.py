@@ -60,7 +60,7 @@ def code_files(directory: Path) -> list[CodeFile]:
     Raises:
         ConfigError: there are too many, they are too large, or one cannot be read or named.
     """
-    spec = _ignore_spec(directory)
+    spec = ignore_spec(directory)
     files: list[CodeFile] = []
     total = 0
     for file in _walk(directory, "", spec, frozenset()):
@@ -79,7 +79,8 @@ def _too_much(rule: str, directory: Path) -> ConfigError:
     return ConfigError([Problem(_FIELD, rule, str(directory), remedy)])
 
 
-def _ignore_spec(directory: Path) -> GitIgnoreSpec:
+def ignore_spec(directory: Path) -> GitIgnoreSpec:
+    """Return the patterns of what in a code directory is never sent to workers."""
     try:
         lines = (directory / IGNORE_FILE).read_text("utf-8").splitlines()
     except FileNotFoundError:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, overload
 
+from nni.experiment.annotated_code import converted_code
 from nni.experiment.client import ManagerClient
 from nni.experiment.config import ExperimentConfig
 from nni.experiment.config.training_services import new_training_service
@@ -75,18 +76,19 @@ class Experiment(ExperimentHandle):
         if debug:
             self.config.debug = True
         check_start(self.config, port)
-        client = ManagerClient(ensure_local_shape())
-        try:
-            answer = client.create(
-                config_to_proto(self.config),
-                port=port,
-                url_prefix="",
-                environment=experiment_environment(),
-                interpreter=sys.executable,
-            )
-        except BaseException:
-            client.close()
-            raise
+        with converted_code(self.config) as runnable_config:
+            client = ManagerClient(ensure_local_shape())
+            try:
+                answer = client.create(
+                    config_to_proto(runnable_config),
+                    port=port,
+                    url_prefix="",
+                    environment=experiment_environment(),
+                    interpreter=sys.executable,
+                )
+            except BaseException:
+                client.close()
+                raise
         for warning in answer.warnings:
             _logger.warning("%s", warning)
         self._attach(client, answer.experiment)

@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from nni.hpo.commands import CommandType, MetricType
     from nni.hpo.entries import AlgorithmEntry
     from nni.hpo.optimization import OptimizeResult, TrialRecord, optimize
+    from nni.hpo.samplings import (
+        Choice,
+        LogNormal,
+        LogUniform,
+        Normal,
+        QLogNormal,
+        QLogUniform,
+        QNormal,
+        QUniform,
+        RandInt,
+        Uniform,
+    )
     from nni.hpo.study import Study, StudyTrial
     from nni.hpo.tuners.anneal import AnnealTuner
     from nni.hpo.tuners.batch import BatchTuner
@@ -26,6 +38,7 @@ if TYPE_CHECKING:
     from nni.hpo.tuners.pbt import PBTTuner
     from nni.hpo.tuners.random_search import RandomTuner
     from nni.hpo.tuners.tpe import TPETuner
+    from nni.hpo.typed_space import TypedSpace, configuration, search_space
     from nni.hpo.validation import ClassArgsValidator
 
 _HOMES = {
@@ -35,6 +48,7 @@ _HOMES = {
     "Assessor": "nni.hpo.base",
     "BOHB": "nni.hpo.advisors.bohb",
     "BatchTuner": "nni.hpo.tuners.batch",
+    "Choice": "nni.hpo.samplings",
     "ClassArgsValidator": "nni.hpo.validation",
     "CommandType": "nni.hpo.commands",
     "CurvefittingAssessor": "nni.hpo.assessors.curve_fitting",
@@ -43,19 +57,31 @@ _HOMES = {
     "GridSearchTuner": "nni.hpo.tuners.grid_search",
     "Hyperband": "nni.hpo.advisors.hyperband",
     "HyperoptTuner": "nni.hpo.tuners.hyperopt_tuner",
+    "LogNormal": "nni.hpo.samplings",
+    "LogUniform": "nni.hpo.samplings",
     "MedianstopAssessor": "nni.hpo.assessors.median_stop",
     "MetricType": "nni.hpo.commands",
     "MsgDispatcherBase": "nni.hpo.advisor",
     "NoMoreTrialError": "nni.errors",
+    "Normal": "nni.hpo.samplings",
     "OptimizeResult": "nni.hpo.optimization",
     "PBTTuner": "nni.hpo.tuners.pbt",
+    "QLogNormal": "nni.hpo.samplings",
+    "QLogUniform": "nni.hpo.samplings",
+    "QNormal": "nni.hpo.samplings",
+    "QUniform": "nni.hpo.samplings",
+    "RandInt": "nni.hpo.samplings",
     "RandomTuner": "nni.hpo.tuners.random_search",
     "Study": "nni.hpo.study",
     "StudyTrial": "nni.hpo.study",
     "TPETuner": "nni.hpo.tuners.tpe",
     "TrialRecord": "nni.hpo.optimization",
     "Tuner": "nni.hpo.base",
+    "TypedSpace": "nni.hpo.typed_space",
+    "Uniform": "nni.hpo.samplings",
+    "configuration": "nni.hpo.typed_space",
     "optimize": "nni.hpo.optimization",
+    "search_space": "nni.hpo.typed_space",
 }
 
 __all__ = [
@@ -66,6 +92,7 @@ __all__ = [
     "AssessResult",
     "Assessor",
     "BatchTuner",
+    "Choice",
     "ClassArgsValidator",
     "CommandType",
     "CurvefittingAssessor",
@@ -73,19 +100,31 @@ __all__ = [
     "GridSearchTuner",
     "Hyperband",
     "HyperoptTuner",
+    "LogNormal",
+    "LogUniform",
     "MedianstopAssessor",
     "MetricType",
     "MsgDispatcherBase",
     "NoMoreTrialError",
+    "Normal",
     "OptimizeResult",
     "PBTTuner",
+    "QLogNormal",
+    "QLogUniform",
+    "QNormal",
+    "QUniform",
+    "RandInt",
     "RandomTuner",
     "Study",
     "StudyTrial",
     "TPETuner",
     "TrialRecord",
     "Tuner",
+    "TypedSpace",
+    "Uniform",
+    "configuration",
     "optimize",
+    "search_space",
 ]
 
 

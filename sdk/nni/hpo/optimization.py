@@ -17,13 +17,15 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import is_numeric, scalar_metric
 from nni.hpo.registry import create
 from nni.hpo.study import Study, StudyTrial
+from nni.hpo.typed_space import is_type_of_space
 from nni.hpo.validation import check_count
 
 _logger = logging.getLogger(__name__)
 
-Objective = Callable[[JsonValue], JsonValue]
-"""Takes a configuration; returns a number, or a dict whose `default` is one. A generator may yield
-intermediate results first; its return value, or else its last yield, is the final one."""
+Objective = Callable[..., JsonValue]
+"""Takes a configuration, typed if the search space is a type; returns a number, or a dict whose
+`default` is one. A generator may yield intermediate results first; its return value, or else its
+last yield, is the final one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class OptimizeResult:
 
 def optimize(  # noqa: PLR0913 - documented signature
     objective: Objective,
-    search_space: JsonValue,
+    search_space: JsonValue = None,
     *,
     tuner: str | Tuner = "TPE",
     tuner_args: Mapping[str, JsonValue] | None = None,
@@ -83,7 +85,8 @@ def optimize(  # noqa: PLR0913 - documented signature
     Args:
         objective: called once per trial with a configuration; see `Objective`. With several at a
             time it is called from that many threads.
-        search_space: see `Study`.
+        search_space: see `Study`. Of a function, the objective gets the arguments by name; None
+            stands for the objective itself.
         tuner: name or object, see `Study`.
         tuner_args: further arguments of a named tuner.
         assessor: name or object; ends trials of generator objectives early. They count as no
@@ -99,12 +102,14 @@ def optimize(  # noqa: PLR0913 - documented signature
 
     Raises:
         ValueError: an argument is wrong, or no trial gave a finite number.
+        TypeError: the search space is a type that describes none.
         Exception: what the first trial raised, if all failed.
     """
     check_count("trials", trials, least=1)
     check_count("concurrency", concurrency, least=1)
+    space = objective if search_space is None else search_space
     study = Study(
-        search_space,
+        space,
         tuner=tuner,
         tuner_args=tuner_args,
         optimize_mode=optimize_mode,
@@ -112,9 +117,18 @@ def optimize(  # noqa: PLR0913 - documented signature
     )
     judge = _Judge(_make_assessor(assessor, optimize_mode))
     deadline = _deadline(timeout)
-    loop = _Loop(study, objective, judge, trials, deadline)
+    loop = _Loop(study, _evaluation(objective, space), judge, trials, deadline)
     records = loop.run_here() if concurrency == 1 else loop.run_threads(concurrency)
     return _result(study, tuple(sorted(records, key=lambda record: record.id)))
+
+
+def _evaluation(objective: Objective, space: object) -> Callable[[StudyTrial], JsonValue]:
+    """Return what calls the objective with a trial's configuration."""
+    if not is_type_of_space(space):
+        return lambda trial: objective(deepcopy(trial.parameters))  # which may take it apart
+    if isinstance(space, type):
+        return lambda trial: objective(trial.configuration)
+    return lambda trial: objective(**trial.configuration)
 
 
 def _deadline(timeout: float | timedelta | None) -> float | None:
@@ -173,10 +187,15 @@ class _Loop:
     """Asks, evaluates and tells until a limit is reached."""
 
     def __init__(
-        self, study: Study, objective: Objective, judge: _Judge, limit: int, deadline: float | None
+        self,
+        study: Study,
+        evaluation: Callable[[StudyTrial], JsonValue],
+        judge: _Judge,
+        limit: int,
+        deadline: float | None,
     ) -> None:
         self._study = study
-        self._objective = objective
+        self._evaluation = evaluation
         self._judge = judge
         self._limit = limit
         self._deadline = deadline
@@ -236,7 +255,7 @@ class _Loop:
 
     def _call(self, trial: StudyTrial, history: list[JsonValue]) -> tuple[JsonValue, bool]:
         """Return what the objective gave, and whether the assessor stopped it."""
-        outcome = self._objective(deepcopy(trial.parameters))  # which may take it apart
+        outcome = self._evaluation(trial)
         if not inspect.isgenerator(outcome):
             return _checked(outcome), False
         try:

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.base import OptimizeMode, Tuner, checked_optimize_mode, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import is_numeric, loss_of
 from nni.hpo.registry import create
+from nni.hpo.typed_space import TypedSpace, is_type_of_space
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,23 @@ class StudyTrial:
 
     parameters: JsonValue
     """What to evaluate: for the built-in tuners a dict of plain Python values."""
+
+    typed_space: TypedSpace | None = field(default=None, repr=False, compare=False)
+    """What `parameters` are a configuration of; None if the space was given as JSON."""
+
+    @property
+    def configuration(self) -> Any:  # noqa: ANN401 - the type that the study was given
+        """`parameters` as an object of the type that is the search space.
+
+        For a function these are the arguments to call it with; for a space in JSON it is
+        `parameters` itself.
+
+        Raises:
+            ValueError: the type refuses the values, by a rule that the space does not know.
+        """
+        if self.typed_space is None:
+            return self.parameters
+        return self.typed_space.configuration(self.parameters)
 
 
 def named_arguments(
@@ -65,7 +84,8 @@ class Study:
 
     Args:
         search_space: what the tuner takes; for built-in ones a dict of name to
-            `{"_type": ..., "_value": [...]}`.
+            `{"_type": ..., "_value": [...]}`. Or a type or function that describes it, see
+            `nni.hpo.search_space`; then `StudyTrial.configuration` is typed.
         tuner: name of a tuner, or a tuner that is built but has no space yet.
         tuner_args: further arguments of a named tuner.
         optimize_mode: `minimize` or `maximize`.
@@ -73,6 +93,7 @@ class Study:
 
     Raises:
         ValueError: an argument or the space is wrong.
+        TypeError: the space is a type that describes none.
 
     Example:
         ```python
@@ -95,7 +116,10 @@ class Study:
     ) -> None:
         self._mode: OptimizeMode = checked_optimize_mode(optimize_mode)
         self._tuner = _make_tuner(tuner, tuner_args, optimize_mode, seed)
-        self._tuner.update_search_space(search_space)
+        self._typed = TypedSpace(search_space) if is_type_of_space(search_space) else None
+        self._tuner.update_search_space(
+            search_space if self._typed is None else self._typed.search_space
+        )
         self._lock = Lock()
         self._next_id = 0
         self._open: dict[int, StudyTrial] = {}
@@ -117,8 +141,9 @@ class Study:
                 )
             ((trial_id, parameters),) = answer.parameters
             self._next_id += 1
-            self._open[trial_id] = StudyTrial(trial_id, parameters)
-            return StudyTrial(trial_id, deepcopy(parameters))  # the caller may take it apart
+            self._open[trial_id] = StudyTrial(trial_id, parameters, self._typed)
+            # The caller may take it apart.
+            return StudyTrial(trial_id, deepcopy(parameters), self._typed)
 
     def tell(self, trial: StudyTrial | int, value: JsonValue) -> None:
         """Report the result of a trial.

@@ -3,7 +3,8 @@
 Subclass a suite in a test module, say how to build the algorithm, and let pytest collect it.
 """
 
+from nni.testing.advisors import AdvisorConformance, AdvisorDriver
 from nni.testing.assessors import AssessorConformance
 from nni.testing.tuners import TunerConformance
 
-__all__ = ["AssessorConformance", "TunerConformance"]
+__all__ = ["AdvisorConformance", "AdvisorDriver", "AssessorConformance", "TunerConformance"]

@@ -40,6 +40,9 @@ class TunerConformance(ABC):
     standard_space: ClassVar[bool] = True
     """Whether configurations are points of the space, as the built-in types define them."""
 
+    extra_keys: ClassVar[frozenset[str]] = frozenset()
+    """What its configurations hold beside the space's own names."""
+
     @abstractmethod
     def make(self, seed: int) -> Tuner:
         """Return a new tuner that draws all its randomness from `seed`."""
@@ -62,7 +65,9 @@ class TunerConformance(ABC):
         space = parse_space(self.search_space)
 
         for configuration in play(self.ready(), self.rounds):
-            assert contains(space, configuration), configuration
+            own = {k: v for k, v in configuration.items() if k not in self.extra_keys}
+            assert contains(space, own), configuration
+            assert self.extra_keys <= configuration.keys()
 
     def test_configurations_are_plain_json_values(self) -> None:
         """A trip through JSON changes neither a value nor its type."""

@@ -29,6 +29,20 @@ NNI_BUS_REPLICAS: Final = "NNI_BUS_REPLICAS"
 """Copies that a clustered bus keeps of each stream; default 1."""
 NNI_VERSION: Final = "NNI_VERSION"
 """Version that the supervisor tells its children, so that none looks it up again."""
+NNI_S3_ENDPOINT: Final = "NNI_S3_ENDPOINT"
+"""`http://host:port` or `https://host:port` of the S3 server; unset = bytes lie in a folder."""
+NNI_S3_BUCKET: Final = "NNI_S3_BUCKET"
+"""Bucket of this installation, made when it is missing; default `nni`."""
+NNI_S3_PREFIX: Final = "NNI_S3_PREFIX"
+"""Folder within the bucket, for installations that share one; default none."""
+NNI_S3_REGION: Final = "NNI_S3_REGION"
+"""Region of the bucket; default `us-east-1`, which servers of one's own take."""
+NNI_S3_ACCESS_KEY: Final = "NNI_S3_ACCESS_KEY"
+"""Name of the account at the S3 server."""
+NNI_S3_SECRET_KEY: Final = "NNI_S3_SECRET_KEY"  # noqa: S105 - the name of a variable, not a secret
+"""Secret of that account."""
+NNI_REDIS_URL: Final = "NNI_REDIS_URL"
+"""`redis://[user:password@]host:port/database` or `rediss://…`; unset = views lie elsewhere."""
 
 _OF_SERVICES: Final = frozenset(
     {
@@ -38,6 +52,10 @@ _OF_SERVICES: Final = frozenset(
         NNI_DISPATCHER_GRPC,
         NNI_MANAGER_GRPC,
         NNI_MANAGER_HTTP,
+        NNI_S3_ENDPOINT,
+        NNI_S3_ACCESS_KEY,
+        NNI_S3_SECRET_KEY,
+        NNI_REDIS_URL,
     }
 )
 _DEFAULT_HOME: Final = "~/.local/state/nni"

@@ -10,7 +10,8 @@
     ├── AbortedError              another writer came first
     │   └── LostOwnershipError    another manager owns the experiment now
     ├── ResourceExhaustedError    a limit is reached (quota, slots, disk, message size)
-    └── UnavailableError          a peer is away; the same call may work later
+    ├── UnavailableError          a peer is away; the same call may work later
+    └── DataLossError             what is stored is not what was stored there
 
 `svc_common.grpc_server` turns each into a gRPC status in one table; adapters turn the errors of
 their drivers into these.
@@ -143,3 +144,23 @@ class ResourceExhaustedError(ServiceError):
 
 class UnavailableError(ServiceError):
     """A peer that is needed is away; the same call may work later."""
+
+
+class DataLossError(ServiceError):
+    """What is stored is not what was stored there: it was damaged or changed.
+
+    Args:
+        key: where it is stored.
+        expected_sha256: of what was stored, in hexadecimal digits.
+        found_sha256: of what is there.
+    """
+
+    def __init__(self, key: str, expected_sha256: str, found_sha256: str) -> None:
+        super().__init__(
+            f"what is stored as {key!r} is damaged: its SHA-256 is {found_sha256}, expected "
+            f"{expected_sha256}; delete it and store it again",
+            {"key": key, "expected_sha256": expected_sha256, "found_sha256": found_sha256},
+        )
+        self.key = key
+        self.expected_sha256 = expected_sha256
+        self.found_sha256 = found_sha256

@@ -36,6 +36,7 @@ STATUS_BY_ERROR: Final[dict[type[errors.ServiceError], grpc.StatusCode]] = {
     errors.LostOwnershipError: grpc.StatusCode.ABORTED,
     errors.ResourceExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
+    errors.DataLossError: grpc.StatusCode.DATA_LOSS,
 }
 
 _HEALTH_PREFIX: Final = "/grpc.health.v1.Health/"

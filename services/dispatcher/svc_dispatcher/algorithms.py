@@ -96,7 +96,7 @@ class Algorithms:
             )
 
     def _check_named(self, choice: PlainChoice, search_space: object) -> None:
-        space = search_space if choice.kind == "tuner" else None
+        space = None if choice.kind == "assessor" else search_space
         try:
             self._catalog.validate(choice.kind, choice.name, choice.class_args, space)
         except (ValueError, TypeError) as error:

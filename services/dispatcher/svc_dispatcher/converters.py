@@ -113,6 +113,7 @@ _EVENTS: Final[dict[str, Callable[[Any], events.Event | None]]] = {
         m.request_id,
         tuple((p.parameter_id, p.parameters) for p in m.parameters),
         m.exhausted,
+        m.deferred,
         _position(m.based_on),
     ),
     "trial_scheduled": lambda m: events.TrialScheduled(

@@ -7,7 +7,7 @@ experiments concerned.
 import asyncio
 from collections.abc import Collection, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError
@@ -20,13 +20,16 @@ from svc_common.messaging.ports import Bus
 from svc_manager.converters.tasks import drop_to_bytes
 from svc_manager.domain.decide_reports import concerns
 from svc_manager.domain.effects import SendDrop
-from svc_manager.domain.inputs import Held, RunnerGone, RunnerSeen, RunnerSilent, Word
+from svc_manager.domain.inputs import AttemptGone, Held, RunnerGone, RunnerSeen, RunnerSilent, Word
 from svc_manager.domain.state import Experiment
 
 SILENT_AFTER_S: Final = 30.0
 """`ack_wait` of tasks: an agent that could not renew for so long kills its trials."""
 GONE_AFTER_S: Final = 45.0
 """By now a silent agent has killed its trials, TERM, grace and KILL included."""
+SUSPECT_AFTER_S: Final = 30.0
+"""A restarted agent reports what its predecessor lost at once; whatever it neither holds nor has
+reported after so long was forgotten with its disk."""
 LEAVING_S: Final = 35.0
 """An agent that says goodbye counts as silent for so long: its last reports may be on the way."""
 
@@ -41,6 +44,10 @@ class Agent:
     seen_at_ms: int
     """The same, ms since 1970; 0: never, only the logs speak of it."""
     silent: bool = False
+    suspects: list[tuple[str, Held]] = field(default_factory=list)
+    """(experiment, attempt) that logs say it has, but it did not hold when it began to speak."""
+    suspected_s: float = 0.0
+    """When they were noted, by the monotonic clock."""
 
     @property
     def known(self) -> bool:
@@ -140,12 +147,29 @@ class AgentWatch:
         agent = Agent(presence, now_s, int(self._clock.now().timestamp() * 1000))
         if presence.leaving:
             agent.seen_s = now_s - LEAVING_S
-        fresh = presence.runner_id not in self._agents
+        before = self._agents.get(presence.runner_id)
         self._agents[presence.runner_id] = agent
-        if fresh or presence.leaving:
+        if before and before.known and before.presence.boot_id == presence.boot_id:
+            agent.suspects, agent.suspected_s = before.suspects, before.suspected_s
+        else:
+            agent.suspects, agent.suspected_s = self._unheld(presence), now_s
+        if before is None or presence.leaving or agent.suspected_s == now_s:
             self._changed.set()
         if self._actors is not None and not presence.leaving:
             self._tell_seen(presence, self._actors)
+
+    def _unheld(self, presence: task_pb2.RunnerPresence) -> list[tuple[str, Held]]:
+        """Give the attempts that logs say an agent has, and it does not hold."""
+        if self._actors is None:
+            return []
+        holds = {(held.trial_id, held.attempt, held.claim_id) for held in presence.trials}
+        return [
+            (actor.id, Held(trial.id, trial.attempt, trial.claim_id))
+            for actor in self._actors.found()
+            for trial in actor.experiment.live.values()
+            if trial.runner_id == presence.runner_id
+            and (trial.id, trial.attempt, trial.claim_id) not in holds
+        ]
 
     def _tell_seen(self, presence: task_pb2.RunnerPresence, actors: ConcernedSource) -> None:
         held: dict[str, list[Held]] = {}
@@ -205,6 +229,15 @@ class AgentWatch:
             elif silence_s >= SILENT_AFTER_S and not agent.silent:
                 agent.silent = True
                 self._tell_all(runner_id, RunnerSilent(runner_id))
+            elif agent.suspects and now_s - agent.suspected_s >= SUSPECT_AFTER_S:
+                suspects, agent.suspects = agent.suspects, []
+                self._tell_gone(suspects)
+
+    def _tell_gone(self, suspects: Iterable[tuple[str, Held]]) -> None:
+        actors = {actor.id: actor for actor in self._actors.found()} if self._actors else {}
+        for experiment_id, held in suspects:
+            if experiment_id in actors:
+                actors[experiment_id].tell(AttemptGone(held, "its agent knows nothing of it"))
 
     def _tell_all(self, runner_id: str, word: RunnerSilent | RunnerGone) -> None:
         if self._actors is None:
@@ -219,6 +252,9 @@ class AgentWatch:
         moments = [
             agent.seen_s + (GONE_AFTER_S if agent.silent else SILENT_AFTER_S)
             for agent in self._agents.values()
+        ]
+        moments += [
+            agent.suspected_s + SUSPECT_AFTER_S for agent in self._agents.values() if agent.suspects
         ]
         if not moments:
             await self._changed.wait()

@@ -47,6 +47,7 @@ SERVICES: Final = (
     "nni_proto.trial.v1.TrialService",
 )
 """gRPC services of the manager."""
+_TERM_REASON: Final = "the manager was told to end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,10 @@ async def stop_all(manager: Manager) -> None:
         if actor.experiment.created and actor.experiment.state not in CLOSED_STATES
     ]
     results = await asyncio.gather(
-        *(manager.experiments.stop(experiment_id) for experiment_id in live),
+        *(
+            manager.experiments.stop(experiment_id, reason="the manager was told to end")
+            for experiment_id in live
+        ),
         return_exceptions=True,
     )
     for experiment_id, result in zip(live, results, strict=True):

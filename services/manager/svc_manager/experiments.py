@@ -77,6 +77,7 @@ class Experiments:
         self._books = books
         self._feeds = feeds
         self._deletion = deletion
+        self._deletions: set[str] = set()
 
     async def create(self, new: NewExperiment) -> Opened:
         """Check everything, then create and start; a refusal leaves nothing behind.
@@ -103,10 +104,12 @@ class Experiments:
         """
         return await self._openings.view(reopening)
 
-    async def stop(self, experiment_id: str, request_id: str = "") -> experiment_pb2.Experiment:
+    async def stop(
+        self, experiment_id: str, request_id: str = "", *, reason: str = "stopped by the user"
+    ) -> experiment_pb2.Experiment:
         """Cancel its live trials and close its listener; returns when it is STOPPED."""
         actor = await self._roster.find(experiment_id)
-        await actor.submit(Recorded(Stop(), request_id, "StopExperiment"))
+        await actor.submit(Recorded(Stop(reason), request_id, "StopExperiment"))
         await actor.reached({ExperimentState.STOPPED})
         return actor.view()
 
@@ -137,18 +140,22 @@ class Experiments:
             if (include_stopped or view.state != experiment_pb2.EXPERIMENT_STATE_STOPPED)
             and view.id.startswith(id_prefix)
         ]
-        views.sort(key=lambda view: (view.created_at.ToMilliseconds(), view.id), reverse=True)
-        return cut(views, page_token, sized(page_size, default=100, limit=1000))
+        views.sort(key=_age, reverse=True)
+        size = sized(page_size, default=100, limit=1000)
+        rest = [view for view in views if not page_token or _age(view) < _age_of(page_token)]
+        token = "-".join(map(str, _age(rest[size - 1]))) if len(rest) > size else ""
+        return Page(rest[:size], token, len(views))
 
     async def delete(self, experiment_id: str, request_id: str = "") -> None:
         """Remove log, folder and bytes of a stopped experiment.
 
-        Repeating it is refused as unknown, whatever the ``request_id``: nothing is left of it.
+        A repeated request is known for as long as this process lives; nothing else is left of it.
 
         Raises:
             FailedPreconditionError: it is not STOPPED.
         """
-        del request_id
+        if request_id and request_id in self._deletions:
+            return
         view = await self._roster.view(experiment_id)
         if view.state != experiment_pb2.EXPERIMENT_STATE_STOPPED:
             state = ExperimentState(view.state).name
@@ -160,6 +167,8 @@ class Experiments:
         await self._roster.forget(experiment_id)
         self._books.forget(experiment_id)
         await self._deletion.delete(experiment_id, view.directory)
+        if request_id:
+            self._deletions.add(request_id)
 
     async def update(
         self, experiment_id: str, change: ConfigChange, request_id: str = ""
@@ -285,3 +294,17 @@ class Experiments:
     async def _load_into(self, value: value_pb2.Value) -> None:
         if blob_of(value) is not None:
             value.CopyFrom(await self._big_values.load(value))
+
+
+def _age(view: experiment_pb2.Experiment) -> tuple[int, str]:
+    """Return what lists are sorted by; unlike a count it stays right when experiments come."""
+    return view.created_at.ToMilliseconds(), view.id
+
+
+def _age_of(token: str) -> tuple[int, str]:
+    created_ms, _, experiment_id = token.partition("-")
+    if not (created_ms.isascii() and created_ms.isdigit()):
+        raise InvalidArgumentError(
+            "page_token", "must be one that an earlier page gave", token[:40]
+        )
+    return int(created_ms), experiment_id

@@ -182,9 +182,11 @@ class Openings:
         actor = await self._known(reopening)
         if reopening.request_id and reopening.request_id in actor.experiment.requests:
             return self._opened(actor.view())
-        if Path(_directory(actor, reopening)).is_dir():  # noqa: ASYNC240 - one stat
+        directory = Path(_directory(actor, reopening))
+        told = bool(reopening.environment or reopening.interpreter)
+        if told and directory.is_dir():  # noqa: ASYNC240 - one stat
             await self._ports.folders.create(
-                Path(_directory(actor, reopening)),
+                directory,
                 reopening.environment,
                 reopening.interpreter or actor.experiment.interpreter or sys.executable,
             )

@@ -12,7 +12,7 @@ from svc_common.errors import ServiceError, UnavailableError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Task, TaskQueue
 from svc_common.tasks import TaskOwner
-from svc_trial_runner.attempts import AttemptRun, Workshop
+from svc_trial_runner.attempts import AttemptRun
 from svc_trial_runner.converters import work_from_payload
 from svc_trial_runner.domain.attempt import Phase, StopCause
 from svc_trial_runner.domain.claims import (
@@ -26,6 +26,7 @@ from svc_trial_runner.domain.claims import (
     judge,
 )
 from svc_trial_runner.domain.tasks import TrialWork
+from svc_trial_runner.workshop import Workshop
 
 ACK_WAIT: Final = timedelta(seconds=30)
 """How long a task stays ours without a word, as the stream of tasks is configured."""

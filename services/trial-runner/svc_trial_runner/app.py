@@ -6,7 +6,8 @@ import secrets
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from nni_proto.runner.v1.runner_service_pb2_grpc import add_RunnerServiceServicer_to_server
 
@@ -41,24 +42,36 @@ from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
 from svc_trial_runner.agent import RENEW_EVERY_S, Agent
 from svc_trial_runner.allotments import GpuDesk
-from svc_trial_runner.attempts import Workshop
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from svc_trial_runner.domain.claims import ServerStarted
 from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.logs_of_trials import TrialLogs
 from svc_trial_runner.plans import Plans
-from svc_trial_runner.ports import GpuDevices
+from svc_trial_runner.ports import ClaimJournal, GpuDevices, Processes
 from svc_trial_runner.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
 from svc_trial_runner.recovery import Recovery
 from svc_trial_runner.reporting import Reporter
 from svc_trial_runner.servicer import RunnerServicer
 from svc_trial_runner.settings import Settings
+from svc_trial_runner.workshop import Workshop
 
 _SERVICE = runner_service_pb2.DESCRIPTOR.services_by_name["RunnerService"].full_name
 _LEAVING_S = 4.0
 """For ending trials when the agent is told to stop; less than the grace of the service."""
 _LAST_WORDS_S = 1.0
+_IDLE_S = 600.0
+"""How long a warm interpreter waits for the next trial of an experiment that goes on."""
 _GIBIBYTE = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the agent keeps on disk, and who it is."""
+
+    name: str
+    boot_id: str
+    journal: FileClaimJournal
+    spool: DirectoryReportSpool
 
 
 async def build(service: Service, settings: Settings) -> Mapping[str, str]:
@@ -68,51 +81,15 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     reaper = Reaper()
     service.adapters.callback(reaper.close)
     service.adapters.callback(kill_descendants)
-    folder = settings.runner_directory
-    name = runner_id(folder)
-    journal = FileClaimJournal(folder / "claims.journal", machine_boot_id())
-    service.adapters.callback(journal.close)
-    killed = ProcSweeper().sweep(journal.state)
-    if killed:
-        get_logger().warning("predecessor's processes killed", count=killed)
-    trial_sdk = trial_sdk_folder()
-    tools = await asyncio.to_thread(write_tools, folder, trial_sdk)
-    blobs = DirectoryBlobStore(settings.home / "blobs")
-    bus = NatsBus(NatsSettings(settings.nats_url, settings.token, name=name))
+    state = _open_state(service, settings)
+    tools = await asyncio.to_thread(write_tools, settings.runner_directory, trial_sdk_folder())
+    bus = NatsBus(NatsSettings(settings.nats_url, settings.token, name=state.name))
     await service.adapters.enter_async_context(bus)
-    spool = DirectoryReportSpool(folder / "spool")
-    service.adapters.callback(spool.close)
-    clock = SystemClock()
-    boot_id = secrets.token_hex(8)
-    reporter = Reporter(bus.inbox, spool, service.tasks, name, boot_id)
-    ended = Recovery(journal, spool, reporter, bus.tasks, service.tasks).settle()
-
-    sockets = UnixTrialSockets(settings.runtime_directory)
-    service.adapters.callback(sockets.close)
-    processes = LocalProcesses(
-        trial_sdk / "warm.py" if settings.warm else None,
-        lambda identity: journal.append(ServerStarted(identity)),
-        os.getpid(),
-    )
-    reaper.on_end(processes.orphan_ended)
-    service.adapters.push_async_callback(processes.aclose)
-    gpus = GpuDesk(_gpu_source(settings), ProcProcessTable())
-    workshop = Workshop(
-        clock=clock,
-        plans=Plans(
-            CachedCodeStore(blobs, folder / "code"),
-            FileEnvironments(environment.for_user_code(), sys.executable),
-            tools,
-            folder / "experiments",
-        ),
-        values=BlobValues(blobs),
-        gpus=gpus,
-        folders=DiskTrialFolders(settings.output_limit_bytes),
-        sockets=sockets,
-        processes=processes,
-        journal=journal,
-        reporter=reporter,
-    )
+    reporter = Reporter(bus.inbox, state.spool, service.tasks, state.name, state.boot_id)
+    recovery = Recovery(state.journal, state.spool, reporter, bus.tasks, service.tasks)
+    ended = recovery.settle()
+    processes = _open_processes(service, settings, state.journal, reaper)
+    workshop = _open_workshop(service, settings, state.journal, reporter, processes, tools)
     agent = Agent(
         workshop,
         bus.tasks,
@@ -123,8 +100,62 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     )
     for key in ended:
         agent.remember_ended(key)
-    spool.before_forgetting(agent.note_progress)
-    return await _serve(service, settings, bus, workshop, agent, name, boot_id)
+    state.spool.before_forgetting(agent.note_progress)
+    return await _serve(service, settings, bus, workshop, agent, state)
+
+
+def _open_state(service: Service, settings: Settings) -> _State:
+    """Take the agent's folder, and kill what a predecessor has left: before anything waits."""
+    folder = settings.runner_directory
+    name = runner_id(folder)
+    journal = FileClaimJournal(folder / "claims.journal", machine_boot_id())
+    service.adapters.callback(journal.close)
+    killed = ProcSweeper().sweep(journal.state)
+    if killed:
+        get_logger().warning("predecessor's processes killed", count=killed)
+    spool = DirectoryReportSpool(folder / "spool")
+    service.adapters.callback(spool.close)
+    return _State(name, secrets.token_hex(8), journal, spool)
+
+
+def _open_processes(
+    service: Service, settings: Settings, journal: ClaimJournal, reaper: Reaper
+) -> Processes:
+    processes = LocalProcesses(
+        trial_sdk_folder() / "warm.py" if settings.warm else None,
+        lambda identity: journal.append(ServerStarted(identity)),
+        os.getpid(),
+    )
+    reaper.on_end(processes.orphan_ended)
+    service.adapters.push_async_callback(processes.aclose)
+    return processes
+
+
+def _open_workshop(
+    service: Service,
+    settings: Settings,
+    journal: ClaimJournal,
+    reporter: Reporter,
+    processes: Processes,
+    tools: Path,
+) -> Workshop:
+    folder = settings.runner_directory
+    blobs = DirectoryBlobStore(settings.home / "blobs")
+    sockets = UnixTrialSockets(settings.runtime_directory)
+    service.adapters.callback(sockets.close)
+    environments = FileEnvironments(environment.for_user_code(), sys.executable)
+    code = CachedCodeStore(blobs, folder / "code")
+    return Workshop(
+        clock=SystemClock(),
+        plans=Plans(code, environments, tools, folder / "experiments"),
+        values=BlobValues(blobs),
+        gpus=GpuDesk(_gpu_source(settings), ProcProcessTable()),
+        folders=DiskTrialFolders(settings.output_limit_bytes),
+        sockets=sockets,
+        processes=processes,
+        journal=journal,
+        reporter=reporter,
+    )
 
 
 async def _serve(
@@ -133,33 +164,29 @@ async def _serve(
     bus: Bus,
     workshop: Workshop,
     agent: Agent,
-    name: str,
-    boot_id: str,
+    state: _State,
 ) -> Mapping[str, str]:
     """Open the agent to the world: gRPC, controls, presence, and last of all tasks."""
     clock = workshop.clock
-    server = GrpcServer([_SERVICE], settings.token)
-    identity = RunnerIdentity(name, boot_id, settings.pool, settings.host_name, settings.version)
-    logs = TrialLogs(agent, settings.runner_directory / "experiments")
-    servicer = RunnerServicer(agent, identity, clock.now(), workshop.gpus, workshop.processes, logs)
-    server.register(lambda grpc: add_RunnerServiceServicer_to_server(servicer, grpc))
-    address = f"127.0.0.1:{await server.start()}"
-    service.on_stopping(server.say_not_serving)
-    service.add_server(server.stop)
-
-    gpu_count = await _gpu_count(workshop.gpus)
-    presence = Presence(
-        agent, replace(identity, grpc_address=address), bus.signals, clock, gpu_count
+    identity = RunnerIdentity(
+        state.name, state.boot_id, settings.pool, settings.host_name, settings.version
     )
-    controls = ControlConsumer(await bus.signals.subscribe(control_subject(name)), agent)
-    service.tasks.start(controls.run(), "controls")
-    service.tasks.start(presence.run(), "presence")
-    service.tasks.start(_renew_for_ever(agent, clock), "renew")
-    service.tasks.start(_recheck_for_ever(workshop.gpus, clock), "recheck GPUs")
-    service.tasks.start(_stop_when_drained(service, agent), "drain")
+    address = await _serve_grpc(service, settings, workshop, agent, identity)
+    reachable = replace(identity, grpc_address=address)
+    gpu_count = await _gpu_count(workshop.gpus)
+    presence = Presence(agent, reachable, bus.signals, clock, gpu_count)
+    controls = ControlConsumer(await bus.signals.subscribe(control_subject(state.name)), agent)
     tasks = TaskConsumer(await bus.tasks.pull(settings.pool), agent)
-    service.tasks.start(tasks.run(), "tasks")
-    service.tasks.start(tasks.close_when_draining(), "close tasks")
+    for name, work in {
+        "controls": controls.run(),
+        "presence": presence.run(),
+        "renew": _renew_for_ever(agent, clock),
+        "tidy": _tidy_for_ever(workshop, clock),
+        "drain": _stop_when_drained(service, agent),
+        "tasks": tasks.run(),
+        "close tasks": tasks.close_when_draining(),
+    }.items():
+        service.tasks.start(work, name)
 
     async def leave() -> None:
         await tasks.finish()
@@ -171,7 +198,26 @@ async def _serve(
         presence.say(leaving=True)
 
     service.add_consumer(leave)
-    return {"grpc": address, "runner": name}
+    return {"grpc": address, "runner": state.name}
+
+
+async def _serve_grpc(
+    service: Service,
+    settings: Settings,
+    workshop: Workshop,
+    agent: Agent,
+    identity: RunnerIdentity,
+) -> str:
+    """Serve `RunnerService` on a free port of the loopback interface; return its address."""
+    server = GrpcServer([_SERVICE], settings.token)
+    logs = TrialLogs(agent, settings.runner_directory / "experiments")
+    now = workshop.clock.now()
+    servicer = RunnerServicer(agent, identity, now, workshop.gpus, workshop.processes, logs)
+    server.register(lambda grpc: add_RunnerServiceServicer_to_server(servicer, grpc))
+    port = await server.start()
+    service.on_stopping(server.say_not_serving)
+    service.add_server(server.stop)
+    return f"127.0.0.1:{port}"
 
 
 async def _renew_for_ever(agent: Agent, clock: Clock) -> None:
@@ -180,12 +226,13 @@ async def _renew_for_ever(agent: Agent, clock: Clock) -> None:
         await agent.renew()
 
 
-async def _recheck_for_ever(gpus: GpuDesk, clock: Clock) -> None:
-    """Look after those who wait for a GPU that a stranger uses: its end is no event for us."""
+async def _tidy_for_ever(workshop: Workshop, clock: Clock) -> None:
+    """Do what no event asks for: strangers leave GPUs, and interpreters grow idle, in silence."""
     while True:
         await clock.sleep(PRESENCE_EVERY_S)
-        if gpus.waiting:
-            await gpus.recheck()
+        workshop.processes.release_idle(_IDLE_S)
+        if workshop.gpus.waiting:
+            await workshop.gpus.recheck()
 
 
 async def _stop_when_drained(service: Service, agent: Agent) -> None:

@@ -2,14 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from svc_common.clock import Clock
 from svc_common.logs import get_logger
-from svc_trial_runner.allotments import GpuDesk
 from svc_trial_runner.converters import report_entry
 from svc_trial_runner.domain.attempt import AttemptLife, Order, Phase, StopCause
 from svc_trial_runner.domain.claims import AttemptKey, Ended, Started
@@ -34,21 +31,16 @@ from svc_trial_runner.domain.reports import (
     split_wait_status,
 )
 from svc_trial_runner.domain.tasks import BlobKey, TrialWork
-from svc_trial_runner.plans import LaunchPlan, Plans
+from svc_trial_runner.plans import LaunchPlan
 from svc_trial_runner.ports import (
-    ClaimJournal,
     LaunchError,
     LaunchRequest,
-    Processes,
     TrialFilesRequest,
-    TrialFolders,
     TrialOutput,
     TrialProcess,
-    TrialSockets,
-    Values,
 )
-from svc_trial_runner.reporting import Reporter
 from svc_trial_runner.sessions import AttemptSession
+from svc_trial_runner.workshop import Workshop
 
 _KILLED: Final = 9
 """Wait status of a process whose starter died: the kernel killed it."""
@@ -59,21 +51,6 @@ def _end_cause(cause: StopCause | None) -> EndCause:
     if cause is StopCause.STOPPED:
         return EndCause.STOPPED
     return EndCause.TIME_LIMIT if cause is StopCause.TIME_LIMIT else EndCause.ENDED
-
-
-@dataclass(frozen=True, slots=True)
-class Workshop:
-    """What every attempt works with."""
-
-    clock: Clock
-    plans: Plans
-    values: Values
-    gpus: GpuDesk
-    folders: TrialFolders
-    sockets: TrialSockets
-    processes: Processes
-    journal: ClaimJournal
-    reporter: Reporter
 
 
 class AttemptRun:
@@ -173,40 +150,29 @@ class AttemptRun:
         parameters: Any,  # noqa: ANN401 - any JSON value
         allotment: Allotment,
     ) -> TrialProcess:
-        shop, work = self._shop, self.work
+        shop = self._shop
         self._life.launching()
         self.gpu_indices = allotment.indices or ()
         self.waiting_for = ""
-        directory = f"{plan.experiment_directory}/trials/{work.key.trial_id}"
-        variables = trial_variables(
-            TrialIdentity(
-                work.key.experiment_id,
-                work.key.trial_id,
-                work.sequence_id,
-                work.spec.platform,
-                directory,
-                plan.code_directory,
+        trial_directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
+        folder = await shop.plans.folder(plan, trial_directory)
+        variables = self._variables(trial_directory, folder, allotment)
+        self.output = output = self._open_output(plan, parameters, folder, variables)
+        shop.sockets.admit(
+            self.token,
+            AttemptSession(
+                self.work, parameters, shop.values, shop.clock, shop.reporter, self._metric
             ),
-            cuda_visible_devices(allotment),
         )
-        self.output = output = shop.folders.open(
-            TrialFilesRequest(
-                Path(directory),
-                run_script(variables, plan.code_directory, plan.command),
-                parameter_file(work.parameter_id, parameters, work.parameter_source),
-                work.spec.output_limit_bytes,
-            )
-        )
-        session = AttemptSession(work, parameters, shop.values, shop.clock, self._metric)
-        shop.sockets.admit(self.token, session)
         variables["NNI_TRIAL_SOCKET"] = shop.sockets.path
         variables["NNI_TRIAL_TOKEN"] = self.token
-        self.process = process = await shop.processes.launch(
+        process = await shop.processes.launch(
             LaunchRequest(
                 label=self.claim_id,
                 command=plan.command,
                 python=plan.python,
-                directory=plan.code_directory,
+                code=plan.code_directory,
+                directory=folder,
                 base=plan.base,
                 variables=variables,
                 stdout=output.stdout,
@@ -214,18 +180,49 @@ class AttemptRun:
             )
         )
         output.launched()
-        self.started_at = shop.clock.now()
-        shop.journal.append(Started(self.claim_id, process.identity))
-        self._say(
-            ProcessStarted(self.started_at, process.identity.pid, self.gpu_indices, process.warm)
+        self._started(process)
+        return process
+
+    def _variables(self, trial_directory: str, folder: str, allotment: Allotment) -> dict[str, str]:
+        identity = TrialIdentity(
+            self.key.experiment_id,
+            self.key.trial_id,
+            self.work.sequence_id,
+            self.work.spec.platform,
+            trial_directory,
+            folder,
         )
+        return trial_variables(identity, cuda_visible_devices(allotment))
+
+    def _open_output(
+        self,
+        plan: LaunchPlan,
+        parameters: Any,  # noqa: ANN401 - any JSON value
+        folder: str,
+        variables: dict[str, str],
+    ) -> TrialOutput:
+        work = self.work
+        request = TrialFilesRequest(
+            Path(variables["NNI_SYS_DIR"]),
+            run_script(variables, folder, plan.command),
+            parameter_file(work.parameter_id, parameters, work.parameter_source),
+            work.spec.output_limit_bytes,
+        )
+        return self._shop.folders.open(request)
+
+    def _started(self, process: TrialProcess) -> None:
+        self.process = process
+        self.started_at = now = self._shop.clock.now()
+        self._shop.journal.append(Started(self.claim_id, process.identity))
+        pid = process.identity.pid
+        self._say(ProcessStarted(now, pid, self.gpu_indices, process.warm))
         for metric in self._early:
             self._say(metric)
+        limit_s = self.work.spec.time_limit_s
         if self._life.launched() is Order.TERMINATE:
             self._terminate()
-        elif work.spec.time_limit_s is not None:
-            self._after(work.spec.time_limit_s, lambda: self.stop(StopCause.TIME_LIMIT))
-        return process
+        elif limit_s is not None:
+            self._after(limit_s, lambda: self.stop(StopCause.TIME_LIMIT))
 
     def stop(self, cause: StopCause, reason: str = "") -> None:
         """End it before its time.

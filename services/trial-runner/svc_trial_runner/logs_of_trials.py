@@ -49,13 +49,9 @@ class TrialLogs:
             NotFoundError: the trial never ran here.
             InvalidArgumentError: an id or the offset is none.
         """
-        check_id("experiment_id", experiment_id)
-        check_id("trial_id", trial_id)
         if offset < 0:
             raise InvalidArgumentError("offset", "must be >= 0", offset)
-        root = self._agent.directory_of(experiment_id)
-        folder = Path(root) if root else self._default_root / experiment_id
-        path = folder / "trials" / trial_id / file.value
+        path = self._folder(experiment_id, trial_id) / file.value
         grown = asyncio.Event()
         run = self._agent.find(experiment_id, trial_id)
         output = run.output if run is not None else None
@@ -74,6 +70,13 @@ class TrialLogs:
         finally:
             if unwatch is not None:
                 unwatch()
+
+    def _folder(self, experiment_id: str, trial_id: str) -> Path:
+        check_id("experiment_id", experiment_id)
+        check_id("trial_id", trial_id)
+        root = self._agent.directory_of(experiment_id)
+        folder = Path(root) if root else self._default_root / experiment_id
+        return folder / "trials" / trial_id
 
 
 async def _pieces(path: Path, offset: int, trial_id: str) -> AsyncIterator[tuple[int, bytes]]:

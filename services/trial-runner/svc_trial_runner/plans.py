@@ -25,6 +25,8 @@ class LaunchPlan:
     """Shared variables; the same object as long as nothing changes."""
     code_directory: str
     experiment_directory: str
+    copied: bool
+    """Whether each trial gets a copy of the code: it came as an archive and is nobody's folder."""
 
 
 class Plans:
@@ -79,11 +81,24 @@ class Plans:
             code_directory=code_directory,
             experiment_directory=spec.experiment_directory
             or str(self._default_root / work.key.experiment_id),
+            copied=spec.code_archive is not None,
         )
         self._plans[name] = (client, plan)
         while len(self._plans) > _PLANS_KEPT:
             self._plans.popitem(last=False)
         return plan
+
+    async def folder(self, plan: LaunchPlan, trial_directory: str) -> str:
+        """Give the working directory of a trial.
+
+        Raises:
+            LaunchError: it cannot be made.
+        """
+        if not plan.copied:
+            return plan.code_directory
+        target = Path(trial_directory) / "code"
+        await self._code.copy(Path(plan.code_directory), target)
+        return str(target)
 
     def forget(self, experiment_id: str) -> list[str]:
         """Forget the plans of an experiment.

@@ -34,8 +34,10 @@ class LaunchRequest:
     """For bash."""
     python: PythonCommand | None
     """The same line, understood; None: only bash can run it."""
+    code: str
+    """Folder that its code comes from: trials with the same one may share an interpreter."""
     directory: str
-    """Working directory."""
+    """Working directory: that folder, or the trial's own copy of it."""
     base: Mapping[str, str]
     """Variables shared by many trials; the same object for all of them."""
     variables: Mapping[str, str]
@@ -88,8 +90,12 @@ class Processes(Protocol):
         """Whether its group has members though its leader is gone."""
         ...
 
-    def release(self, directory: str) -> None:
-        """No trial with this working directory will come for now: end what waits for one."""
+    def release(self, code: str) -> None:
+        """No trial with this code will come for now: end what waits for one."""
+        ...
+
+    def release_idle(self, idle_s: float) -> None:
+        """End what has waited for a trial for `idle_s` or longer."""
         ...
 
     @property
@@ -322,6 +328,14 @@ class CodeStore(Protocol):
 
         Raises:
             LaunchError: the archive is missing, damaged, too large, or names files outside.
+        """
+        ...
+
+    async def copy(self, place: Path, target: Path) -> None:
+        """Give a trial a copy of its own, in place of what an earlier attempt left there.
+
+        Raises:
+            LaunchError: it cannot be written.
         """
         ...
 

@@ -18,6 +18,8 @@ _BATCH_BYTES: Final = 1024 * 1024
 _LINGER_S: Final = 0.002
 """Least time between two messages of an experiment, unless a last word waits: a trial that
 reports thousands of metrics a second costs hundreds of messages, and an end waits for nothing."""
+ROOM_BYTES: Final = 64 * 1024 * 1024
+"""Reports held in memory before trials have to wait with theirs: the bus has been away for long."""
 
 
 class _Outbox:
@@ -62,6 +64,9 @@ class Reporter:
         self._boot_id = boot_id
         self._outboxes: dict[str, _Outbox] = {}
         self._waiting = 0
+        self._bytes = 0
+        self._room = asyncio.Event()
+        self._room.set()
         self._messages = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -81,8 +86,11 @@ class Reporter:
             outbox = self._outboxes[experiment_id] = _Outbox()
         outbox.entries.append((entry, on_arrived))
         self._waiting += 1
+        self._bytes += len(entry)
         if self._waiting == 1:
             self._idle.clear()
+        if self._bytes > ROOM_BYTES:
+            self._room.clear()
         if on_arrived is not None:
             outbox.last_words += 1
             self._keep(experiment_id, outbox)
@@ -98,6 +106,15 @@ class Reporter:
         outbox = self._outboxes.get(experiment_id)
         if outbox is not None and not outbox.entries:
             del self._outboxes[experiment_id]
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a trial may report now; what the agent itself says always fits."""
+        return self._room.is_set()
+
+    async def wait_room(self) -> None:
+        """Wait until there is room for the reports of trials."""
+        await self._room.wait()
 
     async def wait_idle(self) -> None:
         """Wait until everything reported so far has arrived."""
@@ -156,7 +173,13 @@ class Reporter:
     def _arrived(self, experiment_id: str, outbox: _Outbox, count: int) -> None:
         self._spool.acknowledge(experiment_id, count)
         outbox.spooled -= count
-        calls = [outbox.entries.popleft()[1] for _ in range(count)]
+        calls = []
+        for _ in range(count):
+            entry, call = outbox.entries.popleft()
+            calls.append(call)
+            self._bytes -= len(entry)
+        if self._bytes <= ROOM_BYTES:
+            self._room.set()
         self._waiting -= count
         if self._waiting == 0:
             self._idle.set()

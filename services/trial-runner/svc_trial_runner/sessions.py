@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from nni_wire.limits import INLINE_VALUE_LIMIT_BYTES
 from svc_common.clock import Clock
@@ -10,6 +10,19 @@ from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, Report, refu
 from svc_trial_runner.domain.reports import MetricReported
 from svc_trial_runner.domain.tasks import TrialWork
 from svc_trial_runner.ports import LaunchError, Values
+
+
+class Room(Protocol):
+    """Bounds how many metrics may be under way to managers."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may go."""
+        ...
+
+    async def wait_room(self) -> None:
+        """Wait until one more may go."""
+        ...
 
 
 class AttemptSession:
@@ -20,6 +33,7 @@ class AttemptSession:
         parameters: its parameters, a JSON value.
         values: for metrics that are too large for a message.
         clock: tells when a metric was taken over.
+        room: where metrics wait while too many are under way.
         say: tells the manager; False: the attempt is over and nothing can be told any more.
     """
 
@@ -29,12 +43,14 @@ class AttemptSession:
         parameters: Any,  # noqa: ANN401 - any JSON value
         values: Values,
         clock: Clock,
+        room: Room,
         say: Callable[[MetricReported], bool],
     ) -> None:
         self._work = work
         self._parameters = parameters
         self._values = values
         self._clock = clock
+        self._room = room
         self._say = say
         self._next = {False: 0, True: 0}
         """Number of the next metric, by whether it is final."""
@@ -59,8 +75,8 @@ class AttemptSession:
             if report.sequence < expected:
                 return REPLY_OK  # told again: it is held already
             raise ChannelError(f"sequence must be {expected}, got {report.sequence} (pid {pid})")
-        if report.size_bytes > INLINE_VALUE_LIMIT_BYTES:
-            return asyncio.ensure_future(self._store(report))
+        if report.size_bytes > INLINE_VALUE_LIMIT_BYTES or not self._room.has_room:
+            return asyncio.ensure_future(self._take_slowly(report))
         self._take(report, report.value)
         return REPLY_OK
 
@@ -74,10 +90,14 @@ class AttemptSession:
             raise ChannelError("this trial is over")
         self._next[report.final] = number + 1
 
-    async def _store(self, report: Report) -> bytes:
-        """Keep a large value, then take it over under the number that is next by then."""
+    async def _take_slowly(self, report: Report) -> bytes:
+        """Take it over when there is room and its value is kept, under the number next by then."""
         try:
-            self._take(report, await self._values.store(report.value))
+            value = report.value
+            if report.size_bytes > INLINE_VALUE_LIMIT_BYTES:
+                value = await self._values.store(value)
+            await self._room.wait_room()
+            self._take(report, value)
         except (LaunchError, ChannelError) as error:
             return refusal(str(error))
         return REPLY_OK

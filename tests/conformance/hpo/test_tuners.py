@@ -2,9 +2,24 @@
 
 from typing import ClassVar
 
-from nni.hpo import BatchTuner, GridSearchTuner, HyperoptTuner, RandomTuner, TPETuner, Tuner
+import pytest
+
+from nni.hpo import (
+    AnnealTuner,
+    BatchTuner,
+    EvolutionTuner,
+    GridSearchTuner,
+    HyperoptTuner,
+    PBTTuner,
+    RandomTuner,
+    TPETuner,
+    Tuner,
+)
 from nni.hpo.json_value import JsonValue
+from nni.hpo.registry import create
+from nni.hpo.space import contains, parse_space
 from nni.testing import TunerConformance
+from nni.testing.tuners import play
 
 ALL_TYPES = {
     "choice": {"_type": "choice", "_value": [1, "two", None, True, [3, 4], 0.5]},
@@ -159,3 +174,96 @@ class TestBatchTuner(TunerConformance):
     def make(self, seed: int) -> Tuner:
         del seed
         return BatchTuner()
+
+
+class TestAnneal(TunerConformance):
+    search_space = ALL_TYPES
+
+    def make(self, seed: int) -> Tuner:
+        return AnnealTuner("maximize", seed=seed)
+
+
+class TestAnnealNested(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        return AnnealTuner(seed=seed)
+
+
+class TestAnnealEmptySpace(TunerConformance):
+    search_space: ClassVar[JsonValue] = {}
+
+    def make(self, seed: int) -> Tuner:
+        return AnnealTuner(seed=seed)
+
+
+class TestHyperoptTunerAnneal(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        return HyperoptTuner("anneal", seed=seed)
+
+
+class TestEvolution(TunerConformance):
+    search_space = ALL_TYPES
+
+    def make(self, seed: int) -> Tuner:
+        return EvolutionTuner("maximize", population_size=8, seed=seed)
+
+
+class TestEvolutionNested(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        return EvolutionTuner("minimize", population_size=8, seed=seed)
+
+
+class TestEvolutionSmallest(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        return EvolutionTuner(population_size=1, seed=seed)
+
+
+class TestEvolutionEmptySpace(TunerConformance):
+    search_space: ClassVar[JsonValue] = {}
+
+    def make(self, seed: int) -> Tuner:
+        return EvolutionTuner(population_size=4, seed=seed)
+
+
+class TestPBT(TunerConformance):
+    search_space = ALL_TYPES
+    extra_keys = frozenset({"load_checkpoint_dir", "save_checkpoint_dir"})
+
+    def make(self, seed: int) -> Tuner:
+        return PBTTuner(all_checkpoint_dir="/checkpoints", population_size=4, seed=seed)
+
+
+class TestPBTSmallest(TunerConformance):
+    search_space = GRID
+    extra_keys = frozenset({"load_checkpoint_dir", "save_checkpoint_dir"})
+
+    def make(self, seed: int) -> Tuner:
+        return PBTTuner(all_checkpoint_dir="/checkpoints", population_size=1, seed=seed)
+
+
+class TestPBTAllExplore(TunerConformance):
+    search_space = ALL_TYPES
+    extra_keys = frozenset({"load_checkpoint_dir", "save_checkpoint_dir"})
+
+    def make(self, seed: int) -> Tuner:
+        return PBTTuner("minimize", "/checkpoints", 5, fraction=1.0, seed=seed)
+
+
+@pytest.mark.parametrize("kind", ALL_TYPES)
+@pytest.mark.parametrize("name", ["Anneal", "Evolution", "PBTTuner"])
+def test_five_hundred_trials_of_one_type(name: str, kind: str) -> None:
+    space = {"x": ALL_TYPES[kind]}
+    tuner = create("tuner", name, seed=3)
+    tuner.update_search_space(space)
+
+    configurations = play(tuner, 500)
+
+    parsed = parse_space(space)
+    assert all(contains(parsed, {"x": configuration["x"]}) for configuration in configurations)

@@ -2,21 +2,33 @@
 
 import asyncio
 import hashlib
+import itertools
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.errors import DataLossError, InvalidArgumentError, NotFoundError
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.ports import BlobStore
+from svc_common.storage.s3 import S3BlobStore
+from tests.support.stores import S3Server
+
+_numbers = itertools.count(1)
 
 
-@pytest.fixture(params=["memory", "directory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> BlobStore:
+@pytest.fixture(params=["memory", "directory", "s3"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
     if request.param == "memory":
-        return InMemoryBlobStore()
-    return DirectoryBlobStore(tmp_path / "blobs")
+        yield InMemoryBlobStore()
+        return
+    if request.param == "directory":
+        yield DirectoryBlobStore(tmp_path / "blobs")
+        return
+    server: S3Server = request.getfixturevalue("shared_s3")
+    async with S3BlobStore(server.settings(f"conformance/{next(_numbers)}/")) as opened:
+        yield opened
 
 
 async def test_content_is_found_by_its_hash(store: BlobStore) -> None:
@@ -43,6 +55,15 @@ async def test_named_blob_can_be_replaced(store: BlobStore) -> None:
     assert await store.get("snapshot/e1/manager") == b"new"
 
 
+async def test_empty_blob_is_a_blob(store: BlobStore, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+
+    key = await store.put_file(tmp_path / "empty")
+
+    assert await store.exists(key)
+    assert await store.get(key) == b""
+
+
 async def test_missing_blob_is_not_found(store: BlobStore, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         await store.get("snapshot/none")
@@ -59,6 +80,20 @@ async def test_fetch_writes_a_file_in_a_new_folder(store: BlobStore, tmp_path: P
     await store.fetch(key, tmp_path / "deep" / "er" / "file")
 
     assert (tmp_path / "deep" / "er" / "file").read_bytes() == b"code"
+
+
+async def test_content_that_is_not_what_its_key_says_is_never_given(
+    store: BlobStore, tmp_path: Path
+) -> None:
+    key = await store.put(b"what was stored")
+    await store.put_named(key, b"something else")
+
+    with pytest.raises(DataLossError, match="damaged"):
+        await store.get(key)
+    with pytest.raises(DataLossError):
+        await store.fetch(key, tmp_path / "out")
+
+    assert not (tmp_path / "out").exists()
 
 
 async def test_deleted_blob_is_gone(store: BlobStore) -> None:

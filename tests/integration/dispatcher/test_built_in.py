@@ -109,6 +109,7 @@ async def test_restarted_dispatcher_draws_nothing_twice(
     assert manager.all("algorithm_diverged") == []
 
 
+@pytest.mark.claim("hpo", 49)
 async def test_resumed_tuner_learns_the_finished_trials(
     dispatcher: Dispatcher, manager: ScriptedManager
 ) -> None:

@@ -432,6 +432,7 @@ async def test_intermediate_results_of_an_early_stopped_trial_are_no_result(
 
 
 @pytest.mark.claim("platform", 7)
+@pytest.mark.claim("platform", 38)
 async def test_host_sees_the_gpus_of_the_configuration(
     dispatcher: Dispatcher, manager: ScriptedManager, code: Code
 ) -> None:

@@ -1,19 +1,23 @@
 """What becomes of trials, good and bad, on a real agent and a real bus."""
 
 import asyncio
+import io
 import json
 import math
 import os
 import re
 import socket
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nni_proto.common.v1 import value_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
+from svc_common.storage.directory import DirectoryBlobStore
 from tests.integration.trial_runner.harness import (
     AgentProcess,
     ManagerSide,
@@ -52,7 +56,8 @@ def run(manager: ManagerSide, shared_folder: Path, request: pytest.FixtureReques
         nonlocal count
         count += 1
         trial_id = f"{re.sub(r'[^A-Za-z0-9]', '', request.node.name)[-60:]}{count}"
-        fields.setdefault("code_directory", shared_folder / "code")
+        if "code_archive" not in fields:
+            fields.setdefault("code_directory", shared_folder / "code")
         await manager.publish(trial_id, manager.spec(command, **fields), parameters)
         return trial_id, (await manager.until(trial_id, "exited")).exited
 
@@ -183,6 +188,29 @@ async def test_environment_of_the_client_is_used(
     mine, path = (manager.trial_folder(trial_id) / "stdout").read_text().split()
     assert mine == "yes"
     assert path.split(":")[1] == "/somewhere/bin"
+
+
+async def test_code_archive_is_copied_for_each_trial(
+    run: Any, manager: ManagerSide, agent: AgentProcess
+) -> None:
+    buffer = io.BytesIO()
+    text = b"import os; print(sorted(os.listdir())); open('made', 'w').close()"
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        member = tarfile.TarInfo("t.py")
+        member.size = len(text)
+        tar.addfile(member, io.BytesIO(text))
+    blobs = DirectoryBlobStore(agent.home / "nni/blobs")
+    key = await blobs.put(buffer.getvalue())
+    archive = value_pb2.BlobRef(sha256=key.removeprefix("sha256/"))
+
+    for _ in range(2):
+        trial_id, exited = await run("python3 t.py", code_archive=archive)
+
+        folder = manager.trial_folder(trial_id)
+        assert exited.exit_code == 0
+        assert (folder / "stdout").read_text() == "['t.py']\n"
+        assert (folder / "code/made").exists()
+        assert manager.reports[trial_id][0].started.warm
 
 
 # --- values ---

@@ -1,4 +1,4 @@
-"""Documented spelling of TPE, Random and Anneal; home is `nni.hpo.tuners.hyperopt_tuner`."""
+"""Documented spelling of TPE, Random and Anneal; their home is `nni.hpo.tuners.hyperopt_tuner`."""
 
 from nni.hpo.tuners.hyperopt_tuner import HyperoptTuner
 

@@ -46,11 +46,22 @@ def check(config: ExperimentConfig) -> None:
         raise ConfigError(problems)
 
 
+def check_search_space(config: ExperimentConfig) -> None:
+    """Check that the algorithms take a search space that was not in the configuration at first.
+
+    Raises:
+        ConfigError: one of them does not.
+    """
+    problems = [*_search_space_text(config), *_algorithm_arguments(config)]
+    if problems:
+        raise ConfigError(problems)
+
+
 def check_available(config: ExperimentConfig) -> None:
     """Check that an experiment of this configuration can run today.
 
     Raises:
-        ConfigError: it uses a platform or a feature that is not there yet.
+        ConfigError: it uses a platform that is not there yet.
     """
     problems = [
         Problem(
@@ -62,9 +73,6 @@ def check_available(config: ExperimentConfig) -> None:
         for service in config.training_services()
         if service.platform not in AVAILABLE_PLATFORMS
     ]
-    if config.use_annotation:
-        rule = "must be false: annotated code is not supported yet"
-        problems.append(Problem("useAnnotation", rule, remedy="write the space as searchSpace"))
     if problems:
         raise ConfigError(problems)
 
@@ -157,8 +165,11 @@ def _code_directory(config: ExperimentConfig) -> Iterator[Problem]:
 
 
 def _algorithm_arguments(config: ExperimentConfig) -> Iterator[Problem]:
-    """Yield what the library finds wrong in names, arguments and search space."""
-    space = None if config.use_annotation else config.read_search_space()
+    """Yield what the library finds wrong in names, arguments and search space.
+
+    Before annotated code is converted there is no space to check.
+    """
+    space = config.read_search_space()
     for section in _SECTIONS:
         algorithm = config.given(section)
         if algorithm is None or not algorithm.name:

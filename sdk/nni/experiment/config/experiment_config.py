@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from nni.experiment.config.algorithm import AlgorithmConfig, AlgorithmSection
 from nni.experiment.config.base import (
@@ -37,6 +37,18 @@ DEFAULT_WORKING_DIRECTORY = "~/nni-experiments"
 LogLevel = Literal["trace", "debug", "info", "warning", "error", "fatal"]
 
 
+def _plain_space(value: object) -> object:
+    """Return a search space as JSON; pydantic reports only ValueErrors as faults of the field."""
+    from nni.hpo import typed_space
+
+    if not typed_space.is_type_of_space(value):
+        return value
+    try:
+        return typed_space.search_space(value)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
 class ObjectiveConfig(ConfigModel):
     """One quantity to optimise."""
 
@@ -63,8 +75,9 @@ class ExperimentConfig(ConfigModel):
     experiment_name: Text | None = None
     search_space_file: AbsolutePath | None = None
     """JSON or YAML file; excludes `search_space`."""
-    search_space: Any = None
-    """Any JSON value; `{}` is an empty space, `None` means not given."""
+    search_space: Annotated[Any, BeforeValidator(_plain_space)] = None
+    """Any JSON value; `{}` is an empty space, `None` means not given. In Python also a dataclass, a
+    pydantic model or a function that describes a space, see `nni.hpo.search_space`."""
     trial_command: Text | None = None
     trial_code_directory: AbsolutePath = Field(default_factory=lambda: absolute_path("."))
     trial_concurrency: Annotated[Integer, Field(ge=1, le=99999)] | None = None

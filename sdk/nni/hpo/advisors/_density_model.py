@@ -3,9 +3,11 @@
 Source: Falkner, Klein and Hutter, BOHB: Robust and Efficient Hyperparameter Optimization at Scale,
 ICML 2018, section 3.2.
 
-Departures: in each density the prior counts as one more kernel, so that the ratio of two tails far
-from all results means nothing; a choice slips to any option with a chance that takes the place of
-its bandwidth. No configuration without a result is among the good ones.
+Departures: the prior has the same share in both densities, that of one good kernel, so that far
+from all results their ratio is 1; a choice slips to any option with a chance that takes the place of
+its bandwidth. Kernels are at least as wide as a share of the range that shrinks with the number
+of kernels: by the rule of thumb alone, proposals that lie close together make narrow kernels and
+these make closer proposals still, before the region around them is known. No configuration without a result is among the good ones.
 """
 
 import math
@@ -21,6 +23,12 @@ from nni.hpo.tuners._parzen import Floats, Frame, Ints, Mixture
 
 _NORMAL_REFERENCE = 1.06
 """Factor of the rule of thumb for the width of a normal kernel (Silverman 1986, section 3.4.2)."""
+
+_LEAST_SPREAD = 0.07
+"""Spread of the rows, in coordinates, below which kernels get no narrower.
+
+Between 0.05 and 0.1, the best of 0 to 0.2 on Branin, Hartmann6 and a mixed problem of 4 parameters:
+150 trials with budgets 1 to 9 and noise that falls with the budget, 20 seeds."""
 
 _LARGEST_SLIP = 0.95
 """At 1 a choice would no longer depend on its kernel."""
@@ -89,8 +97,9 @@ def propose(
     share = settings.top_n_percent
     good_rows = results.best(max(least, len(results) * share // 100))
     bad_rows = results.worst(max(least, len(results) * (100 - share) // 100))
-    good = density(space.frame, good_rows, settings.min_bandwidth)
-    bad = density(space.frame, bad_rows, settings.min_bandwidth)
+    prior_share = 1.0 / (1.0 + len(good_rows))
+    good = density(space.frame, good_rows, settings.min_bandwidth, prior_share)
+    bad = density(space.frame, bad_rows, settings.min_bandwidth, prior_share)
     points, options = widened(good, settings.bandwidth_factor).draw(settings.num_samples, rng)
     gain = good.log_density(points, options) - bad.log_density(points, options)
     for index in np.argsort(-gain, kind="stable"):
@@ -101,28 +110,30 @@ def propose(
     return None
 
 
-def density(frame: Frame, rows: list[Row], min_bandwidth: float) -> Mixture:
+def density(frame: Frame, rows: list[Row], min_bandwidth: float, prior_share: float) -> Mixture:
     """Return one kernel per row, all as wide as the rows' spread asks for.
 
     Args:
         frame: the prior.
         rows: one or more.
         min_bandwidth: least width of a kernel, in coordinates, and least slip of a choice.
+        prior_share: weight of the prior in the density, in (0, 1).
     """
     points = np.array([row.coordinates for row in rows]).reshape(len(rows), len(frame.bounded))
     options = np.array([row.options for row in rows], dtype=np.int64)
     options = options.reshape(len(rows), len(frame.counts))
     dimension = points.shape[1] + options.shape[1]
     narrowing = len(rows) ** (-1.0 / (4 + dimension))
+    least = max(min_bandwidth, _LEAST_SPREAD * narrowing)
     widths = _NORMAL_REFERENCE * points.std(axis=0) * narrowing
     return Mixture(
         frame=frame,
         centres=points,
-        widths=np.maximum(widths, min_bandwidth),
+        widths=np.maximum(widths, least),
         options=options,
-        slip=np.clip(_disagreement(options) * narrowing, min_bandwidth, _LARGEST_SLIP),
+        slip=np.clip(_disagreement(options) * narrowing, least, _LARGEST_SLIP),
         weights=np.ones(len(rows)),
-        prior_weight=1.0,
+        prior_weight=len(rows) * prior_share / (1.0 - prior_share),
     )
 
 

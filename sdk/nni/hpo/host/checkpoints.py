@@ -6,7 +6,6 @@ algorithm is fed from the beginning. It is the JSON that the algorithm's own `st
 
 import json
 import logging
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,6 +87,6 @@ class Checkpoints:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, self._path)
+            temporary.replace(self._path)
         except OSError as error:
             _logger.warning("no checkpoint written to %s: %s", self._path, error)

@@ -1,7 +1,6 @@
 """Takes one command after another from the pipe and lets the hosted algorithm handle it."""
 
 import logging
-import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -10,7 +9,13 @@ from nni.hpo import commands
 from nni.hpo.host import algorithm_log, building
 from nni.hpo.host.advisor_hosting import AdvisorHosting
 from nni.hpo.host.checkpoints import Checkpoints, Due
-from nni.hpo.host.hosting import HostedAlgorithm, MetricCommand, TrialEndCommand, failure
+from nni.hpo.host.hosting import (
+    HostedAlgorithm,
+    MetricCommand,
+    TrialEndCommand,
+    failure,
+    traceback_text,
+)
 from nni.hpo.host.tuner_hosting import TunerHosting
 
 _IDENTITY: Final = (
@@ -107,7 +112,7 @@ class CommandLoop:
             _logger.exception("the algorithm cannot be started")
             self._say(
                 {"unbuildable": f"{type(error).__name__}: {error}"}
-                | {"traceback": traceback.format_exc()}
+                | {"traceback": traceback_text()}
             )
             return None
         ready = {

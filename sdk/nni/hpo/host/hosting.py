@@ -5,11 +5,13 @@ import logging
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from nni.hpo.host.command_pipe import plain_value
 
 _logger = logging.getLogger(__name__)
+
+_TRACEBACK_LIMIT_CHARACTERS: Final = 16_000
 
 Say = Callable[[dict[str, Any]], None]
 """Sends one answer to the dispatcher; the loop adds the position of the command in hand."""
@@ -126,7 +128,12 @@ class Rim:
 
 def failure(call: str, *, skipped: bool) -> dict[str, Any]:
     """Return the report of the exception in hand."""
-    return {"failed": {"call": call, "traceback": traceback.format_exc(), "skipped": skipped}}
+    return {"failed": {"call": call, "traceback": traceback_text(), "skipped": skipped}}
+
+
+def traceback_text() -> str:
+    """Return the end of the traceback of the exception in hand: it goes into the log for ever."""
+    return traceback.format_exc()[-_TRACEBACK_LIMIT_CHARACTERS:]
 
 
 @dataclass(slots=True)

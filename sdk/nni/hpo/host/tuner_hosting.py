@@ -159,12 +159,12 @@ class TunerHosting:
 
     def snapshot(self) -> dict[str, Any] | None:
         """See `HostedAlgorithm`; what deferring tuners have promised is not in their state."""
-        parts = {"tuner": self._tuner, "assessor": self._assessor}
+        parts: dict[str, Any] = {"tuner": self._tuner, "assessor": self._assessor}
         if self._has_deferred or not all(map(_tells_its_state, parts.values())):
             return None
         return {
             "search_space": self._search_space,
-            "algorithms": {name: part.state() for name, part in parts.items() if part is not None},  # type: ignore[attr-defined]  # just looked
+            "algorithms": {name: part.state() for name, part in parts.items() if part is not None},
             "known": self._known.snapshot(),
             "histories": {
                 trial_id: (history.attempt, history.values, history.longest_told)
@@ -178,9 +178,9 @@ class TunerHosting:
         """See `HostedAlgorithm`."""
         if state["search_space"] != self._search_space:
             self.initialize(state["search_space"])
-        parts = {"tuner": self._tuner, "assessor": self._assessor}
+        parts: dict[str, Any] = {"tuner": self._tuner, "assessor": self._assessor}
         for name, kept in state["algorithms"].items():
-            parts[name].load_state(kept)  # type: ignore[union-attr]  # the same parts as at the snapshot
+            parts[name].load_state(kept)
         for parameter_id, parameters in state["known"]:
             self._known.put(parameter_id, parameters)
         for trial_id, history in state["histories"].items():

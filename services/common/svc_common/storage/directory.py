@@ -1,24 +1,24 @@
 """`BlobStore` in a folder: one file per blob, written beside its place and moved there."""
 
 import asyncio
-import errno
 import hashlib
-import os
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from svc_common.errors import NotFoundError, ResourceExhaustedError, UnavailableError
-from svc_common.storage.ports import CONTENT_KIND, check_key, check_prefix, content_key
+from svc_common.errors import NotFoundError
+from svc_common.storage.ports import (
+    CONTENT_KIND,
+    check_content,
+    check_key,
+    check_prefix,
+    content_key,
+    digest_of,
+)
+from svc_common.storage.whole_files import CHUNK_BYTES, TEMPORARY, translated, whole_file
 
 T = TypeVar("T")
-
-_CHUNK_BYTES: Final = 1024 * 1024
-_TEMPORARY: Final = ".new-"
-"""Start of the names of files that are not whole yet; no key has such a part."""
-_OUT_OF_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class DirectoryBlobStore:
@@ -51,12 +51,12 @@ class DirectoryBlobStore:
     async def get(self, key: str) -> bytes:
         """See `BlobStore.get`."""
         place = self._place(key)
-        return await _in_thread(lambda: _found(key, place).read_bytes())
+        return await _in_thread(lambda: _read(key, place))
 
     async def fetch(self, key: str, path: Path) -> None:
         """See `BlobStore.fetch`."""
         place = self._place(key)
-        await _in_thread(lambda: _copy_whole(_found(key, place), path))
+        await _in_thread(lambda: _copy_out(key, place, path))
 
     async def exists(self, key: str) -> bool:
         """See `BlobStore.exists`."""
@@ -79,7 +79,7 @@ class DirectoryBlobStore:
         return sorted(
             path.relative_to(self._folder).as_posix()
             for path in root.rglob("*")
-            if path.is_file() and not path.name.startswith(_TEMPORARY)
+            if path.is_file() and not path.name.startswith(TEMPORARY)
         )
 
     def _write_once(self, key: str, data: bytes) -> None:
@@ -92,11 +92,11 @@ class DirectoryBlobStore:
         folder = self._folder / CONTENT_KIND
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         digest = hashlib.sha256()
-        descriptor, name = tempfile.mkstemp(prefix=_TEMPORARY, dir=folder)
+        descriptor, name = tempfile.mkstemp(prefix=TEMPORARY, dir=folder)
         temporary = Path(name)
         try:
             with open(descriptor, "wb") as target, path.open("rb") as source:  # noqa: PTH123 - a descriptor
-                while chunk := source.read(_CHUNK_BYTES):
+                while chunk := source.read(CHUNK_BYTES):
                     digest.update(chunk)
                     target.write(chunk)
             key = f"{CONTENT_KIND}/{digest.hexdigest()}"
@@ -111,11 +111,7 @@ async def _in_thread(work: Callable[[], T]) -> T:
     try:
         return await asyncio.to_thread(work)
     except OSError as error:
-        if error.errno in _OUT_OF_ROOM:
-            raise ResourceExhaustedError(
-                f"no room to store {error.filename}: {error.strerror}; free disk space"
-            ) from error
-        raise UnavailableError(f"the store of bytes cannot be used: {error}") from error
+        raise translated(error) from error
 
 
 def _found(key: str, place: Path) -> Path:
@@ -124,23 +120,25 @@ def _found(key: str, place: Path) -> Path:
     return place
 
 
+def _read(key: str, place: Path) -> bytes:
+    data = _found(key, place).read_bytes()
+    if digest_of(key):
+        check_content(key, hashlib.sha256(data).hexdigest())
+    return data
+
+
 def _write_whole(place: Path, data: bytes) -> None:
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=_TEMPORARY, dir=place.parent)
-    try:
-        with open(descriptor, "wb") as target:  # noqa: PTH123 - a descriptor
-            target.write(data)
-        os.replace(name, place)  # noqa: PTH105 - a name, not a Path
-    finally:
-        Path(name).unlink(missing_ok=True)
+    with whole_file(place) as file:
+        file.write(data)
 
 
-def _copy_whole(source: Path, path: Path) -> None:
+def _copy_out(key: str, place: Path, path: Path) -> None:
+    source_path = _found(key, place)
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)
-    try:
-        with open(descriptor, "wb") as target, source.open("rb") as opened:  # noqa: PTH123 - a descriptor
-            shutil.copyfileobj(opened, target, _CHUNK_BYTES)
-        os.replace(name, path)  # noqa: PTH105 - a name, not a Path
-    finally:
-        Path(name).unlink(missing_ok=True)
+    digest = hashlib.sha256()
+    with whole_file(path) as target, source_path.open("rb") as source:
+        while chunk := source.read(CHUNK_BYTES):
+            digest.update(chunk)
+            target.write(chunk)
+        check_content(key, digest.hexdigest())

@@ -1,9 +1,10 @@
 """`BlobStore` in memory, for tests and the simulator."""
 
+import hashlib
 from pathlib import Path
 
 from svc_common.errors import NotFoundError
-from svc_common.storage.ports import check_key, check_prefix, content_key
+from svc_common.storage.ports import check_content, check_key, check_prefix, content_key
 
 
 class InMemoryBlobStore:
@@ -29,9 +30,11 @@ class InMemoryBlobStore:
     async def get(self, key: str) -> bytes:
         """See `BlobStore.get`."""
         try:
-            return self._blobs[check_key(key)]
+            data = self._blobs[check_key(key)]
         except KeyError as error:
             raise NotFoundError("blob", key) from error
+        check_content(key, hashlib.sha256(data).hexdigest())
+        return data
 
     async def fetch(self, key: str, path: Path) -> None:
         """See `BlobStore.fetch`."""

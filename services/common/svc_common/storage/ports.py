@@ -2,10 +2,11 @@
 
 import hashlib
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, Protocol
 
-from svc_common.errors import InvalidArgumentError
+from svc_common.errors import DataLossError, InvalidArgumentError
 
 CONTENT_KIND: Final = "sha256"
 """First part of the keys of what is found by its content."""
@@ -18,7 +19,7 @@ class BlobStore(Protocol):
     """Keeps bytes under keys; safe to use from several tasks and processes at once.
 
     A key is `sha256/<hex>` for what is found by its content, or `<kind>/<id>/…` for what is found
-    by its owner. A blob appears whole or not at all. A full disk raises
+    by its owner. A blob appears whole or not at all. A full disk or quota raises
     `ResourceExhaustedError`, a store that is away `UnavailableError`.
     """
 
@@ -27,7 +28,13 @@ class BlobStore(Protocol):
         ...
 
     async def put_file(self, path: Path) -> str:
-        """Store the content of a file by content and return the key."""
+        """Store the content of a file by content and return the key.
+
+        A file of any size is never held in memory as a whole.
+
+        Raises:
+            AbortedError: the file was written to all the time.
+        """
         ...
 
     async def put_named(self, key: str, data: bytes) -> None:
@@ -39,6 +46,7 @@ class BlobStore(Protocol):
 
         Raises:
             NotFoundError: nothing has this key.
+            DataLossError: what is stored is not what the key says.
         """
         ...
 
@@ -47,6 +55,7 @@ class BlobStore(Protocol):
 
         Raises:
             NotFoundError: nothing has this key.
+            DataLossError: what is stored is not what the key says.
         """
         ...
 
@@ -60,6 +69,30 @@ class BlobStore(Protocol):
 
     async def keys(self, prefix: str) -> list[str]:
         """List the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
+        ...
+
+
+class PresignedUrls(Protocol):
+    """Makes URLs with which somebody without credentials can use one blob for a while.
+
+    What is written through one is not checked by the store: a content key is only believed by
+    `BlobStore.get` and `fetch`, which compare.
+    """
+
+    async def get_url(self, key: str, lifetime: timedelta) -> str:
+        """Give a URL that answers GET with the blob.
+
+        Args:
+            key: need not be taken yet.
+            lifetime: until when the URL works; at least a second, at most 7 days.
+
+        Raises:
+            InvalidArgumentError: the key or the lifetime breaks a rule.
+        """
+        ...
+
+    async def put_url(self, key: str, lifetime: timedelta) -> str:
+        """Give a URL that takes the blob by PUT; arguments and errors as of `get_url`."""
         ...
 
 
@@ -94,3 +127,24 @@ def check_prefix(prefix: str) -> str:
 def content_key(data: bytes) -> str:
     """Give the key of some content."""
     return f"{CONTENT_KIND}/{hashlib.sha256(data).hexdigest()}"
+
+
+def digest_of(key: str) -> str | None:
+    """Give the SHA-256, in hexadecimal digits, that the content of a key has; None: any."""
+    kind, _, rest = key.partition("/")
+    return rest if kind == CONTENT_KIND else None
+
+
+def check_content(key: str, sha256: str) -> None:
+    """Make sure that what was read under `key` is what was stored.
+
+    Args:
+        key: of the blob.
+        sha256: of what was read, in hexadecimal digits.
+
+    Raises:
+        DataLossError: the key promises other content.
+    """
+    expected = digest_of(key)
+    if expected is not None and expected != sha256:
+        raise DataLossError(key, expected, sha256)

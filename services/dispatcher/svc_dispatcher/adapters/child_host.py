@@ -4,11 +4,11 @@ import asyncio
 import os
 import signal
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 from svc_common.errors import FailedPreconditionError
+from svc_dispatcher.adapters.dispatcher_log import DispatcherLog
 from svc_dispatcher.adapters.host_environment import (
     client_side,
     host_command,
@@ -19,9 +19,7 @@ from svc_dispatcher.domain.commands import Command
 from svc_dispatcher.domain.values import ExperimentSetup
 from svc_dispatcher.ports import HostSink
 
-LOG_NAME: Final = "dispatcher.log"
 _READ_BYTES: Final = 1 << 18
-_LAST_WORDS_BYTES: Final = 2_000
 
 
 class ChildHost:
@@ -34,7 +32,7 @@ class ChildHost:
         commands: write end of its command pipe, owned from now on.
         outputs: read end of its answer pipe, owned from now on.
         sink: hears what it says.
-        log: its `dispatcher.log`, owned from now on.
+        log: its `dispatcher.log`.
         eager: see `HostLauncher.launch`.
     """
 
@@ -44,14 +42,13 @@ class ChildHost:
         commands: int,
         outputs: int,
         sink: HostSink,
-        log: TextIO,
+        log: DispatcherLog,
         *,
         eager: bool,
     ) -> None:
         self._process = process
         self._sink: HostSink | None = sink
         self._log = log
-        self._log_start = log.tell()
         self._complaint = ""
         self._eager = eager
         self._commands = commands
@@ -152,18 +149,10 @@ class ChildHost:
         if sink is not None:
             reason = self._complaint or f"the algorithm's process {_exit_reason(code)}"
             if code > 0:
-                reason += self._last_words()
-            note(self._log, "ERROR", reason)
+                last_words = self._log.last_words()
+                reason += f": {last_words}" if last_words else ""
+            self._log.note("ERROR", reason)
             sink.ended(reason)
-        self._log.close()
-
-    def _last_words(self) -> str:
-        """Give the last line that the child wrote into its log, such as an import error."""
-        self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(self._log_start, self._log.tell() - _LAST_WORDS_BYTES))
-        lines = self._log.read().split("\n")
-        words = [line.strip() for line in lines if line.strip()]
-        return f": {words[-1]}" if words else ""
 
     def _close(self) -> None:
         self._closed = True
@@ -189,7 +178,7 @@ class ChildHostLauncher:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             client = client_side(setup, self._inherited)
-            log = (directory / LOG_NAME).open("a+", encoding="utf-8", errors="replace")
+            log = DispatcherLog(directory)
         except (OSError, ValueError) as error:
             raise FailedPreconditionError(
                 f"the algorithm cannot be started: {error}; check the folder {setup.directory}"
@@ -202,7 +191,7 @@ class ChildHostLauncher:
         interpreter: str,
         environment: dict[str, str],
         directory: Path,
-        log: TextIO,
+        log: DispatcherLog,
         sink: HostSink,
         *,
         eager: bool,
@@ -211,18 +200,18 @@ class ChildHostLauncher:
         outputs, child_out = os.pipe()
         command = host_command(interpreter, child_in, child_out)
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=directory,
-                env=environment,
-                pass_fds=(child_in, child_out),
-                start_new_session=True,
-            )
+            with log.path.open("ab") as output:
+                process = await asyncio.create_subprocess_exec(
+                    *command,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    cwd=directory,
+                    env=environment,
+                    pass_fds=(child_in, child_out),
+                    start_new_session=True,
+                )
         except OSError as error:
-            log.close()
             os.close(commands)
             os.close(outputs)
             raise FailedPreconditionError(
@@ -232,13 +221,6 @@ class ChildHostLauncher:
             os.close(child_in)
             os.close(child_out)
         return ChildHost(process, commands, outputs, sink, log, eager=eager)
-
-
-def note(log: TextIO, level: str, message: str) -> None:
-    """Write a line of the dispatcher itself into an experiment's `dispatcher.log`."""
-    now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    log.write(f"[{now}] {level} (svc_dispatcher/MainThread) {message}\n")
-    log.flush()
 
 
 def _exit_reason(code: int) -> str:

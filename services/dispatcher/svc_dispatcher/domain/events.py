@@ -46,6 +46,8 @@ class ParametersGenerated:
     """Empty for parameters that came later than their request was answered."""
     parameters: tuple[tuple[int, Payload], ...]
     exhausted: bool = False
+    deferred: int = 0
+    """How many of the request come later."""
     based_on: Position | None = None
     """The last event that the algorithm had seen."""
 

@@ -52,6 +52,7 @@ class Session:
         self._search_space: Payload = None
         self._started = False
         self._unanswered: set[str] = set()
+        self._promised = 0
         self._trials: dict[str, _Trial] = {}
         self._past: list[Payload | list[tuple[Payload, Payload]]] = []
         self._recorded: dict[str, tuple[tuple[int, Payload], ...]] = {}
@@ -98,8 +99,9 @@ class Session:
 
     @property
     def idle(self) -> bool:
-        """Whether the algorithm has started, no trial is live and nothing is asked of it."""
-        return self._started and not self._trials and not self._unanswered
+        """Whether the algorithm has started, no trial is live and it owes nothing."""
+        owes = bool(self._unanswered) or self._promised > 0
+        return self._started and not self._trials and not owes
 
     def take_commands(self) -> list[commands.Command]:
         """Give the commands that have piled up since the last call, in order.
@@ -127,6 +129,7 @@ class Session:
         self._recorded.clear()
         self._recorded_late.clear()
         self._unanswered.clear()
+        self._promised = 0
         if event.directory:
             self.setup = replace(self.setup, directory=event.directory)
         self.generation = event.generation
@@ -157,6 +160,7 @@ class Session:
 
     def _parameters(self, position: Position, event: events.ParametersGenerated) -> None:
         self._unanswered.discard(event.request_id)
+        self._promised += event.deferred
         if not event.request_id:
             self._late_parameters(position, event)
         elif not self._live or event.request_id not in self._sent:
@@ -166,6 +170,7 @@ class Session:
             self._settle(position, self._sent.pop(event.request_id), event.parameters)
 
     def _late_parameters(self, position: Position, event: events.ParametersGenerated) -> None:
+        self._promised = 0 if event.exhausted else self._promised - len(event.parameters)
         if event.exhausted and event.based_on is not None:
             self._known_exhaustions.add(event.based_on)
         for parameter_id, parameters in event.parameters:

@@ -1,7 +1,7 @@
 """Reports of agents, and all else that comes through the INBOX."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from nni_proto.trial.v1 import report_pb2
@@ -18,6 +18,9 @@ from svc_manager.domain.reports import (
     Waits,
 )
 from svc_manager.domain.values import Metric, Parameters
+
+TEXT_LIMIT: Final = 64 * 1024
+"""Longest text of others that goes to the log; of a traceback the end tells most."""
 
 _CAUSES = {int(member): member for member in ExitCause}
 
@@ -97,7 +100,7 @@ def _exited(message: report_pb2.AttemptExited) -> Exited:
         _CAUSES.get(message.cause, ExitCause.UNSPECIFIED),
         message.exit_code if message.HasField("exit_code") else None,
         message.signal,
-        message.detail,
+        message.detail[-TEXT_LIMIT:],
     )
 
 
@@ -106,8 +109,8 @@ _SAYINGS: dict[str, Callable[[Any], Saying]] = {
     "started": _started,
     "metric": metric_from,
     "exited": _exited,
-    "lost": lambda message: Lost(message.reason),
-    "waits": lambda message: Waits(message.reason),
+    "lost": lambda message: Lost(message.reason[:TEXT_LIMIT]),
+    "waits": lambda message: Waits(message.reason[:TEXT_LIMIT]),
 }
 
 
@@ -139,8 +142,8 @@ def parameters_generated_from(message: event_pb2.ParametersGenerated) -> e.Param
 def algorithm_failed_from(message: event_pb2.AlgorithmFailed) -> e.AlgorithmFailed:
     """Return the value of a message."""
     return e.AlgorithmFailed(
-        message.call,
-        message.traceback,
+        message.call[:TEXT_LIMIT],
+        message.traceback[-TEXT_LIMIT:],
         (message.position.sequence, message.position.index),
         message.skipped,
     )
@@ -160,6 +163,8 @@ _WORDS: dict[str, Callable[[Any], i.Word]] = {
     "parameters_generated": parameters_generated_from,
     "algorithm_failed": algorithm_failed_from,
     "algorithm_diverged": algorithm_diverged_from,
-    "stop_advice": lambda message: i.StopAdvice(message.trial_id, message.reason),
-    "algorithm_gave_up": lambda message: i.AlgorithmGaveUp(message.generation, message.reason),
+    "stop_advice": lambda message: i.StopAdvice(message.trial_id, message.reason[:TEXT_LIMIT]),
+    "algorithm_gave_up": lambda message: i.AlgorithmGaveUp(
+        message.generation, message.reason[-TEXT_LIMIT:]
+    ),
 }

@@ -1,9 +1,13 @@
 """The one entry to all decisions: an input goes in, facts come out of the round."""
 
+from collections.abc import Callable
+from typing import Any
+
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
 from svc_manager.domain.decide_commands import decide_command
 from svc_manager.domain.decide_reports import (
+    decide_attempt_gone,
     decide_report,
     decide_runner_gone,
     decide_runner_seen,
@@ -30,32 +34,9 @@ def decide_recorded(round_: Round, recorded: i.Recorded) -> None:
         round_.emit(e.RequestRecorded(recorded.request_id, recorded.user, recorded.method))
 
 
-def decide_word(round_: Round, word: i.Word) -> None:  # noqa: C901 - one line for each kind of word
+def decide_word(round_: Round, word: i.Word) -> None:
     """State what follows from a word that needs no answer."""
-    match word:
-        case Report():
-            decide_report(round_, word)
-        case e.ParametersGenerated():
-            _parameters_generated(round_, word)
-        case e.AlgorithmStarted():
-            _algorithm_started(round_, word)
-        case e.AlgorithmFailed():
-            if (word.call, word.position) not in round_.experiment.failures:
-                round_.emit(word)
-        case e.AlgorithmDiverged():
-            round_.emit(word)
-        case i.StopAdvice():
-            _stop_advice(round_, word)
-        case i.AlgorithmGaveUp():
-            _gave_up(round_, word)
-        case i.RunnerSeen():
-            decide_runner_seen(round_, word)
-        case i.RunnerSilent():
-            decide_runner_silent(round_, word)
-        case i.RunnerGone():
-            decide_runner_gone(round_, word)
-        case i.Tick():
-            pass  # settling looks at the clock
+    _WORDS[type(word)](round_, word)
 
 
 def _algorithm_started(round_: Round, word: e.AlgorithmStarted) -> None:
@@ -76,7 +57,8 @@ def _parameters_generated(round_: Round, word: e.ParametersGenerated) -> None:
             round_.emit(word)
         return
     fresh = tuple(item for item in word.parameters if item.parameter_id in algorithm.late_ids)
-    if fresh or (word.exhausted and not algorithm.exhausted):
+    ends = word.exhausted and (algorithm.late_count > len(fresh) or not algorithm.exhausted)
+    if fresh or ends:
         round_.emit(e.ParametersGenerated("", fresh, word.exhausted, word.deferred, word.based_on))
 
 
@@ -94,3 +76,33 @@ def _gave_up(round_: Round, word: i.AlgorithmGaveUp) -> None:
     if experiment.state not in over:
         round_.change_state(ExperimentState.ERROR, word.reason)
         round_.emit(e.ExperimentEnded(ExperimentState.ERROR, word.reason))
+
+
+def _algorithm_failed(round_: Round, word: e.AlgorithmFailed) -> None:
+    if (word.call, word.position) not in round_.experiment.failures:
+        round_.emit(word)
+
+
+def _algorithm_diverged(round_: Round, word: e.AlgorithmDiverged) -> None:
+    round_.emit(word)
+
+
+def _tick(_round: Round, _word: i.Tick) -> None:
+    """Nothing: settling looks at the clock."""
+
+
+# `Any`: each function takes the type of word that it stands beside.
+_WORDS: dict[type, Callable[[Round, Any], None]] = {
+    Report: decide_report,
+    e.ParametersGenerated: _parameters_generated,
+    e.AlgorithmStarted: _algorithm_started,
+    e.AlgorithmFailed: _algorithm_failed,
+    e.AlgorithmDiverged: _algorithm_diverged,
+    i.StopAdvice: _stop_advice,
+    i.AlgorithmGaveUp: _gave_up,
+    i.RunnerSeen: decide_runner_seen,
+    i.RunnerSilent: decide_runner_silent,
+    i.RunnerGone: decide_runner_gone,
+    i.AttemptGone: decide_attempt_gone,
+    i.Tick: _tick,
+}

@@ -230,3 +230,12 @@ def decide_runner_gone(round_: Round, gone: i.RunnerGone) -> None:
     for trial in list(round_.experiment.live.values()):
         if trial.runner_id == gone.runner_id:
             lose(round_, trial, gone.reason)
+
+
+def decide_attempt_gone(round_: Round, gone: i.AttemptGone) -> None:
+    """State that one attempt is lost, if it still is the present one."""
+    trial = round_.experiment.trials.get(gone.held.trial_id)
+    if trial is None or not trial.live:
+        return
+    if (trial.attempt, trial.claim_id) == (gone.held.attempt, gone.held.claim_id):
+        lose(round_, trial, gone.reason)

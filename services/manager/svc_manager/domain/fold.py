@@ -67,6 +67,9 @@ def _parameters_generated(x: Experiment, event: e.ParametersGenerated, _time_ms:
     if asked is None:
         algorithm.late_ids -= given
         algorithm.late_count = max(0, algorithm.late_count - len(given))
+        if event.exhausted:  # what was promised will not come either
+            algorithm.late_ids.clear()
+            algorithm.late_count = 0
     else:
         missing = asked - given
         algorithm.late_count += min(event.deferred, len(missing))

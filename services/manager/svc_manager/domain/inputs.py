@@ -139,6 +139,14 @@ class RunnerGone:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptGone:
+    """An agent that should hold an attempt was restarted and knows nothing of it."""
+
+    held: Held
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """A command with the id that makes it repeatable."""
 
@@ -161,6 +169,7 @@ Word: TypeAlias = (
     | RunnerSeen
     | RunnerSilent
     | RunnerGone
+    | AttemptGone
     | Tick
 )
 """What needs no answer."""

@@ -42,6 +42,13 @@ class CachedCodeStore:
                 await self._unpack(archive, place)
         return place
 
+    async def copy(self, place: Path, target: Path) -> None:
+        """See `ports.CodeStore.copy`."""
+        try:
+            await asyncio.to_thread(_copy, place, target)
+        except OSError as error:
+            raise LaunchError(f"the code cannot be copied to {target}: {error}") from error
+
     async def _unpack(self, archive: BlobKey, place: Path) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -53,6 +60,12 @@ class CachedCodeStore:
                 os.rename(draft / "code", place)  # noqa: PTH104 - the folder appears whole
         except (OSError, ServiceError) as error:
             raise LaunchError(f"the code {archive.sha256} cannot be had: {error}") from error
+
+
+def _copy(place: Path, target: Path) -> None:
+    if target.exists():
+        shutil.rmtree(target)
+    shutil.copytree(place, target, symlinks=True)
 
 
 def _check(path: Path, archive: BlobKey) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from svc_common.logs import get_logger
@@ -27,10 +27,14 @@ class InMemoryGpuDevices:
 class NvmlGpuDevices:
     """`ports.GpuDevices` by NVIDIA's management library, loaded when it is first asked for.
 
-    Failures are logged once and mean that there are no GPUs.
+    Failures are logged and mean that there are no GPUs; without a driver it is asked only once.
+
+    Args:
+        load: gives the library, the module `pynvml`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, load: Callable[[], Any] = lambda: importlib.import_module("pynvml")) -> None:
+        self._load = load
         self._library: Any = None
         self._failed = False
 
@@ -43,13 +47,13 @@ class NvmlGpuDevices:
     def _read(self) -> list[GpuDevice]:
         try:
             if self._library is None:
-                library = importlib.import_module("pynvml")
+                library = self._load()
                 library.nvmlInit()
                 self._library = library
             return [self._device(i) for i in range(self._library.nvmlDeviceGetCount())]
         except Exception as error:  # noqa: BLE001 - whatever the driver says, trials go on
             self._failed = self._library is None
-            get_logger().warning("no GPUs can be seen", error=str(error))
+            get_logger().info("no GPUs can be seen", reason=str(error))
             return []
 
     def _device(self, index: int) -> GpuDevice:

@@ -5,7 +5,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -30,7 +30,7 @@ _SNAPSHOT_S: Final = 0.02
 """How long a look at the machine's processes is good for."""
 
 _WarmKey: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
-"""Interpreter, working directory, variables read at load time."""
+"""Interpreter, code, variables read at load time."""
 
 
 @dataclass(slots=True)
@@ -39,9 +39,12 @@ class _Warm:
 
     server: ProcessServer
     base: Mapping[str, str]
-    differences: dict[int, tuple[Mapping[str, str], dict[str, str], list[str]]]
+    used_at_s: float
+    """When it last started a trial, on the loop's clock."""
+    differences: dict[int, tuple[Mapping[str, str], dict[str, str], list[str]]] = field(
+        default_factory=dict
+    )
     """By identity of another base: that base, what to set, what to unset."""
-    released: bool = False
 
 
 class LocalProcesses:
@@ -92,7 +95,7 @@ class LocalProcesses:
     # warm
 
     def _warm_key(self, request: LaunchRequest, python: PythonCommand) -> _WarmKey | None:
-        cached = (id(request.base), python.interpreter, request.directory)
+        cached = (id(request.base), python.interpreter, request.code)
         # The bases are kept alive by _bases, so that an identity is never used twice.
         self._bases.setdefault(id(request.base), request.base)
         if cached not in self._keys:
@@ -100,7 +103,7 @@ class LocalProcesses:
             self._keys[cached] = (
                 None
                 if path is None
-                else (path, request.directory, load_time_variables(dict(request.base)))
+                else (path, request.code, load_time_variables(dict(request.base)))
             )
         return self._keys[cached]
 
@@ -110,7 +113,7 @@ class LocalProcesses:
         warm = self._warm.get(key)
         if warm is None or warm.server.gone:
             warm = self._open_warm(request, key)
-        warm.released = False
+        warm.used_at_s = asyncio.get_running_loop().time()
         changes, unset = self._differences(warm, request.base)
         message = {
             "argv": python.arguments,
@@ -141,7 +144,7 @@ class LocalProcesses:
             on_gone=gone,
         )
         self._on_server(server.identity)
-        warm = self._warm[key] = _Warm(server, request.base, {})
+        warm = self._warm[key] = _Warm(server, request.base, 0.0)
         return warm
 
     def _differences(
@@ -166,7 +169,7 @@ class LocalProcesses:
         base = str(id(request.base))
         if id(request.base) not in self._spawner_bases:
             server.tell({"op": "base", "id": base, "environment": dict(request.base)})
-            self._spawner_bases[id(request.base)] = (request.base, request.directory)
+            self._spawner_bases[id(request.base)] = (request.base, request.code)
         message = {
             "argv": ["bash", "-c", request.command],
             "cwd": request.directory,
@@ -230,19 +233,27 @@ class LocalProcesses:
         """See `ports.Processes.has_leftovers`."""
         return group_exists(process.identity.pid)
 
-    def release(self, directory: str) -> None:
+    def release(self, code: str) -> None:
         """See `ports.Processes.release`."""
         for key, warm in list(self._warm.items()):
-            if key[1] == directory and not warm.server.running:
+            if key[1] == code and not warm.server.running:
                 del self._warm[key]
                 warm.server.quit()
-        self._keys = {cached: key for cached, key in self._keys.items() if cached[2] != directory}
+        self._keys = {cached: key for cached, key in self._keys.items() if cached[2] != code}
         used = {cached[0] for cached in self._keys}
         self._bases = {name: base for name, base in self._bases.items() if name in used}
         for name, (_, used_in) in list(self._spawner_bases.items()):
-            if used_in == directory and self._spawner is not None:
+            if used_in == code and self._spawner is not None:
                 del self._spawner_bases[name]
                 self._spawner.tell({"op": "forget", "id": str(name)})
+
+    def release_idle(self, idle_s: float) -> None:
+        """See `ports.Processes.release_idle`."""
+        limit_s = asyncio.get_running_loop().time() - idle_s
+        for key, warm in list(self._warm.items()):
+            if warm.used_at_s <= limit_s and not warm.server.running:
+                del self._warm[key]
+                warm.server.quit()
 
     def _retire(self, server: ProcessServer) -> None:
         self._retired = [old for old in self._retired if old.running]

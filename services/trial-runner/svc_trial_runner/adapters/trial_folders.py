@@ -29,7 +29,7 @@ _APPEND: Final = _CREATE | os.O_APPEND
 class _Pipe:
     """One stream of output: a pipe, the file it goes to, a limit."""
 
-    __slots__ = ("_file", "_limit", "_loop", "_on_data", "_on_end", "reader", "writer")
+    __slots__ = ("_broken", "_file", "_limit", "_loop", "_on_data", "_on_end", "reader", "writer")
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class _Pipe:
         self._limit = OutputLimit(limit_bytes)
         self._on_data = on_data
         self._on_end = on_end
+        self._broken = False
         self.reader, self.writer = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self.reader, False)
         self._loop.add_reader(self.reader, self._read)
@@ -70,8 +71,18 @@ class _Pipe:
     def _keep(self, chunk: bytes) -> None:
         kept = self._limit.take(chunk)
         if kept:
-            _write_all(self._file, kept)
+            self._write(kept)
         self._on_data(self, chunk)
+
+    def _write(self, data: bytes) -> None:
+        """Write output; a full disk loses output, never the trial."""
+        try:
+            _write(self._file, data)
+            self._broken = False
+        except OSError as error:
+            if not self._broken:
+                get_logger().warning("output not written", error=str(error))
+            self._broken = True
 
     def catch_up(self) -> None:
         """Take what is there."""
@@ -236,11 +247,3 @@ def _write(file: int, data: bytes) -> None:
     written = os.write(file, data)
     while written < len(data):
         written += os.write(file, data[written:])
-
-
-def _write_all(file: int, data: bytes) -> None:
-    """Write output; a full disk loses output, never the trial."""
-    try:
-        _write(file, data)
-    except OSError as error:
-        get_logger().warning("output not written", error=str(error))

@@ -84,18 +84,13 @@ def allot(
     if len(allowed) < request.count:
         choice = "" if request.allowed_indices is None else " among those allowed by gpuIndices"
         return Wait(f"{wanted}: this machine has {len(allowed)}{choice}", hopeless=True)
-    free: list[tuple[int, int]] = []
-    busy: list[str] = []
-    for index in allowed:
-        reason = _reason_against(index, request, holders, active)
-        if reason is None:
-            load = sum(index in holder.indices for holder in holders)
-            free.append((load, index))
-        else:
-            busy.append(f"{index} {reason}")
+    against = {index: _reason_against(index, request, holders, active) for index in allowed}
+    free = [index for index, reason in against.items() if reason is None]
     if len(free) < request.count:
+        busy = (f"{index} {reason}" for index, reason in against.items() if reason is not None)
         return Wait(f"{wanted}: {', '.join(busy)}")
-    return Allotment(tuple(sorted(index for _, index in sorted(free)[: request.count])))
+    free.sort(key=lambda index: (sum(index in holder.indices for holder in holders), index))
+    return Allotment(tuple(sorted(free[: request.count])))
 
 
 def _reason_against(

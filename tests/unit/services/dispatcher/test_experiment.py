@@ -246,11 +246,15 @@ async def run_with_kills(bench: Bench, seed: int, kills: int, trials: int = 30) 
     return suggested
 
 
+@pytest.mark.parametrize("checkpoints", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-async def test_kills_at_any_moment_change_no_suggestion(tmp_path: Path, seed: int) -> None:
+async def test_kills_at_any_moment_change_no_suggestion(
+    tmp_path: Path, seed: int, checkpoints: bool
+) -> None:
     runs = []
     for kills in (0, 12):
-        bench = Bench(tmp_path)
+        bench = Bench(tmp_path / str(kills))
+        bench.launcher.checkpoints = checkpoints and kills > 0
         bench.start()
         runs.append(await run_with_kills(bench, seed, kills))
         assert bench.manager.all("algorithm_diverged") == []
@@ -258,4 +262,5 @@ async def test_kills_at_any_moment_change_no_suggestion(tmp_path: Path, seed: in
         assert bench.launcher.launched > kills
         await bench.aclose()
 
+    assert (tmp_path / "12" / "exp" / "checkpoint" / "algorithm.json").exists() == checkpoints
     assert runs[0] == runs[1]

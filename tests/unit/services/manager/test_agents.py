@@ -8,8 +8,9 @@ from nni_proto.runner.v1 import task_pb2
 from svc_common import subjects
 from svc_common.clock import ManualClock
 from svc_common.messaging.memory import InMemoryBus
-from svc_manager.agents import GONE_AFTER_S, SILENT_AFTER_S, AgentWatch
-from svc_manager.domain.inputs import RunnerGone, RunnerSeen, RunnerSilent, Word
+from svc_manager.agents import GONE_AFTER_S, SILENT_AFTER_S, SUSPECT_AFTER_S, AgentWatch
+from svc_manager.domain.inputs import AttemptGone, Held, RunnerGone, RunnerSeen, RunnerSilent, Word
+from svc_manager.domain.reports import Lost
 from svc_manager.domain.state import Experiment
 from tests.unit.services.manager.building import EXPERIMENT_ID, Lab
 
@@ -127,6 +128,38 @@ async def test_an_agent_that_holds_what_it_should_not_is_told_on() -> None:
 
     (word,) = actor.told
     assert isinstance(word, RunnerSeen)
+
+
+async def test_what_a_restarted_agent_has_forgotten_is_lost_after_a_while() -> None:
+    lab = Lab()
+    kept, forgotten = lab.running(), lab.running(claim="c2")
+    actor, clock = Listening(lab.experiment), ManualClock()
+    watch = AgentWatch(InMemoryBus(), clock)
+    watch.watch_for(One(actor))
+
+    with watching(watch):
+        await turns()
+        for _ in range(4):
+            watch.heard(presence((kept.id, 1, "claim")))
+            await turns()
+            clock.advance(SUSPECT_AFTER_S / 3)
+            await turns()
+
+    (word,) = actor.told
+    assert isinstance(word, AttemptGone)
+    assert word.held == Held(forgotten.id, 1, "c2")
+    lab.word(word)
+    assert (forgotten.state.name, forgotten.attempt) == ("WAITING", 2)
+
+
+async def test_a_forgotten_attempt_that_was_reported_lost_meanwhile_is_left_alone() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, Lost("its agent was restarted"))
+
+    lab.word(AttemptGone(Held(trial.id, 1, "claim"), "forgotten"))
+
+    assert trial.attempt == 2
 
 
 async def test_a_task_that_outlived_its_experiment_is_dropped() -> None:

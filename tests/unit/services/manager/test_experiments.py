@@ -195,6 +195,23 @@ async def test_a_resumed_experiment_goes_on_where_it_stopped(world: World) -> No
     assert done.next_sequence_id == 6
 
 
+async def test_a_resume_that_tells_no_environment_keeps_the_old_one(world: World) -> None:
+    experiment_id = await world.create()
+    await world.experiments.stop(experiment_id)
+    path = world.folder / "experiments" / experiment_id / "environment.json"
+
+    await world.experiments.resume(Reopening(experiment_id))
+    kept = json.loads(path.read_text())
+    await world.experiments.stop(experiment_id)
+    await world.experiments.resume(Reopening(experiment_id, environment={"A": "b"}))
+
+    assert kept["environment"] == {"HOME": "/home/u"}
+    assert json.loads(path.read_text()) == {
+        "environment": {"A": "b"},
+        "interpreter": "/usr/bin/python3",
+    }
+
+
 @pytest.mark.claim("platform", 31)
 async def test_a_viewed_experiment_can_be_read_but_not_changed(world: World) -> None:
     experiment_id = await world.create()
@@ -373,6 +390,19 @@ async def test_lists_hide_stopped_experiments_unless_asked(world: World) -> None
     assert sorted(every) == sorted([first, second])
 
 
+async def test_pages_of_experiments_stay_right_when_new_ones_come(world: World) -> None:
+    made = [await world.create() for _ in range(3)]
+    first = await world.experiments.list(page_size=2)
+    await world.create()
+
+    second = await world.experiments.list(page_size=2, page_token=first.next_token)
+
+    assert sorted(view.id for view in first.items + second.items) == sorted(made)
+    assert second.next_token == ""
+    with pytest.raises(InvalidArgumentError, match="page_token"):
+        await world.experiments.list(page_token="x-y")
+
+
 @pytest.mark.claim("platform", 51)
 async def test_deleting_removes_log_and_folder_of_a_stopped_experiment_only(world: World) -> None:
     experiment_id = await world.create()
@@ -380,7 +410,8 @@ async def test_deleting_removes_log_and_folder_of_a_stopped_experiment_only(worl
         await world.experiments.delete(experiment_id)
     await world.experiments.stop(experiment_id)
 
-    await world.experiments.delete(experiment_id)
+    await world.experiments.delete(experiment_id, "d1")
+    await world.experiments.delete(experiment_id, "d1")
 
     assert not (world.folder / "experiments" / experiment_id).exists()
     assert await world.bus.events.experiments() == []

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 import pytest
+from google.protobuf.message_factory import GetMessageClass
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2_grpc
@@ -185,3 +187,46 @@ async def test_runners_are_listed_once_heard_of_and_only_known_ones_drained(
         await client.experiments.DrainRunner(pb.DrainRunnerRequest(runner_id="nobody"))
 
     assert refusal.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+_NONSENSE = ["", "../../etc", "a.b", "*", ">", "\0", "x" * 10_000, "exp 1", "ünïcode"]
+
+
+def _fill(message: Any, text: str, number: int) -> Any:
+    """Put nonsense into every plain field of a request."""
+    for field in message.DESCRIPTOR.fields:
+        if field.is_repeated or field.message_type:
+            continue
+        if field.cpp_type == field.CPPTYPE_STRING and field.type == field.TYPE_STRING:
+            setattr(message, field.name, text)
+        elif field.cpp_type in {field.CPPTYPE_INT32, field.CPPTYPE_INT64}:
+            setattr(message, field.name, number)
+        elif field.cpp_type == field.CPPTYPE_ENUM:
+            setattr(message, field.name, abs(number) % 100)
+    return message
+
+
+@pytest.mark.parametrize("text", _NONSENSE)
+@pytest.mark.parametrize("number", [0, -1, 2**31 - 1])
+async def test_nonsense_is_refused_and_never_an_internal_error(
+    client: Client, text: str, number: int
+) -> None:
+    ours = {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND}
+    services = [
+        (client.experiments, pb.DESCRIPTOR.services_by_name["ExperimentService"]),
+        (client.trials, trial_pb.DESCRIPTOR.services_by_name["TrialService"]),
+    ]
+    answers: list[tuple[str, grpc.StatusCode, str | None]] = []
+    for stub, service in services:
+        for method in service.methods:
+            request = _fill(GetMessageClass(method.input_type)(), text, number)
+            call = getattr(stub, method.name)(request, timeout=20)
+            try:
+                if method.server_streaming:
+                    async for _ in call:
+                        break
+                else:
+                    await call
+            except grpc.aio.AioRpcError as refusal:
+                answers.append((method.name, refusal.code(), refusal.details()))
+    assert [answer for answer in answers if answer[1] not in ours] == []

@@ -34,9 +34,9 @@ from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
 from svc_trial_runner.agent import Agent
 from svc_trial_runner.allotments import GpuDesk
-from svc_trial_runner.attempts import Workshop
 from svc_trial_runner.plans import Plans
 from svc_trial_runner.reporting import Reporter
+from svc_trial_runner.workshop import Workshop
 
 WAIT_S = 10.0
 POOL = "pool"

@@ -1,6 +1,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from nni_proto.experiment.v1 import inbox_pb2
 from svc_common.messaging.ports import InboxMessage
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
@@ -99,3 +101,20 @@ async def test_idle_means_that_everything_has_arrived(bench: Bench) -> None:
     reporter.forget(EXPERIMENT)
     reporter.add(EXPERIMENT, entry(10))
     await until_count(bench, 11)
+
+
+async def test_room_is_bounded_while_the_bus_is_away(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("svc_trial_runner.reporting.ROOM_BYTES", 1000)
+    reporter = bench.workshop.reporter
+    bench.broker.stop()
+    for number in range(100):
+        reporter.add(EXPERIMENT, entry(number))
+    assert not reporter.has_room
+
+    bench.broker.start()
+    await asyncio.wait_for(reporter.wait_room(), 5)
+    await until_count(bench, 100)
+
+    assert reporter.has_room

@@ -23,8 +23,17 @@ class Listener:
         self.said: list[MetricReported] = []
         self.over = False
         self.session = AttemptSession(
-            WORK, {"x": 1}, BlobValues(self.blobs), ManualClock(), self._say
+            WORK, {"x": 1}, BlobValues(self.blobs), ManualClock(), self, self._say
         )
+        self.room = asyncio.Event()
+        self.room.set()
+
+    @property
+    def has_room(self) -> bool:
+        return self.room.is_set()
+
+    async def wait_room(self) -> None:
+        await self.room.wait()
 
     def _say(self, metric: MetricReported) -> bool:
         if not self.over:
@@ -116,4 +125,18 @@ async def test_large_metric_that_cannot_be_kept_takes_no_number() -> None:
     listener.over = False
     listener.session.report(say(1), 7)
 
+    assert listener.numbers == [(False, 0, 1)]
+
+
+async def test_metric_waits_for_room() -> None:
+    listener = Listener()
+    listener.room.clear()
+    answer = listener.session.report(say(1, sequence=0), 7)
+    assert isinstance(answer, asyncio.Future)
+    await asyncio.sleep(0)
+    assert listener.said == []
+
+    listener.room.set()
+
+    assert await answer == REPLY_OK
     assert listener.numbers == [(False, 0, 1)]

@@ -16,7 +16,7 @@ COMMANDS = [
     "experiment", "experiment show", "experiment status", "experiment list", "experiment delete",
     "experiment export", "experiment import", "top", "log", "log stdout", "log stderr",
     "log trial", "config", "config show", "webui", "webui url", "runner", "runner list",
-    "runner show", "runner drain", "up", "down", "doctor",
+    "runner show", "runner drain", "ss_gen", "up", "down", "doctor",
 ]  # fmt: skip
 
 

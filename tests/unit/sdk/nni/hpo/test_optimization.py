@@ -2,13 +2,22 @@
 
 import threading
 from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 import nni.hpo.optimization
-from nni.hpo import Assessor, AssessResult, MedianstopAssessor, optimize
+from nni.hpo import (
+    Assessor,
+    AssessResult,
+    MedianstopAssessor,
+    RandInt,
+    Uniform,
+    configuration,
+    optimize,
+)
 
 SPACE = {"x": {"_type": "uniform", "_value": [-1, 1]}}
 GRID = {"x": {"_type": "randint", "_value": [0, 5]}}
@@ -198,3 +207,55 @@ def test_bad_arguments_are_refused_before_the_first_trial(
 
     with pytest.raises(ValueError, match=text):
         optimize(objective, SPACE, **arguments)
+
+
+@dataclass
+class Point:
+    x: Annotated[float, Uniform(-1, 1)]
+    y: Annotated[int, RandInt(0, 3)] = 0
+
+
+def test_objective_of_a_typed_space_gets_objects_of_its_type() -> None:
+    seen: list[Point] = []
+
+    def objective(point: Point) -> float:
+        seen.append(point)
+        return point.x**2 + point.y
+
+    result = optimize(objective, Point, trials=20, seed=0)
+
+    assert result.best_parameters.keys() == {"x", "y"}
+    assert {type(point) for point in seen} == {Point}
+    assert result.best_value == min(point.x**2 + point.y for point in seen)
+    assert configuration(Point, result.best_parameters) in seen
+
+
+def test_signature_of_the_objective_is_a_search_space() -> None:
+    def objective(x: Annotated[float, Uniform(-1, 1)], scale: float = 2.0) -> float:
+        return scale * x**2
+
+    alone = optimize(objective, trials=20, seed=0)
+    named = optimize(objective, objective, trials=20, seed=0)
+
+    assert alone == named
+    assert alone.best_value == 2.0 * alone.best_parameters["x"] ** 2
+
+
+def test_value_that_only_the_type_refuses_is_a_failed_trial() -> None:
+    @dataclass
+    class Positive:
+        x: Annotated[float, Uniform(-1, 1)]
+
+        def __post_init__(self) -> None:
+            if self.x < 0:
+                raise ValueError("x must be >= 0")
+
+    result = optimize(lambda point: point.x, Positive, tuner="Random", trials=20, seed=0)
+
+    assert {record.status for record in result.trials} == {"SUCCEEDED", "FAILED"}
+    assert result.best_value >= 0
+
+
+def test_type_that_describes_no_space_is_refused() -> None:
+    with pytest.raises(TypeError, match="must have a default"):
+        optimize(lambda x: x)

@@ -2,11 +2,13 @@
 
 import math
 import threading
+from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
 
 from nni.errors import NoMoreTrialError
-from nni.hpo import RandomTuner, Study, StudyTrial
+from nni.hpo import RandomTuner, Study, StudyTrial, Uniform
 
 SPACE = {"x": {"_type": "uniform", "_value": [-1, 1]}}
 TWO = {"x": {"_type": "choice", "_value": [1, 2]}}
@@ -164,3 +166,22 @@ def test_study_starts_no_thread() -> None:
         study.tell(study.ask(), 1)
 
     assert threading.active_count() == before
+
+
+def test_trial_of_a_typed_space_has_both_forms() -> None:
+    @dataclass
+    class Point:
+        x: Annotated[float, Uniform(-1, 1)]
+
+    study = Study(Point, seed=0)
+    trial = study.ask()
+    study.tell(trial, 0.5)
+
+    assert trial.configuration == Point(trial.parameters["x"])
+    assert study.best_trial.configuration == trial.configuration
+
+
+def test_configuration_of_a_plain_space_is_the_parameters() -> None:
+    trial = Study(SPACE, seed=0).ask()
+
+    assert trial.configuration is trial.parameters

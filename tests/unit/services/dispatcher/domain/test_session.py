@@ -183,6 +183,26 @@ def test_late_exhaustion_is_told_once() -> None:
     assert log.session.answered(exhausted) == []
 
 
+def test_algorithm_is_idle_when_it_owes_nothing_and_no_trial_is_live() -> None:
+    log = Log()
+    log.live()
+    steps: list[events.Event] = [
+        events.AlgorithmStarted(1),
+        events.TrialsRequested("r0", (0, 1)),
+        events.ParametersGenerated("r0", ((0, "p0"),), deferred=1),
+        events.TrialScheduled("t0", 0, "p0", customized=False),
+        events.TrialEnded("t0", "SUCCEEDED"),
+        events.ParametersGenerated("", ((1, "p1"),)),
+    ]
+
+    idle = []
+    for step in steps:
+        log.add(step)
+        idle.append(log.session.idle)
+
+    assert idle == [True, False, False, False, False, True]
+
+
 def test_result_and_end_of_a_trial_are_told_in_order() -> None:
     log = Log()
     log.live()

@@ -140,6 +140,19 @@ def test_promised_parameters_come_later_and_are_not_asked_for_twice() -> None:
     assert [trial.parameter_id for trial in lab.experiment.trials.values()] == [0, 1]
 
 
+def test_an_algorithm_that_takes_its_promise_back_is_exhausted() -> None:
+    lab = Lab(Budget(trial_concurrency=2))
+    lab.answer(deferred=1)
+    end = generated("", [], exhausted=True)
+
+    lab.word(end)
+    assert lab.experiment.algorithm.outstanding == 0
+    assert lab.word(end) == []
+    lab.finish(lab.running())
+
+    assert lab.experiment.state.name == "DONE"
+
+
 def test_an_answer_that_comes_twice_counts_once() -> None:
     lab = Lab(Budget(trial_concurrency=2))
     request_id = next(iter(lab.experiment.algorithm.asked))

@@ -128,3 +128,25 @@ async def test_archive_with_another_content_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(LaunchError, match="damaged"):
         await CachedCodeStore(blobs, tmp_path / "code").materialise(BlobKey(claimed, 1))
+
+
+async def test_each_trial_gets_a_copy_of_its_own(tmp_path: Path) -> None:
+    place = await unpacked(tmp_path, archive(file("a/b.py", b"pass"), link("c.py", "a/b.py")))
+    store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code")
+    target = tmp_path / "trial"
+
+    await store.copy(place, target)
+    (target / "a/b.py").write_bytes(b"changed")
+    (target / "left").write_bytes(b"")
+    await store.copy(place, target)
+
+    assert (target / "c.py").read_bytes() == b"pass"
+    assert (place / "a/b.py").read_bytes() == b"pass"
+    assert not (target / "left").exists()
+
+
+async def test_copy_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code")
+
+    with pytest.raises(LaunchError, match="cannot be copied"):
+        await store.copy(tmp_path / "missing", tmp_path / "target")

@@ -29,7 +29,15 @@ class Stage:
         """Run a command to its end; return whether it was warm, and its wait status."""
         null = os.open(os.devnull, os.O_WRONLY)
         request = LaunchRequest(
-            "t", command, parse_python_command(command), str(folder), base, {}, null, null
+            label="t",
+            command=command,
+            python=parse_python_command(command),
+            code=str(folder),
+            directory=str(folder),
+            base=base,
+            variables={},
+            stdout=null,
+            stderr=null,
         )
         process = await asyncio.wait_for(self.processes.launch(request), WAIT_S)
         os.close(null)
@@ -97,3 +105,15 @@ async def test_unknown_interpreter_is_left_to_the_shell(stage: Stage, tmp_path: 
     warm, status = await stage.run("python3.99 t.py", tmp_path, base())
 
     assert (warm, status) == (False, 127 << 8)
+
+
+async def test_idle_interpreter_ends_and_a_busy_one_stays(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("pass")
+    await stage.run("python3 t.py", tmp_path, base())
+
+    stage.processes.release_idle(60)
+    assert stage.processes.warm_count == 1
+    stage.processes.release_idle(0)
+
+    assert stage.processes.warm_count == 0
+    assert await stage.run("python3 t.py", tmp_path, base()) == (True, 0)

@@ -1,0 +1,315 @@
+"""`BlobStore` and `PresignedUrls` in a bucket of any S3 server.
+
+What is read is compared with what was stored: by the key if that is a hash, else by a hash that
+is kept beside the blob.
+"""
+
+import asyncio
+import hashlib
+import io
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypeVar
+
+from minio import Minio
+from minio.error import MinioException, S3Error
+from urllib3.exceptions import HTTPError
+
+from svc_common.errors import AbortedError, DataLossError, InvalidArgumentError, NotFoundError
+from svc_common.storage.opening import S3Settings
+from svc_common.storage.ports import (
+    CONTENT_KIND,
+    check_key,
+    check_prefix,
+    content_key,
+    digest_of,
+)
+from svc_common.storage.s3_connection import (
+    CONNECTIONS,
+    PatientPool,
+    ServerAwayError,
+    service_error,
+)
+from svc_common.storage.whole_files import CHUNK_BYTES, translated, whole_file
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+T = TypeVar("T")
+
+PART_BYTES: Final = 8 * 1024 * 1024
+"""Files above this are uploaded in parts of this size, one at a time."""
+_PARTS_LIMIT: Final = 10_000
+"""Of one upload, by the S3 protocol; still larger files get larger parts."""
+_LOOK_FIRST_BYTES: Final = 64 * 1024
+"""From this size on, asking whether content is there already is cheaper than sending it again."""
+_ATTEMPTS: Final = 3
+"""Of a whole call, when its answer was torn or damaged; requests are repeated by themselves."""
+_HASHES: Final = 3
+"""How often a file that is being written to is hashed anew."""
+_LONGEST_LIFETIME: Final = timedelta(days=7)
+"""Of a presigned URL, by the S3 protocol."""
+_DIGEST_HEADER: Final = "x-amz-meta-sha256"
+_MADE: Final = frozenset({"BucketAlreadyOwnedByYou", "BucketAlreadyExists"})
+
+
+class S3BlobStore:
+    """`BlobStore` and `PresignedUrls`; use it in an `async with` block.
+
+    Opening needs no server. The bucket is made by the first write that misses it. Uploads that a
+    crash cut off stay in the bucket as unfinished parts: let a rule of the bucket drop those.
+
+    Args:
+        settings: server, account, bucket and prefix.
+    """
+
+    def __init__(self, settings: S3Settings) -> None:
+        self._settings = settings
+        self._closing = threading.Event()
+        self._pool = PatientPool(self._closing)
+        # Threads of its own: while the server is away they wait, and nobody else's work with them.
+        self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="s3")
+        self._client = Minio(
+            settings.address,
+            access_key=settings.access_key,
+            secret_key=settings.secret_key,
+            secure=settings.secure,
+            region=settings.region,
+            http_client=self._pool,
+        )
+        self._bucket = settings.bucket
+
+    async def __aenter__(self) -> Self:
+        """Open the store; nothing is asked of the server yet."""
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Close the connections; calls under way are not repeated any more."""
+        self._closing.set()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._pool.clear()
+
+    async def put(self, data: bytes) -> str:
+        """See `BlobStore.put`."""
+        key = content_key(data)
+        if len(data) < _LOOK_FIRST_BYTES or not await self.exists(key):
+            await self._store(key, data)
+        return key
+
+    async def put_file(self, path: Path) -> str:
+        """See `BlobStore.put_file`."""
+        for _ in range(_HASHES):
+            digest, size_bytes = await self._run(str(path), lambda: _hashed(path))
+            key = f"{CONTENT_KIND}/{digest}"
+            if await self.exists(key):
+                return key
+            try:
+                await self._upload(key, path, digest, size_bytes)
+            except _FileChangedError:
+                continue
+            return key
+        raise AbortedError(f"{path} is being written to; store it when it is finished")
+
+    async def put_named(self, key: str, data: bytes) -> None:
+        """See `BlobStore.put_named`."""
+        await self._store(check_key(key), data)
+
+    async def get(self, key: str) -> bytes:
+        """See `BlobStore.get`."""
+        check_key(key)
+
+        def read() -> bytes:
+            target = io.BytesIO()
+            self._read(key, target)
+            return target.getvalue()
+
+        return await self._run(key, read)
+
+    async def fetch(self, key: str, path: Path) -> None:
+        """See `BlobStore.fetch`."""
+        check_key(key)
+
+        def read() -> None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(path) as target:
+                self._read(key, target)
+
+        await self._run(key, read)
+
+    async def exists(self, key: str) -> bool:
+        """See `BlobStore.exists`."""
+        name = self._name(check_key(key))
+        try:
+            await self._run(key, lambda: self._client.stat_object(self._bucket, name))
+        except NotFoundError:
+            return False
+        return True
+
+    async def delete(self, key: str) -> None:
+        """See `BlobStore.delete`."""
+        name = self._name(check_key(key))
+        try:
+            await self._run(key, lambda: self._client.remove_object(self._bucket, name))
+        except NotFoundError:
+            return
+
+    async def keys(self, prefix: str) -> list[str]:
+        """See `BlobStore.keys`."""
+        start = self._name(check_prefix(prefix))
+        cut = len(self._settings.prefix)
+
+        def listed() -> list[str]:
+            found = self._client.list_objects(self._bucket, start, recursive=True)
+            return sorted(item.object_name[cut:] for item in found if item.object_name)
+
+        try:
+            return await self._run(prefix, listed)
+        except NotFoundError:
+            return []
+
+    async def get_url(self, key: str, lifetime: timedelta) -> str:
+        """See `PresignedUrls.get_url`."""
+        return await self._url("GET", key, lifetime)
+
+    async def put_url(self, key: str, lifetime: timedelta) -> str:
+        """See `PresignedUrls.put_url`."""
+        return await self._url("PUT", key, lifetime)
+
+    async def _url(self, method: str, key: str, lifetime: timedelta) -> str:
+        name = self._name(check_key(key))
+        if not timedelta(seconds=1) <= lifetime <= _LONGEST_LIFETIME:
+            raise InvalidArgumentError("lifetime", "must be 1 s to 7 days", str(lifetime))
+        return await self._run(
+            key,
+            lambda: self._client.get_presigned_url(method, self._bucket, name, expires=lifetime),
+        )
+
+    def _name(self, key: str) -> str:
+        return self._settings.prefix + key
+
+    async def _store(self, key: str, data: bytes) -> None:
+        digest = hashlib.sha256(data).hexdigest()
+        await self._run(key, lambda: self._write(key, io.BytesIO(data), len(data), digest))
+
+    async def _upload(self, key: str, path: Path, digest: str, size_bytes: int) -> None:
+        def upload() -> None:
+            with path.open("rb") as file:
+                checked = io.BufferedReader(_UnchangedFile(file, size_bytes, digest), CHUNK_BYTES)
+                self._write(key, checked, size_bytes, digest)
+
+        await self._run(key, upload)
+
+    def _write(self, key: str, source: BinaryIO, size_bytes: int, digest: str) -> None:
+        part_bytes = max(PART_BYTES, -(-size_bytes // _PARTS_LIMIT))
+        try:
+            self._client.put_object(
+                self._bucket,
+                self._name(key),
+                source,
+                size_bytes,
+                metadata={_DIGEST_HEADER: digest},
+                part_size=part_bytes,
+                num_parallel_uploads=1,  # the client leaks its threads when a part cannot be read
+            )
+        except S3Error as error:
+            if error.code != "NoSuchBucket":
+                raise
+            self._make_bucket()
+            raise _BucketMadeError from error
+
+    def _make_bucket(self) -> None:
+        try:
+            self._client.make_bucket(self._bucket)
+        except S3Error as error:
+            if error.code not in _MADE:  # another service was faster
+                raise
+
+    def _read(self, key: str, target: BinaryIO) -> None:
+        response = self._client.get_object(self._bucket, self._name(key))
+        digest = hashlib.sha256()
+        try:
+            for chunk in response.stream(CHUNK_BYTES):
+                digest.update(chunk)
+                target.write(chunk)
+        finally:
+            response.close()
+            response.release_conn()
+        found = digest.hexdigest()
+        expected = digest_of(key) or response.headers.get(_DIGEST_HEADER, found)
+        if found != expected:
+            raise DataLossError(key, expected, found)
+
+    async def _run(self, key: str, work: Callable[[], T]) -> T:
+        """Do blocking work in a thread, again if its answer was damaged; translate errors."""
+        loop = asyncio.get_running_loop()
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return await loop.run_in_executor(self._threads, work)
+            except (HTTPError, DataLossError, _BucketMadeError) as error:
+                if attempt < _ATTEMPTS:
+                    continue
+                if isinstance(error, DataLossError):
+                    raise
+                raise service_error(error, key, self._settings) from error
+            except (MinioException, ServerAwayError) as error:
+                raise service_error(error, key, self._settings) from error
+            except OSError as error:
+                raise translated(error) from error
+        raise AssertionError("the last attempt returns or raises")
+
+
+class _BucketMadeError(Exception):
+    """The bucket was missing and is there now: the same call may work."""
+
+
+class _FileChangedError(Exception):
+    """A file is no longer what was hashed."""
+
+
+class _UnchangedFile(io.RawIOBase):
+    """The first bytes of a file, which are compared with a hash before the last is given away.
+
+    So the last part of an upload is never sent if the file has changed, and the upload is given
+    up as a whole.
+    """
+
+    def __init__(self, file: BinaryIO, size_bytes: int, digest: str) -> None:
+        self._file = file
+        self._rest_bytes = size_bytes
+        self._expected = digest
+        self._digest = hashlib.sha256()
+
+    def readable(self) -> bool:
+        """See `io.RawIOBase.readable`."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        """Give the next bytes.
+
+        Raises:
+            _FileChangedError: these would be the last, and are not what was hashed.
+        """
+        view = memoryview(buffer)
+        wanted = min(len(view), self._rest_bytes)
+        data = self._file.read(wanted)
+        self._digest.update(data)
+        self._rest_bytes -= len(data)
+        ended = self._rest_bytes == 0 or len(data) < wanted
+        if ended and self._digest.hexdigest() != self._expected:
+            raise _FileChangedError
+        view[: len(data)] = data
+        return len(data)
+
+
+def _hashed(path: Path) -> tuple[str, int]:
+    """Give SHA-256 and size of the same bytes."""
+    digest = hashlib.sha256()
+    size_bytes = 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+            size_bytes += len(chunk)
+    return digest.hexdigest(), size_bytes

@@ -1,0 +1,102 @@
+"""Every built-in advisor against the shipped suite."""
+
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from nni.hpo import BOHB, Hyperband, MsgDispatcherBase
+from nni.hpo.json_value import JsonValue
+from nni.hpo.registry import create
+from nni.hpo.space import contains, parse_space
+from nni.testing import AdvisorConformance, AdvisorDriver
+from tests.conformance.hpo.test_tuners import ALL_TYPES, GRID
+
+BUDGET = frozenset({"TRIAL_BUDGET"})
+PCS = """\
+# a model and its parameters
+model categorical {svm, forest, linear} [svm]
+c real [0.01, 100] [1] log
+depth integer [1, 32] [8] log
+trees integer [10, 500] [100]
+size ordinal {small, medium, large} [medium]
+c | model in {svm, linear}
+depth | model == forest
+trees | model == forest && size > small
+{model=linear, size=large}
+"""
+
+
+class TestHyperband(AdvisorConformance):
+    search_space = ALL_TYPES
+    extra_keys = BUDGET
+
+    def make(self, seed: int) -> MsgDispatcherBase:
+        return Hyperband(R=9, seed=seed)
+
+
+class TestHyperbandSerial(AdvisorConformance):
+    search_space = ALL_TYPES
+    extra_keys = BUDGET
+
+    def make(self, seed: int) -> MsgDispatcherBase:
+        return Hyperband(R=8, eta=2, exec_mode="serial", optimize_mode="minimize", seed=seed)
+
+
+class TestHyperbandOneBudget(AdvisorConformance):
+    search_space = GRID
+    extra_keys = BUDGET
+
+    def make(self, seed: int) -> MsgDispatcherBase:
+        return Hyperband(R=1, seed=seed)
+
+
+class TestBOHB(AdvisorConformance):
+    search_space = ALL_TYPES
+    extra_keys = BUDGET
+
+    def make(self, seed: int) -> MsgDispatcherBase:
+        return BOHB(max_budget=9, seed=seed)
+
+
+class TestBOHBModel(AdvisorConformance):
+    search_space = GRID
+    extra_keys = BUDGET
+
+    def make(self, seed: int) -> MsgDispatcherBase:
+        return BOHB("minimize", max_budget=9, random_fraction=0.0, seed=seed)
+
+
+class TestBOHBEmptySpace(AdvisorConformance):
+    search_space: ClassVar[JsonValue] = {}
+    extra_keys = BUDGET
+
+    def make(self, seed: int) -> MsgDispatcherBase:
+        return BOHB(seed=seed)
+
+
+@pytest.mark.parametrize("kind", ALL_TYPES)
+@pytest.mark.parametrize("name", ["Hyperband", "BOHB"])
+def test_five_hundred_trials_of_one_type(name: str, kind: str) -> None:
+    space = {"x": ALL_TYPES[kind]}
+    advisor = create("advisor", name, seed=3)
+    assert isinstance(advisor, MsgDispatcherBase)
+
+    jobs = list(AdvisorDriver(advisor, space).play(500, concurrency=4))
+
+    parsed = parse_space(space)
+    assert all(contains(parsed, {"x": job["parameters"]["x"]}) for job in jobs)
+
+
+def test_bohb_with_a_space_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "space.pcs"
+    path.write_text(PCS)
+    advisor = BOHB(max_budget=9, config_space=str(path), random_fraction=0.1, seed=0)
+    driver = AdvisorDriver(advisor, {"ignored": "by its documentation"})
+
+    for job in driver.play(300, concurrency=4):
+        model, size = job["parameters"]["model"], job["parameters"]["size"]
+        assert (model, size) != ("linear", "large")
+        assert job["parameters"].keys() == {"model", "size", "TRIAL_BUDGET"} | (
+            {"c"} if model != "forest" else {"depth"} | ({"trees"} if size != "small" else set())
+        )

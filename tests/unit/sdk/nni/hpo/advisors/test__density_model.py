@@ -1,0 +1,142 @@
+"""BOHB's model of one budget."""
+
+import math
+
+import numpy as np
+import pytest
+
+from nni.hpo.advisors._density_model import (
+    ModelSettings,
+    Results,
+    density,
+    least_results,
+    propose,
+    widened,
+)
+from nni.hpo.advisors._proposals import FlatProposals
+from nni.hpo.tuners._columns import Row
+
+SPACE = FlatProposals(
+    {
+        "x": {"_type": "uniform", "_value": [0, 1]},
+        "c": {"_type": "choice", "_value": ["a", "b", "c"]},
+    }
+)
+
+
+def settings(**changes: float) -> ModelSettings:
+    values: dict[str, float | None] = {
+        "min_points_in_model": None,
+        "top_n_percent": 15,
+        "num_samples": 64,
+        "bandwidth_factor": 3.0,
+        "min_bandwidth": 0.001,
+        **changes,
+    }
+    return ModelSettings(**values)  # type: ignore[arg-type] # ints are meant as ints
+
+
+def row(x: float, option: int) -> Row:
+    return Row(0, (x,), (option,))
+
+
+def test_budget_needs_one_more_result_than_there_are_parameters() -> None:
+    assert least_results(SPACE, settings()) == 3
+    assert least_results(SPACE, settings(min_points_in_model=2)) == 3
+    assert least_results(SPACE, settings(min_points_in_model=9)) == 9
+
+
+def test_results_without_a_number_are_among_the_worst_only() -> None:
+    results = Results()
+    for number, loss in enumerate([math.inf, 2.0, math.inf, 1.0]):
+        results.add(row(number / 10, 0), loss)
+
+    assert results.best(3) == [row(0.3, 0), row(0.1, 0)]
+    assert results.worst(3) == [row(0.1, 0), row(0.0, 0), row(0.2, 0)]
+
+
+def test_model_needs_two_numbers_and_enough_results() -> None:
+    results = Results()
+    for loss in (math.inf, math.inf, 1.0):
+        results.add(row(0.5, 0), loss)
+    assert not results.can_model(3)
+
+    results.add(row(0.6, 0), 2.0)
+
+    assert results.can_model(3)
+    assert not results.can_model(5)
+
+
+def test_density_is_the_sum_of_kernels_written_out() -> None:
+    rows = [row(0.2, 0), row(0.4, 0), row(0.9, 2)]
+    mixture = density(SPACE.frame, rows, 0.001, prior_share=0.25)
+    spread = np.std([0.2, 0.4, 0.9])
+    width = 1.06 * spread * 3 ** (-1 / 6)
+    slip = (1 - (2 / 3) ** 2 - (1 / 3) ** 2) * 3 ** (-1 / 6)
+
+    def kernel(centre: float, option: int, x: float, chosen: int) -> float:
+        inside = 0.5 * (
+            math.erf((1 - centre) / width / 2**0.5) - math.erf(-centre / width / 2**0.5)
+        )
+        bell = math.exp(-0.5 * ((x - centre) / width) ** 2) / width / math.sqrt(2 * math.pi)
+        return bell / inside * (slip / 3 + (1 - slip) * (option == chosen))
+
+    for x, chosen in [(0.1, 0), (0.5, 1), (0.95, 2)]:
+        kernels = sum(kernel(*r.coordinates, *r.options, x, chosen) for r in rows)
+        expected = math.log(0.75 * kernels / 3 + 0.25 / 3)
+        got = mixture.log_density(np.array([[x]]), np.array([[chosen]]))
+        # The cumulative normal in use is right to 1.5e-7, divided by a mass above 0.5.
+        assert got == pytest.approx([expected], abs=1e-6)
+
+
+def test_kernels_of_equal_rows_get_narrower_with_their_number() -> None:
+    mixture = density(SPACE.frame, [row(0.5, 1)] * 64, 0.001, 0.1)
+
+    assert mixture.widths == pytest.approx([0.035])  # 0.07 / 64 ** (1 / 6)
+    assert mixture.slip == pytest.approx([0.035])
+
+
+def test_kernels_are_never_narrower_than_the_limit() -> None:
+    mixture = density(SPACE.frame, [row(0.5, 1)] * 4, 0.2, 0.1)
+
+    assert mixture.widths.tolist() == [0.2]
+    assert mixture.slip.tolist() == [0.2]
+    assert widened(mixture, 3.0).widths == pytest.approx([0.6])
+    assert widened(mixture, 100.0).slip[0] < 1
+
+
+def test_proposal_is_where_good_results_are_and_bad_ones_are_not() -> None:
+    results = Results()
+    for number in range(40):
+        good = number % 4 == 0
+        results.add(row(0.2 + number / 1000 if good else 0.8, 0 if good else 1), float(not good))
+    rng = np.random.default_rng(0)
+
+    proposals = [propose(SPACE, results, settings(), rng) for _ in range(20)]
+
+    for proposal in proposals:
+        assert proposal is not None
+        assert proposal["x"] < 0.5
+        assert proposal["c"] != "b"
+
+
+def test_candidates_that_are_not_allowed_are_passed_over() -> None:
+    class Picky(FlatProposals):
+        def configuration(self, row: Row) -> dict[str, object] | None:
+            found = super().configuration(row)
+            return found if found is not None and found["c"] == "c" else None
+
+    space = Picky(
+        {
+            "x": {"_type": "uniform", "_value": [0, 1]},
+            "c": {"_type": "choice", "_value": ["a", "b", "c"]},
+        }
+    )
+    results = Results()
+    for number in range(12):
+        results.add(row(number / 12, number % 3), number / 12)
+    rng = np.random.default_rng(0)
+
+    proposals = [propose(space, results, settings(), rng) for _ in range(20)]
+
+    assert {proposal["c"] for proposal in proposals if proposal is not None} == {"c"}

@@ -1,0 +1,193 @@
+"""BOHB."""
+
+import math
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import pytest
+
+from nni.algorithms.hpo.bohb_advisor import BOHB
+from nni.hpo.advisors.bohb import bohb_rounds
+from nni.hpo.json_value import JsonValue
+from nni.testing import AdvisorDriver
+
+PLANE = {
+    "x": {"_type": "uniform", "_value": [-1, 1]},
+    "y": {"_type": "uniform", "_value": [-1, 1]},
+}
+
+
+def distance(parameters: dict[str, Any]) -> float:
+    """From the optimum of the test problem."""
+    return math.hypot(parameters["x"] - 0.5, parameters["y"] + 0.25)
+
+
+def finish(host: AdvisorDriver, job: dict[str, Any], sign: float = 1.0) -> None:
+    host.report(job, sign * distance(job["parameters"]) ** 2)
+    host.end(job)
+
+
+@pytest.mark.claim("hpo", 25)
+def test_brackets_of_one_to_nine() -> None:
+    rounds = [[(r.size, r.budget) for r in bohb_rounds(1, 9, 3, number)] for number in range(4)]
+
+    assert rounds == [[(9, 1), (3, 3), (1, 9)], [(5, 3), (1, 9)], [(3, 9)], rounds[0]]
+
+
+@pytest.mark.claim("hpo", 25)
+def test_trials_follow_the_brackets_in_order() -> None:
+    host = AdvisorDriver(BOHB("minimize", 1, 9, 3, seed=0), PLANE)
+    budgets: list[int] = []
+    for _ in range(13 + 6 + 3 + 1):
+        (job,) = host.request()
+        budgets.append(job["parameters"]["TRIAL_BUDGET"])
+        finish(host, job)
+
+    assert budgets == [1] * 9 + [3] * 3 + [9] + [3] * 5 + [9] + [9] * 3 + [1]
+
+
+@pytest.mark.claim("hpo", 25)
+def test_sample_without_a_budget_counts_for_the_largest() -> None:
+    """With results enough on budget 9 alone, proposals follow them; with a budget beside, not."""
+    near = [{"x": 0.5 + 0.01 * i, "y": -0.25 - 0.01 * i} for i in range(-2, 3)]
+    far = [{"x": -0.8 + 0.05 * i, "y": 0.8 - 0.05 * i} for i in range(-2, 3)]
+    samples = [{"parameter": p, "value": distance(p)} for p in near + far]
+    misleading = [
+        {"parameter": {**p, "TRIAL_BUDGET": 3}, "value": -distance(p)} for p in near + far
+    ]
+    host = AdvisorDriver(BOHB("minimize", 1, 9, 3, random_fraction=0.0, seed=0), PLANE)
+
+    host.import_data(misleading + samples)
+
+    proposed = [job["parameters"] for job in host.request(9)]
+    assert median(map(distance, proposed)) < 0.3
+
+
+@pytest.mark.claim("hpo", 26)
+def test_too_few_results_mean_draws_of_the_prior() -> None:
+    few = [{"parameter": {"x": 0.5, "y": -0.25}, "value": 0.0}] * 2
+
+    def proposed(data: JsonValue) -> list[JsonValue]:
+        host = AdvisorDriver(BOHB("minimize", 1, 9, 3, random_fraction=0.0, seed=3), PLANE)
+        host.import_data(data)
+        return [job["parameters"] for job in host.request(9)]
+
+    assert proposed(few) == proposed([])
+    assert proposed(few + few) != proposed([])
+
+
+@pytest.mark.claim("hpo", 26)
+@pytest.mark.parametrize(("mode", "sign"), [("minimize", 1.0), ("maximize", -1.0)])
+def test_proposals_concentrate_near_the_optimum(mode: str, sign: float) -> None:
+    distances: list[float] = []
+    for seed in range(20):
+        advisor = BOHB(mode, 1, 9, 3, random_fraction=0.0, seed=seed)
+        host = AdvisorDriver(advisor, PLANE)
+        for _ in range(80):
+            (job,) = host.request()
+            finish(host, job, sign)
+        distances += [distance(advisor.get_config()) for _ in range(10)]
+
+    # The mean distance of a draw of the prior from the optimum is 0.97.
+    assert fmean(distances) < 0.25
+
+
+@pytest.mark.claim("hpo", 27)
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"min_budget": 0}, "min_budget must lie in"),
+        ({"min_budget": 3, "max_budget": 3}, "max_budget must be > min_budget"),
+        ({"eta": 1}, "eta must lie in"),
+        ({"top_n_percent": 0}, "top_n_percent must lie in"),
+        ({"top_n_percent": 100}, "top_n_percent must lie in"),
+        ({"config_space": "space.pcs"}, "config_space must be an absolute path"),
+        ({"config_space": "/no/such/file.pcs"}, "config_space must be a file"),
+        ({"random_fraction": "1/3"}, "random_fraction must be of type float"),
+        ({"min_points_in_model": 0}, "min_points_in_model must lie in"),
+        ({"optimize_mode": "max"}, "optimize_mode must be"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        BOHB(**arguments)
+
+
+def test_only_one_bracket_is_open() -> None:
+    host = AdvisorDriver(BOHB("minimize", 1, 9, 3, seed=0), PLANE)
+
+    first = host.request(20)
+    assert len(first) == 9
+    for job in first:
+        finish(host, job)
+
+    assert [job["parameters"]["TRIAL_BUDGET"] for job in host.sent] == [3] * 3
+
+
+def test_places_of_failed_trials_are_avoided() -> None:
+    """Where trials crash there is no number; the model must still learn to stay away."""
+    crashes = 0
+    for seed in range(10):
+        advisor = BOHB("minimize", 1, 9, 3, random_fraction=0.0, seed=seed)
+        host = AdvisorDriver(advisor, PLANE)
+        for _ in range(80):
+            (job,) = host.request()
+            if job["parameters"]["x"] < 0:
+                host.end(job, "FAILED")
+            else:
+                finish(host, job)
+        crashes += sum(advisor.get_config()["x"] < 0 for _ in range(10))
+
+    assert crashes < 15  # of 100; half of the prior crashes
+
+
+def test_where_all_trials_fail_draws_are_of_the_prior() -> None:
+    host = AdvisorDriver(BOHB("minimize", 1, 9, 3, random_fraction=0.0, seed=0), PLANE)
+    for _ in range(40):
+        (job,) = host.request()
+        host.end(job, "FAILED")
+
+    assert host.request()
+
+
+def test_new_space_drops_results_that_do_not_fit() -> None:
+    advisor = BOHB("minimize", 1, 9, 3, random_fraction=0.0, seed=0)
+    host = AdvisorDriver(advisor, PLANE)
+    for _ in range(30):
+        (job,) = host.request()
+        finish(host, job)
+
+    host.update_search_space({"x": {"_type": "uniform", "_value": [10, 20]}})
+
+    assert all(10 <= advisor.get_config()["x"] <= 20 for _ in range(20))
+
+
+def test_file_replaces_the_search_space(tmp_path: Path) -> None:
+    path = tmp_path / "space.pcs"
+    path.write_text("rate real [0.001, 1] [0.1] log\n")
+    host = AdvisorDriver(BOHB(config_space=str(path), seed=0), PLANE)
+
+    (job,) = host.request()
+
+    assert job["parameters"].keys() == {"rate", "TRIAL_BUDGET"}
+
+
+def test_damaged_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "space.pcs"
+    path.write_text("rate real [1, 0.001] [0.1]\n")
+
+    with pytest.raises(ValueError, match=r"space\.pcs:1: 'rate' needs low <= default <= high"):
+        BOHB(config_space=str(path))
+
+
+@pytest.mark.parametrize(
+    ("space", "text"),
+    [
+        ({"TRIAL_BUDGET": PLANE["x"]}, "reserved in BOHB"),
+        ({"m": {"_type": "choice", "_value": [{"_name": "a"}]}}, "nested choice is not supported"),
+    ],
+)
+def test_spaces_that_it_does_not_support_are_refused(space: JsonValue, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        AdvisorDriver(BOHB(), space)

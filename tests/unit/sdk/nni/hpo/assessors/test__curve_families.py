@@ -1,0 +1,54 @@
+"""Families of growing curves."""
+
+import numpy as np
+import pytest
+
+from nni.hpo.assessors._curve_families import FAMILIES, Family
+
+X = np.arange(1.0, 11.0)
+EXAMPLES = {
+    "vapor_pressure": ((-0.6, -0.5, 0.1), lambda x, a, b, c: np.exp(a + b / x + c * np.log(x))),
+    "pow3": ((0.9, 0.5, 0.7), lambda x, c, a, alpha: c - a / x**alpha),
+    "log_log_linear": ((0.4, 1.2), lambda x, a, b: np.log(a * np.log(x) + b)),
+    "log_linear": ((0.2, 0.3), lambda x, a, b: b + a * np.log(x)),
+    "hill3": ((0.9, 1.5, 2.0), lambda x, top, eta, k: top / (1 + (k / x) ** eta)),
+    "log_power": ((0.9, 0.5, -1.2), lambda x, a, b, c: a / (1 + x**c * np.exp(-b * c))),
+    "pow4": ((0.9, 2.0, 1.0, 1.1), lambda x, c, a, b, alpha: c - 1 / (a * x + b) ** alpha),
+    "mmf": (
+        (0.9, 0.1, 0.5, 1.5),
+        lambda x, al, be, ka, de: (be + al * (ka * x) ** de) / (1 + (ka * x) ** de),
+    ),
+    "exp4": ((0.9, 0.5, 0.8, -0.2), lambda x, c, a, al, b: c - np.exp(b) / np.exp(a * x**al)),
+    "ilog2": ((1.0, 0.5), lambda x, c, a: c - a / np.log1p(x)),
+    "weibull": (
+        (0.9, 0.1, 0.3, 1.2),
+        lambda x, al, be, ka, de: al + (be - al) / np.exp((ka * x) ** de),
+    ),
+    "janoschek": (
+        (0.9, 0.1, 0.3, 1.2),
+        lambda x, al, be, ka, de: al + (be - al) / np.exp(ka * x**de),
+    ),
+}
+
+
+def test_there_are_twelve() -> None:
+    assert {family.name for family in FAMILIES} == EXAMPLES.keys()
+    assert len(FAMILIES) == 12
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_curve_is_the_formula_written_another_way(family: Family) -> None:
+    theta, formula = EXAMPLES[family.name]
+
+    assert family.curve(X, *theta) == pytest.approx(formula(X, *theta))
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_guess_is_a_curve_at_the_height_of_the_data(family: Family) -> None:
+    theta, _ = EXAMPLES[family.name]
+    y = family.curve(X, *theta)
+
+    guessed = family.curve(X, *family.guess(X, y))
+
+    assert len(family.guess(X, y)) == len(theta)
+    assert np.abs(guessed - y).max() < 0.6

@@ -1,0 +1,62 @@
+"""Fitting and combining families of curves."""
+
+import numpy as np
+import pytest
+
+from nni.hpo.assessors._curve_families import FAMILIES, Family
+from nni.hpo.assessors._curve_prediction import fit, outliers, predict, sample_weights
+from tests.unit.sdk.nni.hpo.assessors.test__curve_families import EXAMPLES
+
+X = np.arange(1.0, 13.0)
+FORGIVING = {"pow3", "pow4", "log_power", "hill3"}
+"""Families that differ from one another by less than the fit can tell at this length."""
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_family_fits_its_own_curve(family: Family) -> None:
+    theta, _ = EXAMPLES[family.name]
+    y = family.curve(X, *theta)
+
+    with np.errstate(all="ignore"):
+        found = fit(family, X, y)
+
+    assert found is not None
+    assert np.abs(family.curve(X, *found) - y).max() < (2e-2 if family.name in FORGIVING else 1e-3)
+
+
+def test_data_that_a_formula_does_not_know_cannot_be_fitted() -> None:
+    vapor_pressure = FAMILIES[0]
+
+    with np.errstate(all="ignore"):
+        assert fit(vapor_pressure, X, -X) is None
+
+
+def test_far_predictions_of_bad_fits_are_outliers() -> None:
+    predictions = np.array([0.90, 0.91, 0.92, 5.0, 6.0])
+    errors = np.array([1e-4, 1e-4, 1e-3, 1e-5, 1e-2])
+
+    assert outliers(errors, predictions).tolist() == [False, False, False, False, True]
+
+
+def test_weights_favour_the_family_that_fits() -> None:
+    y = np.linspace(0.1, 0.9, 12)
+    fits = np.array([y + 0.2, y, y - 0.3])
+
+    weights = sample_weights(fits, y, np.random.default_rng(0))
+
+    assert weights.sum() == pytest.approx(1)
+    assert (weights >= 0).all()
+    assert weights.argmax() == 1
+    assert (weights @ fits) == pytest.approx(y, abs=0.05)
+
+
+def test_same_seed_gives_the_same_prediction() -> None:
+    curve = 0.9 - 0.5 / X
+
+    assert predict(curve, 20, 1) == predict(curve, 20, 1)
+
+
+def test_prediction_of_what_is_known_is_near_it() -> None:
+    curve = 0.9 - 0.5 / X
+
+    assert predict(curve, 12, 0) == pytest.approx(curve[-1], abs=0.02)

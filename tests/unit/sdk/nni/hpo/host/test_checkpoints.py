@@ -1,0 +1,111 @@
+"""The checkpoint of an algorithm."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nni.hpo import registry
+from nni.hpo.host.checkpoints import LEAST_WORK_S, Checkpoints, Due
+from nni.hpo.host.hosting import MetricCommand, TrialEndCommand
+from nni.hpo.host.tuner_hosting import TunerHosting
+
+SPACE = {
+    "x": {"_type": "uniform", "_value": [0, 1]},
+    "y": {
+        "_type": "choice",
+        "_value": ["a", {"_name": "b", "z": {"_type": "randint", "_value": [0, 9]}}],
+    },
+}
+
+
+def test_checkpoint_comes_back_to_the_same_algorithm_only(tmp_path: Path) -> None:
+    path = tmp_path / "new folder" / "algorithm.json"
+    Checkpoints(path, {"seed": 1}).save([3, 0], {"x": float("inf")})
+
+    assert Checkpoints(path, {"seed": 1}).load() == ([3, 0], {"x": float("inf")})
+    assert Checkpoints(path, {"seed": 2}).load() is None
+    assert Checkpoints(None, {"seed": 1}).load() is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"identity": {}}'])
+def test_damaged_checkpoint_is_no_checkpoint(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "algorithm.json"
+    path.write_text(text)
+
+    assert Checkpoints(path, {}).load() is None
+
+
+def test_checkpoint_that_cannot_be_written_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    Checkpoints(tmp_path / "file" / "algorithm.json", {}).save([1, 0], {})
+
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_checkpoint_is_due_after_work_that_is_worth_it() -> None:
+    worked_s = [LEAST_WORK_S]
+    due = Due(work_s=lambda: worked_s[0])
+
+    early = due()
+    worked_s[0] += 1.0
+    later = due()
+    due.taken(began_s=worked_s[0] - 0.5)  # it cost half a second
+    worked_s[0] += 9.0
+    too_soon = due()
+    worked_s[0] += 2.0
+
+    assert (early, later, too_soon, due()) == (False, True, False, True)
+
+
+def hosting(said: list[dict[str, Any]], tuner: str = "TPE") -> TunerHosting:
+    built = registry.create("tuner", tuner, {}, 5)
+    made = TunerHosting(built, registry.create("assessor", "Medianstop"), {}, said.append)
+    made.initialize(SPACE)
+    return made
+
+
+def work(made: TunerHosting, ids: range) -> list[Any]:
+    suggested = [item for id_ in ids for item in made.generate([id_]).parameters]
+    for id_, parameters, _ in suggested[:-1]:
+        for attempt in (1, 2):
+            made.metric(MetricCommand(f"t{id_}", attempt, id_, False, 0, 0.5, False))
+        made.metric(MetricCommand(f"t{id_}", 2, id_, True, 0, parameters["x"], False))
+        made.trial_end(TrialEndCommand(f"t{id_}", id_, "SUCCEEDED", False))
+    return suggested
+
+
+@pytest.mark.parametrize("tuner", ["TPE", "Random"])
+def test_restored_algorithm_goes_on_as_the_first(tmp_path: Path, tuner: str) -> None:
+    said: list[dict[str, Any]] = []
+    first = hosting(said, tuner)
+    work(first, range(15))
+    checkpoints = Checkpoints(tmp_path / "algorithm.json", {})
+    state = first.snapshot()
+    assert state is not None
+    checkpoints.save([9, 0], state)
+
+    second = hosting([], tuner)
+    kept = checkpoints.load()
+    assert kept is not None
+    second.restore(kept[1])
+
+    assert second.repeat([14]) == first.repeat([14])
+    assert second.repeat([14]).parameters[0][0] == 14
+    assert work(second, range(15, 30)) == work(first, range(15, 30))
+    assert second.snapshot() == first.snapshot()
+
+
+def test_advice_that_may_not_have_arrived_is_given_again() -> None:
+    said: list[dict[str, Any]] = []
+    first = hosting([])
+    work(first, range(3))
+    first.generate([3])
+    first.metric(MetricCommand("t3", 1, 3, False, 0, -9.0, False))  # the median is 0.5
+    state = first.snapshot()
+    assert state is not None
+
+    hosting(said).restore(state)
+
+    assert said == [{"stop": "t3"}]

@@ -1,0 +1,171 @@
+"""Naive evolution."""
+
+import json
+from statistics import median
+from typing import Any
+
+import pytest
+
+from nni.algorithms.hpo.evolution_tuner import EvolutionTuner
+from nni.hpo import DEFERRED, RandomTuner, Tuner
+from nni.hpo.base import generate
+from nni.hpo.space import contains, parse_space
+
+SPACE = {
+    "x": {"_type": "uniform", "_value": [0, 1]},
+    "n": {"_type": "randint", "_value": [0, 100]},
+    "model": {
+        "_type": "choice",
+        "_value": [{"_name": "a", "w": {"_type": "uniform", "_value": [0, 1]}}, "b"],
+    },
+}
+
+
+class Later:
+    """Takes what was deferred."""
+
+    def __init__(self) -> None:
+        self.started: dict[int, Any] = {}
+
+    def __call__(self, parameter_id: int, parameters: Any) -> None:
+        self.started[parameter_id] = parameters
+
+
+def ready(population: int, seed: int = 0, mode: str = "minimize") -> EvolutionTuner:
+    tuner = EvolutionTuner(mode, population, seed)
+    tuner.update_search_space(SPACE)
+    return tuner
+
+
+def finish(tuner: Tuner, parameter_id: int, value: float | None) -> None:
+    if value is not None:
+        tuner.receive_trial_result(parameter_id, {}, value)
+    tuner.trial_end(parameter_id, value is not None)
+
+
+@pytest.mark.claim("hpo", 35)
+def test_four_of_six_requests_are_served_and_two_deferred() -> None:
+    answer = generate(ready(population=4), list(range(6)), Later())
+
+    assert [parameter_id for parameter_id, _ in answer.parameters] == [0, 1, 2, 3]
+    assert answer.deferred == (4, 5)
+    assert not answer.exhausted
+
+
+@pytest.mark.claim("hpo", 35)
+def test_failed_trial_makes_room_for_a_random_individual_that_serves_one_request() -> None:
+    tuner, later = ready(population=4), Later()
+    generate(tuner, list(range(6)), later)
+
+    finish(tuner, 2, None)
+
+    assert list(later.started) == [4]
+    assert contains(parse_space(SPACE), later.started[4])
+
+
+def test_deferred_requests_are_served_in_turn_when_a_pair_has_results() -> None:
+    tuner, later = ready(population=4), Later()
+    generate(tuner, list(range(6)), later)
+
+    finish(tuner, 0, 1.0)
+    assert later.started == {}
+    finish(tuner, 1, 2.0)
+
+    assert list(later.started) == [4]
+
+
+@pytest.mark.parametrize(("mode", "winner"), [("minimize", 0), ("maximize", 1)])
+def test_child_differs_from_the_better_of_its_pair_in_one_parameter(mode: str, winner: int) -> None:
+    tuner = ready(population=2, mode=mode)
+    parents = [tuner.generate_parameters(0), tuner.generate_parameters(1)]
+    finish(tuner, 0, 1.0)
+    finish(tuner, 1, 2.0)
+
+    child = tuner.generate_parameters(2)
+
+    assert sum(child[key] != parents[winner][key] for key in SPACE) == 1
+
+
+def test_number_that_is_not_finite_counts_as_a_failure() -> None:
+    tuner = ready(population=2)
+    generate(tuner, [0, 1])
+
+    finish(tuner, 0, float("nan"))
+
+    assert tuner.generate_parameters(2) is not DEFERRED
+    assert tuner.generate_parameters(3) is DEFERRED
+
+
+def test_without_a_way_to_start_later_nothing_is_remembered() -> None:
+    tuner, later = ready(population=1), Later()
+    tuner.generate_parameters(0)
+
+    assert tuner.generate_parameters(1) is DEFERRED
+    finish(tuner, 0, 0.5)
+    assert generate(tuner, [2], later).parameters
+    assert later.started == {}
+
+
+def test_new_space_replaces_what_does_not_fit() -> None:
+    tuner = ready(population=3)
+    for number in range(3):
+        tuner.generate_parameters(number)
+        finish(tuner, number, float(number))
+
+    other = {"y": {"_type": "uniform", "_value": [0, 1]}}
+    tuner.update_search_space(other)
+
+    answer = generate(tuner, [3, 4, 5, 6], Later())
+    assert [list(parameters) for _, parameters in answer.parameters] == [["y"]] * 3
+    assert answer.deferred == (6,)
+
+
+def test_imported_results_are_individuals() -> None:
+    tuner = ready(population=2)
+    good = {"x": 0.5, "n": 50, "model": "b"}
+
+    tuner.import_data(
+        [
+            {"parameter": good, "value": 0.0},
+            {"parameter": {**good, "n": 51}, "value": 1.0},
+            {"parameter": {**good, "n": 52}, "value": 2.0},
+        ]
+    )
+    child = tuner.generate_parameters(0)
+
+    assert sum(child[key] != good[key] for key in SPACE) == 1
+
+
+def test_deferred_requests_survive_being_put_aside() -> None:
+    tuner, later = ready(population=2), Later()
+    generate(tuner, [0, 1, 2], later)
+    other = ready(population=2, seed=9)
+    other.load_state(json.loads(json.dumps(tuner.state())))
+
+    finish(other, 0, None)
+    generate(other, [3], later)
+
+    assert list(later.started) == [2]
+
+
+def test_better_than_random_search_with_many_trials() -> None:
+    def best_of(tuner: Tuner) -> float:
+        tuner.update_search_space({k: v for k, v in SPACE.items() if k != "model"})
+        losses = []
+        for number in range(200):
+            parameters = tuner.generate_parameters(number)
+            loss = (parameters["x"] - 0.3) ** 2 + ((parameters["n"] - 70) / 100) ** 2
+            finish(tuner, number, loss)
+            losses.append(loss)
+        return min(losses)
+
+    evolution = median(best_of(EvolutionTuner("minimize", 12, seed)) for seed in range(11))
+    rival = median(best_of(RandomTuner(seed=seed)) for seed in range(11))
+
+    assert evolution < rival
+
+
+@pytest.mark.parametrize("population", [0, -1, 1.5, True])
+def test_bad_population_size_is_refused(population: Any) -> None:
+    with pytest.raises(ValueError, match="population_size must be an int >= 1"):
+        EvolutionTuner(population_size=population)

@@ -1,0 +1,41 @@
+"""The log file of one experiment's algorithm."""
+
+import re
+from pathlib import Path
+
+from svc_dispatcher.adapters.dispatcher_log import DispatcherLog
+
+
+def test_lines_have_the_format_of_the_hosts_own(tmp_path: Path) -> None:
+    log = DispatcherLog(tmp_path)
+
+    log.note("ERROR", "it ended")
+
+    assert re.fullmatch(
+        r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] ERROR \(svc_dispatcher/MainThread\) it ended\n",
+        (tmp_path / "dispatcher.log").read_text(),
+    )
+
+
+def test_last_words_are_of_this_life_only(tmp_path: Path) -> None:
+    (tmp_path / "dispatcher.log").write_text("of an earlier life\n")
+    log = DispatcherLog(tmp_path)
+
+    before = log.last_words()
+    with log.path.open("ab") as output:
+        output.write(b"x" * 5_000 + b"\nValueError: \xff\n\n")
+
+    assert before == ""
+    assert log.last_words() == "ValueError: \N{REPLACEMENT CHARACTER}"
+
+
+def test_removed_folder_costs_the_line_only(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    folder.mkdir()
+    log = DispatcherLog(folder)
+    log.path.unlink()
+    folder.rmdir()
+
+    log.note("ERROR", "nobody reads this")
+
+    assert log.last_words() == ""

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from nni_proto.experiment.v1 import config_pb2
+from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
+from nni_wire.values import from_value, to_value
+from svc_common.errors import InvalidArgumentError
+from svc_common.grpc_client import open_channel
+from svc_common.grpc_server import GrpcServer
+from svc_manager.adapters.grpc_algorithm_checker import GrpcAlgorithmChecker
+
+TOKEN = "the-token"
+
+
+class Strict(algorithm_service_pb2_grpc.AlgorithmServiceServicer):
+    """Knows TPE only, and writes down what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[algorithm_service_pb2.ValidateAlgorithmsRequest] = []
+
+    async def ListAlgorithms(
+        self, request: algorithm_service_pb2.ListAlgorithmsRequest, context: Any
+    ) -> algorithm_service_pb2.ListAlgorithmsResponse:
+        return algorithm_service_pb2.ListAlgorithmsResponse()
+
+    async def ValidateAlgorithms(
+        self, request: algorithm_service_pb2.ValidateAlgorithmsRequest, context: Any
+    ) -> algorithm_service_pb2.ValidateAlgorithmsResponse:
+        self.asked.append(request)
+        if request.tuner.name != "TPE":
+            raise InvalidArgumentError("tuner.name", "must be TPE", request.tuner.name)
+        return algorithm_service_pb2.ValidateAlgorithmsResponse(
+            warnings=["odd"], optimize_mode="minimize"
+        )
+
+
+@pytest.fixture
+def dispatcher() -> Strict:
+    return Strict()
+
+
+@pytest.fixture
+async def checker(dispatcher: Strict) -> AsyncIterator[GrpcAlgorithmChecker]:
+    server = GrpcServer(("nni_proto.tuning.v1.AlgorithmService",), TOKEN)
+    server.register(
+        lambda raw: algorithm_service_pb2_grpc.add_AlgorithmServiceServicer_to_server(
+            dispatcher, raw
+        )
+    )
+    port = await server.start()
+    async with open_channel(f"127.0.0.1:{port}") as channel:
+        yield GrpcAlgorithmChecker(channel, TOKEN)
+    await server.stop(0)
+
+
+def config(tuner: str) -> config_pb2.ExperimentConfig:
+    made = config_pb2.ExperimentConfig()
+    made.tuner.name = tuner
+    made.assessor.name = "Medianstop"
+    made.search_space.CopyFrom(to_value({"x": 1}))
+    return made
+
+
+async def test_the_word_of_the_dispatcher_is_passed_on(
+    checker: GrpcAlgorithmChecker, dispatcher: Strict
+) -> None:
+    assert await checker.check(config("TPE"), "/usr/bin/python3") == (["odd"], "minimize")
+
+    (asked,) = dispatcher.asked
+    assert asked.interpreter == "/usr/bin/python3"
+    assert asked.assessor.name == "Medianstop"
+    assert not asked.HasField("advisor")
+    assert from_value(asked.search_space) == {"x": 1}
+
+
+async def test_a_refusal_keeps_its_field(checker: GrpcAlgorithmChecker) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"tuner\.name must be TPE") as refusal:
+        await checker.check(config("Nope"), "")
+
+    assert refusal.value.field == "tuner.name"

@@ -1,0 +1,69 @@
+import pytest
+from google.protobuf.message import DecodeError
+
+from nni_proto.experiment.v1 import event_pb2, inbox_pb2
+from nni_proto.trial.v1 import report_pb2
+from svc_manager.converters.reports import TEXT_LIMIT, words_from
+from svc_manager.domain import events as e
+from svc_manager.domain import inputs as i
+from svc_manager.domain.reports import ExitCause, Exited, Report
+
+
+def words(**kind: object) -> list[i.Word]:
+    return words_from(inbox_pb2.InboxMessage(**kind).SerializeToString())  # type: ignore[arg-type] # any kind
+
+
+def test_reports_of_an_agent_come_in_their_order() -> None:
+    reports = report_pb2.RunnerReports(runner_id="r1")
+    for sequence in range(3):
+        reports.reports.add(
+            trial_id="abcde", attempt=1, sequence=sequence, claim_id="c"
+        ).lost.reason = "x"
+
+    found = words(runner_reports=reports)
+
+    assert [word.sequence for word in found if isinstance(word, Report)] == [0, 1, 2]
+
+
+def test_an_end_by_a_signal_has_no_exit_code() -> None:
+    reports = report_pb2.RunnerReports(runner_id="r1")
+    exited = reports.reports.add(trial_id="abcde", attempt=1, claim_id="c").exited
+    exited.cause = report_pb2.EXIT_CAUSE_STOPPED
+    exited.signal = 15
+
+    (word,) = words(runner_reports=reports)
+
+    assert isinstance(word, Report)
+    assert word.saying == Exited(0, ExitCause.STOPPED, None, 15, "")
+
+
+def test_a_report_of_a_newer_version_is_passed_over() -> None:
+    reports = report_pb2.RunnerReports(runner_id="r1")
+    reports.reports.add(trial_id="abcde", attempt=1, claim_id="c")
+
+    assert words(runner_reports=reports) == []
+    assert words_from(b"") == []
+
+
+def test_the_end_of_a_long_traceback_is_kept() -> None:
+    failed = event_pb2.AlgorithmFailed(call="generate", traceback="x" * TEXT_LIMIT + "KeyError")
+
+    (word,) = words(algorithm_failed=failed)
+
+    assert isinstance(word, e.AlgorithmFailed)
+    assert len(word.traceback) == TEXT_LIMIT
+    assert word.traceback.endswith("KeyError")
+
+
+def test_every_kind_of_message_is_understood() -> None:
+    kinds = {field.name for field in inbox_pb2.InboxMessage.DESCRIPTOR.oneofs[0].fields}
+
+    for kind in kinds - {"runner_reports"}:
+        message = inbox_pb2.InboxMessage()
+        getattr(message, kind).SetInParent()
+        assert len(words_from(message.SerializeToString())) == 1
+
+
+def test_what_is_no_message_is_refused() -> None:
+    with pytest.raises(DecodeError):
+        words_from(b"\xff\xff")

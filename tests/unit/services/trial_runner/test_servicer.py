@@ -1,0 +1,72 @@
+from typing import Any, cast
+
+import pytest
+
+from nni_proto.runner.v1 import runner_service_pb2 as pb
+from svc_common.errors import InvalidArgumentError
+from svc_trial_runner.agent import Agent
+from svc_trial_runner.domain.gpus import GpuDevice
+from svc_trial_runner.logs_of_trials import TrialLogs
+from svc_trial_runner.presence import RunnerIdentity
+from svc_trial_runner.servicer import RunnerServicer
+from tests.unit.services.trial_runner.conftest import Bench
+
+IDENTITY = RunnerIdentity("r", "b", "local", "host", "1.0")
+CONTEXT = cast(Any, None)
+"""No method looks at it."""
+
+
+def servicer(bench: Bench, agent: Agent) -> RunnerServicer:
+    shop = bench.workshop
+    logs = TrialLogs(agent, bench.folder)
+    return RunnerServicer(agent, IDENTITY, shop.clock.now(), shop.gpus, shop.processes, logs)
+
+
+async def test_runner_describes_itself_and_its_devices(bench: Bench) -> None:
+    bench.gpus.replace([GpuDevice(0, "a", 7, frozenset({1}))])
+
+    answer = await servicer(bench, bench.agent()).DescribeRunner(
+        pb.DescribeRunnerRequest(), CONTEXT
+    )
+
+    assert (answer.runner_id, answer.boot_id, answer.pool) == ("r", "b", "local")
+    assert (answer.host_name, answer.version, answer.running_count) == ("host", "1.0", 0)
+    (device,) = answer.devices
+    assert (device.index, device.name, device.memory_bytes, device.active) == (0, "a", 7, True)
+
+
+async def test_trials_are_paged_in_order(bench: Bench) -> None:
+    agent = bench.agent()
+    for name in ("c", "a", "b"):
+        await bench.deliver(agent, bench.task(name, gpu_number=1))
+    face = servicer(bench, agent)
+    await bench.until_kind("c", "waits")
+
+    first = await face.ListRunnerTrials(pb.ListRunnerTrialsRequest(page_size=2), CONTEXT)
+    rest = await face.ListRunnerTrials(
+        pb.ListRunnerTrialsRequest(page_size=2, page_token=first.next_page_token), CONTEXT
+    )
+
+    assert [trial.trial_id for trial in first.trials] == ["a", "b"]
+    assert [trial.trial_id for trial in rest.trials] == ["c"]
+    assert rest.next_page_token == ""
+    assert rest.trials[0].waiting_for == "waiting for 1 GPU: this machine has 0"
+    for run in list(agent.attempts):
+        agent.stop_trial(run.key)
+
+
+async def test_negative_page_is_refused(bench: Bench) -> None:
+    with pytest.raises(InvalidArgumentError, match="page_size"):
+        await servicer(bench, bench.agent()).ListRunnerTrials(
+            pb.ListRunnerTrialsRequest(page_size=-1), CONTEXT
+        )
+
+
+async def test_draining_twice_is_draining(bench: Bench) -> None:
+    agent = bench.agent()
+    face = servicer(bench, agent)
+
+    for _ in range(2):
+        await face.DrainRunner(pb.DrainRunnerRequest(), CONTEXT)
+
+    assert agent.draining
