@@ -19,6 +19,9 @@ CONCRETE_PLUMBING = (
     "svc_common.messaging.memory",
     "svc_common.storage.directory",
     "svc_common.storage.memory",
+    "svc_common.storage.opening",
+    "svc_common.storage.s3.",
+    "svc_common.storage.s3_connection",
 )
 PURE_PLUMBING = {"svc_common.errors"}
 IMPURE = {

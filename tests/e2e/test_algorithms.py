@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nni.experiment import Experiment, TrialJob
+from tests.support import wait
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl, shared_shape
 
@@ -49,10 +50,10 @@ def services(shared_shape: LocalShape, monkeypatch: pytest.MonkeyPatch) -> Itera
     Nnictl(shared_shape)("stop", "--all")
 
 
-def finished(
-    folder: Path, trials: int, concurrency: int, script: str = TRIAL, **algorithms: Any
-) -> list[TrialJob]:
-    """Run an experiment to its end and give its trials in the order of their start."""
+def prepared(
+    folder: Path, trials: int, concurrency: int, script: str, **algorithms: Any
+) -> Experiment:
+    """Make an experiment that runs `script`."""
     (folder / "trial.py").write_text(script, "utf-8")
     experiment = Experiment("local")
     experiment.config.search_space = SPACE
@@ -62,6 +63,14 @@ def finished(
     experiment.config.max_trial_number = trials
     for section, algorithm in algorithms.items():
         setattr(experiment.config, section, algorithm)
+    return experiment
+
+
+def finished(
+    folder: Path, trials: int, concurrency: int, script: str = TRIAL, **algorithms: Any
+) -> list[TrialJob]:
+    """Run an experiment to its end and give its trials in the order of their start."""
+    experiment = prepared(folder, trials, concurrency, script, **algorithms)
     experiment.start(0)
     try:
         assert experiment.wait_completion()
@@ -70,6 +79,11 @@ def finished(
         experiment.stop()
     assert len(jobs) == trials
     return sorted(jobs, key=lambda job: job.sequenceId)
+
+
+def ended(experiment: Experiment) -> int:
+    """Count the trials that have ended."""
+    return sum(job.status == "SUCCEEDED" for job in experiment.list_trial_jobs())
 
 
 def parameters_of(job: TrialJob) -> dict[str, Any]:
@@ -132,3 +146,31 @@ def test_curve_fitting_and_anneal_see_a_run_through(tmp_path: Path) -> None:
     jobs = finished(tmp_path, 10, 2, tuner={"name": "Anneal"}, assessor=assessor)
 
     assert {job.status for job in jobs} <= {"SUCCEEDED", "EARLY_STOPPED"}
+
+
+KILLED: dict[str, dict[str, Any]] = {
+    "tuner": {"name": "Evolution", "class_args": {"population_size": 4}},
+    "advisor": {"name": "Hyperband", "class_args": {"R": 9, "exec_mode": "serial"}},
+}
+SLOW = TRIAL + "__import__('time').sleep(0.05)\n"
+
+
+@pytest.mark.parametrize("section", KILLED)
+def test_deferred_requests_survive_a_kill(
+    tmp_path: Path, shared_shape: LocalShape, section: str
+) -> None:
+    experiment = prepared(tmp_path, 20, 12, SLOW, **{section: KILLED[section]})
+    experiment.start(0)
+    try:
+        wait.until(lambda: ended(experiment) >= 6, 30, "6 trials")
+        wait.until(lambda: "dispatcher" in shared_shape.pids(), 30, "a dispatcher")
+        shared_shape.kill("dispatcher")
+        assert experiment.wait_completion()
+        jobs = experiment.list_trial_jobs()
+    finally:
+        experiment.stop()
+
+    assert [job.status for job in jobs] == ["SUCCEEDED"] * 20
+    assert sorted(job.sequenceId for job in jobs) == list(range(20))
+    if section == "advisor":
+        assert budgets(jobs) == [1] * 9 + [3] * 3 + [3] * 3 + [9] * 5

@@ -152,7 +152,8 @@ class AnnotatedModule:
             keys: the names in the search space, in the order of `hyperparameters`.
 
         Raises:
-            AnnotationError: an expression is not legal where its annotation stands.
+            AnnotationError: an expression is not legal where its annotation stands, or there are
+                thousands of them.
         """
         edits = [
             Edit(one.start, one.end, one.expression(key))
@@ -161,16 +162,23 @@ class AnnotatedModule:
         for metric in self._metrics:
             code = f"{RUNTIME}.{metric.report.function}({metric.report.text})"
             edits.append(Edit(metric.start, metric.end, code))
-        edited = self._source.edited([*edits, self._start()])
+        start = self._start()
+        edited = self._source.edited([*edits, start])
         try:
             edited.check()
+            return edited.encode()
         except SyntaxError as error:
-            raise AnnotationError(
-                self.path,
-                error.lineno or 0,
-                f"what an annotation puts here is not Python in this place: {error.msg}",
-            ) from error
-        return edited.encode()
+            line = (error.lineno or 0) - start.text.count("\n")
+            reason = f"what an annotation puts here is not Python in this place: {error.msg}"
+            raise AnnotationError(self.path, line, reason) from error
+        except RecursionError as error:
+            reason = (
+                "a choice must have fewer options that are expressions: Python cannot nest them"
+            )
+            raise AnnotationError(self.path, 0, reason) from error
+        except UnicodeEncodeError as error:
+            reason = f"what an annotation says must be written in the file's encoding: {error}"
+            raise AnnotationError(self.path, 0, reason) from error
 
     def _read(self, statements: _Statements) -> Iterator[Hyperparameter]:
         """Yield the hyperparameters of one block, and keep its reports."""

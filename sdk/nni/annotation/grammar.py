@@ -22,6 +22,8 @@ PREFIX: Final = "@nni."
 
 _REPORTS: Final = ("report_intermediate_result", "report_final_result")
 _KINDS: Final = ("variable", "function_choice", *_REPORTS)
+_LONGEST_SHOWN: Final = 100
+"""Characters of an annotation that an error repeats."""
 _ATOMS: Final = (
     ast.Attribute,
     ast.Call,
@@ -116,8 +118,8 @@ def parse_annotation(text: str) -> Annotation:
 
 
 def _shown(text: str) -> str:
-    shortest, longest = text.strip(), 100
-    return repr(shortest if len(shortest) <= longest else shortest[:longest] + "...")
+    stripped = text.strip()
+    return repr(stripped if len(stripped) <= _LONGEST_SHOWN else stripped[:_LONGEST_SHOWN] + "...")
 
 
 def _function(call: ast.expr) -> str | None:

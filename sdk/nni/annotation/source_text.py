@@ -37,14 +37,18 @@ def span(node: ast.expr | ast.stmt) -> tuple[Position, Position]:
     return Position(node.lineno, node.col_offset), Position(node.end_lineno, node.end_col_offset)
 
 
+def _lines(text: str) -> list[bytes]:
+    """Return the lines that Python's parser sees: `splitlines` would end one at a form feed."""
+    return [line.encode() for line in io.StringIO(text, newline="")]
+
+
 class SourceText:
     """The text of one Python file, with its encoding and line ends."""
 
     def __init__(self, text: str, encoding: str = "utf-8") -> None:
         self.text = text
         self._encoding = encoding
-        # Not splitlines(): to Python's parser a form feed ends no line.
-        self._lines = [line.encode() for line in io.StringIO(text, newline="")]
+        self._lines = _lines(text)
 
     @classmethod
     def decode(cls, content: bytes) -> Self:
@@ -60,7 +64,11 @@ class SourceText:
             raise SyntaxError(f"is not text in {encoding}: {error.reason}") from error
 
     def encode(self) -> bytes:
-        """Return the bytes to write into a file."""
+        """Return the bytes to write into a file.
+
+        Raises:
+            UnicodeEncodeError: an edit put in a character that the encoding lacks.
+        """
         return self.text.encode(self._encoding)
 
     def parse(self) -> ast.Module:
@@ -100,16 +108,12 @@ class SourceText:
         # insertion comes out before the replacement.
         for edit in sorted(edits, key=order, reverse=True):
             first, last = edit.start.line - 1, edit.end.line - 1
+            text = edit.text
+            if last > first:  # only inside brackets is a line end part of an expression
+                text = f"({text}{newline * (last - first)})"
             before = lines[first][: edit.start.column]
             after = lines[last][edit.end.column :]
-            # The parser takes no line end outside brackets for part of an expression.
-            text = edit.text
-            if last > first:
-                text = f"({text}{newline * (last - first)})"
-            replaced = (before.decode() + text + after.decode()).encode()
-            lines[first : last + 1] = [
-                line.encode() for line in io.StringIO(replaced.decode(), newline="")
-            ]
+            lines[first : last + 1] = _lines((before + text.encode() + after).decode())
         return SourceText(b"".join(lines).decode(), self._encoding)
 
     def _newline(self) -> str:

@@ -46,4 +46,4 @@ def ss_gen(
         file.write_text(json.dumps(space, indent=2, ensure_ascii=False) + "\n", "utf-8")
     except OSError as error:
         raise RefusedError(f"--file cannot be written: {error}") from error
-    Messages().info(f"{len(space)} hyperparameters are in {file}")
+    Messages().info(f"Hyperparameters written to {file}: {len(space)}")

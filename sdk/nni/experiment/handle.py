@@ -215,9 +215,19 @@ class ExperimentHandle:
         self._connected().update(self.id, max_experiment_duration=duration_message(seconds))
         say("Successfully update maxExecDuration.")
 
-    def update_search_space(self, value: Mapping[str, Any]) -> None:
-        """Replace the search space."""
-        self._connected().update(self.id, search_space=to_value(value))
+    def update_search_space(self, value: Any) -> None:  # noqa: ANN401 - JSON, or a type
+        """Replace the search space.
+
+        Args:
+            value: its JSON form, or a type that describes it, see `nni.hpo.search_space`.
+
+        Raises:
+            TypeError: it is a type that describes none.
+            ValueError: a range in the type breaks a rule.
+        """
+        from nni.hpo.typed_space import as_json
+
+        self._connected().update(self.id, search_space=to_value(as_json(value)))
         say("Successfully update searchSpace.")
 
     def kill_trial_job(self, trial_job_id: str) -> None:

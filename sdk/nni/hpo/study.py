@@ -118,7 +118,7 @@ class Study:
         self._tuner = _make_tuner(tuner, tuner_args, optimize_mode, seed)
         self._typed = TypedSpace(search_space) if is_type_of_space(search_space) else None
         self._tuner.update_search_space(
-            search_space if self._typed is None else self._typed.search_space
+            search_space if self._typed is None else self._typed.search_space()
         )
         self._lock = Lock()
         self._next_id = 0

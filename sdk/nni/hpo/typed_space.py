@@ -42,9 +42,8 @@ from nni.hpo._type_reading import (
 )
 from nni.hpo.domains import same_value
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import parse_space
 
-__all__ = ["TypedSpace", "configuration", "is_type_of_space", "search_space"]
+__all__ = ["TypedSpace", "as_json", "configuration", "is_type_of_space", "search_space"]
 
 T = TypeVar("T")
 
@@ -60,16 +59,22 @@ class TypedSpace:
 
     Raises:
         TypeError: it is none of these, or a field's type breaks a rule.
-        ValueError: a range in it breaks a rule of search spaces.
-
-    Attributes:
-        search_space: its JSON form, name to `{"_type": ..., "_value": [...]}`.
     """
 
     def __init__(self, source: object) -> None:
         self._structure = read_structure(source)
-        self.search_space: dict[str, JsonValue] = dict(_entries(self._structure, ""))
-        parse_space(self.search_space, algorithm="typed search spaces")
+
+    def search_space(self) -> dict[str, JsonValue]:
+        """Return its JSON form: name to `{"_type": ..., "_value": [...]}`.
+
+        Raises:
+            ValueError: a range in it breaks a rule of search spaces.
+        """
+        from nni.hpo.space import parse_space  # trials need it not, and pay for every import
+
+        entries = dict(_entries(self._structure, ""))
+        parse_space(entries, algorithm="typed search spaces")
+        return entries
 
     def configuration(self, parameters: JsonValue, arguments: Sequence[str] | None = None) -> Any:  # noqa: ANN401 - the source decides
         """Return the typed form of a configuration; see the function of the same name."""
@@ -94,7 +99,12 @@ def search_space(source: object) -> dict[str, JsonValue]:
         TypeError: it is none of these, or a field's type breaks a rule; the text names it.
         ValueError: a range breaks a rule of search spaces, as in `Uniform(1, 0)`.
     """
-    return TypedSpace(source).search_space
+    return TypedSpace(source).search_space()
+
+
+def as_json(space: JsonValue) -> JsonValue:
+    """Return a search space in JSON, whichever form it was given in; errors are as above."""
+    return search_space(space) if is_type_of_space(space) else space
 
 
 @overload

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hmac
 import json
+import string
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
+from urllib.parse import quote
 
 import grpc
 import grpc.aio
@@ -22,6 +24,8 @@ from nni_wire.metadata import AUTHORIZATION_KEY, ERROR_DETAILS_KEY, bearer
 from svc_common import errors
 from svc_common.logs import get_logger
 
+_MESSAGE_LIMIT_BYTES: Final = 3 * 1024
+"""Clients refuse trailing metadata above 8 kB in all."""
 _DETAILS_LIMIT_BYTES: Final = 4 * 1024
 """gRPC refuses metadata above 8 kB in all; facts that do not fit are left out."""
 
@@ -144,6 +148,20 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         return _many_answers(handler, method)
 
 
+def _shortened(message: str) -> str:
+    """Cut the middle out of a message that would not fit into the trailing metadata."""
+    kept = len(message)
+    while _written_length(message) > _MESSAGE_LIMIT_BYTES:
+        kept = kept // 2
+        message = f"{message[: kept // 2]} [...] {message[-(kept // 2) :]}"
+    return message
+
+
+def _written_length(message: str) -> int:
+    """Give the length of a message in metadata, where bytes outside of ASCII become `%XX`."""
+    return len(message) if message.isascii() else len(quote(message, safe=string.printable))
+
+
 def error_metadata(error: errors.ServiceError) -> tuple[tuple[str, bytes], ...]:
     """Give the trailing metadata that tells a client what the status alone does not."""
     kind = type(error).__name__
@@ -229,6 +247,6 @@ async def _abort(
         # By instance: a service's own error has the status of the one it derives from.
         codes = (code for kind, code in STATUS_BY_ERROR.items() if isinstance(error, kind))
         code = next(codes, grpc.StatusCode.UNKNOWN)
-        await context.abort(code, error.message, error_metadata(error))
+        await context.abort(code, _shortened(error.message), error_metadata(error))
     get_logger().error("call failed", method=method, exc_info=error)
     await context.abort(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: see the service's log")

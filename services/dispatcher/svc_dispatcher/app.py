@@ -7,7 +7,7 @@ from svc_common.clock import SystemClock
 from svc_common.grpc_server import GrpcServer
 from svc_common.lifecycle import Service
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
-from svc_common.storage.directory import DirectoryBlobStore
+from svc_common.storage.opening import open_blob_store
 from svc_dispatcher.adapters.child_class_checker import ChildClassChecker
 from svc_dispatcher.adapters.launching import Launcher
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
@@ -32,12 +32,13 @@ async def build(service: Service) -> Mapping[str, str]:
             )
         )
     )
+    blobs = await service.adapters.enter_async_context(open_blob_store(settings.home, settings.s3))
     address = await _serve_grpc(service, settings)
     experiments = Experiments(
         Surroundings(
             events=bus.events,
             inbox=bus.inbox,
-            blobs=ValueBlobs(DirectoryBlobStore(settings.blob_folder)),
+            blobs=ValueBlobs(blobs),
             launcher=Launcher(settings.inherited),
             clock=SystemClock(),
             answer_timeout_s=settings.answer_timeout_s,

@@ -4,6 +4,7 @@ All that is known is a fold of the log, so whatever ends (the host, the connecti
 is answered by reading the log again from its beginning.
 """
 
+from collections import deque
 from typing import Final
 
 from nni_proto.experiment.v1 import inbox_pb2
@@ -41,6 +42,8 @@ class Experiment:
         self._deaths_in_row = 0
         # Reports outlive the host that made them: its last words must arrive.
         self._reports = TaskOwner(self._report_failed)
+        self._unsent: deque[tuple[int, answers.Report]] = deque()
+        self._sending = False
         self._log = get_logger().bind(experiment=experiment_id)
 
     def deliver(self, message: LogMessage) -> None:
@@ -75,7 +78,24 @@ class Experiment:
             generation: of the algorithm that it comes from.
             report: what to say.
         """
-        self._reports.start(self._publish(generation, report), f"report {self.id}")
+        self._unsent.append((generation, report))
+        self._send_on()
+
+    def _send_on(self) -> None:
+        if self._unsent and not self._sending:
+            self._sending = True
+            self._reports.start(self._publish_all(), f"report {self.id}")
+
+    async def _publish_all(self) -> None:
+        """Send one after another: what has to be sent again must not be overtaken.
+
+        Parameters that were promised would come before the promise, and would be refused.
+        """
+        try:
+            while self._unsent:
+                await self._publish(*self._unsent.popleft())
+        finally:
+            self._sending = False
 
     async def _publish(self, generation: int, report: answers.Report) -> None:
         message = await self._around.blobs.shrunk(converters.report_to_proto(report))
@@ -101,6 +121,7 @@ class Experiment:
     def _report_failed(self, name: str, error: BaseException) -> None:
         if not isinstance(error, UnavailableError):  # else the bus is closed: this process ends
             self._log.error("report not sent", task=name, exc_info=error)
+            self._send_on()
 
     async def _pause(self) -> None:
         """Wait a little longer after each death without progress, so that none is hot."""

@@ -1,8 +1,11 @@
 """Watches the logs of all experiments and serves each one that wants an algorithm."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final
+
+from google.protobuf.message import DecodeError
 
 from svc_common.errors import UnavailableError
 from svc_common.logs import get_logger
@@ -51,15 +54,29 @@ class Experiments:
 
     async def _open(self, experiment_id: str) -> None:
         last = await self._around.events.last(experiment_id)
-        if last is not None and not converters.ends_experiment(last.payload):
+        if last is not None and self._told(converters.ends_experiment, last) is False:
             self._serve(experiment_id)
 
     def _route(self, message: LogMessage) -> None:
         experiment = self._served.get(message.experiment_id)
         if experiment is not None:
             experiment.deliver(message)
-        elif converters.wants_algorithm(message.payload):
+        elif self._told(converters.wants_algorithm, message):
             self._serve(message.experiment_id)
+
+    @staticmethod
+    def _told(question: Callable[[bytes], bool], message: LogMessage) -> bool | None:
+        """Answer a question about a batch; `None` if it is none: others must not suffer from it."""
+        try:
+            return question(message.payload)
+        except DecodeError as error:
+            get_logger().error(
+                "log cannot be read",
+                experiment=message.experiment_id,
+                sequence=message.sequence,
+                error=str(error),
+            )
+            return None
 
     def _serve(self, experiment_id: str) -> None:
         if experiment_id not in self._served:

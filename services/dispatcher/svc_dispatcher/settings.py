@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Final
 
 from svc_common import environment
+from svc_common.storage.s3_settings import S3Settings, read_s3_settings
 
 NNI_ALGORITHM_TIMEOUT_S: Final = "NNI_ALGORITHM_TIMEOUT_S"
 NNI_ALGORITHM_IDLE_S: Final = "NNI_ALGORITHM_IDLE_S"
 NNI_CLASS_CHECK_TIMEOUT_S: Final = "NNI_CLASS_CHECK_TIMEOUT_S"
-_BLOB_FOLDER: Final = "blobs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,8 @@ class Settings:
     """How long the import of a custom class may take; > 0."""
     inherited: dict[str, str] = field(repr=False)
     """Environment of hosts whose experiment brought none."""
-
-    @property
-    def blob_folder(self) -> Path:
-        """Root of the byte store of the local shape."""
-        return self.home / _BLOB_FOLDER
+    s3: S3Settings | None = None
+    """Where bytes lie; None: in a folder below `home`."""
 
 
 def read_settings() -> Settings:
@@ -59,4 +56,5 @@ def read_settings() -> Settings:
         idle_limit_s=environment.number(NNI_ALGORITHM_IDLE_S, 60.0),
         check_timeout_s=environment.number(NNI_CLASS_CHECK_TIMEOUT_S, 20.0),
         inherited=environment.for_user_code(),
+        s3=read_s3_settings(),
     )

@@ -6,6 +6,7 @@ append is under way the next round gathers, so load makes batches larger instead
 """
 
 import asyncio
+import secrets
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -82,6 +83,8 @@ class ExperimentActor:
         self._folded = folded
         self._experiment = folded.experiment
         self._epoch = folded.epoch + 1
+        # Two managers that have loaded the same log take the same epoch: this tells them apart.
+        self._owner = secrets.token_hex(4)
         self._append_count = 0
         self._unkept_count = 0
         """Events since the last snapshot."""
@@ -96,6 +99,8 @@ class ExperimentActor:
         self._commands: list[tuple[i.Recorded, asyncio.Future[None]]] = []
         self._watchers: list[tuple[frozenset[ExperimentState], asyncio.Future[None]]] = []
         self._change = asyncio.Event()
+        self._change_wanted = False
+        self._deciding = False
         self._wake = asyncio.Event()
         self._closing = False
         self._ended = asyncio.Event()
@@ -152,7 +157,8 @@ class ExperimentActor:
 
     @property
     def next_change(self) -> asyncio.Event:
-        """Event of the next facts, or of the end; take it before looking at the state."""
+        """Event of the end of the next round, or of this actor; take it before looking."""
+        self._change_wanted = True
         return self._change
 
     async def reached(self, states: Collection[ExperimentState]) -> None:
@@ -165,6 +171,11 @@ class ExperimentActor:
             await done
         finally:
             self._watchers = [item for item in self._watchers if item[1] is not done]
+
+    @property
+    def deciding(self) -> bool:
+        """Whether a round is under way, whose facts may not be in the log and the files yet."""
+        return self._deciding
 
     @property
     def alive(self) -> bool:
@@ -197,7 +208,10 @@ class ExperimentActor:
             while not self._closing:
                 await self._wake.wait()
                 self._wake.clear()
+                self._deciding = True
                 await self._round()
+                self._deciding = False
+                self._announce()
         except BaseException as cause:
             error = cause
             raise
@@ -275,7 +289,7 @@ class ExperimentActor:
                 done.set_result(None)
             else:
                 done.set_exception(refusal)
-        self._notify(round_)
+        self._note(round_)
 
     def _decide_messages(self, round_: Round) -> None:
         for message in self._reader.take():
@@ -329,7 +343,7 @@ class ExperimentActor:
                 payload,
                 expected_sequence=folded.sequence,
                 epoch=self._epoch,
-                append_id=str(self._append_count),
+                append_id=f"{self._owner}.{self._append_count}",
             )
             self._append_count += 1
             self._journal.record(folded.sequence, payload)
@@ -378,10 +392,8 @@ class ExperimentActor:
             self._reader.start(self._read_sequence)
         await self._alarm.set(next_moment_ms(self._experiment, self.now_ms()))
 
-    def _notify(self, round_: Round) -> None:
-        if round_.events:
-            change, self._change = self._change, asyncio.Event()
-            change.set()
+    def _note(self, round_: Round) -> None:
+        """Tell those who wait for a state that the round has reached."""
         if not self._watchers:
             return
         seen = {
@@ -390,3 +402,9 @@ class ExperimentActor:
         for states, done in self._watchers:
             if states & seen and not done.done():
                 done.set_result(None)
+
+    def _announce(self) -> None:
+        if self._change_wanted:
+            self._change_wanted = False
+            change, self._change = self._change, asyncio.Event()
+            change.set()

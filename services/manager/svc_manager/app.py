@@ -16,8 +16,10 @@ from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.messaging.ports import Bus
-from svc_common.storage.directory import DirectoryBlobStore
+from svc_common.storage.opening import open_blob_store
+from svc_common.storage.ports import BlobStore
 from svc_manager.actor import Outside
+from svc_manager.adapters.blob_views import BlobViews
 from svc_manager.adapters.experiment_folders import LocalFolders
 from svc_manager.adapters.folder_journals import FolderJournals
 from svc_manager.adapters.grpc_algorithm_checker import GrpcAlgorithmChecker
@@ -31,7 +33,8 @@ from svc_manager.experiments import Experiments
 from svc_manager.feeds import LogFeeds
 from svc_manager.metric_book import MetricBooks
 from svc_manager.opening import OpeningPorts, Openings
-from svc_manager.ports import AlgorithmChecker, Listeners
+from svc_manager.ports import AlgorithmChecker, Listeners, Presences, Views
+from svc_manager.presence_board import PresenceBoard
 from svc_manager.roster import Roster
 from svc_manager.runners import Runners
 from svc_manager.servicer import ExperimentServicer
@@ -51,6 +54,16 @@ _TERM_REASON: Final = "the manager was told to end"
 
 
 @dataclass(frozen=True, slots=True)
+class Stores:
+    """What the manager keeps beside the logs."""
+
+    blobs: BlobStore
+    views: Views
+    presences: Presences | None = None
+    """None: agents are known when they speak."""
+
+
+@dataclass(frozen=True, slots=True)
 class Manager:
     """The manager without its faces."""
 
@@ -62,24 +75,28 @@ class Manager:
 
 
 def assemble(
-    settings: Settings, bus: Bus, listeners: Listeners, checker: AlgorithmChecker
+    settings: Settings,
+    bus: Bus,
+    stores: Stores,
+    listeners: Listeners,
+    checker: AlgorithmChecker,
 ) -> Manager:
     """Put the parts together; nothing is started.
 
     Args:
         settings: of this process.
         bus: open.
+        stores: open.
         listeners: where experiments get their ports.
         checker: the dispatcher.
     """
     clock = SystemClock()
     ids = RandomIds()
-    blobs = DirectoryBlobStore(settings.home / "blobs")
     agents = AgentWatch(bus, clock)
-    summaries = Summaries(blobs)
+    summaries = Summaries(stores.views, stores.blobs)
     journals = FolderJournals()
     folders = LocalFolders()
-    big_values = BigValues(blobs)
+    big_values = BigValues(stores.blobs)
     books = MetricBooks(bus.events)
     roster = Roster(Outside(bus, clock, ids, listeners, agents, summaries, big_values), journals)
     ports = OpeningPorts(bus.events, journals, folders, listeners, checker, ids, clock)
@@ -102,6 +119,21 @@ def assemble(
     )
 
 
+async def open_stores(service: Service, settings: Settings) -> Stores:
+    """Open what the settings name: the local shape needs no server."""
+    adapters = service.adapters
+    blobs = await adapters.enter_async_context(open_blob_store(settings.home, settings.s3))
+    if settings.redis_url is None:
+        return Stores(blobs, BlobViews(blobs))
+    # Costs 10 MB that the local shape need not have.
+    from svc_manager.adapters.redis_connection import RedisConnection
+    from svc_manager.adapters.redis_presences import RedisPresences
+    from svc_manager.adapters.redis_views import RedisViews
+
+    redis = await adapters.enter_async_context(RedisConnection(settings.redis_url))
+    return Stores(blobs, RedisViews(redis), RedisPresences(redis))
+
+
 async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     """Open everything, take over the experiments, serve; return the facts of readiness."""
     adapters = service.adapters
@@ -110,7 +142,9 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     )
     channel = await adapters.enter_async_context(open_channel(settings.dispatcher_address))
     web = WebServer(settings.token, address_of("NNI_MANAGER_HTTP", settings.http_address)[0])
-    manager = assemble(settings, bus, web, GrpcAlgorithmChecker(channel, settings.token))
+    stores = await open_stores(service, settings)
+    checker = GrpcAlgorithmChecker(channel, settings.token)
+    manager = assemble(settings, bus, stores, web, checker)
     grpc_server = GrpcServer(SERVICES, settings.token)
     grpc_server.register(
         lambda server: experiment_service_pb2_grpc.add_ExperimentServiceServicer_to_server(
@@ -142,12 +176,24 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     adapters.push_async_callback(manager.roster.aclose)
     if settings.stop_on_term:
         service.add_consumer(lambda: stop_all(manager))
+    await _take_over(service, manager, bus, stores.presences)
+    return {"grpc": grpc_address, "http": f"http://{http_host}:{base_port}"}
+
+
+async def _take_over(
+    service: Service, manager: Manager, bus: Bus, presences: Presences | None
+) -> None:
+    """Load the experiments and begin to listen to agents."""
+    if presences is not None:
+        board = PresenceBoard(bus.signals, presences, manager.agents)
+        await board.recall()
+        service.tasks.start(board.listen(), "presences")
+        service.tasks.start(board.write(), "keep presences")
     await manager.roster.open()
     manager.agents.watch_for(manager.roster)
     service.tasks.start(manager.agents.listen(), "agents")
     service.tasks.start(manager.agents.watch(), "silent agents")
     service.tasks.start(manager.agents.forgive(), "bus away")
-    return {"grpc": grpc_address, "http": f"http://{http_host}:{base_port}"}
 
 
 async def stop_all(manager: Manager) -> None:

@@ -106,7 +106,8 @@ class LogFeeds:
             watch: FileWatch | None = None
             while True:
                 change = actor.next_change
-                last = over(actor)
+                # What a round decides is seen before it is written: its lines are still to come.
+                last = over(actor) and not actor.deciding
                 if watch is None and await asyncio.to_thread(path.exists):
                     watch = await stack.enter_async_context(self._watches.watch(path))
                 while data := await asyncio.to_thread(_read, path, offset):

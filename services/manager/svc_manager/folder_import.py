@@ -5,14 +5,21 @@ from pathlib import Path
 from nni_proto.experiment.v1 import event_pb2
 from svc_common.errors import InvalidArgumentError
 from svc_common.messaging.ports import EventLog
-from svc_manager.converters.events import batch_from_bytes
+from svc_manager.converters.events import Stamp, batch_from_bytes, batch_to_bytes
+from svc_manager.converters.scalars import to_ms
+from svc_manager.domain.decide_commands import cut_off
+from svc_manager.domain.rounds import Round
+from svc_manager.domain.values import TrialIds
+from svc_manager.loading import load
 from svc_manager.ports import Journals
 
 
 async def import_folder(
-    events: EventLog, journals: Journals, experiment_id: str, directory: Path
+    events: EventLog, journals: Journals, ids: TrialIds, experiment_id: str, directory: Path
 ) -> None:
     """Append the batches of a folder to the log of an experiment that is unknown here.
+
+    An experiment that was running when its folder was copied is stopped here.
 
     Positions inside the batches are rewritten to the new ones, and the cursor of the INBOX begins
     anew, for both name places in streams that stayed behind.
@@ -39,6 +46,23 @@ async def import_folder(
             append_id=f"import-{count}",
         )
         places[old_sequence] = last
+    await _cut_off(events, ids, experiment_id, to_ms(batches[-1][1].time))
+
+
+async def _cut_off(events: EventLog, ids: TrialIds, experiment_id: str, time_ms: int) -> None:
+    """Stop the experiment at the time of its last batch, if it is not."""
+    folded = await load(events, experiment_id)
+    round_ = Round(folded.experiment, time_ms, ids)
+    cut_off(round_)
+    if round_.events:
+        stamp = Stamp(folded.epoch + 1, 0, time_ms)
+        await events.append(
+            experiment_id,
+            batch_to_bytes(round_.events, stamp, 0),
+            expected_sequence=folded.sequence,
+            epoch=stamp.epoch,
+            append_id=str(stamp.append_count),
+        )
 
 
 def _check_id(

@@ -232,7 +232,11 @@ class Openings:
                 "experiment_directory", "must be an absolute path", str(directory)
             )
         await import_folder(
-            self._ports.events, self._ports.journals, reopening.experiment_id, directory
+            self._ports.events,
+            self._ports.journals,
+            self._ports.ids,
+            reopening.experiment_id,
+            directory,
         )
         return await self._roster.find(reopening.experiment_id)
 

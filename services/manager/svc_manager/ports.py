@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nni_proto.experiment.v1 import config_pb2
+from svc_manager.domain.lease import Lease
 
 
 class Listeners(Protocol):
@@ -167,5 +168,125 @@ class FileWatches(Protocol):
 
         Raises:
             NotFoundError: on entering, if there is no such file.
+        """
+        ...
+
+
+class Views(Protocol):
+    """What lists show of experiments, each with its place in the log; all of it can be lost.
+
+    A view may be stale: the reader compares its sequence with the end of the log.
+    """
+
+    async def put(self, experiment_id: str, sequence: int, view: bytes) -> None:
+        """Keep a view, in place of the one before.
+
+        Args:
+            experiment_id: which experiment.
+            sequence: stream sequence of the last batch that the view knows; >= 0.
+            view: any bytes.
+
+        Raises:
+            ServiceError: it cannot be kept now.
+        """
+        ...
+
+    async def get(self, experiment_id: str) -> tuple[int, bytes] | None:
+        """Give sequence and view; None if there is none.
+
+        Raises:
+            ServiceError: it cannot be told now.
+        """
+        ...
+
+    async def delete(self, experiment_id: str) -> None:
+        """Forget a view; nothing happens if there is none.
+
+        Raises:
+            ServiceError: it cannot be forgotten now.
+        """
+        ...
+
+
+class Presences(Protocol):
+    """What agents said last, each for a while; all of it can be lost and is heard again."""
+
+    async def keep(self, presences: Mapping[str, bytes], ttl_s: float) -> None:
+        """Keep what these agents said, in place of what they said before.
+
+        Args:
+            presences: by the id of the agent.
+            ttl_s: how long to keep it; > 0.
+
+        Raises:
+            ServiceError: it cannot be kept now.
+        """
+        ...
+
+    async def forget(self, runner_id: str) -> None:
+        """Forget an agent; nothing happens if nothing is kept of it.
+
+        Raises:
+            ServiceError: it cannot be forgotten now.
+        """
+        ...
+
+    async def all(self) -> dict[str, bytes]:
+        """Give everything that is kept, by the id of the agent.
+
+        Raises:
+            ServiceError: it cannot be told now.
+        """
+        ...
+
+
+class Leases(Protocol):
+    """Who may decide on what; safe to use from several managers at once.
+
+    A lease keeps two managers from working against each other; what makes a late word of an
+    expired owner harmless is its epoch, which whoever stores the word compares.
+    """
+
+    async def acquire(self, name: str, owner: str, ttl_s: float, above: int = 0) -> Lease | None:
+        """Take a lease, or prolong one's own.
+
+        Repeating it, e.g. after an answer that was lost, gives the same lease.
+
+        Args:
+            name: what it is on.
+            owner: who takes it.
+            ttl_s: until when it holds, from now on; > 0.
+            above: largest epoch known to have been used. If all was lost here, epochs go on
+                from there.
+
+        Returns:
+            The lease; None: somebody else has it.
+
+        Raises:
+            ServiceError: it cannot be told now.
+        """
+        ...
+
+    async def renew(self, lease: Lease, ttl_s: float) -> bool:
+        """Prolong a lease; False: it has expired or is somebody else's, so stop deciding.
+
+        Raises:
+            ServiceError: it cannot be told now.
+        """
+        ...
+
+    async def release(self, lease: Lease) -> None:
+        """Give a lease back; nothing happens if it is not held any more.
+
+        Raises:
+            ServiceError: it cannot be given back now.
+        """
+        ...
+
+    async def holder(self, name: str) -> Lease | None:
+        """Give the lease that is held; None: nobody holds it.
+
+        Raises:
+            ServiceError: it cannot be told now.
         """
         ...

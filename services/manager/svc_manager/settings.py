@@ -1,10 +1,13 @@
 """What the manager is told when it starts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from svc_common import environment
+from svc_common.errors import InvalidArgumentError
+from svc_common.storage.s3_settings import S3Settings, read_s3_settings
 
 _HOME_ROOT: Final = "~/nni-experiments"
 NNI_STOP_ON_TERM: Final = "NNI_STOP_ON_TERM"
@@ -34,6 +37,10 @@ class Settings:
     """Folder of experiments whose configuration names none."""
     stop_on_term: bool
     """Whether TERM stops all experiments first."""
+    s3: S3Settings | None = None
+    """Where bytes lie; None: in a folder below `home`."""
+    redis_url: str | None = field(default=None, repr=False)
+    """Where views and presences lie; None: views beside the bytes, presences nowhere."""
 
 
 def from_environment() -> Settings:
@@ -53,4 +60,19 @@ def from_environment() -> Settings:
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         default_root=Path(_HOME_ROOT).expanduser(),
         stop_on_term=environment.flag(NNI_STOP_ON_TERM, default=True),
+        s3=read_s3_settings(),
+        redis_url=_redis_url(),
     )
+
+
+def _redis_url() -> str | None:
+    url = environment.text(environment.NNI_REDIS_URL, "-")
+    if url == "-":
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in {"redis", "rediss"} or not parts.hostname:
+        # The value is not shown: it may hold a password.
+        raise InvalidArgumentError(
+            environment.NNI_REDIS_URL, "must be redis[s]://[user:password@]host[:port][/database]"
+        )
+    return url

@@ -5,44 +5,46 @@ from svc_common.errors import NotFoundError, ServiceError
 from svc_common.logs import get_logger
 from svc_common.storage.ports import BlobStore
 from svc_manager.loading import Folded
+from svc_manager.ports import Views
 from svc_manager.snapshot import SnapshotError, decode_snapshot, encode_snapshot
-
-_SEQUENCE_BYTES = 8
 
 
 class Summaries:
-    """Views and snapshots of experiments in the byte store, each with its place in the log.
+    """Views and snapshots of experiments, each with its place in the log.
 
     Both may be stale or missing: a view is compared with the end of the log, and a snapshot is
-    folded on from where it was taken.
+    folded on from where it was taken. So trouble with their stores is logged, never raised: then
+    the log is folded.
 
     Args:
-        blobs: where they lie.
+        views: where views lie.
+        blobs: where snapshots lie.
     """
 
-    def __init__(self, blobs: BlobStore) -> None:
+    def __init__(self, views: Views, blobs: BlobStore) -> None:
+        self._views = views
         self._blobs = blobs
 
     async def put(self, view: experiment_pb2.Experiment, sequence: int) -> None:
-        """Keep the view of an experiment as of ``sequence``; failing is logged, not raised."""
-        data = sequence.to_bytes(_SEQUENCE_BYTES, "big") + view.SerializeToString()
+        """Keep the view of an experiment as of ``sequence``."""
         try:
-            await self._blobs.put_named(_key(view.id), data)
+            await self._views.put(view.id, sequence, view.SerializeToString())
         except ServiceError as error:
             get_logger().warning("summary not written", experiment=view.id, error=error.message)
 
     async def get(self, experiment_id: str, sequence: int) -> experiment_pb2.Experiment | None:
         """Give the view as of ``sequence``; None if there is none, or it is of another time."""
         try:
-            data = await self._blobs.get(_key(experiment_id))
-        except NotFoundError:
+            kept = await self._views.get(experiment_id)
+        except ServiceError as error:
+            get_logger().warning("summary not read", experiment=experiment_id, error=error.message)
             return None
-        if int.from_bytes(data[:_SEQUENCE_BYTES], "big") != sequence:
+        if kept is None or kept[0] != sequence:
             return None
-        return experiment_pb2.Experiment.FromString(data[_SEQUENCE_BYTES:])
+        return experiment_pb2.Experiment.FromString(kept[1])
 
     async def put_snapshot(self, folded: Folded) -> None:
-        """Keep the state of an experiment; failing is logged, not raised."""
+        """Keep the state of an experiment."""
         data = encode_snapshot(folded)
         try:
             await self._blobs.put_named(_snapshot_key(folded.experiment.id), data)
@@ -57,18 +59,20 @@ class Summaries:
             return decode_snapshot(await self._blobs.get(_snapshot_key(experiment_id)))
         except NotFoundError:
             return None
+        except ServiceError as error:
+            get_logger().warning("snapshot not read", experiment=experiment_id, error=error.message)
+            return None
         except SnapshotError as error:
             get_logger().info("snapshot passed over", experiment=experiment_id, error=str(error))
             return None
 
     async def delete(self, experiment_id: str) -> None:
         """Forget what is kept of an experiment."""
-        await self._blobs.delete(_key(experiment_id))
+        try:
+            await self._views.delete(experiment_id)
+        except ServiceError as error:  # it is of no experiment that is listed any more
+            get_logger().warning("summary left", experiment=experiment_id, error=error.message)
         await self._blobs.delete(_snapshot_key(experiment_id))
-
-
-def _key(experiment_id: str) -> str:
-    return f"summary/{experiment_id}/experiment"
 
 
 def _snapshot_key(experiment_id: str) -> str:

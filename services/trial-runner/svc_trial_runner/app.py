@@ -19,7 +19,7 @@ from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.messaging.ports import Bus
-from svc_common.storage.directory import DirectoryBlobStore
+from svc_common.storage.opening import open_blob_store
 from svc_common.subjects import control_subject
 from svc_trial_runner.adapters.blob_values import BlobValues
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
@@ -89,7 +89,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     recovery = Recovery(state.journal, state.spool, reporter, bus.tasks, service.tasks)
     ended = recovery.settle()
     processes = _open_processes(service, settings, state.journal, reaper)
-    workshop = _open_workshop(service, settings, state.journal, reporter, processes, tools)
+    workshop = await _open_workshop(service, settings, state.journal, reporter, processes, tools)
     agent = Agent(
         workshop,
         bus.tasks,
@@ -131,7 +131,7 @@ def _open_processes(
     return processes
 
 
-def _open_workshop(
+async def _open_workshop(
     service: Service,
     settings: Settings,
     journal: ClaimJournal,
@@ -140,7 +140,7 @@ def _open_workshop(
     tools: Path,
 ) -> Workshop:
     folder = settings.runner_directory
-    blobs = DirectoryBlobStore(settings.home / "blobs")
+    blobs = await service.adapters.enter_async_context(open_blob_store(settings.home, settings.s3))
     sockets = UnixTrialSockets(settings.runtime_directory)
     service.adapters.callback(sockets.close)
     environments = FileEnvironments(environment.for_user_code(), sys.executable)

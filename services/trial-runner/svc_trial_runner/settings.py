@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from svc_common import environment
 from svc_common.errors import InvalidArgumentError
+from svc_common.storage.s3_settings import S3Settings, read_s3_settings
 
 NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
 NNI_RUNNER_SLOTS: Final = "NNI_RUNNER_SLOTS"
@@ -31,7 +32,7 @@ class Settings:
     token: str
     """Secret of this installation."""
     home: Path
-    """Folder of the installation's state; the agent uses `runner/` and `blobs/` in it."""
+    """Folder of the installation's state; the agent uses `runner/` in it."""
     pool: str = "local"
     """Whose tasks are pulled."""
     slots: int | None = None
@@ -46,6 +47,8 @@ class Settings:
     """GPUs that are pretended, for tests; None: ask the driver."""
     runtime_directory: Path | None = None
     """Where the socket of the trials may be; None: the temporary folder."""
+    s3: S3Settings | None = None
+    """Where bytes lie; None: in a folder below `home`."""
     host_name: str = ""
     version: str = ""
 
@@ -87,6 +90,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         warm=environment.flag(NNI_WARM, default=True),
         fake_gpus=fake_gpus if fake_gpus >= 0 else None,
         runtime_directory=Path(runtime) if runtime_usable else None,
+        s3=read_s3_settings(),
         host_name=platform.node() or "localhost",
         version=environment.text(environment.NNI_VERSION, "unknown"),
     )

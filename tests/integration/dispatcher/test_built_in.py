@@ -9,6 +9,7 @@ import pytest
 from nni.hpo import registry
 from nni_proto.experiment.v1 import event_pb2
 from nni_wire.values import from_value, to_value
+from svc_common.messaging.nats_bus import NatsBus
 from tests.integration.dispatcher.conftest import Dispatcher, soon
 from tests.integration.dispatcher.host_processes import host_pid, pid_exists
 from tests.support.scripted_manager import (
@@ -240,3 +241,16 @@ def undisturbed(count: int, space: dict[str, Any], seed: int, finished: int = 22
     for parameter_id in range(finished, count):
         tuner.generate_parameters(parameter_id)
     return tuner.generate_parameters(count)
+
+
+async def test_log_that_cannot_be_read_costs_that_experiment_only(
+    bus: NatsBus, dispatcher: Dispatcher, manager: ScriptedManager
+) -> None:
+    await bus.events.append(
+        "garbage1", b"\xff no batch", expected_sequence=0, epoch=1, append_id="0"
+    )
+    await dispatcher.restart()
+
+    await manager.create(SPACE, tuner=named("Random"))
+
+    assert (await manager.heard("algorithm_started")).generation == 1

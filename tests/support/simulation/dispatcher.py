@@ -82,13 +82,15 @@ class SimulatedDispatcher(Node):
         self._given_up = 0
         self._deaths = 0
         self._life = 0
+        self._unsent: deque[tuple[bytes, str]] = deque()
         self._begin_life()
 
     def _begin_life(self) -> None:
         self._life += 1
         self._session = Session()
         self._host: LocalHost | None = None
-        self._hosting = 0
+        self._eager = False
+        self._free_at_s = 0.0
         self._waiting: deque[Position] = deque()
         self._pile: list[Command] = []
         self._patient = False
@@ -129,7 +131,6 @@ class SimulatedDispatcher(Node):
             self._catch_up()
             return
         if self._session.generation > self._given_up:
-            self._hosting += 1
             self.later(_LAUNCH_S, self._launched, self._life, self._deaths > 0)
         self._catch_up()
 
@@ -212,8 +213,7 @@ class SimulatedDispatcher(Node):
         commands, self._pile = self._pile, []
         if commands:
             self._waiting.extend(command.position for command in commands)
-            delay_s = _HANDLING_S * (0.5 + self.bus.random.random())
-            self.later(delay_s, self._handle, self._life, self._host, commands)
+            self.later(self._worked_s(1), self._handle, self._life, self._host, commands)
 
     def _handle(self, life: int, host: LocalHost, commands: list[Command]) -> None:
         if life != self._life or host is not self._host:
@@ -225,10 +225,16 @@ class SimulatedDispatcher(Node):
             outputs += said
             if not alive:
                 break
-        delay_s = _HANDLING_S * len(commands) * self.bus.random.random()
+        delay_s = self._worked_s(len(commands))
         self.later(delay_s, self._said, self._life, outputs)
         if not alive:
             self.later(delay_s, self._host_ended, self._life)
+
+    def _worked_s(self, count: int) -> float:
+        """Draw when the host is done with so many commands more: one at a time, in order."""
+        work_s = _HANDLING_S * count * (0.5 + self.bus.random.random())
+        self._free_at_s = max(self._free_at_s, self.time.now_s) + work_s
+        return self._free_at_s - self.time.now_s
 
     def _said(self, life: int, outputs: list[answers.Output]) -> None:
         if life != self._life:
@@ -272,6 +278,17 @@ class SimulatedDispatcher(Node):
     def _tell(self, report: answers.Report) -> None:
         payload = converters.report_to_proto(report).SerializeToString()
         key = converters.message_id(self.bus.experiment_id, self._session.generation, report)
+        self._unsent.append((payload, key))
+        if len(self._unsent) == 1:
+            self._publish()
+
+    def _publish(self) -> None:
+        payload, key = self._unsent[0]
         self.bus.request(
-            self, lambda: self.bus.publish("dispatcher", payload, key), lambda _: None
+            self, lambda: self.bus.publish("dispatcher", payload, key), self._published
         )
+
+    def _published(self, _: int) -> None:
+        self._unsent.popleft()
+        if self._unsent:
+            self._publish()

@@ -14,6 +14,7 @@ from svc_manager.agents import AgentWatch
 from svc_manager.converters.events import Stamp, batch_to_bytes
 from svc_manager.converters.reports import words_from
 from svc_manager.converters.tasks import (
+    drop_to_bytes,
     forget_to_bytes,
     spec_of,
     stop_to_bytes,
@@ -255,7 +256,7 @@ class SimulatedManager(Node):
         stamp = Stamp(self._epoch, self._append_count, round_.now_ms)
         payload = batch_to_bytes(round_.events, stamp, self._read_sequence)
         expected, epoch = self._folded.sequence, self._epoch
-        append_id = str(self._append_count)
+        append_id = f"{self._owner}.{self._append_count}"
         read_sequence = self._read_sequence
 
         def appended(sequence: int | None) -> None:

@@ -39,12 +39,10 @@ LogLevel = Literal["trace", "debug", "info", "warning", "error", "fatal"]
 
 def _plain_space(value: object) -> object:
     """Return a search space as JSON; pydantic reports only ValueErrors as faults of the field."""
-    from nni.hpo import typed_space
+    from nni.hpo.typed_space import as_json
 
-    if not typed_space.is_type_of_space(value):
-        return value
     try:
-        return typed_space.search_space(value)
+        return as_json(value)
     except TypeError as error:
         raise ValueError(str(error)) from error
 
@@ -98,6 +96,7 @@ class ExperimentConfig(ConfigModel):
     tags: dict[str, str] = Field(default_factory=dict)
     nni_manager_ip: Text | None = None
     use_annotation: Flag = False
+    """Derives the search space from annotated code, of which trials run a converted copy."""
     debug: Flag = False
     log_level: LogLevel | None = None
     """Of manager and algorithm, not of trials; `None`: `debug` if `debug` is true, else `info`."""

@@ -4,10 +4,11 @@ Source: Falkner, Klein and Hutter, BOHB: Robust and Efficient Hyperparameter Opt
 ICML 2018, section 3.2.
 
 Departures: the prior has the same share in both densities, that of one good kernel, so that far
-from all results their ratio is 1; a choice slips to any option with a chance that takes the place of
-its bandwidth. Kernels are at least as wide as a share of the range that shrinks with the number
-of kernels: by the rule of thumb alone, proposals that lie close together make narrow kernels and
-these make closer proposals still, before the region around them is known. No configuration without a result is among the good ones.
+from all results their ratio is 1. A choice slips to any option with a chance that takes the place
+of its bandwidth. Kernels are at least as wide as a share of the range that shrinks with their
+number: by the rule of thumb alone, proposals that lie close together make narrow kernels and these
+make closer proposals still, before the region around them is known. No configuration without a
+result is among the good ones.
 """
 
 import math
@@ -30,6 +31,8 @@ _LEAST_SPREAD = 0.07
 Between 0.05 and 0.1, the best of 0 to 0.2 on Branin, Hartmann6 and a mixed problem of 4 parameters:
 150 trials with budgets 1 to 9 and noise that falls with the budget, 20 seeds."""
 
+_FIRST_CAPACITY = 16
+
 _LARGEST_SLIP = 0.95
 """At 1 a choice would no longer depend on its kernel."""
 
@@ -46,32 +49,44 @@ class ModelSettings:
 
 
 class Results:
-    """What trials of one budget gave, best first."""
+    """What trials of one budget gave, best first.
 
-    def __init__(self) -> None:
+    Args:
+        frame: of the rows.
+    """
+
+    def __init__(self, frame: Frame) -> None:
         self._ranked: list[tuple[float, int]] = []
-        self._rows: list[Row] = []
+        self._points = np.empty((_FIRST_CAPACITY, len(frame.bounded)))
+        self._options = np.empty((_FIRST_CAPACITY, len(frame.counts)), dtype=np.int64)
 
     def __len__(self) -> int:
         """Return how many there are."""
-        return len(self._rows)
+        return len(self._ranked)
 
     def add(self, row: Row, loss: float) -> None:
         """Add a result; infinite for a trial that gave none."""
-        insort(self._ranked, (loss, len(self._rows)))
-        self._rows.append(row)
+        index = len(self._ranked)
+        if index == len(self._points):
+            self._points = np.concatenate([self._points, np.empty_like(self._points)])
+            self._options = np.concatenate([self._options, np.empty_like(self._options)])
+        self._points[index], self._options[index] = row.coordinates, row.options
+        insort(self._ranked, (loss, index))
 
     def can_model(self, least: int) -> bool:
         """Whether there are `least` results, and numbers enough among them to have a spread."""
         return len(self) >= least and sum(loss < math.inf for loss, _ in self._ranked[:2]) > 1
 
-    def best(self, count: int) -> list[Row]:
-        """Return the best `count`, fewer if fewer gave a number."""
-        return [self._rows[index] for loss, index in self._ranked[:count] if loss < math.inf]
+    def best(self, count: int) -> tuple[Floats, Ints]:
+        """Return points `(k, d)` and options `(k, c)` of the best `count` that gave a number."""
+        return self._rows([index for loss, index in self._ranked[:count] if loss < math.inf])
 
-    def worst(self, count: int) -> list[Row]:
-        """Return the worst `count`."""
-        return [self._rows[index] for _, index in self._ranked[-count:]]
+    def worst(self, count: int) -> tuple[Floats, Ints]:
+        """Return points `(k, d)` and options `(k, c)` of the worst `count`."""
+        return self._rows([index for _, index in self._ranked[-count:]])
+
+    def _rows(self, indices: list[int]) -> tuple[Floats, Ints]:
+        return self._points[indices], self._options[indices]
 
 
 def least_results(space: ProposalSpace, settings: ModelSettings) -> int:
@@ -95,11 +110,11 @@ def propose(
     """
     least = least_results(space, settings)
     share = settings.top_n_percent
-    good_rows = results.best(max(least, len(results) * share // 100))
-    bad_rows = results.worst(max(least, len(results) * (100 - share) // 100))
-    prior_share = 1.0 / (1.0 + len(good_rows))
-    good = density(space.frame, good_rows, settings.min_bandwidth, prior_share)
-    bad = density(space.frame, bad_rows, settings.min_bandwidth, prior_share)
+    best = results.best(max(least, len(results) * share // 100))
+    worst = results.worst(max(least, len(results) * (100 - share) // 100))
+    prior_share = 1.0 / (1.0 + len(best[0]))
+    good = density(space.frame, *best, settings.min_bandwidth, prior_share)
+    bad = density(space.frame, *worst, settings.min_bandwidth, prior_share)
     points, options = widened(good, settings.bandwidth_factor).draw(settings.num_samples, rng)
     gain = good.log_density(points, options) - bad.log_density(points, options)
     for index in np.argsort(-gain, kind="stable"):
@@ -110,20 +125,20 @@ def propose(
     return None
 
 
-def density(frame: Frame, rows: list[Row], min_bandwidth: float, prior_share: float) -> Mixture:
+def density(
+    frame: Frame, points: Floats, options: Ints, min_bandwidth: float, prior_share: float
+) -> Mixture:
     """Return one kernel per row, all as wide as the rows' spread asks for.
 
     Args:
         frame: the prior.
-        rows: one or more.
+        points: `(k, d)` coordinates of the rows, k >= 1.
+        options: `(k, c)` of the rows.
         min_bandwidth: least width of a kernel, in coordinates, and least slip of a choice.
         prior_share: weight of the prior in the density, in (0, 1).
     """
-    points = np.array([row.coordinates for row in rows]).reshape(len(rows), len(frame.bounded))
-    options = np.array([row.options for row in rows], dtype=np.int64)
-    options = options.reshape(len(rows), len(frame.counts))
-    dimension = points.shape[1] + options.shape[1]
-    narrowing = len(rows) ** (-1.0 / (4 + dimension))
+    count = len(points)
+    narrowing = count ** (-1.0 / (4 + points.shape[1] + options.shape[1]))
     least = max(min_bandwidth, _LEAST_SPREAD * narrowing)
     widths = _NORMAL_REFERENCE * points.std(axis=0) * narrowing
     return Mixture(
@@ -132,14 +147,14 @@ def density(frame: Frame, rows: list[Row], min_bandwidth: float, prior_share: fl
         widths=np.maximum(widths, least),
         options=options,
         slip=np.clip(_disagreement(options) * narrowing, least, _LARGEST_SLIP),
-        weights=np.ones(len(rows)),
-        prior_weight=len(rows) * prior_share / (1.0 - prior_share),
+        weights=np.ones(count),
+        prior_weight=count * prior_share / (1.0 - prior_share),
     )
 
 
 def _disagreement(options: Ints) -> Floats:
     """Return per choice the chance that two of the rows took different options, `(c,)`."""
-    shares = [np.unique(column, return_counts=True)[1] / len(column) for column in options.T]
+    shares = [np.bincount(column) / len(column) for column in options.T]
     return np.array([1.0 - float((share**2).sum()) for share in shares])
 
 

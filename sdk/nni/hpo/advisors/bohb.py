@@ -140,7 +140,7 @@ class BOHB(HalvingAdvisor):
         except ValueError as error:
             _logger.warning("BOHB drops a result outside the search space: %s", error)
             return
-        self._results.setdefault(budget, Results()).add(row, loss)
+        self._results.setdefault(budget, Results(self._space.frame)).add(row, loss)
         self._known.append((budget, copy.deepcopy(configuration), loss))
 
 

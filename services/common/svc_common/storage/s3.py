@@ -19,7 +19,6 @@ from minio.error import MinioException, S3Error
 from urllib3.exceptions import HTTPError
 
 from svc_common.errors import AbortedError, DataLossError, InvalidArgumentError, NotFoundError
-from svc_common.storage.opening import S3Settings
 from svc_common.storage.ports import (
     CONTENT_KIND,
     check_key,
@@ -33,6 +32,7 @@ from svc_common.storage.s3_connection import (
     ServerAwayError,
     service_error,
 )
+from svc_common.storage.s3_settings import S3Settings
 from svc_common.storage.whole_files import CHUNK_BYTES, translated, whole_file
 
 if TYPE_CHECKING:

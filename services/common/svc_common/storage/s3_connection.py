@@ -24,7 +24,7 @@ from svc_common.errors import (
     ServiceError,
     UnavailableError,
 )
-from svc_common.storage.opening import S3Settings
+from svc_common.storage.s3_settings import S3Settings
 
 CONNECTIONS: Final = 16
 """Calls at once, each with a thread and a connection."""

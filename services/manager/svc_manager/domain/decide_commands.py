@@ -92,6 +92,20 @@ def abandon(round_: Round) -> None:
         round_.end_trial(trial, TrialState.FAILED, "it was live when the experiment was cut off")
 
 
+def cut_off(round_: Round) -> None:
+    """State that an experiment ended where its copied log ends, whatever it was doing then."""
+    experiment = round_.experiment
+    if experiment.state is ExperimentState.STOPPED:
+        return
+    abandon(round_)
+    if experiment.port:
+        round_.emit(e.ListenerClosed())
+    if experiment.state not in {ExperimentState.VIEWED, ExperimentState.STOPPING}:
+        round_.change_state(ExperimentState.STOPPING, "its log was copied")
+    round_.change_state(ExperimentState.STOPPED)
+    round_.emit(e.ExperimentEnded(ExperimentState.STOPPED, "its log was copied"))
+
+
 def _stop(round_: Round, command: i.Stop) -> None:
     experiment = round_.experiment
     if experiment.state in {ExperimentState.STOPPED, ExperimentState.STOPPING}:

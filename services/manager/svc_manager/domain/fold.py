@@ -63,10 +63,12 @@ def _trials_requested(x: Experiment, event: e.TrialsRequested, _time_ms: int) ->
 def _parameters_generated(x: Experiment, event: e.ParametersGenerated, _time_ms: int) -> None:
     algorithm = x.algorithm
     given = {item.parameter_id for item in event.parameters}
+    # An answer may bring what an earlier one has promised: advisors serve the oldest id first.
+    kept = given & algorithm.late_ids
+    algorithm.late_ids -= kept
+    algorithm.late_count = max(0, algorithm.late_count - len(kept))
     asked = algorithm.asked.pop(event.request_id, None)
     if asked is None:
-        algorithm.late_ids -= given
-        algorithm.late_count = max(0, algorithm.late_count - len(given))
         if event.exhausted:  # what was promised will not come either
             algorithm.late_ids.clear()
             algorithm.late_count = 0

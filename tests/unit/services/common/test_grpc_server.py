@@ -143,3 +143,26 @@ async def test_taken_port_is_a_clear_error(address: str) -> None:
 
     with pytest.raises(errors.FailedPreconditionError, match=f"cannot listen on 127.0.0.1:{port}"):
         await GrpcServer([], None).start(port=port)
+
+
+@pytest.mark.parametrize("letter", ["x", "ü", "界"])
+async def test_a_long_message_is_cut_so_that_it_arrives(
+    trials: FailingTrials, address: str, letter: str
+) -> None:
+    trials.error = errors.NotFoundError("trial", letter * 20_000)
+
+    error = await call(address)
+
+    assert error.code() is grpc.StatusCode.NOT_FOUND
+    assert (error.details() or "").startswith("there is no trial")
+
+
+async def test_the_error_of_a_service_has_the_status_of_what_it_derives_from(
+    trials: FailingTrials, address: str
+) -> None:
+    class TakenError(errors.FailedPreconditionError):
+        """A service's own."""
+
+    trials.error = TakenError("it is taken")
+
+    assert (await call(address)).code() is grpc.StatusCode.FAILED_PRECONDITION

@@ -15,7 +15,7 @@ def test_defaults_need_only_bus_and_token(monkeypatch: pytest.MonkeyPatch) -> No
     assert (settings.grpc_host, settings.grpc_port) == ("127.0.0.1", 0)
     assert settings.answer_timeout_s == 600
     assert "secret" not in repr(settings)
-    assert settings.blob_folder.parent == settings.home
+    assert settings.s3 is None
 
 
 def test_missing_address_of_the_bus_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

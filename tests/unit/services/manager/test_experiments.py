@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -376,6 +377,39 @@ async def test_a_missing_log_is_a_clear_error(world: World) -> None:
 
     with pytest.raises(NotFoundError, match=r"dispatcher\.log"):
         await anext(feed)
+
+
+@pytest.mark.claim("platform", 32)
+async def test_a_folder_that_was_copied_from_a_running_experiment_is_stopped_elsewhere(
+    holding: World, tmp_path: Path
+) -> None:
+    experiment_id = await holding.create(port=8080)
+    await holding.agent.holds(2)
+    await holding.reached(experiment_id, RUNNING)
+    copy = tmp_path / "copy"
+    shutil.copytree(holding.folder / "experiments" / experiment_id, copy)
+
+    async with InMemoryBus() as bus, world_on(bus, tmp_path / "other") as elsewhere:
+        reopening = Reopening(experiment_id, experiment_directory=str(copy))
+        opened = await elsewhere.experiments.resume(reopening)
+        elsewhere.follow(experiment_id)
+        done = await elsewhere.reached(experiment_id, DONE)
+
+    assert opened.experiment.directory == str(copy)
+    assert done.trial_counts["FAILED"] == 2
+    assert sum(done.trial_counts.values()) == 5
+
+
+async def test_the_folder_of_another_experiment_is_refused(world: World, tmp_path: Path) -> None:
+    experiment_id = await world.create()
+    folder = world.folder / "experiments" / experiment_id
+
+    with pytest.raises(InvalidArgumentError, match=f"of experiment {experiment_id}"):
+        await world.experiments.view(Reopening("other123", experiment_directory=str(folder)))
+    with pytest.raises(NotFoundError):
+        await world.experiments.view(Reopening("other123", experiment_directory=str(tmp_path)))
+    with pytest.raises(InvalidArgumentError, match="absolute"):
+        await world.experiments.view(Reopening("other123", experiment_directory="here"))
 
 
 @pytest.mark.claim("platform", 48)

@@ -22,8 +22,10 @@ from nni_wire.values import from_value, to_value
 from svc_common import subjects
 from svc_common.errors import InvalidArgumentError
 from svc_common.messaging.ports import Bus
+from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.tasks import TaskOwner
-from svc_manager.app import Manager, assemble
+from svc_manager.adapters.blob_views import BlobViews
+from svc_manager.app import Manager, Stores, assemble
 from svc_manager.experiments import Experiments
 from svc_manager.listeners import PortTakenError
 from svc_manager.opening import NewExperiment
@@ -337,7 +339,9 @@ async def manager_on(
         default_root=folder / "experiments",
         stop_on_term=True,
     )
-    manager = assemble(settings, bus, listeners, PickyChecker())
+    blobs = DirectoryBlobStore(folder / "nni" / "blobs")
+    stores = Stores(blobs, BlobViews(blobs))
+    manager = assemble(settings, bus, stores, listeners, PickyChecker())
     tasks = TaskOwner(raise_failure)
     await manager.roster.open()
     manager.agents.watch_for(manager.roster)

@@ -286,13 +286,37 @@ def test_broken_rule_names_file_and_line(code: str, line: int, message: str) -> 
     assert str(raised.value).startswith(f"{PATH}:{line}: " if line else f"{PATH}: ")
 
 
-def test_expression_that_is_illegal_in_its_place_names_the_line() -> None:
-    code = "x = 1\n'''@nni.report_final_result((yield))'''\n"
+@pytest.mark.parametrize("first", ["x = 1", "if True: pass"])
+def test_expression_that_is_illegal_in_its_place_names_the_line(first: str) -> None:
+    code = f"{first}\n'''@nni.report_final_result((yield))'''\n"
 
     with pytest.raises(AnnotationError, match="'yield' outside function") as raised:
         converted(code)
 
     assert raised.value.line == 2
+
+
+def test_expression_that_the_encoding_lacks_is_refused() -> None:
+    code = b"# coding: latin-1\n'''@nni.report_final_result('\\u4e2d')'''\n"
+
+    with pytest.raises(AnnotationError, match="must be written in the file's encoding"):
+        AnnotatedModule(PATH, code).converted([])
+
+
+def test_hundreds_of_expressions_are_fine() -> None:
+    options = ", ".join(f"f({number})" for number in range(500))
+
+    names = run(
+        f"""
+        def f(number): return number * 10
+
+        '''@nni.variable(nni.choice({options}), name=x)'''
+        x = 0
+        """,
+        {"x": "f(499)"},
+    )
+
+    assert names["x"] == 4990
 
 
 def test_file_that_only_mentions_annotations_has_none() -> None:

@@ -18,6 +18,9 @@ SUPPORTED = {
     "Random": {*ALL_TYPES, "nested"},
     "GridSearch": {"choice", "nested", "randint", "quniform"},
     "BatchTuner": set(),
+    "Anneal": {*ALL_TYPES, "nested"},
+    "Evolution": {*ALL_TYPES, "nested"},
+    "PBTTuner": set(ALL_TYPES),
 }
 EXAMPLES = {
     "choice": {"_type": "choice", "_value": ["a", "b"]},
@@ -81,6 +84,45 @@ def test_tpe_accepts_a_choice_of_strings() -> None:
     registry.create("tuner", "TPE").update_search_space({"x": EXAMPLES["choice"]})
 
 
+@pytest.mark.claim("hpo", 13)
+@pytest.mark.parametrize("kind", EXAMPLES)
+@pytest.mark.parametrize("name", ["Hyperband", "BOHB"])
+def test_advisors_support_all_types_but_nested_choices(name: str, kind: str) -> None:
+    space = {"x": EXAMPLES[kind]}
+
+    if kind != "nested":
+        registry.validate("advisor", name, {}, space)
+        return
+    with pytest.raises(ValueError, match=f"nested choice is not supported by {name}"):
+        registry.validate("advisor", name, {}, space)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "key"),
+    [
+        ("advisor", "Hyperband", "TRIAL_BUDGET"),
+        ("advisor", "BOHB", "TRIAL_BUDGET"),
+        ("tuner", "PBTTuner", "load_checkpoint_dir"),
+        ("tuner", "PBTTuner", "save_checkpoint_dir"),
+        ("tuner", "Evolution", "_name"),
+    ],
+)
+def test_names_that_an_algorithm_claims_for_itself_are_refused(
+    kind: registry.Kind, name: str, key: str
+) -> None:
+    with pytest.raises(ValueError, match=f"{key}.*reserved in {name}"):
+        registry.validate(kind, name, {}, {key: EXAMPLES["uniform"]})
+
+
+def test_space_that_an_argument_replaces_is_not_checked(tmp_path: Path) -> None:
+    path = tmp_path / "space.pcs"
+    path.write_text("x real [0, 1] [0]\n")
+
+    registry.validate("advisor", "BOHB", {"config_space": str(path)}, {"free": "form"})
+    with pytest.raises(ValueError, match="free"):
+        registry.validate("advisor", "BOHB", {"config_space": None}, {"free": "form"})
+
+
 def test_batch_space_is_checked_by_its_own_rule() -> None:
     registry.validate("tuner", "BatchTuner", {}, BATCH)
 
@@ -111,6 +153,19 @@ def test_tuner_name_is_no_assessor_name() -> None:
         ("tuner", "TPE", {"parallel_optimize": 1}, "parallel_optimize must be true or false"),
         ("tuner", "TPE", {"gamma": 1}, "unknown argument 'gamma'"),
         ("tuner", "Random", {"seed": -1}, "seed must lie in"),
+        ("tuner", "Evolution", {"population_size": 0}, "population_size must lie in"),
+        ("tuner", "PBTTuner", {"factors": [0]}, "factors must be a non-empty list"),
+        ("tuner", "PBTTuner", {"fraction": 2}, "fraction must lie in"),
+        ("tuner", "PBTTuner", {"all_checkpoint_dir": ""}, "all_checkpoint_dir must be a path"),
+        ("assessor", "Curvefitting", {}, "'epoch_num' is required"),
+        ("assessor", "Curvefitting", {"epoch_num": 0}, "epoch_num must lie in"),
+        ("assessor", "Curvefitting", {"epoch_num": 9, "threshold": 0}, "threshold must lie in"),
+        ("assessor", "Curvefitting", {"epoch_num": 9, "optimize_mode": "minimize"}, "must be one"),
+        ("advisor", "Hyperband", {"exec_mode": "parallel"}, "exec_mode must be one of"),
+        ("advisor", "Hyperband", {"eta": 1}, "eta must lie in"),
+        ("advisor", "BOHB", {"min_budget": 0}, "min_budget must lie in"),
+        ("advisor", "BOHB", {"min_budget": 3}, "max_budget must be > min_budget = 3, got 3"),
+        ("advisor", "BOHB", {"config_space": "a.pcs"}, "config_space must be an absolute path"),
     ],
 )
 def test_bad_class_args_are_refused(

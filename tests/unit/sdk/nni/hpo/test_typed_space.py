@@ -144,7 +144,7 @@ def test_options_come_back_as_what_was_listed(
 
     space = TypedSpace(train)
 
-    assert space.search_space == {"x": {"_type": "choice", "_value": wire}}
+    assert space.search_space() == {"x": {"_type": "choice", "_value": wire}}
     assert [space.configuration({"x": option})["x"] for option in wire] == values
 
 
@@ -153,7 +153,7 @@ def test_choice_of_classes_and_values_may_mix() -> None:
 
     space = TypedSpace(train)
 
-    assert space.search_space == {"model": {"_type": "choice", "_value": [None, SVM, "default"]}}
+    assert space.search_space() == {"model": {"_type": "choice", "_value": [None, SVM, "default"]}}
     chosen = space.configuration({"model": {"_name": "Svm", "c": 1, "kernel": "rbf"}})["model"]
     assert chosen == Svm(1.0, Kernel.RBF)
     assert space.configuration({"model": None}) == {"model": None}

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from nni.experiment.config import (
 )
 from nni.experiment.config.experiment_config import DEFAULT_WORKING_DIRECTORY
 from nni.experiment.errors import ConfigError
+from nni.hpo import Uniform
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 
@@ -406,3 +408,29 @@ def test_json_is_the_file_as_json() -> None:
 def test_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must be a mapping of fields"):
         ExperimentConfig.load(write(tmp_path / "c.yml", "- 1"))
+
+
+@dataclass
+class TypedSpace:
+    x: Annotated[float, Uniform(0, 1)]
+
+
+@dataclass
+class NoSpace:
+    x: int
+
+
+def test_type_is_a_search_space(tmp_path: Path) -> None:
+    config = complete()
+
+    config.search_space = TypedSpace
+    config.save(tmp_path / "config.yml")
+
+    assert config.search_space == SPACE
+    assert ExperimentConfig.load(tmp_path / "config.yml").search_space == SPACE
+    assert complete(search_space=TypedSpace) == complete()
+
+
+def test_type_that_describes_no_space_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"searchSpace NoSpace\.x must have a default"):
+        complete(search_space=NoSpace)

@@ -15,6 +15,7 @@ from nni.hpo.advisors._density_model import (
 )
 from nni.hpo.advisors._proposals import FlatProposals
 from nni.hpo.tuners._columns import Row
+from nni.hpo.tuners._parzen import Floats, Ints
 
 SPACE = FlatProposals(
     {
@@ -40,6 +41,10 @@ def row(x: float, option: int) -> Row:
     return Row(0, (x,), (option,))
 
 
+def arrays(rows: list[Row]) -> tuple[Floats, Ints]:
+    return np.array([r.coordinates for r in rows]), np.array([r.options for r in rows])
+
+
 def test_budget_needs_one_more_result_than_there_are_parameters() -> None:
     assert least_results(SPACE, settings()) == 3
     assert least_results(SPACE, settings(min_points_in_model=2)) == 3
@@ -47,16 +52,27 @@ def test_budget_needs_one_more_result_than_there_are_parameters() -> None:
 
 
 def test_results_without_a_number_are_among_the_worst_only() -> None:
-    results = Results()
+    results = Results(SPACE.frame)
     for number, loss in enumerate([math.inf, 2.0, math.inf, 1.0]):
         results.add(row(number / 10, 0), loss)
 
-    assert results.best(3) == [row(0.3, 0), row(0.1, 0)]
-    assert results.worst(3) == [row(0.1, 0), row(0.0, 0), row(0.2, 0)]
+    assert results.best(3)[0].tolist() == [[0.3], [0.1]]
+    assert results.worst(3)[0].tolist() == [[0.1], [0.0], [0.2]]
+
+
+def test_results_keep_their_rows_however_many_there_are() -> None:
+    results = Results(SPACE.frame)
+    for number in range(100):
+        results.add(row(number / 100, number % 3), -float(number))
+
+    points, options = results.best(100)
+
+    assert points[:, 0].tolist() == [number / 100 for number in reversed(range(100))]
+    assert options[:, 0].tolist() == [number % 3 for number in reversed(range(100))]
 
 
 def test_model_needs_two_numbers_and_enough_results() -> None:
-    results = Results()
+    results = Results(SPACE.frame)
     for loss in (math.inf, math.inf, 1.0):
         results.add(row(0.5, 0), loss)
     assert not results.can_model(3)
@@ -69,8 +85,8 @@ def test_model_needs_two_numbers_and_enough_results() -> None:
 
 def test_density_is_the_sum_of_kernels_written_out() -> None:
     rows = [row(0.2, 0), row(0.4, 0), row(0.9, 2)]
-    mixture = density(SPACE.frame, rows, 0.001, prior_share=0.25)
-    spread = np.std([0.2, 0.4, 0.9])
+    mixture = density(SPACE.frame, *arrays(rows), 0.001, prior_share=0.25)
+    spread = float(np.std([0.2, 0.4, 0.9]))
     width = 1.06 * spread * 3 ** (-1 / 6)
     slip = (1 - (2 / 3) ** 2 - (1 / 3) ** 2) * 3 ** (-1 / 6)
 
@@ -82,7 +98,7 @@ def test_density_is_the_sum_of_kernels_written_out() -> None:
         return bell / inside * (slip / 3 + (1 - slip) * (option == chosen))
 
     for x, chosen in [(0.1, 0), (0.5, 1), (0.95, 2)]:
-        kernels = sum(kernel(*r.coordinates, *r.options, x, chosen) for r in rows)
+        kernels = sum(kernel(r.coordinates[0], r.options[0], x, chosen) for r in rows)
         expected = math.log(0.75 * kernels / 3 + 0.25 / 3)
         got = mixture.log_density(np.array([[x]]), np.array([[chosen]]))
         # The cumulative normal in use is right to 1.5e-7, divided by a mass above 0.5.
@@ -90,14 +106,14 @@ def test_density_is_the_sum_of_kernels_written_out() -> None:
 
 
 def test_kernels_of_equal_rows_get_narrower_with_their_number() -> None:
-    mixture = density(SPACE.frame, [row(0.5, 1)] * 64, 0.001, 0.1)
+    mixture = density(SPACE.frame, *arrays([row(0.5, 1)] * 64), 0.001, 0.1)
 
     assert mixture.widths == pytest.approx([0.035])  # 0.07 / 64 ** (1 / 6)
     assert mixture.slip == pytest.approx([0.035])
 
 
 def test_kernels_are_never_narrower_than_the_limit() -> None:
-    mixture = density(SPACE.frame, [row(0.5, 1)] * 4, 0.2, 0.1)
+    mixture = density(SPACE.frame, *arrays([row(0.5, 1)] * 4), 0.2, 0.1)
 
     assert mixture.widths.tolist() == [0.2]
     assert mixture.slip.tolist() == [0.2]
@@ -106,7 +122,7 @@ def test_kernels_are_never_narrower_than_the_limit() -> None:
 
 
 def test_proposal_is_where_good_results_are_and_bad_ones_are_not() -> None:
-    results = Results()
+    results = Results(SPACE.frame)
     for number in range(40):
         good = number % 4 == 0
         results.add(row(0.2 + number / 1000 if good else 0.8, 0 if good else 1), float(not good))
@@ -132,7 +148,7 @@ def test_candidates_that_are_not_allowed_are_passed_over() -> None:
             "c": {"_type": "choice", "_value": ["a", "b", "c"]},
         }
     )
-    results = Results()
+    results = Results(SPACE.frame)
     for number in range(12):
         results.add(row(number / 12, number % 3), number / 12)
     rng = np.random.default_rng(0)

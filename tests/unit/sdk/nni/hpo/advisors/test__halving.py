@@ -77,7 +77,15 @@ def test_round_waits_for_its_last_result() -> None:
 
     (last,) = jobs_of(bracket)
     assert (first.id, second.id, last.id) == ("3_0_0", "3_0_1", "3_1_0")
-    assert not bracket.finished
-    bracket.end(last.index, "a", 0.0)
+
+
+def test_bracket_is_finished_after_its_last_round() -> None:
+    bracket = Bracket(0, (Round(1, 1),))
+    (only,) = jobs_of(bracket)
+    open_before = not bracket.finished
+
+    bracket.end(only.index, "a", 0.0)
+
+    assert open_before
     assert bracket.finished
-    assert bracket.next_job() is None
+    assert jobs_of(bracket) == []

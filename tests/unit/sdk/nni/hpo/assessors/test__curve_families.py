@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from nni.hpo.assessors._curve_families import FAMILIES, Family
+from nni.hpo.assessors._curve_families import FAMILIES, Curve, Family
 
 X = np.arange(1.0, 11.0)
-EXAMPLES = {
+EXAMPLES: dict[str, tuple[tuple[float, ...], Curve]] = {
     "vapor_pressure": ((-0.6, -0.5, 0.1), lambda x, a, b, c: np.exp(a + b / x + c * np.log(x))),
     "pow3": ((0.9, 0.5, 0.7), lambda x, c, a, alpha: c - a / x**alpha),
     "log_log_linear": ((0.4, 1.2), lambda x, a, b: np.log(a * np.log(x) + b)),

@@ -151,7 +151,7 @@ def test_deferred_requests_survive_being_put_aside() -> None:
 def test_better_than_random_search_with_many_trials() -> None:
     def best_of(tuner: Tuner) -> float:
         tuner.update_search_space({k: v for k, v in SPACE.items() if k != "model"})
-        losses = []
+        losses: list[float] = []
         for number in range(200):
             parameters = tuner.generate_parameters(number)
             loss = (parameters["x"] - 0.3) ** 2 + ((parameters["n"] - 70) / 100) ** 2

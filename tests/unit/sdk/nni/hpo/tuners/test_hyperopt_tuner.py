@@ -1,9 +1,9 @@
-"""The documented front of TPE and Random."""
+"""The documented front of TPE, Random and Anneal."""
 
 import pytest
 
 from nni.algorithms.hpo.hyperopt_tuner import HyperoptTuner
-from nni.hpo import RandomTuner, TPETuner, Tuner
+from nni.hpo import AnnealTuner, RandomTuner, TPETuner, Tuner
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 
@@ -27,13 +27,17 @@ def test_random_search_is_random() -> None:
     assert play(HyperoptTuner("random_search", seed=1)) == play(RandomTuner(seed=1))
 
 
+def test_anneal_is_anneal() -> None:
+    assert play(HyperoptTuner("anneal", seed=1)) == play(AnnealTuner(seed=1))
+
+
 @pytest.mark.parametrize("name", ["annealing", "", "TPE"])
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(RuntimeError, match="algorithm_name must be"):
         HyperoptTuner(name)
 
 
-@pytest.mark.parametrize("name", ["tpe", "random_search"])
+@pytest.mark.parametrize("name", ["tpe", "random_search", "anneal"])
 def test_suggestions_stand_for_no_trial(name: str) -> None:
     tuner = HyperoptTuner(name, seed=1)
     play(tuner)

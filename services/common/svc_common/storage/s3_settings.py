@@ -1,0 +1,84 @@
+"""Which S3 server holds the bytes of an installation, if one does."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from svc_common import environment
+from svc_common.errors import InvalidArgumentError
+from svc_common.storage.ports import check_prefix
+
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class S3Settings:
+    """An S3 server, and what of it belongs to this installation."""
+
+    endpoint: str
+    """`http://host:port` or `https://host:port`."""
+    access_key: str
+    secret_key: str = field(repr=False)
+    bucket: str = "nni"
+    """Made when it is missing."""
+    prefix: str = ""
+    """Start of all keys in the bucket, ending with `/`; empty: none."""
+    region: str = "us-east-1"
+    """Said, so that the server is never asked for it."""
+
+    @property
+    def secure(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.endpoint.startswith("https://")
+
+    @property
+    def address(self) -> str:
+        """`host:port`."""
+        return urlsplit(self.endpoint).netloc
+
+
+def read_s3_settings() -> S3Settings | None:
+    """Read `NNI_S3_…`; None: bytes lie in a folder.
+
+    Raises:
+        InvalidArgumentError: a variable is missing or malformed.
+    """
+    endpoint = environment.text(environment.NNI_S3_ENDPOINT, "-").rstrip("/")
+    if endpoint == "-":
+        return None
+    return checked(
+        S3Settings(
+            endpoint=endpoint,
+            access_key=environment.text(environment.NNI_S3_ACCESS_KEY),
+            secret_key=environment.text(environment.NNI_S3_SECRET_KEY),
+            bucket=environment.text(environment.NNI_S3_BUCKET, "nni"),
+            prefix=_as_prefix(environment.text(environment.NNI_S3_PREFIX, "/")),
+            region=environment.text(environment.NNI_S3_REGION, "us-east-1"),
+        )
+    )
+
+
+def checked(settings: S3Settings) -> S3Settings:
+    """Return the settings if they can be right.
+
+    Raises:
+        InvalidArgumentError: one of them cannot; named like its variable.
+    """
+    parts = urlsplit(settings.endpoint)
+    if parts.scheme not in {"http", "https"} or not parts.netloc or parts.path or parts.query:
+        raise InvalidArgumentError(
+            environment.NNI_S3_ENDPOINT, "must be http[s]://host[:port]", settings.endpoint
+        )
+    if not _BUCKET.match(settings.bucket):
+        raise InvalidArgumentError(
+            environment.NNI_S3_BUCKET,
+            "must be 3 to 63 lower-case letters, digits, '.' and '-'",
+            settings.bucket,
+        )
+    return settings
+
+
+def _as_prefix(text: str) -> str:
+    stripped = text.strip("/")
+    return check_prefix(f"{stripped}/") if stripped else ""

@@ -1,0 +1,38 @@
+"""`ports.Views` in the byte store: of the shapes that have no Redis."""
+
+from svc_common.errors import NotFoundError
+from svc_common.storage.ports import BlobStore
+
+_SEQUENCE_BYTES = 8
+
+
+class BlobViews:
+    """`ports.Views` as named blobs.
+
+    Args:
+        blobs: where they lie.
+    """
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+
+    async def put(self, experiment_id: str, sequence: int, view: bytes) -> None:
+        """See `ports.Views.put`."""
+        data = sequence.to_bytes(_SEQUENCE_BYTES, "big") + view
+        await self._blobs.put_named(_key(experiment_id), data)
+
+    async def get(self, experiment_id: str) -> tuple[int, bytes] | None:
+        """See `ports.Views.get`."""
+        try:
+            data = await self._blobs.get(_key(experiment_id))
+        except NotFoundError:
+            return None
+        return int.from_bytes(data[:_SEQUENCE_BYTES], "big"), data[_SEQUENCE_BYTES:]
+
+    async def delete(self, experiment_id: str) -> None:
+        """See `ports.Views.delete`."""
+        await self._blobs.delete(_key(experiment_id))
+
+
+def _key(experiment_id: str) -> str:
+    return f"summary/{experiment_id}/experiment"

@@ -1,0 +1,46 @@
+"""`ports.Leases` in memory, for tests and the simulator."""
+
+from svc_common.clock import Clock
+from svc_manager.domain.lease import Lease
+
+
+class InMemoryLeases:
+    """`ports.Leases` in a dictionary; managers of one process share the object.
+
+    Args:
+        clock: says when a lease has expired.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._held: dict[str, tuple[float, Lease]] = {}
+        self._epochs: dict[str, int] = {}
+
+    async def acquire(self, name: str, owner: str, ttl_s: float, above: int = 0) -> Lease | None:
+        """See `ports.Leases.acquire`."""
+        lease = await self.holder(name)
+        if lease is not None and lease.owner != owner:
+            return None
+        if lease is None or lease.epoch <= above:
+            epoch = max(self._epochs.get(name, 0), above) + 1
+            self._epochs[name] = epoch
+            lease = Lease(name, owner, epoch)
+        self._held[name] = (self._clock.monotonic_s() + ttl_s, lease)
+        return lease
+
+    async def renew(self, lease: Lease, ttl_s: float) -> bool:
+        """See `ports.Leases.renew`."""
+        if await self.holder(lease.name) != lease:
+            return False
+        self._held[lease.name] = (self._clock.monotonic_s() + ttl_s, lease)
+        return True
+
+    async def release(self, lease: Lease) -> None:
+        """See `ports.Leases.release`."""
+        if await self.holder(lease.name) == lease:
+            del self._held[lease.name]
+
+    async def holder(self, name: str) -> Lease | None:
+        """See `ports.Leases.holder`."""
+        until_s, lease = self._held.get(name, (0.0, None))
+        return lease if until_s > self._clock.monotonic_s() else None

@@ -1,0 +1,32 @@
+"""`ports.Presences` in memory, for tests and the simulator."""
+
+from collections.abc import Mapping
+
+from svc_common.clock import Clock
+
+
+class InMemoryPresences:
+    """`ports.Presences` in a dictionary.
+
+    Args:
+        clock: says when something has expired.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: dict[str, tuple[float, bytes]] = {}
+
+    async def keep(self, presences: Mapping[str, bytes], ttl_s: float) -> None:
+        """See `ports.Presences.keep`."""
+        until_s = self._clock.monotonic_s() + ttl_s
+        self._kept.update({key: (until_s, presence) for key, presence in presences.items()})
+
+    async def forget(self, runner_id: str) -> None:
+        """See `ports.Presences.forget`."""
+        self._kept.pop(runner_id, None)
+
+    async def all(self) -> dict[str, bytes]:
+        """See `ports.Presences.all`."""
+        now_s = self._clock.monotonic_s()
+        self._kept = {key: kept for key, kept in self._kept.items() if kept[0] > now_s}
+        return {key: presence for key, (_, presence) in self._kept.items()}

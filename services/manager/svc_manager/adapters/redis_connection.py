@@ -1,0 +1,104 @@
+"""The connection to Redis: its limits, its keys, and what its errors mean.
+
+Nothing in Redis is the only copy of anything: whatever is lost there is made again from the logs
+or heard again from the agents.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    ConnectionError,  # noqa: A004 - the name that the driver gives it
+    NoPermissionError,
+    OutOfMemoryError,
+    RedisError,
+    TimeoutError,  # noqa: A004 - as above
+)
+
+from svc_common.errors import PermissionDeniedError, ResourceExhaustedError, UnavailableError
+
+VIEW_KEY: Final = "nni:view:"
+PRESENCE_KEY: Final = "nni:presence:"
+LEASE_KEY: Final = "nni:lease:"
+EPOCH_KEY: Final = "nni:epoch:"
+"""Starts of all keys; an id follows. Installations that share a server need a database each."""
+
+_CONNECT_S: Final = 2.0
+_ANSWER_S: Final = 2.0
+"""Queries must not wait longer for a view than making it again takes."""
+_REPETITIONS: Final = 2
+"""Of a command whose connection broke; every command here may be repeated."""
+_FIRST_WAIT_S: Final = 0.05
+_LONGEST_WAIT_S: Final = 0.5
+_CONNECTIONS: Final = 16
+_WAIT_S: Final = 5.0
+"""For a connection that is free."""
+
+
+class RedisConnection:
+    """Connections to one Redis; use it in an `async with` block.
+
+    Opening needs no server. While the server is away, every call raises `UnavailableError` after
+    a few seconds at most.
+
+    Args:
+        url: `redis://[user:password@]host:port/database`, or `rediss://…`.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._place = f"Redis at {parts.hostname}:{parts.port or 6379}"
+        backoff = ExponentialWithJitterBackoff(_LONGEST_WAIT_S, _FIRST_WAIT_S)
+        # The other kind of pool refuses a call when all connections are busy.
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=_CONNECTIONS,
+            timeout=_WAIT_S,
+            socket_connect_timeout=_CONNECT_S,
+            socket_timeout=_ANSWER_S,
+            retry=Retry(backoff, _REPETITIONS, (ConnectionError, TimeoutError)),
+        )
+        self.commands: Redis = Redis.from_pool(pool)
+        """The driver; call it within `errors`."""
+
+    async def __aenter__(self) -> Self:
+        """Open; nothing is asked of the server yet."""
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Close all connections."""
+        await self.commands.aclose()
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turn errors of the driver into those that callers can act on.
+
+        Raises:
+            PermissionDeniedError: the account may not do this.
+            ResourceExhaustedError: Redis has no memory left.
+            UnavailableError: it is away or does not answer.
+        """
+        try:
+            yield
+        except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
+            raise PermissionDeniedError(
+                f"{self._place} refuses this account: {error}; check NNI_REDIS_URL"
+            ) from error
+        except OutOfMemoryError as error:
+            raise ResourceExhaustedError(
+                f"{self._place} has no memory left; raise its maxmemory"
+            ) from error
+        except RedisError as error:
+            raise UnavailableError(f"{self._place} cannot be used: {error}") from error
+
+
+def raw(value: bytes | str) -> bytes:
+    """Give an answer as bytes, which it is: this connection lets the driver decode nothing."""
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,103 @@
+"""Every `Leases` keeps its promises: one owner at a time, and epochs that only grow."""
+
+import asyncio
+
+from svc_manager.domain.lease import Lease
+from tests.conformance.manager.conftest import TTL_S, LeaseWorld
+
+LONG_S = 60.0
+
+
+async def test_free_lease_is_given_and_shown(lease_world: LeaseWorld, unique: str) -> None:
+    lease = await lease_world.leases.acquire(unique, "a", LONG_S)
+
+    assert lease == Lease(unique, "a", 1)
+    assert await lease_world.leases.holder(unique) == lease
+    assert await lease_world.leases.holder(f"{unique}-other") is None
+
+
+async def test_held_lease_is_not_given_to_another(lease_world: LeaseWorld, unique: str) -> None:
+    held = await lease_world.leases.acquire(unique, "a", LONG_S)
+
+    assert await lease_world.leases.acquire(unique, "b", LONG_S) is None
+    assert await lease_world.leases.holder(unique) == held
+
+
+async def test_asking_again_gives_the_same_lease(lease_world: LeaseWorld, unique: str) -> None:
+    first = await lease_world.leases.acquire(unique, "manager 1", LONG_S)
+
+    assert await lease_world.leases.acquire(unique, "manager 1", LONG_S) == first
+
+
+async def test_of_many_who_ask_at_once_one_gets_it(lease_world: LeaseWorld, unique: str) -> None:
+    answers = await asyncio.gather(
+        *(lease_world.leases.acquire(unique, f"m{number}", LONG_S) for number in range(20))
+    )
+
+    (lease,) = [answer for answer in answers if answer is not None]
+    assert await lease_world.leases.holder(unique) == lease
+
+
+async def test_next_owner_has_a_larger_epoch(lease_world: LeaseWorld, unique: str) -> None:
+    leases = lease_world.leases
+    first = await leases.acquire(unique, "a", LONG_S)
+    assert first is not None
+    await leases.release(first)
+
+    second = await leases.acquire(unique, "b", LONG_S)
+
+    assert second == Lease(unique, "b", first.epoch + 1)
+
+
+async def test_expired_owner_cannot_renew_and_does_not_harm_its_successor(
+    lease_world: LeaseWorld, unique: str
+) -> None:
+    leases = lease_world.leases
+    stale = await leases.acquire(unique, "a", TTL_S)
+    assert stale is not None
+    await lease_world.expired(unique)
+    assert not await leases.renew(stale, LONG_S)
+    successor = await leases.acquire(unique, "b", LONG_S)
+
+    renewed = await leases.renew(stale, LONG_S)
+    await leases.release(stale)
+
+    assert not renewed
+    assert await leases.holder(unique) == successor
+    assert successor == Lease(unique, "b", stale.epoch + 1)
+
+
+async def test_owner_that_comes_back_after_expiry_starts_a_new_epoch(
+    lease_world: LeaseWorld, unique: str
+) -> None:
+    leases = lease_world.leases
+    first = await leases.acquire(unique, "a", TTL_S)
+    await lease_world.expired(unique)
+
+    again = await leases.acquire(unique, "a", LONG_S)
+
+    assert first is not None
+    assert again == Lease(unique, "a", first.epoch + 1)
+    assert not await leases.renew(first, LONG_S)
+
+
+async def test_renewed_lease_lives_longer(lease_world: LeaseWorld, unique: str) -> None:
+    leases = lease_world.leases
+    short = await leases.acquire(f"{unique}-short", "a", TTL_S)
+    long = await leases.acquire(f"{unique}-long", "a", TTL_S)
+    assert short is not None
+    assert long is not None
+    assert await leases.renew(long, LONG_S)
+
+    await lease_world.expired(f"{unique}-short")
+
+    assert await leases.holder(f"{unique}-long") == long
+
+
+async def test_epochs_go_on_from_what_the_logs_know(lease_world: LeaseWorld, unique: str) -> None:
+    leases = lease_world.leases
+    after_a_loss = await leases.acquire(unique, "a", LONG_S, above=41)
+
+    assert after_a_loss == Lease(unique, "a", 42)
+    assert await leases.acquire(unique, "a", LONG_S, above=41) == after_a_loss
+    assert await leases.acquire(unique, "a", LONG_S, above=42) == Lease(unique, "a", 43)

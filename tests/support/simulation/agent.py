@@ -1,0 +1,427 @@
+"""An agent and its trials: the real claims, attempts and reports, driven as the runner's are."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from nni_proto.runner.v1 import task_pb2
+from svc_trial_runner.agent import RENEW_EVERY_S
+from svc_trial_runner.converters import report_entry, reports_message, work_from_payload
+from svc_trial_runner.domain.attempt import AttemptLife, Order, Phase, StopCause
+from svc_trial_runner.domain.claims import (
+    AttemptKey,
+    Claim,
+    Claimed,
+    Closed,
+    Ended,
+    JournalState,
+    Redelivered,
+    Verdict,
+    judge,
+)
+from svc_trial_runner.domain.reports import (
+    AttemptLost,
+    AttemptWaits,
+    EndCause,
+    MetricReported,
+    ProcessExited,
+    ProcessStarted,
+    Saying,
+    is_last,
+)
+from svc_trial_runner.domain.tasks import TrialWork
+from svc_trial_runner.ports import SpooledReport
+from svc_trial_runner.presence import PRESENCE_EVERY_S
+from svc_trial_runner.recovery import Inheritance, read_inherited
+from tests.support.simulation.bus import ACK_WAIT_S, Delivery, SimulatedBus
+from tests.support.simulation.virtual_time import Node, VirtualTime
+
+_AFTER_CHANGE_S: Final = 0.5
+_GRACE_S: Final = 5.0
+_WAITS_ODDS: Final = 0.1
+_LONG_ODDS: Final = 0.05
+_STUBBORN_ODDS: Final = 0.1
+"""How many trials ignore TERM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a configuration gives, whoever runs it and whenever."""
+
+    value: float
+    curve: tuple[float, ...]
+    fails: bool
+
+    @classmethod
+    def of(cls, parameters: object, *, failing: bool) -> Outcome:
+        """Give the outcome of a configuration."""
+        mixed = zlib.crc32(json.dumps(parameters, sort_keys=True).encode())
+        value = mixed % 10_007 / 10_007
+        curve = tuple(value + 1 / (step + 1) for step in range(mixed % 4))
+        return cls(value, curve, failing and mixed % 7 == 0)
+
+
+@dataclass(slots=True, eq=False)
+class _Attempt:
+    """One attempt here; see `svc_trial_runner.attempts.AttemptRun`."""
+
+    work: TrialWork
+    claim_id: str
+    ack_subject: str
+    renewed_at_s: float
+    life: AttemptLife = field(default_factory=AttemptLife)
+    next_report: int = 0
+    silent: bool = False
+    launched: bool = False
+    lost_reason: str = ""
+
+    @property
+    def key(self) -> AttemptKey:
+        return self.work.key
+
+
+@dataclass(slots=True)
+class Disk:
+    """What survives the agent."""
+
+    journal: JournalState = field(default_factory=JournalState)
+    spool: list[SpooledReport] = field(default_factory=list)
+    acknowledged: int = 0
+    """How many of the oldest in the spool have arrived."""
+
+
+class SimulatedAgent(Node):
+    """Takes tasks and runs trials whose results depend on their parameters alone."""
+
+    def __init__(
+        self,
+        time: VirtualTime,
+        name: str,
+        bus: SimulatedBus,
+        managers: list[Any],
+        *,
+        loses_unrenewed: bool,
+        failing: bool,
+    ) -> None:
+        super().__init__(time, name)
+        self.bus = bus
+        self.managers = managers
+        """Nodes that hear its presence: `heard(presence)`."""
+        self.disk = Disk()
+        self.starts: dict[AttemptKey, int] = {}
+        """How often a process was started for an attempt, over all lives."""
+        self._loses_unrenewed = loses_unrenewed
+        self._failing = failing
+        self._claims = 0
+        self._messages = 0
+        self._forget_all()
+        bus.takers.append(self)
+
+    def _forget_all(self) -> None:
+        self.held: dict[AttemptKey, _Attempt] = {}
+        self._ended: dict[AttemptKey, None] = {}
+        self._outbox: deque[tuple[bytes, Callable[[], None] | None]] = deque()
+        self._spooled = 0
+        self._sending = False
+        self._said_soon = False
+
+    @property
+    def running(self) -> list[AttemptKey]:
+        """Attempts whose process exists."""
+        return [key for key, attempt in self.held.items() if attempt.launched]
+
+    @property
+    def quiet(self) -> bool:
+        """Whether it holds nothing and has nothing to tell."""
+        return not self.held and not self._outbox and not self.disk.journal.claims
+
+    # --- life
+
+    def started(self) -> None:
+        """Settle what the predecessor left, then take tasks; see `recovery.Recovery`."""
+        self._forget_all()
+        disk = self.disk
+        claims = dict(disk.journal.claims)
+        inherited = [
+            SpooledReport(item.experiment_id, item.entry, place < disk.acknowledged)
+            for place, item in enumerate(disk.spool)
+        ]
+        disk.spool, disk.acknowledged = [], 0
+        left = read_inherited(inherited)
+        for report in left.unarrived:
+            claim = claims.get(report.claim_id)
+            close = self._closer(claim) if claim is not None and report.last else None
+            self._add(report.entry, close)
+        for claim in claims.values():
+            if claim.claim_id not in left.ends_unarrived:
+                self._settle_without_word(claim, left)
+            self._ended[claim.key] = None
+        self._keep()
+        self.bus.offer_all()
+        self._renew()
+        self._presence()
+
+    def _settle_without_word(self, claim: Claim, left: Inheritance) -> None:
+        known = claim.claim_id in left.ends_arrived or claim.next_sequence > 0
+        if claim.ended and known:
+            self._acknowledge(claim.ack_subject, claim.claim_id)
+            return
+        sequence = max(claim.next_sequence, left.next_sequences.get(claim.claim_id, 0))
+        lost = AttemptLost("its agent was restarted")
+        self._add(report_entry(claim.key, claim.claim_id, sequence, lost), self._closer(claim))
+
+    def _closer(self, claim: Claim) -> Callable[[], None]:
+        return lambda: self._acknowledge(claim.ack_subject, claim.claim_id)
+
+    def killed(self) -> None:
+        """Lose what is not on disk; the trials die too."""
+        self._forget_all()
+
+    def reconnected(self) -> None:
+        """Pull again."""
+        self.bus.offer_all()
+
+    # --- tasks
+
+    def take(self, delivery: Delivery) -> None:
+        """See `Agent.take`."""
+        if not self.bus.reaches(self):
+            return
+        work = work_from_payload(delivery.payload)
+        verdict = judge(work.key, self.held, self._ended)
+        if verdict is Verdict.RUNNING:
+            attempt = self.held[work.key]
+            attempt.ack_subject = delivery.ack_subject
+            attempt.renewed_at_s = self.time.now_s
+            self.disk.journal.fold(Redelivered(attempt.claim_id, delivery.ack_subject))
+        elif verdict is Verdict.ENDED:
+            self._request(lambda: self.bus.acknowledge(delivery.ack_subject))
+        else:
+            self._claim(work, delivery.ack_subject)
+
+    def _claim(self, work: TrialWork, ack_subject: str) -> None:
+        self._claims += 1
+        claim_id = f"{self.name}-{self._claims}"
+        self.disk.journal.fold(Claimed(work.key, claim_id, "", ack_subject))
+        attempt = _Attempt(work, claim_id, ack_subject, self.time.now_s)
+        self.held[work.key] = attempt
+        draw = self.bus.random.random
+        delay_s = draw() * 0.01
+        if draw() < _WAITS_ODDS:
+            self._say(attempt, AttemptWaits("no GPU is free"))
+            delay_s += draw() * 10
+        self.later(delay_s, self._launch, attempt)
+        self._changed()
+
+    def _launch(self, attempt: _Attempt) -> None:
+        if attempt.life.phase is Phase.HELD:
+            attempt.life.launching()
+            self.later(self.bus.random.random() * 0.05, self._launched, attempt)
+
+    def _launched(self, attempt: _Attempt) -> None:
+        attempt.launched = True
+        self.starts[attempt.key] = self.starts.get(attempt.key, 0) + 1
+        self._say(attempt, ProcessStarted(self.time.now(), 1, (), warm=False))
+        if attempt.life.launched() is Order.TERMINATE:
+            self._terminate(attempt)
+            return
+        outcome = Outcome.of(attempt.work.parameters, failing=self._failing)
+        draw = self.bus.random.random
+        duration_s = 0.05 + draw() * 5 + (60 if draw() < _LONG_ODDS else 0)
+        for step, value in enumerate(outcome.curve):
+            delay_s = duration_s * (step + 1) / (len(outcome.curve) + 1)
+            self.later(delay_s, self._metric, attempt, intermediate(step, value, self.time.now()))
+        if not outcome.fails:
+            metric = MetricReported(True, 0, outcome.value, self.time.now())  # noqa: FBT003 - a field
+            self.later(duration_s, self._metric, attempt, metric)
+        self.later(duration_s, self._process_ended, attempt, int(outcome.fails))
+
+    def _metric(self, attempt: _Attempt, metric: MetricReported) -> None:
+        if attempt.life.phase in {Phase.RUNNING, Phase.STOPPING}:
+            self._say(attempt, metric)
+
+    def stop(self, attempt: _Attempt, cause: StopCause, reason: str = "") -> None:
+        """See `AttemptRun.stop`."""
+        attempt.lost_reason = attempt.lost_reason or reason
+        order = attempt.life.stop(cause)
+        if order is Order.TERMINATE:
+            self._terminate(attempt)
+        elif order is Order.END:
+            self._end(attempt, None)
+
+    def _terminate(self, attempt: _Attempt) -> None:
+        draw = self.bus.random.random
+        delay_s = _GRACE_S if draw() < _STUBBORN_ODDS else draw() * 0.1
+        self.later(delay_s, self._process_ended, attempt, None)
+
+    def _process_ended(self, attempt: _Attempt, exit_code: int | None) -> None:
+        if attempt.life.phase not in {Phase.RUNNING, Phase.STOPPING}:
+            return
+        attempt.life.process_ended()
+        self.later(self.bus.random.random() * 0.002, self._read_to_end, attempt, exit_code)
+
+    def _read_to_end(self, attempt: _Attempt, exit_code: int | None) -> None:
+        attempt.life.read()
+        self._end(attempt, exit_code)
+
+    def _end(self, attempt: _Attempt, exit_code: int | None) -> None:
+        cause = attempt.life.stop_cause
+        launched, attempt.launched = attempt.launched, False
+        if cause is StopCause.DROPPED:
+            if not attempt.silent:
+                attempt.silent = True
+                self._over(attempt)
+        elif cause is StopCause.LOST:
+            self._say(attempt, AttemptLost(attempt.lost_reason))
+        else:
+            end = EndCause.STOPPED if cause is StopCause.STOPPED else EndCause.ENDED
+            signal = 15 if launched and exit_code is None else 0
+            self._say(attempt, ProcessExited(self.time.now(), end, exit_code, signal, ""))
+
+    def _over(self, attempt: _Attempt) -> None:
+        del self.held[attempt.key]
+        self._ended[attempt.key] = None
+        self._acknowledge(attempt.ack_subject, attempt.claim_id)
+        self._changed()
+
+    def _acknowledge(self, ack_subject: str, claim_id: str) -> None:
+        closed = Closed(claim_id)
+        self.bus.request(
+            self,
+            lambda: self.bus.acknowledge(ack_subject),
+            lambda _: self.disk.journal.fold(closed),
+        )
+
+    def _request(self, operate: Callable[[], None]) -> None:
+        self.bus.request(self, operate, lambda _: None)
+
+    # --- reports
+
+    def _say(self, attempt: _Attempt, saying: Saying) -> None:
+        if attempt.silent:
+            return
+        entry = report_entry(attempt.key, attempt.claim_id, attempt.next_report, saying)
+        attempt.next_report += 1
+        if is_last(saying):
+            attempt.silent = True
+            self._add(entry, lambda: self._over(attempt))
+            self.disk.journal.fold(Ended(attempt.claim_id))
+        else:
+            self._add(entry, None)
+
+    def _add(self, entry: bytes, on_arrived: Callable[[], None] | None) -> None:
+        self._outbox.append((entry, on_arrived))
+        if on_arrived is not None:
+            self._keep()
+        if not self._sending:
+            self._sending = True
+            self.later(0.001, self._send)
+
+    def _keep(self) -> None:
+        fresh = list(self._outbox)[self._spooled :]
+        experiment_id = self.bus.experiment_id
+        self.disk.spool += [SpooledReport(experiment_id, entry, False) for entry, _ in fresh]  # noqa: FBT003 - a field
+        self._spooled = len(self._outbox)
+
+    def _send(self) -> None:
+        if not self._outbox:
+            self._sending = False
+            return
+        self._keep()
+        batch = [entry for entry, _ in self._outbox]
+        self._messages += 1
+        boot_id = f"{self.name}.{self.boot}"
+        payload = reports_message(self.name, boot_id, batch)
+        message_id = f"{boot_id}-{self._messages}"
+        self.bus.request(
+            self,
+            lambda: self.bus.publish(self.name, payload, message_id),
+            lambda _: self._arrived(len(batch)),
+        )
+
+    def _arrived(self, count: int) -> None:
+        self.disk.acknowledged += count
+        self._spooled -= count
+        calls = [self._outbox.popleft()[1] for _ in range(count)]
+        for call in calls:
+            if call is not None:
+                call()
+        self._send()
+
+    # --- orders and presence
+
+    def obey(self, payload: bytes) -> None:
+        """See `ControlConsumer`."""
+        control = task_pb2.RunnerControl.FromString(payload)
+        kind = control.WhichOneof("kind")
+        if kind == "stop_trial":
+            stop = control.stop_trial
+            attempt = self.held.get(AttemptKey(stop.experiment_id, stop.trial_id, stop.attempt))
+            if attempt is not None:
+                self.stop(attempt, StopCause.STOPPED)
+        elif kind == "drop_trial":
+            drop = control.drop_trial
+            attempt = self.held.get(AttemptKey(drop.experiment_id, drop.trial_id, drop.attempt))
+            if attempt is not None and drop.claim_id in {"", attempt.claim_id}:
+                self.stop(attempt, StopCause.DROPPED)
+        elif kind == "forget_experiment":
+            for attempt in list(self.held.values()):
+                self.stop(attempt, StopCause.DROPPED)
+            self._ended.clear()
+
+    def _changed(self) -> None:
+        if not self._said_soon:
+            self._said_soon = True
+            self.later(_AFTER_CHANGE_S, self._say_change)
+
+    def _say_change(self) -> None:
+        self._said_soon = False
+        self._say_presence()
+
+    def _presence(self) -> None:
+        self._say_presence()
+        self.later(PRESENCE_EVERY_S, self._presence)
+
+    def _say_presence(self) -> None:
+        presence = task_pb2.RunnerPresence(
+            runner_id=self.name,
+            boot_id=f"{self.name}.{self.boot}",
+            pool="local",
+            trials=[
+                task_pb2.HeldTrial(
+                    experiment_id=attempt.key.experiment_id,
+                    trial_id=attempt.key.trial_id,
+                    attempt=attempt.key.attempt,
+                    claim_id=attempt.claim_id,
+                )
+                for attempt in self.held.values()
+            ],
+        )
+        for manager in self.managers:
+            self.bus.signal(self, manager, manager.heard, presence)
+
+    def _renew(self) -> None:
+        now_s = self.time.now_s
+        for attempt in list(self.held.values()):
+            if self.bus.reaches(self):
+                self.later(self.bus.delay_s(), self._renewed, attempt)
+            if self._loses_unrenewed and attempt.renewed_at_s < now_s - ACK_WAIT_S:
+                reason = f"its task could not be renewed for {ACK_WAIT_S:g} s"
+                self.stop(attempt, StopCause.LOST, reason)
+        self.later(RENEW_EVERY_S, self._renew)
+
+    def _renewed(self, attempt: _Attempt) -> None:
+        if self.bus.reaches(self):
+            self.bus.renew(attempt.ack_subject)
+            attempt.renewed_at_s = self.time.now_s
+
+
+def intermediate(step: int, value: float, now: datetime) -> MetricReported:
+    """Give an intermediate result."""
+    return MetricReported(False, step, value, now)  # noqa: FBT003 - a field
