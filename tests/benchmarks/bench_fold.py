@@ -81,7 +81,7 @@ class _Load:
         for effect in round_.effects:
             if isinstance(effect, PublishTask):
                 trial = self.experiment.trials[effect.trial_id]
-                task_of("bench000", trial, self.spec).SerializeToString()
+                task_of("bench000", trial, self.spec, 0).SerializeToString()
         return round_
 
 

@@ -1,7 +1,6 @@
 """Real Redis and S3 servers on free ports, from their wheels."""
 
 import json
-import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -53,11 +52,6 @@ class RedisServer:
             self._process.kill()
             self._process.wait()
             self._process = None
-
-    def pause(self) -> None:
-        """Let it hang: connections stay open, answers do not come."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)
 
     def _answers(self) -> bool:
         if self._process is not None and self._process.poll() is not None:

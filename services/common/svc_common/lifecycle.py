@@ -24,6 +24,7 @@ from contextlib import AsyncExitStack
 from typing import Final, TypeAlias
 
 from svc_common import environment
+from svc_common.errors import ServiceError
 from svc_common.logs import configure, get_logger
 from svc_common.tasks import TaskOwner
 
@@ -123,6 +124,10 @@ async def run(build: Build, grace_s: float = GRACE_S) -> int:
         if await _build_unless_stopped(service, build):
             await service.wait_stopping()
             get_logger().info("service stopping")
+    except ServiceError as error:
+        get_logger().error("service cannot start", error=error.message)
+        announce_failure(error.message)
+        return 1
     except Exception:  # noqa: BLE001 - rim of the process: logged with its traceback
         get_logger().exception("service failed")
         return 1

@@ -241,6 +241,7 @@ class ExperimentActor:
             self._write_summary,
             self._outside.agents,
             self._outside.big_values,
+            lambda: self._folded.sequence,
         )
 
     async def _write_summary(self) -> None:

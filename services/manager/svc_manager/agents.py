@@ -80,8 +80,11 @@ class ConcernedSource(Protocol):
         """Give those that there are now."""
         ...
 
-    def is_stopped(self, experiment_id: str) -> bool:
-        """Tell whether an experiment is known to be stopped and not among those found."""
+    def stopped_at(self, experiment_id: str) -> int | None:
+        """Give the end of the log of an experiment that is stopped and not among those found.
+
+        None: it is not known to be stopped.
+        """
         ...
 
 
@@ -185,15 +188,18 @@ class AgentWatch:
                 if concerns(actor.experiment, seen):
                     actor.tell(seen)
         for experiment_id, trials in held.items():
-            if actors.is_stopped(experiment_id):
-                self._drop(presence.runner_id, experiment_id, trials)
+            sequence = actors.stopped_at(experiment_id)
+            if sequence is not None:
+                self._drop(presence.runner_id, experiment_id, trials, sequence)
 
-    def _drop(self, runner_id: str, experiment_id: str, trials: Iterable[Held]) -> None:
+    def _drop(
+        self, runner_id: str, experiment_id: str, trials: Iterable[Held], log_sequence: int
+    ) -> None:
         """Tell an agent to drop tasks that outlived their experiment in the queue."""
         subject = subjects.control_subject(runner_id)
         for held in trials:
             drop = SendDrop(runner_id, held.trial_id, held.attempt, held.claim_id)
-            self._bus.signals.publish(subject, drop_to_bytes(experiment_id, drop))
+            self._bus.signals.publish(subject, drop_to_bytes(experiment_id, drop, log_sequence))
 
     async def watch(self) -> None:
         """Say who has fallen silent, until cancelled.

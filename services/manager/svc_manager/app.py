@@ -125,7 +125,7 @@ async def open_stores(service: Service, settings: Settings) -> Stores:
     blobs = await adapters.enter_async_context(open_blob_store(settings.home, settings.s3))
     if settings.redis_url is None:
         return Stores(blobs, BlobViews(blobs))
-    # Costs 10 MB that the local shape need not have.
+    # Costs 5 MB that the local shape need not have.
     from svc_manager.adapters.redis_connection import RedisConnection
     from svc_manager.adapters.redis_presences import RedisPresences
     from svc_manager.adapters.redis_views import RedisViews

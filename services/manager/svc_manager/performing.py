@@ -37,6 +37,7 @@ class Performer:
         write_summary: keeps what lists show of the experiment.
         agents: who is told that the experiment is over.
         big_values: where large parameters lie.
+        log_sequence: tells how far the log has been read, which agents compare.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Performer:
         write_summary: Callable[[], Coroutine[object, object, None]],
         agents: Agents,
         big_values: BigValues,
+        log_sequence: Callable[[], int],
     ) -> None:
         self._experiment = experiment
         self._bus = bus
@@ -54,6 +56,7 @@ class Performer:
         self._write_summary = write_summary
         self._agents = agents
         self._big_values = big_values
+        self._log_sequence = log_sequence
         self._tasks = TaskOwner(self._failed)
         self._published: dict[str, asyncio.Future[int]] = {}
         self._withdrawals: set[asyncio.Task[None]] = set()
@@ -89,13 +92,13 @@ class Performer:
                 self._withdrawals.add(withdrawal)
                 withdrawal.add_done_callback(self._withdrawals.discard)
             case f.SendStop(runner_id):
-                self._order(runner_id, stop_to_bytes(experiment.id, effect))
+                self._order(runner_id, stop_to_bytes(experiment.id, effect, self._log_sequence()))
             case f.SendDrop(runner_id):
-                self._order(runner_id, drop_to_bytes(experiment.id, effect))
+                self._order(runner_id, drop_to_bytes(experiment.id, effect, self._log_sequence()))
             case f.OpenListener(port, url_prefix):
                 self._tasks.start(self._listen(port, url_prefix), "open listener")
             case f.ForgetExperiment():
-                self._tasks.start(self._forget(), "forget experiment")
+                self._tasks.start(self._forget(self._log_sequence()), "forget experiment")
             case f.WriteSummary():
                 self._tasks.start(self._write_summary(), "write summary")
             case f.CloseListener():  # pragma: no cover - awaited by `perform`
@@ -105,7 +108,7 @@ class Performer:
         trial = self._experiment.trials[effect.trial_id]
         if trial.state is not TrialState.WAITING or trial.attempt != effect.attempt:
             return
-        task = task_of(self._experiment.id, trial, self._spec)
+        task = task_of(self._experiment.id, trial, self._spec, self._log_sequence())
         self._tasks.start(self._send(task, trial.pool), "publish task")
 
     async def _send(self, task: task_pb2.TrialTask, pool: str) -> None:
@@ -130,17 +133,18 @@ class Performer:
         if sent is not None:  # unknown after a restart: then its agent is told to drop it
             await self._bus.tasks.delete(await sent)
 
-    async def _forget(self) -> None:
+    async def _forget(self, log_sequence: int) -> None:
         """Tell agents that all is over, once no task can be pulled any more.
 
-        It ends attempts that were cancelled while the word of their start was on the way.
+        It ends attempts that were cancelled while the word of their start was on the way, but not
+        those of a later life: the experiment may be resumed meanwhile.
         """
         if self._withdrawals:
             await asyncio.wait(self._withdrawals)
         runner_ids = set(self._agents.of_pools(self._experiment.settings.pools))
         runner_ids.update(trial.runner_id for trial in self._experiment.trials.values())
         for runner_id in runner_ids:
-            self._order(runner_id, forget_to_bytes(self._experiment.id))
+            self._order(runner_id, forget_to_bytes(self._experiment.id, log_sequence))
 
     def _order(self, runner_id: str, payload: bytes) -> None:
         if runner_id:

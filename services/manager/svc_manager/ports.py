@@ -191,8 +191,8 @@ class Views(Protocol):
         """
         ...
 
-    async def get(self, experiment_id: str) -> tuple[int, bytes] | None:
-        """Give sequence and view; None if there is none.
+    async def get(self, experiment_ids: Collection[str]) -> dict[str, tuple[int, bytes]]:
+        """Give sequence and view of each of these experiments that has one.
 
         Raises:
             ServiceError: it cannot be told now.

@@ -40,6 +40,7 @@ class Roster:
         self._journals = journals
         self._actors: dict[str, ExperimentActor] = {}
         self._summaries: dict[str, experiment_pb2.Experiment] = {}
+        self._stopped_at: dict[str, int] = {}
         self._loading: dict[str, asyncio.Lock] = {}
         self._creations: dict[str, str] = {}
         self._tasks = TaskOwner(self._actor_failed)
@@ -48,11 +49,16 @@ class Roster:
     async def open(self) -> None:
         """Take over all experiments that are not stopped, and learn of those that are."""
         events = self._outside.bus.events
+        ends = dict[str, int]()
         for experiment_id in await events.experiments():
             last = await events.last(experiment_id)
-            summary = last and await self._outside.summaries.get(experiment_id, last.sequence)
+            ends[experiment_id] = last.sequence if last else 0
+        summaries = await self._outside.summaries.get(ends)
+        for experiment_id, end in ends.items():
+            summary = summaries.get(experiment_id)
             if summary and summary.state == experiment_pb2.EXPERIMENT_STATE_STOPPED:
                 self._summaries[experiment_id] = summary
+                self._stopped_at[experiment_id] = end
             else:
                 await self.find(experiment_id)
 
@@ -75,9 +81,9 @@ class Roster:
         """Give the actors that there are now."""
         yield from list(self._actors.values())
 
-    def is_stopped(self, experiment_id: str) -> bool:
-        """Tell whether an experiment is stopped and has no actor."""
-        return experiment_id in self._summaries and experiment_id not in self._actors
+    def stopped_at(self, experiment_id: str) -> int | None:
+        """Give the end of the log of an experiment that is stopped and has no actor; None: else."""
+        return None if experiment_id in self._actors else self._stopped_at.get(experiment_id)
 
     def start(self, experiment_id: str, directory: str, *, debug: bool) -> ExperimentActor:
         """Start the actor of an experiment that is about to be created in an existing folder."""
@@ -125,6 +131,7 @@ class Roster:
         """End the actor of an experiment that is being deleted."""
         actor = self._actors.pop(experiment_id, None)
         self._summaries.pop(experiment_id, None)
+        self._stopped_at.pop(experiment_id, None)
         if actor is not None:
             actor.stop_soon()
             await actor.ended()
@@ -171,12 +178,14 @@ class Roster:
         ]
         for actor in closed[: max(0, len(closed) - CLOSED_KEPT)]:
             self._summaries[actor.id] = actor.view()
+            self._stopped_at[actor.id] = actor.sequence
             del self._actors[actor.id]
             actor.stop_soon()
 
     def _run(self, experiment_id: str, actor: ExperimentActor) -> ExperimentActor:
         self._actors[experiment_id] = actor
         self._summaries.pop(experiment_id, None)
+        self._stopped_at.pop(experiment_id, None)
         for request_id, method in actor.experiment.requests.items():
             if method == CREATE_METHOD:
                 self._creations[request_id] = experiment_id

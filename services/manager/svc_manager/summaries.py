@@ -1,5 +1,7 @@
 """What is kept beside the logs so that they need not be folded again: summaries and snapshots."""
 
+from collections.abc import Mapping
+
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.errors import NotFoundError, ServiceError
 from svc_common.logs import get_logger
@@ -32,16 +34,22 @@ class Summaries:
         except ServiceError as error:
             get_logger().warning("summary not written", experiment=view.id, error=error.message)
 
-    async def get(self, experiment_id: str, sequence: int) -> experiment_pb2.Experiment | None:
-        """Give the view as of ``sequence``; None if there is none, or it is of another time."""
+    async def get(self, ends: Mapping[str, int]) -> dict[str, experiment_pb2.Experiment]:
+        """Give the views that are there and not of another time.
+
+        Args:
+            ends: stream sequence of the last batch of each experiment asked for.
+        """
         try:
-            kept = await self._views.get(experiment_id)
+            kept = await self._views.get(ends.keys())
         except ServiceError as error:
-            get_logger().warning("summary not read", experiment=experiment_id, error=error.message)
-            return None
-        if kept is None or kept[0] != sequence:
-            return None
-        return experiment_pb2.Experiment.FromString(kept[1])
+            get_logger().warning("summaries not read", error=error.message)
+            return {}
+        return {
+            experiment_id: experiment_pb2.Experiment.FromString(view)
+            for experiment_id, (sequence, view) in kept.items()
+            if sequence == ends[experiment_id]
+        }
 
     async def put_snapshot(self, folded: Folded) -> None:
         """Keep the state of an experiment."""

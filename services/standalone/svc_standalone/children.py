@@ -65,6 +65,7 @@ class Child:
         self._pidfd = os.pidfd_open(self._process.pid)
         self._loop.add_reader(self._pidfd, self._reap)
         self._line = b""
+        self._refusal = ""
         self._ready_fd = reader
         os.set_blocking(reader, False)
         self._loop.add_reader(reader, self._read_ready)
@@ -108,7 +109,9 @@ class Child:
             await self.wait()
 
     def last_words(self) -> str:
-        """Give the last line that this run wrote to its log, for a message to a person."""
+        """Give why this run refused to start, or else the last line that it wrote to its log."""
+        if self._refusal:
+            return self._refusal
         try:
             with self.log.open("rb") as file:
                 file.seek(max(self._log_start, self.log.stat().st_size - _TAIL_BYTES))
@@ -152,7 +155,9 @@ class Child:
         self._line += data
         if b"\n" in self._line and not self._ready.done():
             facts = json.loads(self._line.partition(b"\n")[0])
-            if facts.pop("ready", False):
+            if not facts.pop("ready", False):
+                self._refusal = str(facts.get("error", ""))
+            else:
                 self._ready.set_result({str(key): str(value) for key, value in facts.items()})
         if not data:
             self._close_ready()

@@ -24,6 +24,7 @@ from svc_trial_runner.domain.claims import (
     Redelivered,
     Verdict,
     judge,
+    overtaken,
 )
 from svc_trial_runner.domain.tasks import TrialWork
 from svc_trial_runner.workshop import Workshop
@@ -171,28 +172,38 @@ class Agent:
         ]
         self._shop.journal.append(*records)
 
-    # --- orders
+    # --- orders; each tells how far its sender has read the log, see `claims.overtaken`
 
-    def stop_trial(self, key: AttemptKey) -> None:
+    def stop_trial(self, key: AttemptKey, log_sequence: int = 0) -> None:
         """Stop an attempt and report its end; nothing happens if it is not here."""
         held = self._held.get(key)
-        if held is not None:
+        if held is not None and not overtaken(log_sequence, held.run.work.log_sequence):
             held.run.stop(StopCause.STOPPED)
 
-    def drop_trial(self, key: AttemptKey, claim_id: str) -> None:
+    def drop_trial(self, key: AttemptKey, claim_id: str, log_sequence: int = 0) -> None:
         """End an attempt without a report, if it is this claim (empty: any)."""
         held = self._held.get(key)
-        if held is not None and claim_id in {"", held.run.claim_id}:
+        if held is None or claim_id not in {"", held.run.claim_id}:
+            return
+        if not overtaken(log_sequence, held.run.work.log_sequence):
             held.run.stop(StopCause.DROPPED)
 
-    def forget_experiment(self, experiment_id: str) -> None:
+    def forget_experiment(self, experiment_id: str, log_sequence: int = 0) -> None:
         """All trials of an experiment are over: forget what was kept for it.
 
-        An attempt that is still here was cancelled while its first word was on the way.
+        An attempt that is still here was cancelled while its first word was on the way, or is of
+        a later life of the experiment: then there is nothing to forget.
         """
+        resumed = False
         for key, held in list(self._held.items()):
-            if key.experiment_id == experiment_id:
+            if key.experiment_id != experiment_id:
+                continue
+            if overtaken(log_sequence, held.run.work.log_sequence):
+                resumed = True
+            else:
                 held.run.stop(StopCause.DROPPED)
+        if resumed:
+            return
         for directory in self._shop.plans.forget(experiment_id):
             self._shop.processes.release(directory)
         self._shop.reporter.forget(experiment_id)

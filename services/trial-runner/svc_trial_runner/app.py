@@ -208,16 +208,16 @@ async def _serve_grpc(
     agent: Agent,
     identity: RunnerIdentity,
 ) -> str:
-    """Serve `RunnerService` on a free port of the loopback interface; return its address."""
+    """Serve `RunnerService` where the settings say; return its address."""
     server = GrpcServer([_SERVICE], settings.token)
     logs = TrialLogs(agent, settings.runner_directory / "experiments")
     now = workshop.clock.now()
     servicer = RunnerServicer(agent, identity, now, workshop.gpus, workshop.processes, logs)
     server.register(lambda grpc: add_RunnerServiceServicer_to_server(servicer, grpc))
-    port = await server.start()
+    port = await server.start(settings.grpc_host, settings.grpc_port)
     service.on_stopping(server.say_not_serving)
     service.add_server(server.stop)
-    return f"127.0.0.1:{port}"
+    return f"{settings.grpc_host}:{port}"
 
 
 async def _renew_for_ever(agent: Agent, clock: Clock) -> None:

@@ -81,12 +81,14 @@ class ControlConsumer:
         match control.WhichOneof("kind"):
             case "stop_trial":
                 stop = control.stop_trial
-                self._agent.stop_trial(AttemptKey(stop.experiment_id, stop.trial_id, stop.attempt))
+                key = AttemptKey(stop.experiment_id, stop.trial_id, stop.attempt)
+                self._agent.stop_trial(key, control.log_sequence)
             case "drop_trial":
                 drop = control.drop_trial
                 key = AttemptKey(drop.experiment_id, drop.trial_id, drop.attempt)
-                self._agent.drop_trial(key, drop.claim_id)
+                self._agent.drop_trial(key, drop.claim_id, control.log_sequence)
             case "forget_experiment":
-                self._agent.forget_experiment(control.forget_experiment.experiment_id)
+                experiment_id = control.forget_experiment.experiment_id
+                self._agent.forget_experiment(experiment_id, control.log_sequence)
             case "drain_runner":
                 self._agent.drain()

@@ -63,6 +63,7 @@ def work_from_payload(payload: bytes) -> TrialWork:
         parameter_source=task.parameter_source,
         spec=_spec(spec_bytes),
         spec_digest=digest,
+        log_sequence=task.log_sequence,
     )
 
 

@@ -17,6 +17,7 @@ NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
 NNI_RUNNER_SLOTS: Final = "NNI_RUNNER_SLOTS"
 NNI_RUNNER_OUTPUT_LIMIT: Final = "NNI_RUNNER_OUTPUT_LIMIT_BYTES"
 NNI_RUNNER_FAKE_GPUS: Final = "NNI_RUNNER_FAKE_GPUS"
+NNI_RUNNER_GRPC: Final = "NNI_RUNNER_GRPC"
 NNI_WARM: Final = "NNI_WARM"
 
 _LOOPBACK: Final = {"127.0.0.1", "localhost", "::1"}
@@ -49,6 +50,10 @@ class Settings:
     """Where the socket of the trials may be; None: the temporary folder."""
     s3: S3Settings | None = None
     """Where bytes lie; None: in a folder below `home`."""
+    grpc_host: str = "127.0.0.1"
+    """Where the agent listens; calls need the token."""
+    grpc_port: int = 0
+    """0 = a free one, told by its presence."""
     host_name: str = ""
     version: str = ""
 
@@ -79,6 +84,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     fake_gpus = environment.integer(NNI_RUNNER_FAKE_GPUS, -1)
     runtime = environment.text("XDG_RUNTIME_DIR", "-")
     runtime_usable = runtime != "-" and os.access(runtime, os.W_OK)
+    grpc_host, grpc_port = _address(NNI_RUNNER_GRPC, "127.0.0.1:0")
     return Settings(
         nats_url=environment.text(environment.NNI_NATS_URL),
         token=environment.text(environment.NNI_TOKEN),
@@ -91,6 +97,16 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         fake_gpus=fake_gpus if fake_gpus >= 0 else None,
         runtime_directory=Path(runtime) if runtime_usable else None,
         s3=read_s3_settings(),
+        grpc_host=grpc_host,
+        grpc_port=grpc_port,
         host_name=platform.node() or "localhost",
         version=environment.text(environment.NNI_VERSION, "unknown"),
     )
+
+
+def _address(name: str, default: str) -> tuple[str, int]:
+    text = environment.text(name, default)
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidArgumentError(name, "must be host:port", text)
+    return host, int(port)

@@ -24,6 +24,7 @@ from svc_trial_runner.domain.claims import (
     Redelivered,
     Verdict,
     judge,
+    overtaken,
 )
 from svc_trial_runner.domain.reports import (
     AttemptLost,
@@ -359,21 +360,25 @@ class SimulatedAgent(Node):
     def obey(self, payload: bytes) -> None:
         """See `ControlConsumer`."""
         control = task_pb2.RunnerControl.FromString(payload)
-        kind = control.WhichOneof("kind")
+        kind, sequence = control.WhichOneof("kind"), control.log_sequence
         if kind == "stop_trial":
             stop = control.stop_trial
-            attempt = self.held.get(AttemptKey(stop.experiment_id, stop.trial_id, stop.attempt))
-            if attempt is not None:
-                self.stop(attempt, StopCause.STOPPED)
+            key = AttemptKey(stop.experiment_id, stop.trial_id, stop.attempt)
+            self._order(self.held.get(key), StopCause.STOPPED, sequence)
         elif kind == "drop_trial":
             drop = control.drop_trial
             attempt = self.held.get(AttemptKey(drop.experiment_id, drop.trial_id, drop.attempt))
             if attempt is not None and drop.claim_id in {"", attempt.claim_id}:
-                self.stop(attempt, StopCause.DROPPED)
+                self._order(attempt, StopCause.DROPPED, sequence)
         elif kind == "forget_experiment":
             for attempt in list(self.held.values()):
-                self.stop(attempt, StopCause.DROPPED)
-            self._ended.clear()
+                self._order(attempt, StopCause.DROPPED, sequence)
+            if not self.held:
+                self._ended.clear()
+
+    def _order(self, attempt: _Attempt | None, cause: StopCause, sequence: int) -> None:
+        if attempt is not None and not overtaken(sequence, attempt.work.log_sequence):
+            self.stop(attempt, cause)
 
     def _changed(self) -> None:
         if not self._said_soon:

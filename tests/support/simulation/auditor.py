@@ -22,6 +22,8 @@ class Auditor:
     def __init__(self, bus: SimulatedBus) -> None:
         self.experiment = Experiment()
         self.events = 0
+        self.decisions = 0
+        """Events that are not merely an algorithm's late answer."""
         self.ends: Counter[str] = Counter()
         self._bus = bus
         self._read = 0
@@ -44,6 +46,7 @@ class Auditor:
                 self._check(event)
                 fold(self.experiment, event, time_ms)
                 self.events += 1
+                self.decisions += not isinstance(event, e.ParametersGenerated)
         self._read = len(self._bus.log)
 
     def _check(self, event: e.Event) -> None:

@@ -176,10 +176,10 @@ class SimulatedManager(Node):
         if self.experiment.created:
             yield self
 
-    def is_stopped(self, experiment_id: str) -> bool:
+    def stopped_at(self, experiment_id: str) -> int | None:
         """See `ConcernedSource`."""
         del experiment_id
-        return False
+        return None
 
     def tell(self, word: i.Word) -> None:
         """See `ExperimentActor.tell`."""
@@ -332,11 +332,11 @@ class SimulatedManager(Node):
             case f.WithdrawTask(trial_id):
                 self._withdraw(trial_id)
             case f.SendStop(runner_id):
-                self.order(runner_id, stop_to_bytes(experiment.id, effect))
+                self.order(runner_id, stop_to_bytes(experiment.id, effect, self._folded.sequence))
             case f.SendDrop(runner_id):
-                self.order(runner_id, drop_to_bytes(experiment.id, effect))
+                self.order(runner_id, drop_to_bytes(experiment.id, effect, self._folded.sequence))
             case f.ForgetExperiment():
-                self._forget()
+                self._forget(self._folded.sequence)
             case _:
                 pass
 
@@ -344,7 +344,8 @@ class SimulatedManager(Node):
         trial = self.experiment.trials[trial_id]
         if trial.state is not TrialState.WAITING or trial.attempt != attempt:
             return
-        payload = task_of(self.experiment.id, trial, self._spec).SerializeToString()
+        task = task_of(self.experiment.id, trial, self._spec, self._folded.sequence)
+        payload = task.SerializeToString()
         published: list[int] = []
         self._published[trial_id] = published
         self.bus.request(self, lambda: self.bus.put_task(payload), published.append)
@@ -365,12 +366,12 @@ class SimulatedManager(Node):
     def _withdrawn(self, _: None) -> None:
         self._withdrawals -= 1
 
-    def _forget(self) -> None:
+    def _forget(self, sequence: int) -> None:
         if self._withdrawals:
-            self.later(0.01, self._forget)
+            self.later(0.01, self._forget, sequence)
             return
         for runner_id in self.agents:
-            self.order(runner_id, forget_to_bytes(self.experiment.id))
+            self.order(runner_id, forget_to_bytes(self.experiment.id, sequence))
 
     def order(self, runner_id: str, payload: bytes) -> None:
         """Send an order to an agent; it may be lost."""

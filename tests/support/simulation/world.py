@@ -34,6 +34,7 @@ _CALM_S: Final = 60.0
 """Noise ends so long after the last blow and the last wish."""
 _SILENCE_S: Final = 30.0
 """For so long after the end nothing may happen any more."""
+_SUPERVISED_EVERY_S: Final = 0.5
 _ASK_AGAIN_S: Final = 3.0
 _CHECK_EVERY: Final = 32
 _SPACE: Final = {
@@ -115,6 +116,8 @@ class World:
         self._open_wishes = 0
         self._open_blows = 0
         self._request_count = 0
+        self._calm_at_s = 0.0
+        self._away_until_s = 0.0
         for number in range(scenario.agents):
             name = f"agent{number}"
             self.agents[name] = SimulatedAgent(
@@ -144,6 +147,7 @@ class World:
         """
         scenario = self.scenario
         self._start_manager()
+        self._supervise()
         self.dispatcher.start()
         for agent in self.agents.values():
             agent.start()
@@ -159,14 +163,16 @@ class World:
             last_s = max(last_s, request.at_s)
             self.time.at(request.at_s, self._wish, request.wish)
         self.time.at(last_s + _CALM_S, self._calm)
+        # What was sent before may still be on its way.
+        self._calm_at_s = self.time.now_s + last_s + _CALM_S + 2 * scenario.noise.late_s
         bound_s = self.time.now_s + last_s + _CALM_S + _BOUND_S
         self._run_while(lambda: not self._over(), bound_s)
         if scenario.stopped_at_end and self.experiment.state is not ExperimentState.STOPPED:
             self._ask(i.Stop())
             self._run_while(lambda: not self._stopped(), self.time.now_s + _BOUND_S)
-        events = self.auditor.events
+        decisions = self.auditor.decisions
         self._run_while(lambda: True, self.time.now_s + _SILENCE_S, bounded=False)
-        if self.auditor.events != events:
+        if self.auditor.decisions != decisions:
             raise self._violation("something happened after the end")
         return self
 
@@ -187,15 +193,14 @@ class World:
 
     def _over(self) -> bool:
         """Tell whether it has come to its end and everybody knows."""
-        if self._open_blows or self._open_wishes or self.bus.noise.lost or self.bus.noise.late:
+        if self._open_blows or self._open_wishes or self.time.now_s < self._calm_at_s:
             return False
         if self.experiment.state not in _ENDS or not all(ask.done for ask in self._asks):
             return False
         return (
             all(agent.quiet for agent in self.agents.values())
             and not self.bus.tasks
-            and self.manager.alive
-            and self.manager.experiment == self.experiment
+            and any(m.alive and m.experiment == self.experiment for m in self.managers)
         )
 
     def _stopped(self) -> bool:
@@ -233,6 +238,13 @@ class World:
         )
         self.managers.append(manager)
         manager.start()
+
+    def _supervise(self) -> None:
+        """See to it that there is a manager, unless it has just been killed."""
+        alive = any(manager.alive for manager in self.managers)
+        if not alive and self.time.now_s >= self._away_until_s:
+            self.manager.start()
+        self.time.at(_SUPERVISED_EVERY_S, self._supervise)
 
     # --- users
 
@@ -310,7 +322,11 @@ class World:
         blow, lasts_s = disaster.blow, disaster.lasts_s
         if blow in {Blow.KILL_MANAGER, Blow.KILL_DISPATCHER, Blow.KILL_AGENT}:
             node.kill()
-            self.time.at(lasts_s, self._back, lambda: self._restart(node))
+            if node in self.managers:
+                self._away_until_s = self.time.now_s + lasts_s
+                self.time.at(lasts_s, self._back, lambda: None)
+            else:
+                self.time.at(lasts_s, self._back, node.start)
         elif blow is Blow.KILL_HOST:
             self.dispatcher.kill_host()
             self._open_blows -= 1
@@ -338,10 +354,6 @@ class World:
     def _back(self, recover: Callable[[], None]) -> None:
         self._open_blows -= 1
         recover()
-
-    def _restart(self, node: Node) -> None:
-        if node is self.manager or not isinstance(node, SimulatedManager):
-            node.start()
 
     @staticmethod
     def _linked(node: Node) -> None:

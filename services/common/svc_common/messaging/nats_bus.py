@@ -29,7 +29,8 @@ from svc_common.messaging.ports import InboxMessage, LogChunk, LogMessage, Signa
 DUPLICATE_WINDOW_S: Final = 120.0
 """How long the bus recognises message ids; a help, never relied on."""
 LOG_LINES_AGE_S: Final = 24 * 3600.0
-LOG_LINES_LIMIT_BYTES: Final = 1024 * 1024 * 1024
+LOG_LINES_LIMIT_BYTES: Final = 256 * 1024 * 1024
+"""The server sets so much disk aside, so it must be little; files of runners are the record."""
 
 _EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 _MESSAGE_ID: Final = "Nats-Msg-Id"

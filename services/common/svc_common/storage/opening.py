@@ -26,7 +26,7 @@ async def open_blob_store(home: Path, s3: S3Settings | None) -> AsyncIterator[Bl
     if s3 is None:
         yield DirectoryBlobStore(home / BLOB_FOLDER)
         return
-    # Costs 20 MB that the local shape need not have.
+    # Costs 6 MB that the local shape need not have.
     from svc_common.storage.s3 import S3BlobStore
 
     async with S3BlobStore(s3) as store:

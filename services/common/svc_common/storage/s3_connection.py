@@ -1,6 +1,7 @@
 """The connection to an S3 server: asks again while it stumbles, and explains what it refuses."""
 
 import threading
+import time
 from typing import Any, Final
 
 import urllib3
@@ -36,6 +37,8 @@ _LONGEST_WAIT_S: Final = 2.0
 _CONNECT_S: Final = 5.0
 _ANSWER_S: Final = 60.0
 """How long the server may say nothing."""
+_JUST_AWAY_S: Final = 2.0
+"""A server that was away so lately is asked once only: a thousand callers must not wait in turn."""
 _STUMBLES: Final = frozenset({429, 500, 502, 503, 504})
 """Statuses after which the same request may work."""
 _ABSENT: Final = frozenset({"NoSuchKey", "NoSuchObject", "NoSuchBucket", "ResourceNotFound"})
@@ -69,6 +72,8 @@ class PatientPool(urllib3.PoolManager):
             timeout=urllib3.Timeout(connect=_CONNECT_S, read=_ANSWER_S),
         )
         self._closing = closing
+        self._away_s: float | None = None
+        """When it was found to be away, by the monotonic clock; None: it answered since."""
 
     def urlopen(  # type: ignore[override] # the client only uses these
         self,
@@ -84,12 +89,22 @@ class PatientPool(urllib3.PoolManager):
         send = super().urlopen
         attempts = Retrying(
             retry=retry_if_exception_type(HTTPError) | retry_if_result(_stumbled),
-            stop=stop_after_attempt(ATTEMPTS) | stop_when_event_set(self._closing),
+            stop=stop_after_attempt(1 if self._just_away() else ATTEMPTS)
+            | stop_when_event_set(self._closing),
             wait=wait_random_exponential(multiplier=_FIRST_WAIT_S, max=_LONGEST_WAIT_S),
             sleep=sleep_using_event(self._closing),
             retry_error_callback=_last_answer,
         )
-        return attempts(send, method, url, **options)
+        try:
+            answer = attempts(send, method, url, **options)
+        except ServerAwayError:
+            self._away_s = time.monotonic()
+            raise
+        self._away_s = None
+        return answer
+
+    def _just_away(self) -> bool:
+        return self._away_s is not None and time.monotonic() - self._away_s < _JUST_AWAY_S
 
 
 def service_error(error: Exception, key: str, settings: S3Settings) -> ServiceError:

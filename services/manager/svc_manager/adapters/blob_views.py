@@ -1,5 +1,8 @@
 """`ports.Views` in the byte store: of the shapes that have no Redis."""
 
+import asyncio
+from collections.abc import Collection
+
 from svc_common.errors import NotFoundError
 from svc_common.storage.ports import BlobStore
 
@@ -21,8 +24,19 @@ class BlobViews:
         data = sequence.to_bytes(_SEQUENCE_BYTES, "big") + view
         await self._blobs.put_named(_key(experiment_id), data)
 
-    async def get(self, experiment_id: str) -> tuple[int, bytes] | None:
+    async def get(self, experiment_ids: Collection[str]) -> dict[str, tuple[int, bytes]]:
         """See `ports.Views.get`."""
+        wanted = list(experiment_ids)
+        answers = await asyncio.gather(*map(self._read, wanted), return_exceptions=True)
+        found: dict[str, tuple[int, bytes]] = {}
+        for experiment_id, answer in zip(wanted, answers, strict=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            if answer is not None:
+                found[experiment_id] = answer
+        return found
+
+    async def _read(self, experiment_id: str) -> tuple[int, bytes] | None:
         try:
             data = await self._blobs.get(_key(experiment_id))
         except NotFoundError:

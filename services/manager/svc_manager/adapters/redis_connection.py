@@ -30,10 +30,10 @@ LEASE_KEY: Final = "nni:lease:"
 EPOCH_KEY: Final = "nni:epoch:"
 """Starts of all keys; an id follows. Installations that share a server need a database each."""
 
-_CONNECT_S: Final = 2.0
-_ANSWER_S: Final = 2.0
+_CONNECT_S: Final = 1.0
+_ANSWER_S: Final = 1.0
 """Queries must not wait longer for a view than making it again takes."""
-_REPETITIONS: Final = 2
+_REPETITIONS: Final = 1
 """Of a command whose connection broke; every command here may be repeated."""
 _FIRST_WAIT_S: Final = 0.05
 _LONGEST_WAIT_S: Final = 0.5

@@ -1,8 +1,13 @@
 """`ports.Views` in Redis: one string each, sequence first."""
 
+from collections.abc import Collection
+from typing import Final
+
 from svc_manager.adapters.redis_connection import VIEW_KEY, RedisConnection, raw
 
-_SEQUENCE_BYTES = 8
+_SEQUENCE_BYTES: Final = 8
+_PAGE: Final = 500
+"""Views asked for in one command."""
 
 
 class RedisViews:
@@ -21,14 +26,20 @@ class RedisViews:
         with self._connection.errors():
             await self._connection.commands.set(VIEW_KEY + experiment_id, data)
 
-    async def get(self, experiment_id: str) -> tuple[int, bytes] | None:
+    async def get(self, experiment_ids: Collection[str]) -> dict[str, tuple[int, bytes]]:
         """See `ports.Views.get`."""
-        with self._connection.errors():
-            answer = await self._connection.commands.get(VIEW_KEY + experiment_id)
-        if answer is None:
-            return None
-        data = raw(answer)
-        return int.from_bytes(data[:_SEQUENCE_BYTES], "big"), data[_SEQUENCE_BYTES:]
+        found: dict[str, tuple[int, bytes]] = {}
+        wanted = list(experiment_ids)
+        for start in range(0, len(wanted), _PAGE):
+            page = wanted[start : start + _PAGE]
+            with self._connection.errors():
+                answers = await self._connection.commands.mget([VIEW_KEY + key for key in page])
+            for key, answer in zip(page, answers, strict=True):
+                if answer is not None:
+                    data = raw(answer)
+                    sequence = int.from_bytes(data[:_SEQUENCE_BYTES], "big")
+                    found[key] = sequence, data[_SEQUENCE_BYTES:]
+        return found
 
     async def delete(self, experiment_id: str) -> None:
         """See `ports.Views.delete`."""

@@ -40,8 +40,17 @@ def spec_of(experiment: Experiment) -> task_pb2.TrialSpec:
     return spec
 
 
-def task_of(experiment_id: str, trial: Trial, spec: task_pb2.TrialSpec) -> task_pb2.TrialTask:
-    """Return the task of the present attempt of a trial."""
+def task_of(
+    experiment_id: str, trial: Trial, spec: task_pb2.TrialSpec, log_sequence: int
+) -> task_pb2.TrialTask:
+    """Return the task of the present attempt of a trial.
+
+    Args:
+        experiment_id: whose trial.
+        trial: to be run.
+        spec: what all trials have in common.
+        log_sequence: how far the sender has read the log; the same for all orders below.
+    """
     task = task_pb2.TrialTask(
         experiment_id=experiment_id,
         trial_id=trial.id,
@@ -50,6 +59,7 @@ def task_of(experiment_id: str, trial: Trial, spec: task_pb2.TrialSpec) -> task_
         parameter_id=trial.parameter_id,
         parameter_source=_SOURCE_NAMES[trial.source],
         spec=spec,
+        log_sequence=log_sequence,
     )
     task.parameters.MergeFromString(trial.parameters)
     if trial.provenance:
@@ -57,7 +67,7 @@ def task_of(experiment_id: str, trial: Trial, spec: task_pb2.TrialSpec) -> task_
     return task
 
 
-def stop_to_bytes(experiment_id: str, stop: SendStop) -> bytes:
+def stop_to_bytes(experiment_id: str, stop: SendStop, log_sequence: int) -> bytes:
     """Return the order to stop a trial."""
     return task_pb2.RunnerControl(
         stop_trial=task_pb2.StopTrial(
@@ -65,11 +75,12 @@ def stop_to_bytes(experiment_id: str, stop: SendStop) -> bytes:
             trial_id=stop.trial_id,
             attempt=stop.attempt,
             reason=stop.reason,
-        )
+        ),
+        log_sequence=log_sequence,
     ).SerializeToString()
 
 
-def drop_to_bytes(experiment_id: str, drop: SendDrop) -> bytes:
+def drop_to_bytes(experiment_id: str, drop: SendDrop, log_sequence: int) -> bytes:
     """Return the order to drop an attempt."""
     return task_pb2.RunnerControl(
         drop_trial=task_pb2.DropTrial(
@@ -77,14 +88,16 @@ def drop_to_bytes(experiment_id: str, drop: SendDrop) -> bytes:
             trial_id=drop.trial_id,
             attempt=drop.attempt,
             claim_id=drop.claim_id,
-        )
+        ),
+        log_sequence=log_sequence,
     ).SerializeToString()
 
 
-def forget_to_bytes(experiment_id: str) -> bytes:
+def forget_to_bytes(experiment_id: str, log_sequence: int) -> bytes:
     """Return the word that no more trials of an experiment come."""
     return task_pb2.RunnerControl(
-        forget_experiment=task_pb2.ForgetExperiment(experiment_id=experiment_id)
+        forget_experiment=task_pb2.ForgetExperiment(experiment_id=experiment_id),
+        log_sequence=log_sequence,
     ).SerializeToString()
 
 

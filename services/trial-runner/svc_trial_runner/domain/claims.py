@@ -59,6 +59,19 @@ def judge(key: AttemptKey, running: Iterable[AttemptKey], ended: Iterable[Attemp
     return Verdict.ENDED if key in ended else Verdict.TAKE
 
 
+def overtaken(order_sequence: int, task_sequence: int) -> bool:
+    """Tell whether an order comes from a manager that cannot have known of a task.
+
+    It may have been stopped and continued while another manager took over, or the order is older
+    than a later life of the experiment.
+
+    Args:
+        order_sequence: how far its sender has read the log; 0: it does not tell, and is obeyed.
+        task_sequence: how far the sender of the task had read it.
+    """
+    return 0 < order_sequence < task_sequence
+
+
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """A task was taken."""

@@ -60,6 +60,8 @@ class TrialWork:
     spec: TrialSpec
     spec_digest: bytes
     """Equal for equal specs: what caches go by."""
+    log_sequence: int = 0
+    """How far the manager that sent it had read the experiment's log."""
 
 
 def parse_gpu_rules(count: int | None, options: object) -> GpuRules:

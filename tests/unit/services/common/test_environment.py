@@ -50,10 +50,13 @@ def test_home_may_start_with_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_user_code_gets_no_secret_of_the_services(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NNI_TOKEN", "secret")
     monkeypatch.setenv("NNI_NATS_URL", "nats://127.0.0.1:1")
+    monkeypatch.setenv("NNI_S3_SECRET_KEY", "secret")
+    monkeypatch.setenv("NNI_REDIS_URL", "redis://user:secret@host")
     monkeypatch.setenv("NNI_SOMETHING", "kept")
 
     variables = environment.for_user_code()
 
     assert "secret" not in variables.values()
     assert "NNI_NATS_URL" not in variables
+    assert "NNI_REDIS_URL" not in variables
     assert variables["NNI_SOMETHING"] == "kept"

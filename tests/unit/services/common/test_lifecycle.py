@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from svc_common.errors import FailedPreconditionError
 from svc_common.lifecycle import Service, announce_failure, announce_ready, run
 
 
@@ -106,6 +107,18 @@ async def test_start_that_fails_ends_with_exit_code_one() -> None:
 
     assert await run(build) == 1
     assert closed == ["adapter"]
+
+
+async def test_refusal_to_start_is_told_to_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    monkeypatch.setenv("NNI_READY_FD", str(writer))
+
+    async def build(_service: Service) -> Mapping[str, str]:
+        raise FailedPreconditionError("port 8080 is taken")
+
+    assert await run(build) == 1
+    with os.fdopen(reader) as pipe:
+        assert json.loads(pipe.read()) == {"ready": False, "error": "port 8080 is taken"}
 
 
 async def test_task_that_fails_ends_the_service_with_exit_code_one() -> None:

@@ -34,8 +34,8 @@ class One:
     def found(self) -> list[Listening]:
         return [self._actor]
 
-    def is_stopped(self, experiment_id: str) -> bool:
-        return experiment_id == "stopped1"
+    def stopped_at(self, experiment_id: str) -> int | None:
+        return 7 if experiment_id == "stopped1" else None
 
 
 def presence(*held: tuple[str, int, str], leaving: bool = False) -> task_pb2.RunnerPresence:

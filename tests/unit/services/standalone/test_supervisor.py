@@ -67,13 +67,21 @@ async def test_child_that_was_killed_is_started_again(tmp_path: Path, victim: st
     await supervisor.stop()
 
 
-async def test_child_that_never_becomes_ready_is_named_with_its_last_words(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys; sys.exit('the port is taken')",
+        READY.partition("signal.pause")[0] % '{"ready": false, "error": "the port is taken"}',
+    ],
+    ids=["last line of its log", "refusal on the pipe"],
+)
+async def test_child_that_never_becomes_ready_is_named_with_its_reason(
+    tmp_path: Path, code: str
 ) -> None:
-    broken = python("manager", "import sys; sys.exit('the port is taken')")
     settings = Settings(tmp_path, start_timeout_s=20.0)
     clock = ManualClock()
-    supervisor = Supervisor(settings, clock, {"bus": bus(), "manager": broken})
+    commands = {"bus": bus(), "manager": python("manager", code)}
+    supervisor = Supervisor(settings, clock, commands)
     starting = asyncio.ensure_future(supervisor.start())
     while not starting.done():
         clock.advance(1.0)

@@ -8,7 +8,7 @@ from svc_trial_runner.settings import Settings, read_settings
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("POOL", "SLOTS", "FAKE_GPUS", "OUTPUT_LIMIT_BYTES"):
+    for name in ("POOL", "SLOTS", "FAKE_GPUS", "GRPC", "OUTPUT_LIMIT_BYTES"):
         monkeypatch.delenv(f"NNI_RUNNER_{name}", raising=False)
     monkeypatch.delenv("NNI_WARM", raising=False)
     monkeypatch.setenv("NNI_NATS_URL", "nats://127.0.0.1:4222")
@@ -30,12 +30,14 @@ def test_everything_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NNI_RUNNER_SLOTS", "4")
     monkeypatch.setenv("NNI_RUNNER_FAKE_GPUS", "0")
     monkeypatch.setenv("NNI_RUNNER_OUTPUT_LIMIT_BYTES", "77")
+    monkeypatch.setenv("NNI_RUNNER_GRPC", "0.0.0.0:7503")
     monkeypatch.setenv("NNI_WARM", "0")
 
     settings = read_settings(["--pool", "lab", "--max-trials", "1"])
 
     assert (settings.pool, settings.slots, settings.max_trials) == ("lab", 4, 1)
     assert (settings.fake_gpus, settings.output_limit_bytes) == (0, 77)
+    assert (settings.grpc_host, settings.grpc_port) == ("0.0.0.0", 7503)
     assert not settings.warm
 
 
@@ -55,3 +57,11 @@ def test_missing_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_trials_must_be_at_least_one(count: str) -> None:
     with pytest.raises(InvalidArgumentError, match="--max-trials must be >= 1"):
         read_settings(["--max-trials", count])
+
+
+@pytest.mark.parametrize("address", ["7503", ":7503", "127.0.0.1:", "127.0.0.1:http"])
+def test_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("NNI_RUNNER_GRPC", address)
+
+    with pytest.raises(InvalidArgumentError, match="NNI_RUNNER_GRPC must be host:port"):
+        read_settings([])

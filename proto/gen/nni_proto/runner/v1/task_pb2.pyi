@@ -35,6 +35,7 @@ class TrialTask(_message.Message):
     PROVENANCE_FIELD_NUMBER: _builtins.int
     PARAMETER_SOURCE_FIELD_NUMBER: _builtins.int
     SPEC_FIELD_NUMBER: _builtins.int
+    LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
     experiment_id: _builtins.str
     trial_id: _builtins.str
     attempt: _builtins.int
@@ -42,6 +43,8 @@ class TrialTask(_message.Message):
     parameter_id: _builtins.int
     parameter_source: _builtins.str
     """Goes to `parameter.cfg`: `algorithm` or `customized`."""
+    log_sequence: _builtins.int
+    """How far the manager that sends it has read the experiment's log."""
     @_builtins.property
     def parameters(self) -> _value_pb2.Value: ...
     @_builtins.property
@@ -60,10 +63,11 @@ class TrialTask(_message.Message):
         provenance: _value_pb2.Value | None = ...,
         parameter_source: _builtins.str = ...,
         spec: Global___TrialSpec | None = ...,
+        log_sequence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters", "provenance", b"provenance", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "experiment_id", b"experiment_id", "parameter_id", b"parameter_id", "parameter_source", b"parameter_source", "parameters", b"parameters", "provenance", b"provenance", "sequence_id", b"sequence_id", "spec", b"spec", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "experiment_id", b"experiment_id", "log_sequence", b"log_sequence", "parameter_id", b"parameter_id", "parameter_source", b"parameter_source", "parameters", b"parameters", "provenance", b"provenance", "sequence_id", b"sequence_id", "spec", b"spec", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -178,6 +182,12 @@ class RunnerControl(_message.Message):
     DROP_TRIAL_FIELD_NUMBER: _builtins.int
     FORGET_EXPERIMENT_FIELD_NUMBER: _builtins.int
     DRAIN_RUNNER_FIELD_NUMBER: _builtins.int
+    LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
+    log_sequence: _builtins.int
+    """How far the manager that sends it has read the experiment's log. An agent does not obey one
+    that has not read as far as the sender of the task had: it was overtaken by another manager,
+    or the order is older than the task. 0: always obeyed.
+    """
     @_builtins.property
     def stop_trial(self) -> Global___StopTrial: ...
     @_builtins.property
@@ -197,10 +207,11 @@ class RunnerControl(_message.Message):
         drop_trial: Global___DropTrial | None = ...,
         forget_experiment: Global___ForgetExperiment | None = ...,
         drain_runner: Global___DrainRunner | None = ...,
+        log_sequence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["drain_runner", b"drain_runner", "drop_trial", b"drop_trial", "forget_experiment", b"forget_experiment", "kind", b"kind", "stop_trial", b"stop_trial"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["drain_runner", b"drain_runner", "drop_trial", b"drop_trial", "forget_experiment", b"forget_experiment", "kind", b"kind", "stop_trial", b"stop_trial"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["drain_runner", b"drain_runner", "drop_trial", b"drop_trial", "forget_experiment", b"forget_experiment", "kind", b"kind", "log_sequence", b"log_sequence", "stop_trial", b"stop_trial"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["stop_trial", "drop_trial", "forget_experiment", "drain_runner"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015

@@ -112,6 +112,16 @@ def test_server_that_is_away_is_told_after_the_last_attempt() -> None:
     assert len(closing.waits_s) == ATTEMPTS - 1
 
 
+def test_server_that_was_just_away_is_asked_once_only() -> None:
+    closing = Hurried()
+    with patient_pool(closing) as pool:
+        for _ in range(50):
+            with pytest.raises(ServerAwayError):
+                pool.urlopen("PUT", "http://127.0.0.1:1/", body=b"part")
+
+    assert len(closing.waits_s) == ATTEMPTS - 1
+
+
 def test_nothing_is_asked_again_once_the_store_is_closing() -> None:
     closing = Hurried()
     closing.set()

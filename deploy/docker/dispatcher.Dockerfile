@@ -1,0 +1,30 @@
+# syntax=docker/dockerfile:1
+# The dispatcher: docker build --file deploy/docker/dispatcher.Dockerfile .
+FROM python:3.11-slim-bookworm AS build
+WORKDIR /source
+RUN python -m venv /opt/nni
+COPY constraints.txt ./
+COPY proto proto
+COPY sdk sdk
+COPY services/common services/common
+COPY services/dispatcher services/dispatcher
+RUN /opt/nni/bin/pip install --no-cache-dir --constraint constraints.txt \
+    ./proto './sdk[hpo]' './services/common[s3]' './services/dispatcher[server]'
+
+FROM python:3.11-slim-bookworm
+# Volumes are made with the owner of these folders.
+RUN groupadd --gid 65532 nni \
+    && useradd --uid 65532 --gid 65532 --home-dir /var/lib/nni --no-create-home nni \
+    && install --directory --owner=nni --group=nni /var/lib/nni/state /var/lib/nni/nni-experiments
+COPY --from=build /opt/nni /opt/nni
+ENV PATH=/opt/nni/bin:/usr/local/bin:/usr/bin:/bin \
+    HOME=/var/lib/nni \
+    PYTHONDONTWRITEBYTECODE=1 \
+    NNI_HOME=/var/lib/nni/state \
+    NNI_DISPATCHER_GRPC=0.0.0.0:7502
+USER 65532:65532
+WORKDIR /var/lib/nni
+EXPOSE 7502
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["python", "-P", "-m", "svc_common.health", "127.0.0.1:7502"]
+CMD ["python", "-P", "-m", "svc_dispatcher"]

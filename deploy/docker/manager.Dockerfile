@@ -1,0 +1,31 @@
+# syntax=docker/dockerfile:1
+# The manager: docker build --file deploy/docker/manager.Dockerfile .
+FROM python:3.11-slim-bookworm AS build
+WORKDIR /source
+RUN python -m venv /opt/nni
+COPY constraints.txt ./
+COPY proto proto
+COPY services/common services/common
+COPY services/manager services/manager
+RUN /opt/nni/bin/pip install --no-cache-dir --constraint constraints.txt \
+    ./proto './services/common[s3]' './services/manager[server]'
+
+FROM python:3.11-slim-bookworm
+# Volumes are made with the owner of these folders.
+RUN groupadd --gid 65532 nni \
+    && useradd --uid 65532 --gid 65532 --home-dir /var/lib/nni --no-create-home nni \
+    && install --directory --owner=nni --group=nni /var/lib/nni/state /var/lib/nni/nni-experiments
+COPY --from=build /opt/nni /opt/nni
+ENV PATH=/opt/nni/bin:/usr/local/bin:/usr/bin:/bin \
+    HOME=/var/lib/nni \
+    PYTHONDONTWRITEBYTECODE=1 \
+    NNI_HOME=/var/lib/nni/state \
+    NNI_MANAGER_GRPC=0.0.0.0:7501 \
+    NNI_MANAGER_HTTP=0.0.0.0:8080 \
+    NNI_STOP_ON_TERM=no
+USER 65532:65532
+WORKDIR /var/lib/nni
+EXPOSE 7501 8080
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["python", "-P", "-m", "svc_common.health", "127.0.0.1:7501"]
+CMD ["python", "-P", "-m", "svc_manager"]

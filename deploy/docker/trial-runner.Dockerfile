@@ -1,0 +1,34 @@
+# syntax=docker/dockerfile:1
+# The agent: docker build --file deploy/docker/trial-runner.Dockerfile .
+# Trials find in it what is installed here and no more: derive an image for what yours import.
+FROM python:3.11-slim-bookworm AS build
+WORKDIR /source
+RUN python -m venv /opt/nni
+COPY constraints.txt ./
+COPY proto proto
+COPY sdk sdk
+COPY services/common services/common
+COPY services/trial-runner services/trial-runner
+RUN /opt/nni/bin/pip install --no-cache-dir --constraint constraints.txt \
+    ./proto ./sdk './services/common[s3]' './services/trial-runner[server]'
+
+FROM python:3.11-slim-bookworm
+# tini reaps what trials leave behind when the agent itself is gone.
+RUN apt-get update && apt-get install --yes --no-install-recommends tini \
+    && rm -rf /var/lib/apt/lists/*
+# Volumes are made with the owner of these folders.
+RUN groupadd --gid 65532 nni \
+    && useradd --uid 65532 --gid 65532 --home-dir /var/lib/nni --no-create-home nni \
+    && install --directory --owner=nni --group=nni /var/lib/nni/state /var/lib/nni/nni-experiments
+COPY --from=build /opt/nni /opt/nni
+ENV PATH=/opt/nni/bin:/usr/local/bin:/usr/bin:/bin \
+    HOME=/var/lib/nni \
+    PYTHONDONTWRITEBYTECODE=1 \
+    NNI_HOME=/var/lib/nni/state \
+    NNI_RUNNER_GRPC=127.0.0.1:7503
+USER 65532:65532
+WORKDIR /var/lib/nni
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["python", "-P", "-m", "svc_common.health", "127.0.0.1:7503"]
+ENTRYPOINT ["tini", "--"]
+CMD ["python", "-P", "-m", "svc_trial_runner"]

@@ -1,0 +1,215 @@
+"""A flat search space as the unit cube: one axis per parameter, each coordinate in [0, 1].
+
+Only bounded types have a place in the cube. Logarithmic types lie on a logarithmic axis; integers
+and steps lie at the coordinates of their values; the numbers of a choice stand in their order, as
+far apart as each other; other options stand in the order of the space.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+import numpy as np
+
+from nni.hpo.domains import Choice, Integer, Uniform
+from nni.hpo.json_value import JsonValue
+from nni.hpo.space import parse_space, place
+from nni.hpo.tuners._columns import NumericColumn, levels_of
+from nni.hpo.tuners._parzen import Floats
+
+_MOST_LISTED: Final = 1000
+"""Values up to which an axis is treated as discrete; more of them are as good as a continuum."""
+
+_DIGITS: Final = 9
+"""Of a coordinate that tells points apart; a trip through text changes less."""
+
+PointKey = tuple[float, ...]
+"""Equal for coordinates that stand for the same configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One parameter and the coordinates of its values."""
+
+    key: str
+    column: NumericColumn | None
+    """Of a number; None for a choice."""
+    options: tuple[JsonValue, ...]
+    """Of a choice, in the order in which they stand; empty for numbers."""
+    ordered: bool
+    """Whether neighbours are alike; false for a choice of anything but numbers."""
+    levels: Floats | None
+    """`(k,)`, ascending coordinates of all values; None for a continuum."""
+
+    def coordinate(self, value: JsonValue) -> float:
+        """Return where a value stands; a choice is told by the option itself."""
+        if self.column is not None:
+            return self.column.coordinate(value)
+        return _spread(self.options.index(value), len(self.options))
+
+    def value(self, coordinate: float) -> JsonValue:
+        """Return the value at a coordinate, the nearest one if there is none."""
+        if self.column is not None:
+            return self.column.value(coordinate)
+        count = len(self.options)
+        return self.options[min(max(round(coordinate * (count - 1)), 0), count - 1)]
+
+    def snap(self, coordinates: Floats) -> Floats:
+        """Return the coordinates of the nearest values."""
+        if self.levels is None:
+            return coordinates
+        middles = 0.5 * (self.levels[1:] + self.levels[:-1])
+        snapped: Floats = self.levels[np.searchsorted(middles, coordinates)]
+        return snapped
+
+
+class UnitCube:
+    """The points of one search space.
+
+    Args:
+        search_space: what the user gave.
+        algorithm: name used in errors.
+        types: the `_type`s that it supports, all bounded.
+        numeric_choices: whether a choice may hold numbers only.
+
+    Raises:
+        ValueError: the space breaks a rule of the language, or of the algorithm.
+    """
+
+    def __init__(
+        self,
+        search_space: JsonValue,
+        *,
+        algorithm: str,
+        types: tuple[str, ...],
+        numeric_choices: bool,
+    ) -> None:
+        self.space = parse_space(search_space, algorithm=algorithm, types=types, nested=False)
+        (level,) = levels_of(self.space)
+        columns = {column.parameter.key: column for column in level.numeric}
+        axes: list[Axis] = []
+        for parameter in self.space.parameters:
+            domain = parameter.domain
+            if not isinstance(domain, Choice):
+                axes.append(_number_axis(columns[parameter.key]))
+                continue
+            if numeric_choices:
+                _check_numbers(parameter.path, domain.options, algorithm)
+            axes.append(_choice_axis(parameter.key, domain))
+        self.axes: Final = tuple(axes)
+
+    def __len__(self) -> int:
+        """Return the number of axes."""
+        return len(self.axes)
+
+    @property
+    def size(self) -> int | None:
+        """How many points there are; None if too many to be told apart on some axis."""
+        if any(axis.levels is None for axis in self.axes):
+            return None
+        return math.prod(len(axis.levels) for axis in self.axes if axis.levels is not None)
+
+    def point(self, configuration: JsonValue) -> Floats:
+        """Return the `(d,)` point of a configuration.
+
+        Raises:
+            ValueError: it lies outside the space.
+        """
+        placed = place(self.space, configuration)
+        coordinates = []
+        for parameter, axis in zip(self.space.parameters, self.axes, strict=True):
+            value: JsonValue = placed[parameter.path]
+            if isinstance(parameter.domain, Choice):
+                value = parameter.domain.options[value]
+            coordinates.append(axis.coordinate(value))
+        return np.array(coordinates, dtype=np.float64)
+
+    def configuration(self, point: Floats) -> dict[str, JsonValue]:
+        """Return the configuration nearest to a `(d,)` point, as plain Python values."""
+        return {axis.key: axis.value(float(x)) for axis, x in zip(self.axes, point, strict=True)}
+
+    def snap(self, points: Floats) -> Floats:
+        """Return the nearest points of the space, for `(m, d)` points of the cube."""
+        snapped = np.clip(points, 0.0, 1.0)
+        for column, axis in enumerate(self.axes):
+            snapped[:, column] = axis.snap(snapped[:, column])
+        return snapped
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """Return `(count, d)` points, each value of a discrete axis as likely as its share."""
+        return self.snap(rng.random((count, len(self.axes))))
+
+    def draw_prior(self, rng: Random) -> Floats:
+        """Return one `(d,)` point of the prior of the search space."""
+        return self.point(self.space.draw(rng))
+
+    def neighbours(self, point: Floats) -> Floats:
+        """Return the points `(m, d)` that differ from one in a single discrete coordinate.
+
+        An ordered axis gives the next value on either side, an unordered one all its other values.
+        """
+        found = [np.empty((0, len(self.axes)))]
+        for column, axis in enumerate(self.axes):
+            if axis.levels is None:
+                continue
+            at = int(np.searchsorted(axis.levels, point[column] - 1e-12))
+            others = [at - 1, at + 1] if axis.ordered else range(len(axis.levels))
+            keep = [other for other in others if other != at and 0 <= other < len(axis.levels)]
+            block = np.repeat(point[None, :], len(keep), axis=0)
+            block[:, column] = axis.levels[keep]
+            found.append(block)
+        return np.concatenate(found)
+
+
+def point_key(point: Iterable[float]) -> PointKey:
+    """Return what is equal for equal points."""
+    return tuple(round(float(x), _DIGITS) for x in point)
+
+
+def _check_numbers(path: str, options: tuple[object, ...], algorithm: str) -> None:
+    for option in options:
+        numeric = isinstance(option, int | float) and not isinstance(option, bool)
+        if not numeric or not math.isfinite(option):  # type: ignore[arg-type] # numeric
+            raise ValueError(
+                f"search space, parameter {path!r}: options of a choice must be finite numbers in "
+                f"{algorithm}, got {option!r:.200}"
+            )
+
+
+def _spread(position: int, count: int) -> float:
+    return 0.5 if count == 1 else position / (count - 1)
+
+
+def _choice_axis(key: str, domain: Choice) -> Axis:
+    numeric = all(isinstance(o, int | float) and not isinstance(o, bool) for o in domain.options)
+    options: list[JsonValue] = []
+    for position, option in enumerate(domain.options):
+        if domain.position(option) == position:  # the first of those that mean the same
+            options.append(option)
+    if numeric:
+        options.sort()
+    levels = np.array([_spread(position, len(options)) for position in range(len(options))])
+    return Axis(key, None, tuple(options), numeric, levels)
+
+
+def _number_axis(column: NumericColumn) -> Axis:
+    return Axis(column.parameter.key, column, (), ordered=True, levels=_levels(column))
+
+
+def _levels(column: NumericColumn) -> Floats | None:
+    domain = column.domain
+    if column.extent == 0:
+        return np.array([0.5])
+    if isinstance(domain, Integer):
+        count = domain.upper - domain.lower
+        return None if count > _MOST_LISTED else (np.arange(count) + 0.5) / count
+    assert isinstance(domain, Uniform)
+    if domain.q is None:
+        return None
+    first, last = domain.steps()
+    if last - first > _MOST_LISTED:
+        return None
+    values = sorted({domain.snap(step * domain.q) for step in range(first, last + 1)})
+    return np.array([column.coordinate(value) for value in values])

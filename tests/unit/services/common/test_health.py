@@ -1,0 +1,56 @@
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+
+from svc_common.grpc_server import GrpcServer
+from svc_common.health import complaint, main
+from tests.support.local_shape import free_port
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[tuple[GrpcServer, str]]:
+    one = GrpcServer([], "secret")
+    port = await one.start()
+    yield one, f"127.0.0.1:{port}"
+    await one.stop(0.1)
+
+
+async def test_service_that_serves_has_no_complaint_and_needs_no_token(
+    server: tuple[GrpcServer, str],
+) -> None:
+    assert await asyncio.to_thread(complaint, server[1]) is None
+
+
+async def test_service_that_is_stopping_is_told_as_such(server: tuple[GrpcServer, str]) -> None:
+    await server[0].say_not_serving()
+
+    assert await asyncio.to_thread(complaint, server[1]) == f"{server[1]} says NOT_SERVING"
+
+
+def test_nobody_there_is_a_complaint() -> None:
+    address = f"127.0.0.1:{free_port()}"
+
+    assert complaint(address) == f"{address} does not answer: UNAVAILABLE"
+
+
+def test_command_without_address_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "HOST:PORT" in capsys.readouterr().err
+
+
+async def test_command_ends_with_what_a_container_engine_reads(
+    server: tuple[GrpcServer, str],
+) -> None:
+    command = (sys.executable, "-P", "-m", "svc_common.health")
+    dead = f"127.0.0.1:{free_port()}"
+
+    served = await asyncio.to_thread(subprocess.run, [*command, server[1]], check=False)
+    refused = await asyncio.to_thread(
+        subprocess.run, [*command, dead], check=False, capture_output=True, text=True
+    )
+
+    assert (served.returncode, refused.returncode) == (0, 1)
+    assert dead in refused.stderr
