@@ -16,6 +16,7 @@ from nni.experiment import Experiment, TrialJob, TrialMetricData, TrialResult
 from nni.experiment.config import ExperimentConfig
 from nni.experiment.errors import ConfigError, NotFoundError, RefusedError, WrongStateError
 from nni.experiment.rest import get_json
+from tests.support import wait
 from tests.support.experiments import INSTANT, PATIENT, SPACE, write_experiment
 from tests.support.local_shape import LocalShape, free_port
 from tests.support.nnictl import Nnictl, shared_shape
@@ -100,6 +101,7 @@ def test_connected_experiment_is_the_same_one(tmp_path: Path, nnictl: Nnictl) ->
     experiment_id = nnictl.create(write_experiment(tmp_path, PATIENT), port=port)
 
     experiment = Experiment.connect(port)
+    wait.until(lambda: experiment.get_status() == "RUNNING", 30, "the algorithm")
 
     assert experiment.id == experiment_id
     profile = experiment.get_experiment_profile()

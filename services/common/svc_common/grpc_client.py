@@ -62,6 +62,10 @@ def service_error(error: grpc.aio.AioRpcError) -> errors.ServiceError:
         return errors.NotFoundError(facts["kind"], facts.get("id", ""))
     if code is grpc.StatusCode.ALREADY_EXISTS and "kind" in facts:
         return errors.AlreadyExistsError(facts["kind"], facts.get("id", ""))
+    if code is grpc.StatusCode.DATA_LOSS and "key" in facts:
+        return errors.DataLossError(
+            facts["key"], facts.get("expected_sha256", ""), facts.get("found_sha256", "")
+        )
     return _ERROR_BY_STATUS.get(code, errors.ServiceError)(message, facts)
 
 

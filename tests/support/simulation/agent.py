@@ -239,7 +239,7 @@ class SimulatedAgent(Node):
             delay_s = duration_s * (step + 1) / (len(outcome.curve) + 1)
             self.later(delay_s, self._metric, attempt, intermediate(step, value, self.time.now()))
         if not outcome.fails:
-            metric = MetricReported(True, 0, outcome.value, self.time.now())  # noqa: FBT003 - a field
+            metric = MetricReported(True, 0, outcome.value, self.time.now())
             self.later(duration_s, self._metric, attempt, metric)
         self.later(duration_s, self._process_ended, attempt, int(outcome.fails))
 
@@ -327,7 +327,7 @@ class SimulatedAgent(Node):
     def _keep(self) -> None:
         fresh = list(self._outbox)[self._spooled :]
         experiment_id = self.bus.experiment_id
-        self.disk.spool += [SpooledReport(experiment_id, entry, False) for entry, _ in fresh]  # noqa: FBT003 - a field
+        self.disk.spool += [SpooledReport(experiment_id, entry, False) for entry, _ in fresh]
         self._spooled = len(self._outbox)
 
     def _send(self) -> None:
@@ -429,4 +429,4 @@ class SimulatedAgent(Node):
 
 def intermediate(step: int, value: float, now: datetime) -> MetricReported:
     """Give an intermediate result."""
-    return MetricReported(False, step, value, now)  # noqa: FBT003 - a field
+    return MetricReported(False, step, value, now)

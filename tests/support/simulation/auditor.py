@@ -35,7 +35,9 @@ class Auditor:
         for batch in self._bus.log[self._read :]:
             message = batch_from_bytes(batch.payload)
             if message.epoch < self._epoch:
-                raise ViolationError(f"a manager of epoch {message.epoch} wrote after {self._epoch}")
+                raise ViolationError(
+                    f"a manager of epoch {message.epoch} wrote after {self._epoch}"
+                )
             if message.inbox_sequence < self._cursor:
                 raise ViolationError("the cursor of the INBOX went back")
             self._epoch, self._cursor = message.epoch, message.inbox_sequence

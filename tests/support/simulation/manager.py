@@ -25,7 +25,7 @@ from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
 from svc_manager.domain.decide import decide_recorded, decide_word
 from svc_manager.domain.effects import outstanding_effects
-from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
+from svc_manager.domain.experiment import CLOSED_STATES
 from svc_manager.domain.rounds import Round
 from svc_manager.domain.scheduling import next_moment_ms, settle
 from svc_manager.domain.state import Experiment
@@ -124,7 +124,7 @@ class SimulatedManager(Node):
 
     def _load(self, log: list[Any]) -> None:
         folded = Folded(Experiment())
-        if self.keeping.snapshots and self.bus.random.random() < 0.5:  # noqa: PLR2004 - a coin
+        if self.keeping.snapshots and self.bus.random.random() < 0.5:
             kept = decode_snapshot(self.bus.random.choice(self.keeping.snapshots))
             if log and kept.sequence <= log[-1].sequence:
                 folded = kept

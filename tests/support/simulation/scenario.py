@@ -118,7 +118,7 @@ class _Dice:
     blows: tuple[Blow, ...] = field(default=tuple(Blow))
 
     def noise(self) -> Noise:
-        if self.random.random() < 0.2:  # noqa: PLR2004 - one in five is quiet
+        if self.random.random() < 0.2:
             return _QUIET
         draw = self.random.random
         return Noise(
@@ -126,7 +126,7 @@ class _Dice:
             duplicated=0.3 * draw() ** 2,
             late=0.2 * draw() ** 2,
             late_s=10 ** self.random.uniform(-1, 2),
-            deduplicates=self.random.random() < 0.5,  # noqa: PLR2004 - a coin
+            deduplicates=self.random.random() < 0.5,
         )
 
     def disaster(self) -> Disaster:
@@ -160,11 +160,11 @@ def random_scenario(seed: int, *, repeatable: bool = False) -> Scenario:
         trials=draw.randint(1, 16),
         concurrency=1 if learns_alone else draw.randint(1, 5),
         agents=draw.randint(1, 3),
-        assessor=not repeatable and draw.random() < 0.3,  # noqa: PLR2004 - three in ten
+        assessor=not repeatable and draw.random() < 0.3,
         trial_retries=1_000 if repeatable else draw.choice([0, 1, 2, 2]),
         retry_failed=draw.choice([0, 0, 1]),
-        include_intermediate=draw.random() < 0.3,  # noqa: PLR2004 - three in ten
-        loses_unrenewed=draw.random() < 0.7,  # noqa: PLR2004 - seven in ten
+        include_intermediate=draw.random() < 0.3,
+        loses_unrenewed=draw.random() < 0.7,
         noise=dice.noise(),
         disasters=tuple(dice.disaster() for _ in range(draw.choice([0, 1, 2, 4, 8, 16]))),
     )
@@ -174,5 +174,5 @@ def random_scenario(seed: int, *, repeatable: bool = False) -> Scenario:
         scenario,
         max_duration_s=draw.choice([None, None, None, draw.uniform(5.0, 60.0)]),
         requests=tuple(dice.request() for _ in range(draw.choice([0, 0, 1, 3, 6]))),
-        stopped_at_end=draw.random() < 0.3,  # noqa: PLR2004 - three in ten
+        stopped_at_end=draw.random() < 0.3,
     )

@@ -67,7 +67,7 @@ class Node:
         self.frozen = False
         self.linked = True
         self.sent_until_s = 0.0
-        """When the last message sent so far arrives: a connection keeps the order of what it carries."""
+        """When the last message sent so far arrives: a connection keeps their order."""
         self.received_until_s = 0.0
         """The same for what comes in."""
         self._backlog: list[tuple[int, Callable[..., None], tuple[Any, ...]]] = []

@@ -136,8 +136,9 @@ class World:
 
     @property
     def manager(self) -> SimulatedManager:
-        """The manager that was started last and has not stepped back."""
-        return next(m for m in [*reversed(self.managers), self.managers[-1]] if not m.retired)
+        """The manager that was started last of those that live and have not stepped back."""
+        candidates = [m for m in self.managers if not m.retired] or self.managers
+        return next((m for m in reversed(candidates) if m.alive), candidates[-1])
 
     def run(self) -> World:
         """Live through the scenario to its end.
@@ -214,8 +215,7 @@ class World:
             f"time {self.time.now_s:.3f} s; {x.state.name}; {x.errors}; {x.algorithm}",
             f"live: {list(x.live.values())}",
             f"tasks: {self.bus.tasks}",
-            f"manager: alive {self.manager.alive}, retired {self.manager.retired}, epoch "
-            f"{self.manager._epoch}, agrees {self.manager.experiment == x}",
+            f"managers: {[(m.alive, m.retired, m.experiment == x) for m in self.managers]}",
             f"deferred: {x.deferred}",
             f"asks: {[ask.recorded.command for ask in self._asks if not ask.done]}",
         ]

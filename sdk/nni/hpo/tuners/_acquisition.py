@@ -33,18 +33,6 @@ def normal_cdf(z: Floats) -> Floats:
     return 0.5 * _erfc(-_SQRT_HALF * z).astype(np.float64)
 
 
-def normal_quantile(probabilities: Floats) -> Floats:
-    """Return the inverse of `normal_cdf`, for probabilities in (0, 1), to 1e-9.
-
-    Source: Acklam, An algorithm for computing the inverse normal cumulative distribution function,
-    2003; refined by one step of Halley's method.
-    """
-    # NormalDist.inv_cdf is as exact and costs about a microsecond each.
-    from statistics import NormalDist
-
-    return np.array([NormalDist().inv_cdf(float(p)) for p in probabilities])
-
-
 def _log_density(z: Floats) -> Floats:
     density: Floats = -0.5 * z * z - _LOG_SQRT_2PI
     return density

@@ -145,6 +145,15 @@ class UnitCube:
         """Return one `(d,)` point of the prior of the search space."""
         return self.point(self.space.draw(rng))
 
+    def all_points(self, limit: int) -> Floats | None:
+        """Return all points `(size, d)`, the last axis fastest; None if more than `limit`."""
+        if self.size is None or self.size > limit:
+            return None
+        grids = np.meshgrid(
+            *(axis.levels for axis in self.axes if axis.levels is not None), indexing="ij"
+        )
+        return np.stack([grid.ravel() for grid in grids], axis=1)
+
     def neighbours(self, point: Floats) -> Floats:
         """Return the points `(m, d)` that differ from one in a single discrete coordinate.
 

@@ -58,6 +58,7 @@ EXAMPLES: list[errors.ServiceError] = [
     errors.PermissionDeniedError("a viewer may not stop"),
     errors.ResourceExhaustedError("the disk is full"),
     errors.UnavailableError("the bus is away"),
+    errors.DataLossError("sha256/00", "00", "ff"),
 ]
 
 

@@ -1,0 +1,135 @@
+"""Finding the most promising point of a unit cube under a Gaussian process.
+
+First many points are rated: random ones, and ones near the best observations at several distances.
+The best few of them then climb, and those of a discrete space go on to better neighbours.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nni.hpo.tuners._acquisition import Acquisition
+from nni.hpo.tuners._descent import minimise
+from nni.hpo.tuners._gaussian_process import Posterior
+from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners._unit_cube import PointKey, UnitCube, point_key
+
+_SCALES: Final = (0.3, 0.1, 0.03, 0.01, 0.001)
+"""Standard deviations of the steps from good observations."""
+_MOVES: Final = 4
+"""Rounds of going to a better neighbour in the discrete coordinates."""
+_APART: Final = 1e-6
+"""Points closer than this, per axis, teach a model without noise nothing new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much work one search may do."""
+
+    samples: int
+    """Points that are rated; >= 1."""
+    climbs: int
+    """How many of them climb."""
+    evaluations: int
+    """Of the acquisition function, per climb."""
+
+
+def candidates(
+    cube: UnitCube, good: Floats, count: int, rng: np.random.Generator
+) -> Floats:
+    """Return `(m, d)` points of the space to rate, about `count` of them.
+
+    Args:
+        cube: the space.
+        good: `(k, d)` points near which to look too; may be empty.
+        count: >= 1.
+        rng: of the draws.
+    """
+    near = count // 2 if len(good) else 0
+    points = [cube.draw(rng, count - near)]
+    if near:
+        centres = good[rng.integers(len(good), size=near)]
+        scales = np.array(_SCALES)[rng.integers(len(_SCALES), size=near)]
+        steps = rng.standard_normal(centres.shape) * scales[:, None]
+        # Most steps change some coordinates only, as most parameters matter little.
+        kept = rng.random(centres.shape) < rng.random((near, 1))
+        moved = np.where(kept, centres, centres + steps)
+        points.append(cube.snap(moved))
+    return np.concatenate(points)
+
+
+def best_point(
+    cube: UnitCube,
+    model: Posterior,
+    acquisition: Acquisition,
+    best_loss: float,
+    rated: Floats,
+    taken: set[PointKey],
+    effort: Effort,
+) -> Floats | None:
+    """Return the point `(d,)` of the space with the greatest acquisition that is not taken.
+
+    Args:
+        cube: the space.
+        model: what is believed.
+        acquisition: what is maximised.
+        best_loss: on the model's scale.
+        rated: `(m, d)` points of the space to begin with.
+        taken: points that must not be returned.
+        effort: how long to look.
+
+    Returns:
+        None if every point found is taken.
+    """
+
+    def rate(points: Floats) -> Floats:
+        return acquisition(*model.predict(points), best_loss)[0]
+
+    def negative(point: Floats) -> tuple[float, Floats]:
+        mean, deviation, mean_rise, deviation_rise = model.slopes(point)
+        value, by_mean, by_deviation = acquisition(
+            np.array([mean]), np.array([deviation]), best_loss
+        )
+        return -float(value[0]), -(by_mean[0] * mean_rise + by_deviation[0] * deviation_rise)
+
+    ratings = rate(rated)
+    order = np.argsort(-ratings, kind="stable")
+    low, high = np.zeros(len(cube)), np.ones(len(cube))
+    found = [rated[order[: max(effort.climbs * 4, 32)]]]
+    for start in _apart(rated[order], effort.climbs):
+        top, _ = minimise(negative, start, low, high, evaluations=effort.evaluations)
+        found.append(_settled(cube, rate, cube.snap(top[None, :])[0])[None, :])
+    points = np.concatenate(found)
+    for index in np.argsort(-rate(points), kind="stable"):
+        if point_key(points[index]) not in taken:
+            chosen: Floats = points[index]
+            return chosen
+    return None
+
+
+def _apart(points: Floats, count: int) -> list[Floats]:
+    """Return the first `count` points that are not nearly the same."""
+    chosen: list[Floats] = []
+    for point in points:
+        if len(chosen) == count:
+            break
+        if all(np.abs(point - other).max(initial=0.0) > 10 * _APART for other in chosen):
+            chosen.append(point)
+    return chosen
+
+
+def _settled(cube: UnitCube, rate: Callable[[Floats], Floats], point: Floats) -> Floats:
+    """Return what a point becomes by going to the best of its discrete neighbours."""
+    rating = -np.inf
+    for _ in range(_MOVES):
+        around = np.concatenate([point[None, :], cube.neighbours(point)])
+        if len(around) == 1:
+            return point
+        ratings = rate(around)
+        top = int(np.argmax(ratings))
+        if top == 0 or ratings[top] <= rating:
+            return point
+        point, rating = around[top], float(ratings[top])
+    return point

@@ -1,0 +1,192 @@
+"""What the tuners with a model of a flat, bounded space share: their book-keeping."""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterable
+from random import Random
+from typing import ClassVar, Final
+
+import numpy as np
+
+from nni.hpo.base import Tuner, checked_optimize_mode
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import loss_of
+from nni.hpo.random_state import random_state, restore_random
+from nni.hpo.samples import samples
+from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners._unit_cube import PointKey, UnitCube, point_key
+
+_logger = logging.getLogger(__name__)
+
+_DRAWS: Final = 30
+"""How often a point that is free is drawn for before the points are counted out."""
+_MOST_COUNTED: Final = 5000
+
+
+class ModelBasedTuner(Tuner):
+    """Keeps observations and running trials as points of a unit cube; a subclass chooses points.
+
+    A running trial's point is not proposed again while there is another one; nor is an observed
+    one, unless the subclass wants to measure it again.
+
+    Args:
+        optimize_mode: `maximize` or `minimize`.
+        seed: of all draws; None for different ones in every process.
+    """
+
+    algorithm: ClassVar[str]
+    """Its name in errors."""
+    types: ClassVar[tuple[str, ...]]
+    """The `_type`s that it supports, all bounded."""
+    numeric_choices: ClassVar[bool] = True
+    """Whether a choice may hold numbers only."""
+
+    def __init__(self, optimize_mode: str, seed: int | None) -> None:
+        self._mode = checked_optimize_mode(optimize_mode)
+        self._rng = np.random.default_rng(seed)
+        self._prior = Random(seed)
+        self._cube = self._cube_of({})
+        self._configurations: list[JsonValue] = []
+        self._points: list[Floats] = []
+        self._losses: list[float] = []
+        self._running: dict[int, Floats] = {}
+
+    def update_search_space(self, search_space: JsonValue) -> None:
+        """See the base. Observations that are no points of the new space are dropped."""
+        cube = self._cube_of(search_space)
+        running = [
+            (number, self._cube.configuration(point)) for number, point in self._running.items()
+        ]
+        self._cube = cube
+        self._forget_model()
+        self._recall(list(zip(self._configurations, self._losses, strict=True)), running)
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
+        """See the base."""
+        del kwargs
+        point = self._propose() if len(self._cube) else np.empty(0)
+        self._running[parameter_id] = point
+        return self._cube.configuration(point)
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        """See the base."""
+        del kwargs
+        self._running.pop(parameter_id, None)
+        loss = loss_of(value, self._mode)
+        if loss is not None:
+            self._learn(parameters, loss)
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
+        """See the base."""
+        del success, kwargs
+        self._running.pop(parameter_id, None)
+
+    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        """See the base. Samples outside the space or without a finite value are skipped."""
+        for sample in samples(data):
+            loss = loss_of(sample.value, self._mode)
+            if loss is None:
+                _logger.warning(
+                    "%s skips an imported sample without a number: %.200r", self.algorithm, sample
+                )
+            else:
+                self._learn(sample.parameter, loss)
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON."""
+        return {
+            "rng": self._rng.bit_generator.state,
+            "prior": random_state(self._prior),
+            "observed": [list(pair) for pair in zip(self._configurations, self._losses, strict=True)],
+            "running": [
+                [number, self._cube.configuration(point)] for number, point in self._running.items()
+            ],
+            "model": self._model_state(),
+        }
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state of a tuner that was built and given its space alike."""
+        restore_random(self._prior, state["prior"])
+        self._rng.bit_generator.state = state["rng"]
+        self._forget_model()
+        self._recall(state["observed"], state["running"])
+        self._load_model_state(state["model"])
+
+    @abstractmethod
+    def _propose(self) -> Floats:
+        """Return a point `(d,)` of the space; it has at least one axis."""
+
+    @abstractmethod
+    def _forget_model(self) -> None:
+        """Drop what was made of the observations, because they change."""
+
+    @abstractmethod
+    def _model_state(self) -> JsonValue:
+        """Return what the model is, beside the observations, as JSON."""
+
+    @abstractmethod
+    def _load_model_state(self, state: JsonValue) -> None:
+        """Take over what `_model_state` gave; the observations are there again."""
+
+    def _cube_of(self, search_space: JsonValue) -> UnitCube:
+        return UnitCube(
+            search_space,
+            algorithm=self.algorithm,
+            types=self.types,
+            numeric_choices=self.numeric_choices,
+        )
+
+    def _recall(
+        self,
+        known: Iterable[tuple[JsonValue, float]],
+        running: Iterable[tuple[int, JsonValue]],
+    ) -> None:
+        """Take over what was known and what runs, as far as it lies in the space."""
+        self._configurations, self._points, self._losses = [], [], []
+        for configuration, loss in known:
+            self._learn(configuration, loss)
+        self._running = {}
+        for number, configuration in running:
+            try:
+                self._running[number] = self._cube.point(configuration)
+            except ValueError:
+                continue  # of an earlier space; its end is no news
+
+    def _learn(self, configuration: JsonValue, loss: float) -> None:
+        try:
+            point = self._cube.point(configuration)
+        except ValueError as error:
+            _logger.warning("%s drops a result outside the search space: %s", self.algorithm, error)
+            return
+        self._configurations.append(dict(configuration))
+        self._points.append(point)
+        self._losses.append(loss)
+
+    def _running_keys(self) -> set[PointKey]:
+        return {point_key(point) for point in self._running.values()}
+
+    def _observed_keys(self) -> set[PointKey]:
+        return {point_key(point) for point in self._points}
+
+    def _drawn(self) -> Floats:
+        """Return a draw of the prior that is neither running nor observed, if there is one."""
+        running = self._running_keys()
+        for taken in (running | self._observed_keys(), running):
+            point = self._free_draw(taken)
+            if point is not None:
+                return point
+        return self._cube.draw_prior(self._prior)
+
+    def _free_draw(self, taken: set[PointKey]) -> Floats | None:
+        """Return a draw of the prior that is not taken, or None if there seems to be none."""
+        for _ in range(_DRAWS):
+            point = self._cube.draw_prior(self._prior)
+            if point_key(point) not in taken:
+                return point
+        points = self._cube.all_points(_MOST_COUNTED)
+        if points is None:
+            return None
+        free = [point for point in points if point_key(point) not in taken]
+        return self._prior.choice(free) if free else None

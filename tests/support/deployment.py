@@ -1,0 +1,153 @@
+"""The files of `deploy/` as values: images, the compose file, the chart as Helm renders it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+IMAGES = {path.stem: path for path in sorted((DEPLOY / "docker").glob("*.Dockerfile"))}
+CHART = DEPLOY / "helm" / "nni"
+SECRETS = {
+    "NNI_TOKEN": "token-of-tests",
+    "NNI_S3_ACCESS_KEY": "nni-test",
+    "NNI_S3_SECRET_KEY": "secret-of-tests",
+}
+"""What a `.env` beside the compose file must say."""
+
+_VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?:(?P<kind>:[-?])(?P<rest>[^}]*))?\}")
+_RENDER = """
+import json, sys
+import helm_python
+with helm_python.Chart.load(sys.argv[1]) as chart:
+    values = json.loads(sys.argv[2])
+    json.dump(chart.render(values, name="demo", namespace="prod"), sys.stdout)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What a Dockerfile says about the image that runs, its last stage."""
+
+    copied: tuple[str, ...]
+    """Sources that the build stages copy from the repository."""
+    installed: tuple[str, ...]
+    """Distributions that pip installs, e.g. `./services/common[s3]`."""
+    environment: dict[str, str] = field(default_factory=dict)
+    user: str = ""
+    command: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] = ()
+    health_check: tuple[str, ...] = ()
+
+
+def read_image(path: Path) -> Image:
+    """Read a Dockerfile."""
+    text = re.sub(r"^\s*#.*\n", "", path.read_text(), flags=re.MULTILINE)
+    lines = [line.strip() for line in re.sub(r"\\\n", " ", text).splitlines() if line.strip()]
+    last_stage = max(index for index, line in enumerate(lines) if line.startswith("FROM "))
+    first = [line.split(maxsplit=1) for line in lines[:last_stage]]
+    last = [line.split(maxsplit=1) for line in lines[last_stage:]]
+    copies = [rest.split()[:-1] for word, rest in first if word == "COPY"]
+    pip = next(rest for word, rest in first if word == "RUN" and "pip install" in rest)
+    variables = [rest for word, rest in last if word == "ENV"]
+    return Image(
+        copied=tuple(source for sources in copies for source in sources),
+        installed=tuple(word.strip("'") for word in pip.split() if word.strip("'").startswith(".")),
+        environment=dict(re.findall(r"(\w+)=(\S+)", " ".join(variables))),
+        user=_last(last, "USER"),
+        command=_words(_last(last, "CMD")),
+        entrypoint=_words(_last(last, "ENTRYPOINT")),
+        health_check=_words(_last(last, "HEALTHCHECK").partition("CMD ")[2]),
+    )
+
+
+def read_compose(variables: Mapping[str, str] = SECRETS) -> dict[str, Any]:
+    """Read the compose file as compose does: variables put in, merge keys resolved.
+
+    Raises:
+        KeyError: a variable that must be set is not.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        given = variables.get(found["name"], "")
+        if given:
+            return given
+        if found["kind"] == ":?":
+            raise KeyError(found["name"])
+        return found["rest"] or ""
+
+    text = re.sub(r"^\s*#.*\n", "", (DEPLOY / "compose.yaml").read_text(), flags=re.MULTILINE)
+    content: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(value, text))
+    return content
+
+
+def compose_environment(service: str, variables: Mapping[str, str] = SECRETS) -> dict[str, str]:
+    """Give the environment of a service of ours: that of its image and what compose adds."""
+    added: dict[str, str] = read_compose(variables)["services"][service]["environment"]
+    return {**read_image(IMAGES[service]).environment, **added}
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why Helm does not render the chart."""
+
+    reason: str
+
+
+def render_chart(values: Mapping[str, Any]) -> dict[str, str] | Refused:
+    """Render the chart with Helm itself; give texts by name of template, notes left out.
+
+    Skips the test where Helm's package is not installed (fails if NNI_REQUIRE_SERVICES=1).
+    """
+    if find_spec("helm_python") is None:
+        reason = "helm-python-sdk is not installed"
+        if os.environ.get("NNI_REQUIRE_SERVICES") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return _rendered(json.dumps(values, sort_keys=True))
+
+
+@cache
+def _rendered(values: str) -> dict[str, str] | Refused:
+    # In a process of its own: Helm brings the run-time system of another language.
+    done = subprocess.run(
+        [sys.executable, "-c", _RENDER, str(CHART), values],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        return Refused(done.stderr)
+    texts: dict[str, str] = json.loads(done.stdout)
+    return {
+        name.rpartition("/")[2]: text
+        for name, text in texts.items()
+        if name.endswith((".yaml", ".yml")) and text.strip()
+    }
+
+
+def chart_objects(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Render the chart; give its objects."""
+    texts = render_chart(values)
+    assert not isinstance(texts, Refused), texts.reason
+    return [one for text in texts.values() for one in yaml.safe_load_all(text) if one]
+
+
+def _last(lines: list[list[str]], word: str) -> str:
+    found = [rest for first, rest in lines if first == word]
+    return found[-1] if found else ""
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text)) if text else ()

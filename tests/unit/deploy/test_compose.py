@@ -1,0 +1,124 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from nni.version import __version__
+from tests.support.deployment import (
+    DEPLOY,
+    IMAGES,
+    ROOT,
+    SECRETS,
+    compose_environment,
+    read_compose,
+)
+
+SCHEMA = json.loads((Path(__file__).parent / "compose.schema.json").read_text())
+SERVICES: dict[str, Any] = read_compose()["services"]
+
+
+def test_file_keeps_the_specification() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+    jsonschema.validate(read_compose(), SCHEMA)
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_secret_that_is_missing_is_asked_for(name: str) -> None:
+    with pytest.raises(KeyError, match=name):
+        read_compose({key: text for key, text in SECRETS.items() if key != name})
+
+
+def test_example_of_the_variables_names_every_one_of_them_and_no_secret() -> None:
+    lines = (DEPLOY / "env.example").read_text().splitlines()
+    example = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    text = (DEPLOY / "compose.yaml").read_text()
+
+    assert all(f"${{{name}" in text for name in example)
+    assert set(SECRETS) <= set(example)
+    assert example["NNI_TOKEN"] == example["NNI_S3_SECRET_KEY"] == ""
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_names_lead_somewhere(name: str) -> None:
+    compose, service = read_compose(), SERVICES[name]
+    volumes = [one.split(":") for one in service.get("volumes", [])]
+    named = [parts[0] for parts in volumes if len(parts) > 1 and parts[0][0] not in "./"]
+    files = [parts[0] for parts in volumes if parts[0].startswith(".")]
+
+    assert set(service["networks"]) <= set(compose["networks"])
+    assert set(named) <= set(compose["volumes"])
+    assert all((DEPLOY / one).exists() for one in files)
+    assert {one["source"] for one in service.get("configs", [])} <= set(compose.get("configs", {}))
+    assert set(service.get("depends_on", {})) <= set(SERVICES)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_containers_hold_few_rights(name: str) -> None:
+    service = SERVICES[name]
+
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert name == "s3" or "cap_add" not in service
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_everything_is_watched(name: str) -> None:
+    assert "healthcheck" in SERVICES[name] or name in IMAGES, "our images bring their own check"
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_our_services_are_built_from_this_repository(name: str) -> None:
+    build = SERVICES[name]["build"]
+
+    assert (DEPLOY / build["context"]).resolve() == ROOT
+    assert ROOT / build["dockerfile"] == IMAGES[name]
+    assert SERVICES[name]["image"] == f"nni/{name}:{__version__}"
+    assert compose_environment(name)["NNI_VERSION"] == __version__
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_services_reach_the_servers_that_their_environment_names(name: str) -> None:
+    environment = compose_environment(name)
+    hosts = {
+        one.rpartition("//")[2].partition("/")[0].partition(":")[0]
+        for key, one in environment.items()
+        if key in {"NNI_NATS_URL", "NNI_S3_ENDPOINT", "NNI_REDIS_URL"}
+        or (key == "NNI_DISPATCHER_GRPC" and name == "manager")
+    }
+
+    assert hosts
+    for host in hosts:
+        assert set(SERVICES[host]["networks"]) & set(SERVICES[name]["networks"])
+        assert name == host or host in SERVICES[name]["depends_on"]
+
+
+def test_only_the_manager_is_reached_from_outside_and_from_this_machine_only() -> None:
+    published = {name: one["ports"] for name, one in SERVICES.items() if "ports" in one}
+
+    assert list(published) == ["manager"]
+    assert all(port.startswith("127.0.0.1:") for port in published["manager"])
+
+
+def test_stores_and_bus_have_no_way_out() -> None:
+    internal = {name for name, one in read_compose()["networks"].items() if one.get("internal")}
+
+    assert internal == {"bus", "bytes", "views"}
+    assert all(set(SERVICES[name]["networks"]) <= internal for name in ("nats", "redis", "s3"))
+
+
+def test_trials_cannot_reach_redis() -> None:
+    assert not set(SERVICES["trial-runner"]["networks"]) & set(SERVICES["redis"]["networks"])
+
+
+def test_each_agent_has_a_state_of_its_own() -> None:
+    home = compose_environment("trial-runner")["NNI_HOME"]
+
+    assert home in SERVICES["trial-runner"]["volumes"], "a volume without a name: one a container"
+
+
+def test_restart_of_the_manager_leaves_experiments_running() -> None:
+    assert compose_environment("manager")["NNI_STOP_ON_TERM"] == "no"

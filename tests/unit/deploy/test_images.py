@@ -1,0 +1,104 @@
+import re
+import tomllib
+from importlib.util import find_spec
+
+import pytest
+
+from tests.support.deployment import IMAGES, ROOT, read_image
+
+
+def test_every_service_has_an_image() -> None:
+    services = {
+        path.parent.name
+        for path in ROOT.glob("services/*/pyproject.toml")
+        if path.parent.name not in {"common", "standalone"}
+    }
+
+    assert set(IMAGES) == services
+
+
+@pytest.mark.parametrize("service", IMAGES)
+def test_image_installs_its_service_and_every_sibling_it_needs(service: str) -> None:
+    image = read_image(IMAGES[service])
+    folders = {"nni-proto": "./proto", "nni": "./sdk", "nni-svc-common": "./services/common"}
+    installed = {one.partition("[")[0] for one in image.installed}
+    todo = [f"services/{service}"]
+    needed = {f"./services/{service}"}
+
+    while todo:
+        with (ROOT / todo.pop() / "pyproject.toml").open("rb") as file:
+            project = tomllib.load(file)["project"]
+        for requirement in project["dependencies"]:
+            folder = folders.get(re.split(r"[\[=<>]", requirement)[0])
+            if folder is not None and folder not in needed:
+                needed.add(folder)
+                todo.append(folder)
+
+    assert installed == needed
+
+
+@pytest.mark.parametrize("service", IMAGES)
+def test_image_copies_what_it_installs_and_only_what_exists(service: str) -> None:
+    image = read_image(IMAGES[service])
+
+    assert {f"./{source}" for source in image.copied if source != "constraints.txt"} == {
+        one.partition("[")[0] for one in image.installed
+    }
+    assert all((ROOT / source).exists() for source in image.copied)
+
+
+@pytest.mark.parametrize("service", IMAGES)
+def test_image_brings_the_drivers_of_a_server(service: str) -> None:
+    installed = read_image(IMAGES[service]).installed
+
+    assert f"./services/{service}[server]" in installed
+    assert "./services/common[s3]" in installed
+
+
+@pytest.mark.parametrize("service", IMAGES)
+def test_command_is_the_service_and_exists(service: str) -> None:
+    *start, module = read_image(IMAGES[service]).command
+
+    assert start == ["python", "-P", "-m"]
+    assert module == f"svc_{service.replace('-', '_')}"
+    assert find_spec(f"{module}.__main__") is not None
+
+
+@pytest.mark.parametrize("service", IMAGES)
+def test_health_check_asks_where_the_service_listens(service: str) -> None:
+    image = read_image(IMAGES[service])
+    name = {"trial-runner": "RUNNER"}.get(service, service.upper())
+    port = image.environment[f"NNI_{name}_GRPC"].rpartition(":")[2]
+
+    assert image.health_check == ("python", "-P", "-m", "svc_common.health", f"127.0.0.1:{port}")
+    assert find_spec(image.health_check[3]) is not None
+
+
+@pytest.mark.parametrize("service", IMAGES)
+def test_image_runs_as_nobody_who_owns_its_code(service: str) -> None:
+    text = IMAGES[service].read_text()
+
+    assert read_image(IMAGES[service]).user == "65532:65532"
+    assert "COPY --from=build /opt/nni /opt/nni\n" in text, "the code belongs to root"
+
+
+@pytest.mark.parametrize("service", IMAGES)
+def test_base_images_are_the_oldest_python_that_is_supported(service: str) -> None:
+    bases = re.findall(r"^FROM (\S+)", IMAGES[service].read_text(), re.MULTILINE)
+
+    assert set(bases) == {"python:3.11-slim-bookworm"}
+
+
+def test_agent_runs_under_an_init() -> None:
+    assert read_image(IMAGES["trial-runner"]).entrypoint == ("tini", "--")
+
+
+def test_build_context_holds_no_more_than_the_images_copy() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    let_in = {line[1:] for line in lines if line.startswith("!")}
+    copied = {
+        source.partition("/")[0] for path in IMAGES.values() for source in read_image(path).copied
+    }
+
+    assert "**" in lines
+    assert let_in == copied
