@@ -82,6 +82,7 @@ class Algorithms:
                 ways,
             )
         if choice.server_address:
+            _check_server(choice)
             return
         if choice.name:
             self._check_named(choice, search_space)
@@ -126,6 +127,24 @@ def _check_combination(choices: dict[str, PlainChoice]) -> None:
     if tuner and tuner.name in TUNERS_WITHOUT_ASSESSOR and "assessor" in choices:
         raise InvalidArgumentError(
             "assessor", f"must not be used with {tuner.name}", None, "remove 'assessor'"
+        )
+    if tuner and tuner.server_address and "assessor" in choices:
+        raise InvalidArgumentError(
+            "assessor",
+            "must not be used with a tuner that a server runs",
+            None,
+            "remove 'assessor'; the server may advise to stop trials itself",
+        )
+
+
+def _check_server(choice: PlainChoice) -> None:
+    field = f"{choice.kind}.serverAddress"
+    if choice.kind != "tuner":
+        raise InvalidArgumentError(field, "is only for a tuner", choice.server_address)
+    host, _, port = choice.server_address.rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidArgumentError(
+            field, "must be host:port", choice.server_address, "e.g. 127.0.0.1:50080"
         )
 
 

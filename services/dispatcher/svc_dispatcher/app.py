@@ -32,7 +32,9 @@ async def build(service: Service) -> Mapping[str, str]:
             )
         )
     )
-    blobs = await service.adapters.enter_async_context(open_blob_store(settings.home, settings.s3))
+    blobs = await service.adapters.enter_async_context(
+        open_blob_store(settings.home, settings.s3, waits=True)
+    )
     address = await _serve_grpc(service, settings)
     experiments = Experiments(
         Surroundings(

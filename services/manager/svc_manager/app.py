@@ -17,6 +17,7 @@ from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.messaging.ports import Bus
 from svc_common.storage.opening import open_blob_store
+from svc_common.storage.patient import PatientBlobStore
 from svc_common.storage.ports import BlobStore
 from svc_manager.actor import Outside
 from svc_manager.adapters.blob_views import BlobViews
@@ -98,7 +99,10 @@ def assemble(
     folders = LocalFolders()
     big_values = BigValues(stores.blobs)
     books = MetricBooks(bus.events)
-    roster = Roster(Outside(bus, clock, ids, listeners, agents, summaries, big_values), journals)
+    # An effect follows from a fact and must come to pass, so it waits for a store that is away;
+    # a client is told.
+    for_effects = BigValues(PatientBlobStore(stores.blobs, clock))
+    roster = Roster(Outside(bus, clock, ids, listeners, agents, summaries, for_effects), journals)
     ports = OpeningPorts(bus.events, journals, folders, listeners, checker, ids, clock)
     openings = Openings(roster, ports, big_values, settings.default_root, settings.version)
     experiments = Experiments(

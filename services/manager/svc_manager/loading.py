@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from google.protobuf.message import DecodeError
+
+from svc_common.errors import FailedPreconditionError
 from svc_common.messaging.ports import EventLog
 from svc_manager.converters.events import batch_from_bytes, event_from
 from svc_manager.converters.scalars import to_ms
@@ -49,10 +52,19 @@ async def load(events: EventLog, experiment_id: str, snapshot: Folded | None = N
         events: the logs.
         experiment_id: which one.
         snapshot: state to go on from; it is changed. None: from the beginning.
+
+    Raises:
+        FailedPreconditionError: the log cannot be read.
     """
     folded = snapshot or Folded(Experiment())
     async for message in events.read(experiment_id, folded.sequence):
-        fold_batch(folded, message.sequence, message.payload)
+        try:
+            fold_batch(folded, message.sequence, message.payload)
+        except (DecodeError, ValueError) as error:
+            raise FailedPreconditionError(
+                f"the log of experiment {experiment_id} cannot be read at {message.sequence}: "
+                f"{error}; resume it from a copy of its folder on another installation"
+            ) from error
     return folded
 
 

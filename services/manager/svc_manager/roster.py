@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from nni_proto.experiment.v1 import experiment_pb2
-from svc_common.errors import LostOwnershipError, NotFoundError
+from svc_common.errors import FailedPreconditionError, LostOwnershipError, NotFoundError
 from svc_common.logs import get_logger
 from svc_common.tasks import TaskOwner
 from svc_manager.actor import ExperimentActor, Outside
@@ -60,7 +60,16 @@ class Roster:
                 self._summaries[experiment_id] = summary
                 self._stopped_at[experiment_id] = end
             else:
-                await self.find(experiment_id)
+                await self._take_over(experiment_id)
+
+    async def _take_over(self, experiment_id: str) -> None:
+        """Load an experiment; one that cannot be loaded must not keep the others from going on."""
+        try:
+            await self.find(experiment_id)
+        except (FailedPreconditionError, NotFoundError, OSError) as error:
+            get_logger().error(
+                "experiment not taken over", experiment=experiment_id, error=str(error)
+            )
 
     async def find(self, experiment_id: str) -> ExperimentActor:
         """Give the actor of an experiment, loading its log if need be.

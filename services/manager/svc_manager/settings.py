@@ -69,10 +69,18 @@ def _redis_url() -> str | None:
     url = environment.text(environment.NNI_REDIS_URL, "-")
     if url == "-":
         return None
-    parts = urlsplit(url)
-    if parts.scheme not in {"redis", "rediss"} or not parts.hostname:
+    if not _is_redis(url):
         # The value is not shown: it may hold a password.
         raise InvalidArgumentError(
             environment.NNI_REDIS_URL, "must be redis[s]://[user:password@]host[:port][/database]"
         )
     return url
+
+
+def _is_redis(url: str) -> bool:
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in {"redis", "rediss"} and bool(parts.hostname) and port != 0

@@ -11,7 +11,7 @@ import pytest
 
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_wire.values import from_value
-from svc_common.errors import AbortedError
+from svc_common.errors import AbortedError, FailedPreconditionError
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.tasks import TaskOwner
 from svc_manager.actor import ExperimentActor
@@ -92,6 +92,24 @@ async def test_the_next_manager_goes_on_where_the_last_one_died(
         from_value(trial.final_metric.value) == from_value(trial.parameters)["x"]
         for trial in trials
     )
+
+
+async def test_an_experiment_that_cannot_be_loaded_costs_the_others_nothing(
+    site: Site, agent: ScriptedAgent
+) -> None:
+    async with site.manager(agent) as world:
+        good = await world.create(max_trial_number=4)
+        await world.reached(good, DONE)
+        await world.bus.events.append(
+            "garbage1", b"\xff no batch", expected_sequence=0, epoch=1, append_id="0"
+        )
+
+    async with site.manager(agent) as world:
+        view = await world.manager.experiments.get(good)
+        with pytest.raises(FailedPreconditionError, match="garbage1 cannot be read at"):
+            await world.manager.experiments.get("garbage1")
+
+    assert view.experiment.state == DONE
 
 
 async def test_what_was_reported_while_no_manager_lived_is_counted_once(

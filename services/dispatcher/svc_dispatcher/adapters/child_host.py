@@ -15,6 +15,7 @@ from svc_dispatcher.adapters.host_environment import (
     host_environment,
 )
 from svc_dispatcher.adapters.host_lines import line_of, output_of
+from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.commands import Command
 from svc_dispatcher.domain.values import ExperimentSetup
 from svc_dispatcher.ports import HostSink
@@ -122,12 +123,14 @@ class ChildHost:
     def _hear(self, lines: list[bytes]) -> None:
         if self._sink is None:
             return
+        outputs: list[answers.Output] = []
         try:
-            outputs = [output_of(line) for line in lines]
+            for line in lines:
+                outputs.append(output_of(line))  # noqa: PERF401 - what came before a bad line counts
         except (ValueError, KeyError, TypeError) as error:
             self._complaint = f"the algorithm said what cannot be passed on: {error}"
             self._signal_group()
-            return
+        # Told even so: what the host has handled must not be blamed for its end.
         self._sink.said(outputs)
 
     async def _wait(self) -> None:

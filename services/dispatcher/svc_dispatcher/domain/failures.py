@@ -11,10 +11,7 @@ ATTEMPTS: Final = 3
 
 @dataclass(slots=True)
 class FailureLedger:
-    """Counts the hosts in a row that got no further than one event.
-
-    A host answers in bursts, so the one that a fatal event kills may not have told yet that it had
-    handled the events before it: blame that falls on an earlier event counts too.
+    """Counts the hosts in a row that ended over the same event.
 
     A host that dies with nothing to do is simply brought back: no event can be blamed. An event
     that a later host has handled is acquitted: what killed the earlier ones came from elsewhere.
@@ -24,7 +21,7 @@ class FailureLedger:
     _count: int = 0
 
     def note(self, position: Position | None) -> int:
-        """Count one more and return how many in a row got no further than the event in question.
+        """Count one more and return the count of its event.
 
         Args:
             position: the oldest event that the host had not handled; None if it had handled all.
@@ -34,7 +31,7 @@ class FailureLedger:
         """
         if position is None:
             return 0
-        if self._blamed is None or self._blamed < position:
+        if position != self._blamed:
             self._blamed, self._count = position, 0
         self._count += 1
         return self._count

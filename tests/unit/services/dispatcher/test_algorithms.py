@@ -132,3 +132,26 @@ async def test_external_algorithm_is_not_imported() -> None:
     await algorithms.validate([choice("tuner", server_address="host:1")], SPACE, "")
 
     assert checker.asked == []
+
+
+async def test_server_is_only_for_a_tuner() -> None:
+    assessor = choice("assessor", server_address="host:1")
+
+    message = await refusal(choice("tuner", "Random"), assessor)
+
+    assert "assessor.serverAddress is only for a tuner" in message
+
+
+async def test_assessor_beside_a_server_is_refused() -> None:
+    message = await refusal(
+        choice("tuner", server_address="host:1"), choice("assessor", "Medianstop")
+    )
+
+    assert "assessor must not be used with a tuner that a server runs" in message
+
+
+@pytest.mark.parametrize("address", ["host", "host:", ":50080", "http://host"])
+async def test_address_of_a_server_that_is_none_is_refused(address: str) -> None:
+    message = await refusal(choice("tuner", server_address=address))
+
+    assert "tuner.serverAddress must be host:port" in message

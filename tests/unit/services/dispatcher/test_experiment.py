@@ -104,6 +104,38 @@ async def test_hanging_host_is_replaced(bench: Bench) -> None:
     assert bench.launcher.launched == 2
 
 
+async def test_report_that_has_to_be_sent_again_is_not_overtaken(bench: Bench) -> None:
+    # Two requests are answered while the first answer is still on its way to the bus.
+    await bench.manager.create(SPACE, tuner=named("Random"))
+    await bench.manager.heard("algorithm_started")
+    publish, arrived = bench.bus.inbox.publish, asyncio.Event()
+    on_way: list[str] = []
+
+    async def slow_once(*args: Any, message_id: str) -> int:
+        on_way.append(message_id)
+        if len(on_way) == 1:
+            await arrived.wait()
+        return await publish(*args, message_id=message_id)
+
+    bench.bus.inbox.publish = slow_once  # type: ignore[method-assign] # the one slow message
+    handled: list[c.Command] = []
+
+    def note(command: c.Command) -> str:
+        handled.append(command)
+        return ""
+
+    bench.launcher.trouble = note
+    requests = [await bench.manager.ask(1), await bench.manager.ask(1)]
+    await turns(lambda: on_way and len(handled) == 2)
+    for _ in range(20):  # the second answer has all the time it needs to overtake
+        await asyncio.sleep(0)
+    arrived.set()
+    await bench.manager.answer(requests[1])
+
+    answered = [message.request_id for message in bench.manager.all("parameters_generated")]
+    assert answered == requests
+
+
 async def test_host_that_dies_thrice_on_one_event_is_given_up(bench: Bench) -> None:
     bench.launcher.trouble = lambda command: "die" if isinstance(command, c.Generate) else ""
     await bench.manager.create(SPACE, tuner=named("Random"))

@@ -21,14 +21,6 @@ def test_deaths_on_different_events_do_not_add_up() -> None:
     assert not any(ledger.hopeless(count) for count in counts)
 
 
-def test_death_blamed_on_an_event_before_the_fatal_one_counts_too() -> None:
-    ledger = FailureLedger()
-
-    counts = [ledger.note(Position(sequence, 0)) for sequence in (4, 3, 4)]
-
-    assert counts == [1, 2, 3]
-
-
 def test_event_that_a_later_host_has_handled_is_acquitted() -> None:
     ledger = FailureLedger()
     at = Position(4, 0)
