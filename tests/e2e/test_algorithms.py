@@ -148,6 +148,27 @@ def test_curve_fitting_and_anneal_see_a_run_through(tmp_path: Path) -> None:
     assert {job.status for job in jobs} <= {"SUCCEEDED", "EARLY_STOPPED"}
 
 
+@pytest.mark.parametrize(
+    ("name", "class_args"),
+    [
+        ("GPTuner", {"cold_start_num": 4}),
+        ("MetisTuner", {"cold_start_num": 4}),
+        ("DNGOTuner", {"trials_per_update": 4, "num_epochs_per_training": 20}),
+        ("SMAC", {"config_dedup": True}),
+    ],
+)
+def test_tuner_with_a_model_gets_past_its_first_trials(
+    tmp_path: Path, name: str, class_args: dict[str, Any]
+) -> None:
+    tuner = {"name": name, "class_args": {**class_args, "optimize_mode": "minimize"}}
+
+    jobs = finished(tmp_path, trials=10, concurrency=3, tuner=tuner)
+
+    assert all(job.status == "SUCCEEDED" for job in jobs)
+    points = [(parameters_of(job)["x"], parameters_of(job)["layers"]) for job in jobs]
+    assert len(set(points)) == 10
+
+
 KILLED: dict[str, dict[str, Any]] = {
     "tuner": {"name": "Evolution", "class_args": {"population_size": 4}},
     "advisor": {"name": "Hyperband", "class_args": {"R": 9, "exec_mode": "serial"}},

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tests.support.local_shape import LocalShape, free_port, local_shape
+from tests.support.node_tuner import node_tuner
 
 __all__ = ["local_shape"]  # a fixture
 
@@ -25,7 +26,7 @@ DONE_S = 100.0
 @pytest.fixture
 def example(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A copy of the example, so that nothing is written into the repository."""
-    ignored = shutil.ignore_patterns("__pycache__")
+    ignored = shutil.ignore_patterns("__pycache__", "node_modules")
     return Path(shutil.copytree(EXAMPLES / request.param, tmp_path / "example", ignore=ignored))
 
 
@@ -115,7 +116,25 @@ def test_contracts_alone_drive_an_experiment(local_shape: LocalShape, example: P
     assert best[1] == min(values, key=float)
 
 
-@pytest.mark.parametrize("name", ["digits", "quadratic", "custom-tuner", "grpc-client"])
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("example", ["external-tuner"], indirect=True)
+def test_tuner_in_another_language_tunes(
+    local_shape: LocalShape, example: Path, tmp_path: Path
+) -> None:
+    config = example / "config.yml"
+    with node_tuner(tmp_path / "node") as address:
+        config.write_text(config.read_text("utf-8").replace("127.0.0.1:50080", address), "utf-8")
+
+        results = run_to_end(local_shape, config)
+
+    # In 20,000 simulated runs of thirty trials the worst best value was 9.5.
+    assert min(result["value"] for result in results) < 15
+    assert {result["parameter"]["sign"] for result in results} <= {-1, 1}
+
+
+@pytest.mark.parametrize(
+    "name", ["digits", "quadratic", "custom-tuner", "external-tuner", "grpc-client"]
+)
 def test_trial_runs_by_itself_without_nni_around_it(name: str, tmp_path: Path) -> None:
     environment = {key: text for key, text in os.environ.items() if not key.startswith("NNI_")} | {
         "HOME": str(tmp_path)

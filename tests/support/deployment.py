@@ -20,7 +20,7 @@ DEPLOY = ROOT / "deploy"
 IMAGES = {path.stem: path for path in sorted((DEPLOY / "docker").glob("*.Dockerfile"))}
 CHART = DEPLOY / "helm" / "nni"
 SECRETS = {
-    "NNI_TOKEN": "token-of-tests",
+    "NNI_TOKEN": "token-of-these-tests",
     "NNI_S3_ACCESS_KEY": "nni-test",
     "NNI_S3_SECRET_KEY": "secret-of-tests",
 }
@@ -34,6 +34,13 @@ with helm_python.Chart.load(sys.argv[1]) as chart:
     values = json.loads(sys.argv[2])
     json.dump(chart.render(values, name="demo", namespace="prod"), sys.stdout)
 """
+_LINT = """
+import json, sys
+import helm_python
+json.dump(helm_python.lint(sys.argv[1], json.loads(sys.argv[2]), strict=True), sys.stdout)
+"""
+_WARNING = 2
+"""Least severity of a finding that counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +117,27 @@ def render_chart(values: Mapping[str, Any]) -> dict[str, str] | Refused:
 
     Skips the test where Helm's package is not installed (fails if NNI_REQUIRE_SERVICES=1).
     """
-    if find_spec("helm_python") is None:
-        reason = "helm-python-sdk is not installed"
-        if os.environ.get("NNI_REQUIRE_SERVICES") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    _require_helm()
     return _rendered(json.dumps(values, sort_keys=True))
+
+
+def lint_chart(values: Mapping[str, Any]) -> list[str]:
+    """Give the warnings and errors of `helm lint`; skips the test as `render_chart` does."""
+    _require_helm()
+    done = _run_helm(_LINT, json.dumps(values))
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    found = [
+        f"{one['path']}: {one['error']}"
+        for one in report["messages"]
+        if one["severity"] >= _WARNING
+    ]
+    return [*found, *report["errors"]]
 
 
 @cache
 def _rendered(values: str) -> dict[str, str] | Refused:
-    # In a process of its own: Helm brings the run-time system of another language.
-    done = subprocess.run(
-        [sys.executable, "-c", _RENDER, str(CHART), values],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = _run_helm(_RENDER, values)
     if done.returncode != 0:
         return Refused(done.stderr)
     texts: dict[str, str] = json.loads(done.stdout)
@@ -135,6 +146,24 @@ def _rendered(values: str) -> dict[str, str] | Refused:
         for name, text in texts.items()
         if name.endswith((".yaml", ".yml")) and text.strip()
     }
+
+
+def _require_helm() -> None:
+    if find_spec("helm_python") is None:
+        reason = "helm-python-sdk is not installed"
+        if os.environ.get("NNI_REQUIRE_SERVICES") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+def _run_helm(script: str, values: str) -> "subprocess.CompletedProcess[str]":
+    # In a process of its own: Helm brings the run-time system of another language.
+    return subprocess.run(
+        [sys.executable, "-c", script, str(CHART), values],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def chart_objects(values: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -13,6 +13,8 @@ from tests.support import wait
 from tests.support.servers import START_TIMEOUT_S, require_binary
 
 _HTTP_ERRORS_MEAN_LIFE = 500
+_SOCKETS = Path("/tmp")
+"""Where SeaweedFS puts the sockets of its parts; no option moves all of them."""
 S3_ACCESS_KEY = "nni-test"
 S3_SECRET_KEY = "secret-of-tests"
 
@@ -96,6 +98,9 @@ class S3Server:
             self._process.kill()
             self._process.wait()
             self._process = None
+        for port in self._ports:
+            for left in _SOCKETS.glob(f"seaweedfs-*-{port}.sock"):
+                left.unlink()
 
     def _command(self, data: Path) -> list[str]:
         accounts = self._folder / "s3.json"

@@ -5,7 +5,7 @@ it serves; 1: it does not, or cannot be reached, and stderr says why.
 """
 
 import sys
-from typing import Final
+from typing import Any, Final
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -23,7 +23,7 @@ def complaint(address: str, timeout_s: float = TIMEOUT_S) -> str | None:
     """
     # A check must neither go through a proxy of the environment nor need a token.
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        stub = health_pb2_grpc.HealthStub(channel)
+        stub: Any = health_pb2_grpc.HealthStub(channel)  # its types name no method
         try:
             answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=timeout_s)
         except grpc.RpcError as error:

@@ -83,7 +83,9 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     service.adapters.callback(kill_descendants)
     state = _open_state(service, settings)
     tools = await asyncio.to_thread(write_tools, settings.runner_directory, trial_sdk_folder())
-    bus = NatsBus(NatsSettings(settings.nats_url, settings.token, name=state.name))
+    bus = NatsBus(
+        NatsSettings(settings.nats_url, settings.token, state.name, replicas=settings.replicas)
+    )
     await service.adapters.enter_async_context(bus)
     reporter = Reporter(bus.inbox, state.spool, service.tasks, state.name, state.boot_id)
     recovery = Recovery(state.journal, state.spool, reporter, bus.tasks, service.tasks)
@@ -140,7 +142,9 @@ async def _open_workshop(
     tools: Path,
 ) -> Workshop:
     folder = settings.runner_directory
-    blobs = await service.adapters.enter_async_context(open_blob_store(settings.home, settings.s3))
+    blobs = await service.adapters.enter_async_context(
+        open_blob_store(settings.home, settings.s3, waits=True)
+    )
     sockets = UnixTrialSockets(settings.runtime_directory)
     service.adapters.callback(sockets.close)
     environments = FileEnvironments(environment.for_user_code(), sys.executable)

@@ -116,6 +116,7 @@ class AttemptRun:
             await self._clean_up()
 
     async def _run(self) -> None:
+        self.waiting_for = "its code and parameters"
         plan = await self._shop.plans.plan(self.work)
         parameters = self.work.parameters
         if isinstance(parameters, BlobKey):

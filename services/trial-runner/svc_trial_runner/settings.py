@@ -34,6 +34,8 @@ class Settings:
     """Secret of this installation."""
     home: Path
     """Folder of the installation's state; the agent uses `runner/` in it."""
+    replicas: int = 1
+    """Copies that a clustered bus keeps of each stream."""
     pool: str = "local"
     """Whose tasks are pulled."""
     slots: int | None = None
@@ -89,6 +91,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         nats_url=environment.text(environment.NNI_NATS_URL),
         token=environment.text(environment.NNI_TOKEN),
         home=environment.home(),
+        replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         pool=options.pool,
         slots=slots if slots > 0 else None,
         max_trials=options.max_trials,

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from svc_common.clock import ManualClock
 from svc_common.errors import DataLossError, InvalidArgumentError, NotFoundError
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.storage.memory import InMemoryBlobStore
+from svc_common.storage.patient import PatientBlobStore
 from svc_common.storage.ports import BlobStore
 from svc_common.storage.s3 import S3BlobStore
 from tests.support.stores import S3Server
@@ -18,13 +20,16 @@ from tests.support.stores import S3Server
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(params=["memory", "directory", "s3"])
+@pytest.fixture(params=["memory", "directory", "patient", "s3"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
     if request.param == "memory":
         yield InMemoryBlobStore()
         return
     if request.param == "directory":
         yield DirectoryBlobStore(tmp_path / "blobs")
+        return
+    if request.param == "patient":
+        yield PatientBlobStore(InMemoryBlobStore(), ManualClock())
         return
     server: S3Server = request.getfixturevalue("shared_s3")
     async with S3BlobStore(server.settings(f"conformance/{next(_numbers)}/")) as opened:

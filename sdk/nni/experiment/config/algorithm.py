@@ -22,7 +22,7 @@ class AlgorithmConfig(ConfigModel):
     code_directory: AbsolutePath | None = None
     """Folder that holds the module of `class_name`; not given: the module is installed."""
     server_address: Text | None = None
-    """`host:port` of a `nni_proto.tuning.v1.TuningService` in any language."""
+    """`host:port` of a `nni_proto.tuning.v1.TuningService` in any language; only for a tuner."""
     class_args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the constructor."""
 
@@ -51,7 +51,18 @@ class AlgorithmConfig(ConfigModel):
         if self.code_directory is not None and not self.class_name:
             found.append(Problem(f"{field}.codeDirectory", "is only for className, not for name"))
         found.extend(self._class_problems(field))
+        found.extend(self._server_problems(field))
         return found
+
+    def _server_problems(self, field: str) -> list[Problem]:
+        if not self.server_address:
+            return []
+        if field != "tuner":
+            return [Problem(f"{field}.serverAddress", "is only for a tuner", self.server_address)]
+        host, _, port = self.server_address.rpartition(":")
+        if host and port.isdigit():
+            return []
+        return [Problem(f"{field}.serverAddress", "must be host:port", self.server_address)]
 
     def _class_problems(self, field: str) -> list[Problem]:
         if not self.class_name:

@@ -65,10 +65,10 @@ def checked(settings: S3Settings) -> S3Settings:
     Raises:
         InvalidArgumentError: one of them cannot; named like its variable.
     """
-    parts = urlsplit(settings.endpoint)
-    if parts.scheme not in {"http", "https"} or not parts.netloc or parts.path or parts.query:
+    if not _is_endpoint(settings.endpoint):
+        shown = None if "@" in settings.endpoint else settings.endpoint  # it may hold a password
         raise InvalidArgumentError(
-            environment.NNI_S3_ENDPOINT, "must be http[s]://host[:port]", settings.endpoint
+            environment.NNI_S3_ENDPOINT, "must be http[s]://host[:port]", shown
         )
     if not _BUCKET.match(settings.bucket):
         raise InvalidArgumentError(
@@ -82,3 +82,13 @@ def checked(settings: S3Settings) -> S3Settings:
 def _as_prefix(text: str) -> str:
     stripped = text.strip("/")
     return check_prefix(f"{stripped}/") if stripped else ""
+
+
+def _is_endpoint(url: str) -> bool:
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        return False
+    plain = not (parts.path or parts.query or parts.username)
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and plain and port != 0

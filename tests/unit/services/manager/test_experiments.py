@@ -13,14 +13,29 @@ from typing import Any
 import pytest
 
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2, experiment_service_pb2
+from nni_proto.runner.v1 import task_pb2
 from nni_wire.values import from_value, to_value
-from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from svc_common import subjects
+from svc_common.errors import (
+    AbortedError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+)
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.adapters.event_file import read_records
+from svc_manager.domain.inputs import Recorded, Update
 from svc_manager.experiments import ConfigChange
 from svc_manager.listeners import PortTakenError
 from svc_manager.opening import NewExperiment, Reopening
-from tests.unit.services.manager.world import World, hold, world_on
+from tests.unit.services.manager.world import (
+    PATIENCE_S,
+    InMemoryListeners,
+    World,
+    hold,
+    manager_on,
+    world_on,
+)
 
 DONE = experiment_pb2.EXPERIMENT_STATE_DONE
 RUNNING = experiment_pb2.EXPERIMENT_STATE_RUNNING
@@ -465,3 +480,36 @@ async def test_a_client_that_goes_away_finds_its_experiment_by_the_request(world
 
     known = [view.id for view in (await world.experiments.list()).items]
     assert known == [opened.experiment.id]
+
+
+async def test_tasks_and_orders_tell_how_far_their_manager_has_read_the_log(holding: World) -> None:
+    orders = await holding.bus.signals.subscribe(subjects.control_subject("agent-1"))
+    experiment_id = await holding.create(trial_concurrency=1)
+    (held,) = await holding.agent.holds(1)
+    scheduled_at = held.task.log_sequence
+
+    await holding.experiments.stop(experiment_id, "")
+
+    async with asyncio.timeout(PATIENCE_S):
+        control = task_pb2.RunnerControl.FromString((await anext(orders)).payload)
+    assert control.HasField("stop_trial")
+    assert 0 < scheduled_at < control.log_sequence
+    await orders.aclose()
+
+
+async def test_managers_of_one_epoch_do_not_take_each_others_appends_for_their_own(
+    holding: World,
+) -> None:
+    experiment_id = await holding.create(trial_concurrency=1)
+    await holding.agent.holds(1)
+    async with (
+        manager_on(holding.bus, holding.folder, InMemoryListeners()) as one,
+        manager_on(holding.bus, holding.folder, InMemoryListeners()) as another,
+    ):
+        first = await one.roster.find(experiment_id)
+        second = await another.roster.find(experiment_id)
+        assert first.epoch == second.epoch
+        await first.submit(Recorded(Update(trial_concurrency=3), "", "Update"))
+
+        with pytest.raises(AbortedError):
+            await second.submit(Recorded(Update(trial_concurrency=4), "", "Update"))

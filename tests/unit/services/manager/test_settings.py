@@ -29,7 +29,9 @@ def test_redis_url_is_taken_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> 
     assert "hush" not in repr(settings)
 
 
-@pytest.mark.parametrize("url", ["redis:6379", "http://redis:6379", "redis://"])
+@pytest.mark.parametrize(
+    "url", ["redis:6379", "redis://redis:port", "http://redis:6379", "redis://"]
+)
 def test_url_that_is_none_is_refused_without_showing_it(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:

@@ -2,6 +2,7 @@ import asyncio
 from datetime import timedelta
 
 from nni_proto.trial.v1 import report_pb2
+from svc_trial_runner.domain.attempt import Phase
 from svc_trial_runner.domain.claims import AttemptKey
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
 
@@ -145,6 +146,23 @@ async def test_forgotten_experiment_has_no_attempts_and_its_tasks_may_come_anew(
 
     assert agent.attempts == []
     assert bench.kinds("one") == ["started"]
+
+
+async def test_orders_that_are_older_than_the_task_change_nothing(bench: Bench) -> None:
+    agent = bench.agent()
+    task = bench.task("one", "sleep 30")
+    task.log_sequence = 7
+    await bench.deliver(agent, task)
+    await bench.until_kind("one", "started")
+    (run,) = agent.attempts
+
+    agent.stop_trial(KEY, 6)
+    agent.drop_trial(KEY, run.claim_id, 6)
+    agent.forget_experiment(EXPERIMENT, 6)
+
+    assert run.phase is Phase.RUNNING
+    agent.stop_trial(KEY, 7)
+    await bench.until_kind("one", "exited")
 
 
 async def test_going_agent_reports_its_attempts_lost(bench: Bench) -> None:

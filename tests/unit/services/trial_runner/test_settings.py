@@ -31,12 +31,14 @@ def test_everything_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NNI_RUNNER_FAKE_GPUS", "0")
     monkeypatch.setenv("NNI_RUNNER_OUTPUT_LIMIT_BYTES", "77")
     monkeypatch.setenv("NNI_RUNNER_GRPC", "0.0.0.0:7503")
+    monkeypatch.setenv("NNI_BUS_REPLICAS", "3")
     monkeypatch.setenv("NNI_WARM", "0")
 
     settings = read_settings(["--pool", "lab", "--max-trials", "1"])
 
     assert (settings.pool, settings.slots, settings.max_trials) == ("lab", 4, 1)
     assert (settings.fake_gpus, settings.output_limit_bytes) == (0, 77)
+    assert settings.replicas == 3
     assert (settings.grpc_host, settings.grpc_port) == ("0.0.0.0", 7503)
     assert not settings.warm
 

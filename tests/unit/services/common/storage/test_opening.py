@@ -6,6 +6,7 @@ import pytest
 
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.storage.opening import open_blob_store
+from svc_common.storage.patient import PatientBlobStore
 from svc_common.storage.s3 import S3BlobStore
 from svc_common.storage.s3_settings import S3Settings
 
@@ -20,6 +21,17 @@ async def test_store_is_a_folder_unless_a_server_is_named(tmp_path: Path) -> Non
     assert isinstance(local, DirectoryBlobStore)
     assert (tmp_path / "blobs" / "k" / "1").read_bytes() == b"x"
     assert isinstance(remote, S3BlobStore)
+
+
+async def test_work_waits_for_a_server_but_never_for_a_folder(tmp_path: Path) -> None:
+    settings = S3Settings("http://127.0.0.1:1", "account", "hush")
+    async with open_blob_store(tmp_path, settings, waits=True) as remote:
+        pass
+    async with open_blob_store(tmp_path, None, waits=True) as local:
+        pass
+
+    assert isinstance(remote, PatientBlobStore)
+    assert isinstance(local, DirectoryBlobStore), "a folder that is refused does not come back"
 
 
 @pytest.mark.parametrize("service", ["svc_manager", "svc_dispatcher", "svc_trial_runner"])

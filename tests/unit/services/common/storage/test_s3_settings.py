@@ -43,6 +43,8 @@ def test_prefix_gets_its_slash(s3: pytest.MonkeyPatch) -> None:
     [
         ("NNI_S3_ENDPOINT", "minio:9000"),
         ("NNI_S3_ENDPOINT", "http://minio:9000/bucket"),
+        ("NNI_S3_ENDPOINT", "http://minio:port"),
+        ("NNI_S3_ENDPOINT", "http://account:secret@minio:9000"),
         ("NNI_S3_BUCKET", "No_Bucket"),
         ("NNI_S3_BUCKET", "a"),
     ],

@@ -140,6 +140,23 @@ def test_promised_parameters_come_later_and_are_not_asked_for_twice() -> None:
     assert [trial.parameter_id for trial in lab.experiment.trials.values()] == [0, 1]
 
 
+def test_an_answer_may_keep_the_promise_of_an_earlier_one() -> None:
+    # Advisors give what they have to the oldest id: here request 1 brings id 1 of request 0.
+    lab = Lab(Budget(trial_concurrency=2, max_trial_number=3))
+    lab.answer(deferred=1)
+    lab.finish(lab.running())
+    (request_id,) = lab.experiment.algorithm.asked
+
+    lab.word(generated(request_id, [1], deferred=1))
+
+    assert lab.experiment.algorithm.late_ids == {2}
+    assert lab.experiment.algorithm.outstanding == 1
+    lab.word(generated("", [2]))
+    lab.finish(lab.running())
+    lab.finish(lab.running())
+    assert lab.experiment.state.name == "DONE"
+
+
 def test_an_algorithm_that_takes_its_promise_back_is_exhausted() -> None:
     lab = Lab(Budget(trial_concurrency=2))
     lab.answer(deferred=1)

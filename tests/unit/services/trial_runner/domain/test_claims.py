@@ -15,6 +15,7 @@ from svc_trial_runner.domain.claims import (
     Started,
     Verdict,
     judge,
+    overtaken,
 )
 
 KEY = AttemptKey("exp", "aaaaa", 1)
@@ -41,6 +42,16 @@ def test_task_is_taken_unless_its_attempt_runs_or_has_run(
     running: list[AttemptKey], ended: list[AttemptKey], verdict: Verdict
 ) -> None:
     assert judge(KEY, running, ended) is verdict
+
+
+@pytest.mark.parametrize(
+    ("order", "task", "expected"),
+    [(4, 5, True), (5, 5, False), (6, 5, False), (0, 5, False), (3, 0, False)],
+)
+def test_order_of_a_manager_that_cannot_know_the_task_is_overtaken(
+    order: int, task: int, expected: bool
+) -> None:
+    assert overtaken(order, task) is expected
 
 
 def test_claim_collects_what_is_told_of_it() -> None:

@@ -434,3 +434,18 @@ def test_type_is_a_search_space(tmp_path: Path) -> None:
 def test_type_that_describes_no_space_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"searchSpace NoSpace\.x must have a default"):
         complete(search_space=NoSpace)
+
+
+def test_tuner_that_a_server_runs_needs_no_class() -> None:
+    complete(tuner={"serverAddress": "127.0.0.1:50080"}).validate()
+
+
+@pytest.mark.parametrize("address", ["50080", "host:", ":50080", "host:http"])
+def test_address_of_a_tuner_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"tuner\.serverAddress must be host:port"):
+        complete(tuner={"serverAddress": address}).validate()
+
+
+def test_only_a_tuner_may_be_run_by_a_server() -> None:
+    with pytest.raises(ConfigError, match=r"assessor\.serverAddress is only for a tuner"):
+        complete(assessor={"serverAddress": "127.0.0.1:50080"}).validate()

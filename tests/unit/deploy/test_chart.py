@@ -1,0 +1,291 @@
+import base64
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from nni.version import __version__
+from tests.support.deployment import (
+    CHART,
+    IMAGES,
+    ROOT,
+    Refused,
+    chart_objects,
+    lint_chart,
+    read_image,
+    render_chart,
+)
+from tests.support.servers import require_binary
+
+SCHEMA = json.loads((Path(__file__).parent / "kubernetes.schema.json").read_text())
+STORE = {"endpoint": "http://s3:9000", "accessKey": "who", "secretKey": "hidden"}
+POOL = {
+    "name": "gpu",
+    "replicas": 2,
+    "slots": 4,
+    "image": "lab/trials:1",
+    "gpus": 1,
+    "nodeSelector": {"kind": "gpu"},
+    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+    "resources": {"limits": {"memory": "8Gi"}},
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "least": {"s3": STORE},
+    "one server, no redis, no policies": {
+        "s3": STORE,
+        "nats": {"replicas": 1, "storage": {"className": "fast"}},
+        "redis": {"enabled": False},
+        "networkPolicy": {"enabled": False},
+        "experiments": {"className": "shared"},
+    },
+    "secret of one's own, pools, private registry": {
+        "s3": {"endpoint": "https://s3.example.org"},
+        "auth": {"existingSecret": "mine"},
+        "image": {"registry": "registry.example.org/nni", "tag": "x", "pullSecrets": ["key"]},
+        "runnerPools": [{"name": "local"}, POOL],
+        "networkPolicy": {"managerFrom": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]},
+    },
+}
+
+
+def named(objects: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one for one in objects if one["kind"] == kind}
+
+
+def workloads(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in objects if one["kind"] in {"Deployment", "StatefulSet"}]
+
+
+def container(workload: dict[str, Any]) -> dict[str, Any]:
+    (one,) = workload["spec"]["template"]["spec"]["containers"]
+    assert isinstance(one, dict)
+    return one
+
+
+def refusal(values: dict[str, Any]) -> str:
+    answer = render_chart(values)
+    assert isinstance(answer, Refused)
+    return answer.reason
+
+
+def test_helm_finds_nothing_to_complain_of() -> None:
+    assert lint_chart(VARIANTS["least"]) == []
+
+
+@pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
+def test_objects_are_what_the_cluster_takes(values: dict[str, Any]) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+
+    for one in chart_objects(values):
+        validator.validate(one)
+
+
+@pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
+def test_names_are_unique_and_lead_somewhere(values: dict[str, Any]) -> None:
+    objects = chart_objects(values)
+    names = [(one["kind"], one["metadata"]["name"]) for one in objects]
+    claims, maps = named(objects, "PersistentVolumeClaim"), named(objects, "ConfigMap")
+    secrets = {*named(objects, "Secret"), values.get("auth", {}).get("existingSecret")}
+
+    assert len(names) == len(set(names))
+    for workload in workloads(objects):
+        spec = workload["spec"]["template"]["spec"]
+        volumes = {one["name"] for one in spec.get("volumes", [])}
+        volumes |= {
+            one["metadata"]["name"] for one in workload["spec"].get("volumeClaimTemplates", [])
+        }
+        assert {one["name"] for one in container(workload)["volumeMounts"]} == volumes
+        for volume in spec.get("volumes", []):
+            assert volume.get("persistentVolumeClaim", {}).get("claimName", "") in {"", *claims}
+            assert volume.get("configMap", {}).get("name", "") in {"", *maps}
+        for variable in container(workload)["env"]:
+            reference = variable.get("valueFrom", {}).get("secretKeyRef")
+            assert reference is None or reference["name"] in secrets
+
+
+@pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
+def test_selectors_find_the_pods_that_are_meant(values: dict[str, Any]) -> None:
+    objects = chart_objects(values)
+    pods = [one["spec"]["template"]["metadata"]["labels"] for one in workloads(objects)]
+
+    def found(selector: dict[str, str]) -> int:
+        return sum(selector.items() <= labels.items() for labels in pods)
+
+    for workload in workloads(objects):
+        assert found(workload["spec"]["selector"]["matchLabels"]) == 1
+    for service in named(objects, "Service").values():
+        assert found(service["spec"]["selector"]) == 1
+    for policy in named(objects, "NetworkPolicy").values():
+        assert found(policy["spec"]["podSelector"]["matchLabels"]) >= 1
+
+
+@pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
+def test_addresses_are_those_of_the_services(values: dict[str, Any]) -> None:
+    objects = chart_objects(values)
+    services = named(objects, "Service")
+    ports = {
+        (name, port["port"]) for name, one in services.items() for port in one["spec"]["ports"]
+    }
+
+    for workload in workloads(objects):
+        variables = {one["name"]: one.get("value", "") for one in container(workload)["env"]}
+        buses = [one for one in variables.get("NNI_NATS_URL", "").split(",") if one]
+        addresses = [
+            url.rpartition("/")[2].partition(".")[2] or url.rpartition("/")[2] for url in buses
+        ]
+        if workload["metadata"]["name"].endswith("-manager"):
+            addresses.append(variables["NNI_DISPATCHER_GRPC"])
+        if "NNI_REDIS_URL" in variables:
+            addresses.append(variables["NNI_REDIS_URL"].rpartition("@")[2].partition("/")[0])
+        for address in addresses:
+            host, _, port = address.partition(":")
+            assert (host, int(port)) in ports
+
+
+@pytest.mark.parametrize("service", IMAGES)
+def test_services_get_the_commands_and_folders_of_their_images(service: str) -> None:
+    image = read_image(IMAGES[service])
+    (workload,) = (
+        one
+        for one in workloads(chart_objects(VARIANTS["least"]))
+        if container(one)["name"] == service
+    )
+    one = container(workload)
+    variables = {item["name"]: item.get("value") for item in one["env"]}
+    mounts = {mount["mountPath"] for mount in one["volumeMounts"]}
+
+    assert one["image"] == f"nni/{service}:{__version__}"
+    assert one["livenessProbe"]["exec"]["command"] == list(image.health_check)
+    assert {"/tmp", image.environment["NNI_HOME"]} < mounts
+    assert f"{image.environment['HOME']}/nni-experiments" in mounts
+    for name, text in image.environment.items():
+        assert variables.get(name, text) == text
+    pod = workload["spec"]["template"]["spec"]["securityContext"]
+    assert image.user == f"{pod['runAsUser']}:{pod['runAsGroup']}"
+
+
+def test_bus_of_three_keeps_streams_thrice() -> None:
+    objects = chart_objects(VARIANTS["least"])
+
+    replicas = named(objects, "StatefulSet")["demo-nats"]["spec"]["replicas"]
+    told = {
+        variable["value"]
+        for workload in workloads(objects)
+        for variable in container(workload)["env"]
+        if variable["name"] == "NNI_BUS_REPLICAS"
+    }
+
+    assert (replicas, told) == (3, {"3"})
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_bus_takes_the_configuration_and_the_variables_it_is_given(
+    replicas: int, tmp_path: Path
+) -> None:
+    objects = chart_objects({"s3": STORE, "nats": {"replicas": replicas}})
+    one = container(named(objects, "StatefulSet")["demo-nats"])
+    for name, text in named(objects, "ConfigMap")["demo-nats"]["data"].items():
+        (tmp_path / name).write_text(text)
+    given = {item["name"]: item.get("value", "n1") for item in one["env"]}
+    variables = {name: text.replace("$(NNI_TOKEN)", "nniX") for name, text in given.items()}
+    command = [word.replace("/etc/nats", str(tmp_path)) for word in one["command"]]
+
+    done = subprocess.run(
+        [require_binary(command[0]), "-t", *command[1:]],
+        env={**os.environ, **variables, "NNI_TOKEN": "nniX", "NNI_NATS_STORE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_pool_is_what_its_values_say() -> None:
+    objects = chart_objects(VARIANTS["secret of one's own, pools, private registry"])
+
+    pool = named(objects, "Deployment")["demo-runner-gpu"]
+    one, spec = container(pool), pool["spec"]["template"]["spec"]
+    variables = {item["name"]: item.get("value") for item in one["env"]}
+
+    assert pool["spec"]["replicas"] == 2
+    assert (variables["NNI_RUNNER_POOL"], variables["NNI_RUNNER_SLOTS"]) == ("gpu", "4")
+    assert one["image"] == "lab/trials:1"
+    assert one["resources"] == {"limits": {"memory": "8Gi", "nvidia.com/gpu": 1}}
+    assert spec["nodeSelector"] == {"kind": "gpu"}
+    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+
+
+def test_nothing_may_call_an_agent_and_only_the_manager_calls_redis() -> None:
+    policies = named(chart_objects(VARIANTS["least"]), "NetworkPolicy")
+
+    (redis,) = policies["demo-redis"]["spec"]["ingress"]
+    callers = [
+        one["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for one in redis["from"]
+    ]
+
+    assert policies["demo-trial-runner"]["spec"]["ingress"] == []
+    assert callers == ["manager"]
+
+
+def test_every_pod_has_a_policy() -> None:
+    objects = chart_objects(VARIANTS["least"])
+    chosen = {
+        one["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"]
+        for one in named(objects, "NetworkPolicy").values()
+    }
+
+    assert chosen == {
+        one["metadata"]["labels"]["app.kubernetes.io/component"] for one in workloads(objects)
+    }
+
+
+def test_secret_holds_what_was_given_and_a_token_that_the_bus_can_read() -> None:
+    (secret,) = named(chart_objects(VARIANTS["least"]), "Secret").values()
+    texts = {key: base64.b64decode(text).decode() for key, text in secret["data"].items()}
+
+    assert (texts["s3-access-key"], texts["s3-secret-key"]) == ("who", "hidden")
+    assert texts["token"].startswith("nni")
+    assert len(texts["token"]) == 48
+
+
+def test_secret_values_stand_nowhere_but_in_the_secret() -> None:
+    values = {"s3": STORE, "auth": {"token": "token-of-this-test"}}
+
+    texts = [json.dumps(one) for one in chart_objects(values) if one["kind"] != "Secret"]
+
+    assert not any("hidden" in text or "token-of-this-test" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"s3": {**STORE, "endpoint": ""}}, "s3.endpoint must name an S3 server"),
+        ({"s3": {"endpoint": "http://s3"}}, "s3.accessKey must be given"),
+        ({"s3": {**STORE, "endpoint": "s3:9000"}}, "endpoint"),
+        ({"s3": STORE, "nats": {"replicas": 2}}, "replicas"),
+        ({"s3": STORE, "auth": {"token": "1234567890123456"}}, "token"),
+        ({"s3": STORE, "runnerPools": [{"name": "A pool"}]}, "name"),
+        ({"s3": STORE, "mangaer": {}}, "mangaer"),
+    ],
+)
+def test_values_that_cannot_work_are_refused(values: dict[str, Any], reason: str) -> None:
+    assert reason in refusal(values)
+
+
+def test_chart_has_the_one_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+
+    assert chart["appVersion"] == __version__
+    assert chart["version"].replace("-dev.", ".dev") == __version__
+
+
+def test_chart_carries_the_configuration_of_the_bus_and_no_copy_of_it() -> None:
+    for name in ("nats.conf", "cluster.conf"):
+        assert (CHART / "files" / name).resolve() == ROOT / "deploy" / "nats" / name
