@@ -32,11 +32,15 @@ if TYPE_CHECKING:
     from nni.hpo.study import Study, StudyTrial
     from nni.hpo.tuners.anneal import AnnealTuner
     from nni.hpo.tuners.batch import BatchTuner
+    from nni.hpo.tuners.dngo import DNGOTuner
     from nni.hpo.tuners.evolution import EvolutionTuner
+    from nni.hpo.tuners.gp import GPTuner
     from nni.hpo.tuners.grid_search import GridSearchTuner
     from nni.hpo.tuners.hyperopt_tuner import HyperoptTuner
+    from nni.hpo.tuners.metis import MetisTuner
     from nni.hpo.tuners.pbt import PBTTuner
     from nni.hpo.tuners.random_search import RandomTuner
+    from nni.hpo.tuners.smac import SMACTuner
     from nni.hpo.tuners.tpe import TPETuner
     from nni.hpo.typed_space import TypedSpace, configuration, search_space
     from nni.hpo.validation import ClassArgsValidator
@@ -53,13 +57,16 @@ _HOMES = {
     "CommandType": "nni.hpo.commands",
     "CurvefittingAssessor": "nni.hpo.assessors.curve_fitting",
     "DEFERRED": "nni.hpo.base",
+    "DNGOTuner": "nni.hpo.tuners.dngo",
     "EvolutionTuner": "nni.hpo.tuners.evolution",
+    "GPTuner": "nni.hpo.tuners.gp",
     "GridSearchTuner": "nni.hpo.tuners.grid_search",
     "Hyperband": "nni.hpo.advisors.hyperband",
     "HyperoptTuner": "nni.hpo.tuners.hyperopt_tuner",
     "LogNormal": "nni.hpo.samplings",
     "LogUniform": "nni.hpo.samplings",
     "MedianstopAssessor": "nni.hpo.assessors.median_stop",
+    "MetisTuner": "nni.hpo.tuners.metis",
     "MetricType": "nni.hpo.commands",
     "MsgDispatcherBase": "nni.hpo.advisor",
     "NoMoreTrialError": "nni.errors",
@@ -72,6 +79,7 @@ _HOMES = {
     "QUniform": "nni.hpo.samplings",
     "RandInt": "nni.hpo.samplings",
     "RandomTuner": "nni.hpo.tuners.random_search",
+    "SMACTuner": "nni.hpo.tuners.smac",
     "Study": "nni.hpo.study",
     "StudyTrial": "nni.hpo.study",
     "TPETuner": "nni.hpo.tuners.tpe",
@@ -96,13 +104,16 @@ __all__ = [
     "ClassArgsValidator",
     "CommandType",
     "CurvefittingAssessor",
+    "DNGOTuner",
     "EvolutionTuner",
+    "GPTuner",
     "GridSearchTuner",
     "Hyperband",
     "HyperoptTuner",
     "LogNormal",
     "LogUniform",
     "MedianstopAssessor",
+    "MetisTuner",
     "MetricType",
     "MsgDispatcherBase",
     "NoMoreTrialError",
@@ -115,6 +126,7 @@ __all__ = [
     "QUniform",
     "RandInt",
     "RandomTuner",
+    "SMACTuner",
     "Study",
     "StudyTrial",
     "TPETuner",

@@ -1,5 +1,6 @@
 """What is known of the named algorithms, and the table of the built-in ones."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -7,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space import ALL_TYPES
+from nni.hpo.tuners.numeric_space import METIS_TYPES, NUMERIC_TYPES
 from nni.hpo.validation import (
     OPTIMIZE_MODE,
     SEED,
@@ -19,6 +21,7 @@ from nni.hpo.validation import (
     path,
     positive_numbers,
     required,
+    whole,
 )
 
 Kind: TypeAlias = Literal["tuner", "assessor", "advisor"]
@@ -130,6 +133,89 @@ BUILT_IN: Final = (
             seed=SEED,
         ),
         defaults=_MAXIMIZE,
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="SMAC",
+        kind="tuner",
+        class_path="nni.hpo.tuners.smac:SMACTuner",
+        documented_path="nni.algorithms.hpo.smac_tuner.SMACTuner",
+        validator=_rules(
+            "SMAC", optimize_mode=OPTIMIZE_MODE, config_dedup=boolean("config_dedup"), seed=SEED
+        ),
+        defaults=_MAXIMIZE,
+        types=("choice", "randint", "uniform", "loguniform", "quniform"),
+        nested=False,
+        extra="hpo",
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="MetisTuner",
+        kind="tuner",
+        class_path="nni.hpo.tuners.metis:MetisTuner",
+        documented_path="nni.algorithms.hpo.metis_tuner.MetisTuner",
+        validator=_rules(
+            "MetisTuner",
+            optimize_mode=OPTIMIZE_MODE,
+            no_resampling=boolean("no_resampling"),
+            no_candidates=boolean("no_candidates"),
+            selection_num_starting_points=whole("selection_num_starting_points", 1),
+            cold_start_num=whole("cold_start_num", 1),
+            exploration_probability=number("exploration_probability", float, 0, 1),
+            ask_time_limit=number("ask_time_limit", float, 0, math.inf),
+            seed=SEED,
+        ),
+        defaults=_MAXIMIZE,
+        types=METIS_TYPES,
+        nested=False,
+        space_check="nni.hpo.tuners.numeric_space:check_metis_space",
+        extra="hpo",
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="GPTuner",
+        kind="tuner",
+        class_path="nni.hpo.tuners.gp:GPTuner",
+        documented_path="nni.algorithms.hpo.gp_tuner.GPTuner",
+        validator=_rules(
+            "GPTuner",
+            optimize_mode=OPTIMIZE_MODE,
+            utility=one_of("utility", "ei", "ucb", "poi"),
+            kappa=number("kappa", float, 0, math.inf),
+            xi=number("xi", float, 0, math.inf),
+            nu=number("nu", float, _SMALLEST, math.inf),
+            alpha=number("alpha", float, 0, math.inf),
+            cold_start_num=whole("cold_start_num", 1),
+            selection_num_warm_up=whole("selection_num_warm_up", 1),
+            selection_num_starting_points=whole("selection_num_starting_points", 1),
+            ask_time_limit=number("ask_time_limit", float, 0, math.inf),
+            seed=SEED,
+        ),
+        defaults=_MAXIMIZE,
+        types=NUMERIC_TYPES,
+        nested=False,
+        space_check="nni.hpo.tuners.numeric_space:check_gp_space",
+        extra="hpo",
+        source="nni",
+    ),
+    AlgorithmEntry(
+        name="DNGOTuner",
+        kind="tuner",
+        class_path="nni.hpo.tuners.dngo:DNGOTuner",
+        documented_path="nni.algorithms.hpo.dngo_tuner.DNGOTuner",
+        validator=_rules(
+            "DNGOTuner",
+            optimize_mode=OPTIMIZE_MODE,
+            sample_size=whole("sample_size", 1),
+            trials_per_update=whole("trials_per_update", 1),
+            num_epochs_per_training=whole("num_epochs_per_training", 1),
+            seed=SEED,
+        ),
+        defaults=_MAXIMIZE,
+        types=NUMERIC_TYPES,
+        nested=False,
+        space_check="nni.hpo.tuners.numeric_space:check_dngo_space",
+        extra="hpo",
         source="nni",
     ),
     AlgorithmEntry(

@@ -76,6 +76,17 @@ class ClassArgsValidator:
         return check
 
 
+def check_whole(name: str, value: object, *, least: int) -> bool:
+    """Return true for a whole number that is at least `least`, else raise ValueError.
+
+    Floats pass, as 1e5 is one; `name` is for the text.
+    """
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    if numeric and math.isfinite(value) and value == int(value) and value >= least:  # type: ignore[arg-type,call-overload,operator] # numeric
+        return True
+    raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+
+
 def check_count(name: str, value: object, *, least: int) -> None:
     """Raise ValueError unless `value` is an int, and at least `least`; `name` is for the text."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -158,6 +169,11 @@ def boolean(key: str) -> ArgumentRule:
 def number(key: str, keytype: type, start: float, end: float) -> ArgumentRule:
     """Return the rule that `key` is a number of `keytype` in `[start, end]`."""
     return ArgumentRule(_MAKE.range(key, keytype, start, end))
+
+
+def whole(key: str, least: int) -> ArgumentRule:
+    """Return the rule that `key` is a whole number, perhaps written 1e5, of at least `least`."""
+    return ArgumentRule(lambda value: check_whole(key, value, least=least))
 
 
 def path(key: str) -> ArgumentRule:

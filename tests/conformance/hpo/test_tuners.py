@@ -7,11 +7,15 @@ import pytest
 from nni.hpo import (
     AnnealTuner,
     BatchTuner,
+    DNGOTuner,
     EvolutionTuner,
+    GPTuner,
     GridSearchTuner,
     HyperoptTuner,
+    MetisTuner,
     PBTTuner,
     RandomTuner,
+    SMACTuner,
     TPETuner,
     Tuner,
 )
@@ -76,6 +80,19 @@ BATCH = {
         "_value": [{"x": 1, "flag": True}, {"x": 2, "flag": False}, {"x": 3, "flag": None}],
     }
 }
+
+
+NUMBERS = {
+    "choice": {"_type": "choice", "_value": [8, 2.5, -1, 64]},
+    "randint": {"_type": "randint", "_value": [-3, 9]},
+    "uniform": {"_type": "uniform", "_value": [-1, 1]},
+    "quniform": {"_type": "quniform", "_value": [0, 10, 2.5]},
+    "loguniform": {"_type": "loguniform", "_value": [1e-5, 10]},
+    "qloguniform": {"_type": "qloguniform", "_value": [0.1, 100, 1]},
+    "point": {"_type": "uniform", "_value": [3, 3]},
+}
+METIS = {key: NUMBERS[key] for key in ("choice", "randint", "uniform", "quniform")}
+SMAC = {key: ALL_TYPES[key] for key in ("choice", "randint", "uniform", "quniform", "loguniform")}
 
 
 class TestTPE(TunerConformance):
@@ -256,6 +273,91 @@ class TestPBTAllExplore(TunerConformance):
         return PBTTuner("minimize", "/checkpoints", 5, fraction=1.0, seed=seed)
 
 
+class TestGP(TunerConformance):
+    search_space = NUMBERS
+
+    def make(self, seed: int) -> Tuner:
+        return GPTuner("maximize", seed=seed)
+
+
+class TestGPBounds(TunerConformance):
+    search_space = METIS
+
+    def make(self, seed: int) -> Tuner:
+        return GPTuner("minimize", utility="ucb", nu=1.2, cold_start_num=2, seed=seed)
+
+
+class TestGPFinite(TunerConformance):
+    search_space = GRID
+
+    def make(self, seed: int) -> Tuner:
+        return GPTuner("minimize", utility="poi", xi=0.01, cold_start_num=3, seed=seed)
+
+
+class TestGPEmptySpace(TunerConformance):
+    search_space: ClassVar[JsonValue] = {}
+
+    def make(self, seed: int) -> Tuner:
+        return GPTuner(cold_start_num=2, seed=seed)
+
+
+class TestMetis(TunerConformance):
+    search_space = METIS
+
+    def make(self, seed: int) -> Tuner:
+        return MetisTuner("maximize", cold_start_num=5, exploration_probability=0.5, seed=seed)
+
+
+class TestMetisResampling(TunerConformance):
+    search_space = METIS
+
+    def make(self, seed: int) -> Tuner:
+        return MetisTuner(no_resampling=False, cold_start_num=1, seed=seed)
+
+
+class TestMetisFinite(TunerConformance):
+    search_space = GRID
+
+    def make(self, seed: int) -> Tuner:
+        return MetisTuner("minimize", no_candidates=True, seed=seed)
+
+
+class TestDNGO(TunerConformance):
+    search_space = NUMBERS
+
+    def make(self, seed: int) -> Tuner:
+        return DNGOTuner("maximize", 200, 8, 20, seed=seed)
+
+
+class TestDNGOFinite(TunerConformance):
+    search_space = GRID
+
+    def make(self, seed: int) -> Tuner:
+        return DNGOTuner("minimize", 50, 1, 20, seed=seed)
+
+
+class TestSMAC(TunerConformance):
+    search_space = SMAC
+
+    def make(self, seed: int) -> Tuner:
+        return SMACTuner("maximize", seed=seed)
+
+
+class TestSMACFinite(TunerConformance):
+    search_space = GRID
+
+    def make(self, seed: int) -> Tuner:
+        return SMACTuner("minimize", seed=seed)
+
+
+class TestSMACDedup(TunerConformance):
+    search_space = GRID
+    finite_size = 18
+
+    def make(self, seed: int) -> Tuner:
+        return SMACTuner("minimize", config_dedup=True, seed=seed)
+
+
 @pytest.mark.parametrize("kind", ALL_TYPES)
 @pytest.mark.parametrize("name", ["Anneal", "Evolution", "PBTTuner"])
 def test_five_hundred_trials_of_one_type(name: str, kind: str) -> None:
@@ -267,3 +369,25 @@ def test_five_hundred_trials_of_one_type(name: str, kind: str) -> None:
 
     parsed = parse_space(space)
     assert all(contains(parsed, {"x": configuration["x"]}) for configuration in configurations)
+
+
+MODEL_BASED = {
+    "GPTuner": tuple(NUMBERS),
+    "MetisTuner": tuple(METIS),
+    "DNGOTuner": tuple(NUMBERS),
+    "SMAC": tuple(SMAC),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for name, kinds in MODEL_BASED.items() for kind in kinds]
+)
+def test_sixty_trials_of_one_type(name: str, kind: str) -> None:
+    space = {"x": (ALL_TYPES if name == "SMAC" else NUMBERS)[kind]}
+    tuner = create("tuner", name, seed=3)
+    tuner.update_search_space(space)
+
+    configurations = play(tuner, 60)
+
+    parsed = parse_space(space)
+    assert all(contains(parsed, configuration) for configuration in configurations)

@@ -46,6 +46,8 @@ class AdvisorHosting:
         self._known = KnownParameters(say)
         self._lock = RLock()
         self._wanted: deque[int] = deque()
+        self._asked: set[int] = set()
+        """Ids of the latest request."""
         self._surplus: deque[dict[str, Any]] = deque()
         self._jobs: dict[int, dict[str, Any]] = {}
         self._answering: list[tuple[int, Any, dict[str, Any]]] | None = None
@@ -65,6 +67,7 @@ class AdvisorHosting:
         with self._lock:
             self._answering = []
             self._exhausted = False
+            self._asked = set(parameter_ids)
             self._wanted.extend(parameter_ids)
             while self._surplus and self._wanted:
                 self._serve(self._surplus.popleft())
@@ -89,8 +92,10 @@ class AdvisorHosting:
         elif command is CommandType.NoMoreTrialJobs:
             with self._lock:
                 self._exhausted = True
+                # The answer in hand tells of its own ids only.
+                promised = not self._asked.issuperset(self._wanted)
                 self._wanted.clear()
-                if self._answering is None:
+                if self._answering is None or promised:
                     self._say({"late": [], "exhausted": True})
         elif command is CommandType.KillTrialJob:
             self._say({"stop": str(data)})

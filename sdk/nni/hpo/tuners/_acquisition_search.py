@@ -14,7 +14,7 @@ from nni.hpo.tuners._acquisition import Acquisition
 from nni.hpo.tuners._descent import minimise
 from nni.hpo.tuners._gaussian_process import Posterior
 from nni.hpo.tuners._parzen import Floats
-from nni.hpo.tuners._unit_cube import PointKey, UnitCube, point_key
+from nni.hpo.tuners._unit_cube import PointKey, UnitCube, best_free
 
 _SCALES: Final = (0.3, 0.1, 0.03, 0.01, 0.001)
 """Standard deviations of the steps from good observations."""
@@ -36,10 +36,24 @@ class Effort:
     """Of the acquisition function, per climb."""
 
 
-def candidates(
-    cube: UnitCube, good: Floats, count: int, rng: np.random.Generator
-) -> Floats:
-    """Return `(m, d)` points of the space to rate, about `count` of them.
+def search_effort(count: int, seconds: float, most_samples: int, most_climbs: int) -> Effort:
+    """Return how much one ask may do with a model of `count` results.
+
+    Args:
+        count: >= 1.
+        seconds: that the ask may take, the model itself included.
+        most_samples: upper limit of the points that are rated.
+        most_climbs: upper limit of the climbs.
+    """
+    per_sample = count * 4e-8 + count * count * 2e-10  # seconds, measured
+    samples = int(min(0.25 * seconds / per_sample, 20_000 * seconds, most_samples))
+    per_climb = 30 * (1e-4 + count * count * 8e-10)
+    climbs = int(min(0.25 * seconds / per_climb, 50 * seconds, most_climbs))
+    return Effort(max(samples, 1), max(climbs, 1), evaluations=30)
+
+
+def candidates(cube: UnitCube, good: Floats, count: int, rng: np.random.Generator) -> Floats:
+    """Return `(m, d)` points of the space to rate: about `count`, or all if there are fewer.
 
     Args:
         cube: the space.
@@ -47,6 +61,9 @@ def candidates(
         count: >= 1.
         rng: of the draws.
     """
+    everything = cube.all_points(count)
+    if everything is not None:
+        return everything
     near = count // 2 if len(good) else 0
     points = [cube.draw(rng, count - near)]
     if near:
@@ -95,6 +112,8 @@ def best_point(
         return -float(value[0]), -(by_mean[0] * mean_rise + by_deviation[0] * deviation_rise)
 
     ratings = rate(rated)
+    if cube.size is not None and cube.size <= len(rated):  # all points were rated
+        return best_free(rated, ratings, taken)
     order = np.argsort(-ratings, kind="stable")
     low, high = np.zeros(len(cube)), np.ones(len(cube))
     found = [rated[order[: max(effort.climbs * 4, 32)]]]
@@ -102,11 +121,7 @@ def best_point(
         top, _ = minimise(negative, start, low, high, evaluations=effort.evaluations)
         found.append(_settled(cube, rate, cube.snap(top[None, :])[0])[None, :])
     points = np.concatenate(found)
-    for index in np.argsort(-rate(points), kind="stable"):
-        if point_key(points[index]) not in taken:
-            chosen: Floats = points[index]
-            return chosen
-    return None
+    return best_free(points, rate(points), taken)
 
 
 def _apart(points: Floats, count: int) -> list[Floats]:

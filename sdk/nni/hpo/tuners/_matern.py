@@ -14,7 +14,7 @@ from nni.hpo.tuners._parzen import Floats
 _TINY: Final = 1e-12
 _FAR: Final = 60.0
 """Scaled distance beyond which every correlation is below 1e-20."""
-_TABLE_SIZE: Final = 20_000
+_TABLE_SIZE: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)

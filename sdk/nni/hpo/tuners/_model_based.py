@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from nni.hpo.base import Tuner, checked_optimize_mode
+from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import loss_of
 from nni.hpo.random_state import random_state, restore_random
@@ -20,7 +21,9 @@ _logger = logging.getLogger(__name__)
 
 _DRAWS: Final = 30
 """How often a point that is free is drawn for before the points are counted out."""
-_MOST_COUNTED: Final = 5000
+_MOST_COUNTED: Final = 50_000
+"""Points up to which that is done; in a larger space one draws on."""
+_MOST_DRAWS: Final = 1000
 
 
 class ModelBasedTuner(Tuner):
@@ -36,16 +39,12 @@ class ModelBasedTuner(Tuner):
 
     algorithm: ClassVar[str]
     """Its name in errors."""
-    types: ClassVar[tuple[str, ...]]
-    """The `_type`s that it supports, all bounded."""
-    numeric_choices: ClassVar[bool] = True
-    """Whether a choice may hold numbers only."""
 
     def __init__(self, optimize_mode: str, seed: int | None) -> None:
         self._mode = checked_optimize_mode(optimize_mode)
         self._rng = np.random.default_rng(seed)
         self._prior = Random(seed)
-        self._cube = self._cube_of({})
+        self._cube = UnitCube(Space(()))
         self._configurations: list[JsonValue] = []
         self._points: list[Floats] = []
         self._losses: list[float] = []
@@ -53,13 +52,11 @@ class ModelBasedTuner(Tuner):
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """See the base. Observations that are no points of the new space are dropped."""
-        cube = self._cube_of(search_space)
-        running = [
-            (number, self._cube.configuration(point)) for number, point in self._running.items()
-        ]
+        cube = UnitCube(self._space_of(search_space))
+        known, running = self._results(), self._open()
         self._cube = cube
         self._forget_model()
-        self._recall(list(zip(self._configurations, self._losses, strict=True)), running)
+        self._recall(known, running)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
         """See the base."""
@@ -99,10 +96,8 @@ class ModelBasedTuner(Tuner):
         return {
             "rng": self._rng.bit_generator.state,
             "prior": random_state(self._prior),
-            "observed": [list(pair) for pair in zip(self._configurations, self._losses, strict=True)],
-            "running": [
-                [number, self._cube.configuration(point)] for number, point in self._running.items()
-            ],
+            "observed": [[configuration, loss] for configuration, loss in self._results()],
+            "running": [[number, configuration] for number, configuration in self._open()],
             "model": self._model_state(),
         }
 
@@ -113,6 +108,10 @@ class ModelBasedTuner(Tuner):
         self._forget_model()
         self._recall(state["observed"], state["running"])
         self._load_model_state(state["model"])
+
+    @abstractmethod
+    def _space_of(self, search_space: JsonValue) -> Space:
+        """Return a flat space of bounded types, or raise ValueError for what is not supported."""
 
     @abstractmethod
     def _propose(self) -> Floats:
@@ -130,13 +129,12 @@ class ModelBasedTuner(Tuner):
     def _load_model_state(self, state: JsonValue) -> None:
         """Take over what `_model_state` gave; the observations are there again."""
 
-    def _cube_of(self, search_space: JsonValue) -> UnitCube:
-        return UnitCube(
-            search_space,
-            algorithm=self.algorithm,
-            types=self.types,
-            numeric_choices=self.numeric_choices,
-        )
+    def _results(self) -> list[tuple[JsonValue, float]]:
+        return list(zip(self._configurations, self._losses, strict=True))
+
+    def _open(self) -> list[tuple[int, JsonValue]]:
+        """Return ids and configurations of the running trials."""
+        return [(number, self._cube.configuration(p)) for number, p in self._running.items()]
 
     def _recall(
         self,
@@ -181,7 +179,9 @@ class ModelBasedTuner(Tuner):
 
     def _free_draw(self, taken: set[PointKey]) -> Floats | None:
         """Return a draw of the prior that is not taken, or None if there seems to be none."""
-        for _ in range(_DRAWS):
+        size = self._cube.size
+        counted = size is not None and size <= _MOST_COUNTED
+        for _ in range(_DRAWS if counted else _MOST_DRAWS):
             point = self._cube.draw_prior(self._prior)
             if point_key(point) not in taken:
                 return point

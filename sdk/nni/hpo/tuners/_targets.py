@@ -38,16 +38,17 @@ def warped(losses: Floats) -> Floats:
     """
     if len(losses) < _FEW:
         return standardised(losses)
-    unit = float(np.abs(losses).max()) or 1.0
-    scaled = losses / unit
-    middle = float(np.median(scaled))
-    good = scaled <= middle
-    spread = float(np.sqrt(((scaled[good] - middle) ** 2).mean()))
+    good = losses <= np.sort(losses)[(len(losses) - 1) // 2]
+    # Only good losses are calculated with: a bad one may be too great for any sum.
+    better = losses[good] / (float(np.abs(losses[good]).max()) or 1.0)
+    middle = float(better.max())
+    spread = float(np.sqrt(((better - middle) ** 2).mean()))
     if spread <= _SAME:
         return standardised(losses)
-    bad, ranks = np.unique(scaled[~good], return_inverse=True)
-    if len(bad):
-        shares = 0.5 + 0.5 * (np.arange(len(bad)) + 0.5) / len(bad)
-        heights = np.array([_NORMAL.inv_cdf(float(share)) for share in shares])
-        scaled[~good] = middle + spread * heights[ranks]
-    return standardised(scaled)
+    targets = np.empty_like(losses)
+    targets[good] = better
+    bad, ranks = np.unique(losses[~good], return_inverse=True)
+    shares = 0.5 + 0.5 * (np.arange(len(bad)) + 0.5) / max(len(bad), 1)
+    heights = np.array([_NORMAL.inv_cdf(float(share)) for share in shares])
+    targets[~good] = middle + spread * heights[ranks]
+    return standardised(targets)

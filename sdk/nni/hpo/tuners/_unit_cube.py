@@ -13,13 +13,14 @@ from typing import Final
 
 import numpy as np
 
-from nni.hpo.domains import Choice, Integer, Uniform
+from nni.hpo.domains import Choice, Integer, Space, Uniform
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import parse_space, place
+from nni.hpo.space import place
 from nni.hpo.tuners._columns import NumericColumn, levels_of
 from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners.numeric_space import is_finite_number
 
-_MOST_LISTED: Final = 1000
+_MOST_LISTED: Final = 50_000
 """Values up to which an axis is treated as discrete; more of them are as good as a continuum."""
 
 _DIGITS: Final = 9
@@ -69,40 +70,32 @@ class UnitCube:
     """The points of one search space.
 
     Args:
-        search_space: what the user gave.
-        algorithm: name used in errors.
-        types: the `_type`s that it supports, all bounded.
-        numeric_choices: whether a choice may hold numbers only.
-
-    Raises:
-        ValueError: the space breaks a rule of the language, or of the algorithm.
+        space: flat, with bounded types only.
     """
 
-    def __init__(
-        self,
-        search_space: JsonValue,
-        *,
-        algorithm: str,
-        types: tuple[str, ...],
-        numeric_choices: bool,
-    ) -> None:
-        self.space = parse_space(search_space, algorithm=algorithm, types=types, nested=False)
-        (level,) = levels_of(self.space)
+    def __init__(self, space: Space) -> None:
+        self.space: Final = space
+        (level,) = levels_of(space)
         columns = {column.parameter.key: column for column in level.numeric}
-        axes: list[Axis] = []
-        for parameter in self.space.parameters:
-            domain = parameter.domain
-            if not isinstance(domain, Choice):
-                axes.append(_number_axis(columns[parameter.key]))
-                continue
-            if numeric_choices:
-                _check_numbers(parameter.path, domain.options, algorithm)
-            axes.append(_choice_axis(parameter.key, domain))
-        self.axes: Final = tuple(axes)
+        self.axes: Final = tuple(
+            _choice_axis(parameter.key, parameter.domain)
+            if isinstance(parameter.domain, Choice)
+            else _number_axis(columns[parameter.key])
+            for parameter in space.parameters
+        )
 
     def __len__(self) -> int:
         """Return the number of axes."""
         return len(self.axes)
+
+    def first(self) -> Floats:
+        """Return the `(d,)` point of the middle of all ranges and the first option of choices."""
+        start = np.full((1, len(self.axes)), 0.5)
+        for column, parameter in enumerate(self.space.parameters):
+            if isinstance(parameter.domain, Choice):
+                start[0, column] = self.axes[column].coordinate(parameter.domain.options[0])
+        snapped: Floats = self.snap(start)[0]
+        return snapped
 
     @property
     def size(self) -> int | None:
@@ -177,14 +170,19 @@ def point_key(point: Iterable[float]) -> PointKey:
     return tuple(round(float(x), _DIGITS) for x in point)
 
 
-def _check_numbers(path: str, options: tuple[object, ...], algorithm: str) -> None:
-    for option in options:
-        numeric = isinstance(option, int | float) and not isinstance(option, bool)
-        if not numeric or not math.isfinite(option):  # type: ignore[arg-type] # numeric
-            raise ValueError(
-                f"search space, parameter {path!r}: options of a choice must be finite numbers in "
-                f"{algorithm}, got {option!r:.200}"
-            )
+def best_free(points: Floats, ratings: Floats, taken: set[PointKey]) -> Floats | None:
+    """Return the point `(d,)` with the greatest rating that is not taken, None if there is none.
+
+    Args:
+        points: `(m, d)`.
+        ratings: `(m,)`; of equal ones the first point wins.
+        taken: keys of the points that must not be returned.
+    """
+    for index in np.argsort(-ratings, kind="stable"):
+        if point_key(points[index]) not in taken:
+            chosen: Floats = points[index]
+            return chosen
+    return None
 
 
 def _spread(position: int, count: int) -> float:
@@ -192,13 +190,13 @@ def _spread(position: int, count: int) -> float:
 
 
 def _choice_axis(key: str, domain: Choice) -> Axis:
-    numeric = all(isinstance(o, int | float) and not isinstance(o, bool) for o in domain.options)
+    numeric = all(map(is_finite_number, domain.options))
     options: list[JsonValue] = []
     for position, option in enumerate(domain.options):
         if domain.position(option) == position:  # the first of those that mean the same
             options.append(option)
     if numeric:
-        options.sort()
+        options.sort(key=float)
     levels = np.array([_spread(position, len(options)) for position in range(len(options))])
     return Axis(key, None, tuple(options), numeric, levels)
 

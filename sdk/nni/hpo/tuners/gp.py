@@ -20,6 +20,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.tuners._acquisition import (
     Acquisition,
@@ -27,12 +28,13 @@ from nni.hpo.tuners._acquisition import (
     expected_improvement,
     improvement_probability,
 )
-from nni.hpo.tuners._acquisition_search import Effort, best_point, candidates
+from nni.hpo.tuners._acquisition_search import best_point, candidates, search_effort
 from nni.hpo.tuners._matern import Matern
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners._parzen import Floats
 from nni.hpo.tuners._surrogate import Surrogate
-from nni.hpo.validation import ClassArgsValidator, check_count
+from nni.hpo.tuners.numeric_space import NUMERIC_TYPES, numeric_space
+from nni.hpo.validation import ClassArgsValidator, check_whole
 
 UTILITIES: Final = ("ei", "ucb", "poi")
 
@@ -55,18 +57,10 @@ class GPTuner(ModelBasedTuner):
         selection_num_warm_up: points rated per ask, at most.
         selection_num_starting_points: climbs per ask, at most.
         seed: of all draws; None for different ones in every process.
-        ask_time_limit: seconds that an ask should take at most; see the departures.
+        ask_time_limit: seconds, >= 0, that bound the search for a point; see the departures.
     """
 
     algorithm: ClassVar[str] = "GPTuner"
-    types: ClassVar[tuple[str, ...]] = (
-        "choice",
-        "randint",
-        "uniform",
-        "quniform",
-        "loguniform",
-        "qloguniform",
-    )
 
     def __init__(  # noqa: PLR0913 - documented signature
         self,
@@ -85,15 +79,18 @@ class GPTuner(ModelBasedTuner):
         super().__init__(optimize_mode, seed)
         self._acquisition = _acquisition(utility, kappa, xi)
         _check_range("alpha", alpha)
-        check_count("cold_start_num", cold_start_num, least=1)
-        check_count("selection_num_warm_up", selection_num_warm_up, least=1)
-        check_count("selection_num_starting_points", selection_num_starting_points, least=1)
+        check_whole("cold_start_num", cold_start_num, least=1)
+        check_whole("selection_num_warm_up", selection_num_warm_up, least=1)
+        check_whole("selection_num_starting_points", selection_num_starting_points, least=1)
         _check_range("ask_time_limit", ask_time_limit)
-        self._cold_start = cold_start_num
-        self._most_samples = selection_num_warm_up
-        self._most_climbs = selection_num_starting_points
+        self._cold_start = int(cold_start_num)
+        self._most_samples = int(selection_num_warm_up)
+        self._most_climbs = int(selection_num_starting_points)
         self._time_limit = float(ask_time_limit)
         self._surrogate = Surrogate(Matern.of(nu), float(alpha))
+
+    def _space_of(self, search_space: JsonValue) -> Space:
+        return numeric_space(search_space, self.algorithm, NUMERIC_TYPES)
 
     def _propose(self) -> Floats:
         if len(self._losses) < self._cold_start:
@@ -106,9 +103,7 @@ class GPTuner(ModelBasedTuner):
         good = belief.points[np.argsort(belief.targets, kind="stable")[:_GOOD]]
         rated = candidates(self._cube, good, effort.samples, self._rng)
         taken = self._running_keys() | self._observed_keys()
-        point = best_point(
-            self._cube, model, self._acquisition, belief.best, rated, taken, effort
-        )
+        point = best_point(self._cube, model, self._acquisition, belief.best, rated, taken, effort)
         return self._drawn() if point is None else point
 
     def _forget_model(self) -> None:
@@ -135,19 +130,3 @@ def _acquisition(utility: str, kappa: float, xi: float) -> Acquisition:
 
 def _check_range(name: str, value: object) -> None:
     ClassArgsValidator().range(name, float, 0, float("inf"))(value)
-
-
-def search_effort(count: int, seconds: float, most_samples: int, most_climbs: int) -> Effort:
-    """Return how much one ask may do with a model of `count` results.
-
-    Args:
-        count: >= 1.
-        seconds: that the ask may take, the model itself included.
-        most_samples: upper limit of the points that are rated.
-        most_climbs: upper limit of the climbs.
-    """
-    per_sample = count * 4e-8 + count * count * 2e-10  # seconds, measured
-    samples = int(min(0.25 * seconds / per_sample, 20_000 * seconds, most_samples))
-    per_climb = 30 * (1e-4 + count * count * 8e-10)
-    climbs = int(min(0.25 * seconds / per_climb, 50 * seconds, most_climbs))
-    return Effort(max(samples, 1), max(climbs, 1), evaluations=30)

@@ -111,11 +111,11 @@ async def test_report_that_has_to_be_sent_again_is_not_overtaken(bench: Bench) -
     publish, arrived = bench.bus.inbox.publish, asyncio.Event()
     on_way: list[str] = []
 
-    async def slow_once(*args: Any, message_id: str) -> int:
+    async def slow_once(experiment_id: str, source: str, payload: bytes, *, message_id: str) -> int:
         on_way.append(message_id)
         if len(on_way) == 1:
             await arrived.wait()
-        return await publish(*args, message_id=message_id)
+        return await publish(experiment_id, source, payload, message_id=message_id)
 
     bench.bus.inbox.publish = slow_once  # type: ignore[method-assign] # the one slow message
     handled: list[c.Command] = []

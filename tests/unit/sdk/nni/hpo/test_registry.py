@@ -21,9 +21,17 @@ SUPPORTED = {
     "Anneal": {*ALL_TYPES, "nested"},
     "Evolution": {*ALL_TYPES, "nested"},
     "PBTTuner": set(ALL_TYPES),
+    "SMAC": {"choice", "randint", "uniform", "quniform", "loguniform"},
+    "MetisTuner": {"numbers", "randint", "uniform", "quniform"},
+    "GPTuner": {"numbers", "randint", "uniform", "quniform", "loguniform", "qloguniform"},
+    "DNGOTuner": {"numbers", "randint", "uniform", "quniform", "loguniform", "qloguniform"},
 }
+for _supported in SUPPORTED.values():
+    if "choice" in _supported:
+        _supported.add("numbers")
 EXAMPLES = {
     "choice": {"_type": "choice", "_value": ["a", "b"]},
+    "numbers": {"_type": "choice", "_value": [1, 0.5, 16]},
     "nested": {
         "_type": "choice",
         "_value": [{"_name": "a"}, {"_name": "b", "y": {"_type": "choice", "_value": [1]}}],
@@ -82,6 +90,18 @@ def test_support_matrix(name: str, kind: str, supported: bool) -> None:
 @pytest.mark.claim("hpo", 14)
 def test_tpe_accepts_a_choice_of_strings() -> None:
     registry.create("tuner", "TPE").update_search_space({"x": EXAMPLES["choice"]})
+
+
+@pytest.mark.claim("hpo", 14)
+@pytest.mark.parametrize("name", ["GPTuner", "MetisTuner", "DNGOTuner"])
+@pytest.mark.parametrize("option", ["a", True, None, [1], float("nan"), 10**400])
+def test_models_of_numbers_refuse_a_choice_of_anything_else(name: str, option: object) -> None:
+    space = {"x": {"_type": "choice", "_value": [1, option]}}
+
+    with pytest.raises(ValueError, match=f"'x'.*finite numbers in {name}"):
+        registry.create("tuner", name).update_search_space(space)
+    with pytest.raises(ValueError, match=f"'x'.*finite numbers in {name}"):
+        registry.validate("tuner", name, {}, space)
 
 
 @pytest.mark.claim("hpo", 13)

@@ -112,6 +112,21 @@ def test_no_more_jobs_after_a_deferral_is_said_at_once(bench: Bench) -> None:
     assert bench.said == [{"late": [], "exhausted": True}]
 
 
+def test_no_more_jobs_takes_back_what_earlier_answers_have_promised(bench: Bench) -> None:
+    bench.advisor.serve = lambda _: 0
+    bench.hosting.generate([1])
+
+    def end(_: int) -> int:
+        bench.hosting.deliver(CommandType.NoMoreTrialJobs, "")
+        return 0
+
+    bench.advisor.serve = end
+    answer = bench.hosting.generate([2])
+
+    assert (answer.deferred, answer.exhausted) == (0, True)
+    assert bench.said == [{"late": [], "exhausted": True}]
+
+
 def test_metrics_and_ends_bear_the_advisors_own_id(bench: Bench) -> None:
     bench.hosting.generate([4])
 

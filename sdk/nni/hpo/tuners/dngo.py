@@ -1,0 +1,118 @@
+"""Deep networks for global optimisation: a network learns features, a linear model the doubt.
+
+Source: Snoek et al., Scalable Bayesian Optimization Using Deep Neural Networks, ICML 2015.
+
+Departures:
+- Results are warped before they are modelled (see `_targets`).
+- Between two trainings of the network every result still enters the linear model at once.
+- A fifth of the points among which the best is taken lie near the best results.
+"""
+
+from typing import ClassVar, Final
+
+import numpy as np
+
+from nni.hpo.domains import Space
+from nni.hpo.json_value import JsonValue
+from nni.hpo.tuners._acquisition import expected_improvement
+from nni.hpo.tuners._model_based import ModelBasedTuner
+from nni.hpo.tuners._network import Network, linear_belief, trained_network
+from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners._targets import warped
+from nni.hpo.tuners._unit_cube import best_free
+from nni.hpo.tuners.numeric_space import NUMERIC_TYPES, numeric_space
+from nni.hpo.validation import check_whole
+
+_GOOD: Final = 5
+_NEAR_SHARE: Final = 0.2
+_STEP: Final = 0.05
+"""Standard deviation of the steps from good results."""
+
+
+class DNGOTuner(ModelBasedTuner):
+    """Bayesian regression on the features of a network; its cost hardly grows with results.
+
+    Points are random until `trials_per_update` results are there. The network is trained then, and
+    after as many further results each time.
+
+    Args:
+        optimize_mode: `maximize` or `minimize`.
+        sample_size: points among which each ask takes the best, >= 1.
+        trials_per_update: results between two trainings, >= 1.
+        num_epochs_per_training: >= 1.
+        seed: of all draws; None for different ones in every process.
+    """
+
+    algorithm: ClassVar[str] = "DNGOTuner"
+
+    def __init__(
+        self,
+        optimize_mode: str = "maximize",
+        sample_size: int = 1000,
+        trials_per_update: int = 20,
+        num_epochs_per_training: int = 500,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(optimize_mode, seed)
+        check_whole("sample_size", sample_size, least=1)
+        check_whole("trials_per_update", trials_per_update, least=1)
+        check_whole("num_epochs_per_training", num_epochs_per_training, least=1)
+        self._sample_size = int(sample_size)
+        self._update_every = int(trials_per_update)
+        self._epochs = int(num_epochs_per_training)
+        self._acquisition = expected_improvement(0.0)
+        self._trained_on = 0
+        self._training_seed = 0
+        self._network: Network | None = None
+
+    def _space_of(self, search_space: JsonValue) -> Space:
+        return numeric_space(search_space, self.algorithm, NUMERIC_TYPES)
+
+    def _propose(self) -> Floats:
+        if len(self._losses) < self._update_every:
+            return self._drawn()
+        network = self._current_network()
+        observed, targets = np.array(self._points), warped(np.array(self._losses))
+        belief = linear_belief(network.features(observed), targets)
+        points = self._sampled(observed[np.argsort(targets, kind="stable")[:_GOOD]])
+        means, deviations = belief.predict(network.features(points))
+        gains, _, _ = self._acquisition(means, deviations, float(targets.min()))
+        taken = self._running_keys() | self._observed_keys()
+        point = best_free(points, gains, taken)
+        return self._drawn() if point is None else point
+
+    def _sampled(self, good: Floats) -> Floats:
+        """Return `(sample_size, d)` points of the space."""
+        near = int(_NEAR_SHARE * self._sample_size)
+        points = self._cube.draw(self._rng, self._sample_size - near)
+        centres = good[self._rng.integers(len(good), size=near)]
+        moved = centres + _STEP * self._rng.standard_normal(centres.shape)
+        return np.concatenate([points, self._cube.snap(moved)])
+
+    def _current_network(self) -> Network:
+        """Return the network, trained anew if enough results have come in."""
+        if len(self._losses) >= self._trained_on + self._update_every or self._trained_on == 0:
+            self._trained_on = len(self._losses)
+            self._training_seed = int(self._rng.integers(2**31))
+            self._network = None
+        if self._network is None:
+            count = self._trained_on
+            self._network = trained_network(
+                np.array(self._points[:count]),
+                warped(np.array(self._losses[:count])),
+                self._epochs,
+                np.random.default_rng(self._training_seed),
+            )
+        return self._network
+
+    def _forget_model(self) -> None:
+        self._trained_on = 0
+        self._training_seed = 0
+        self._network = None
+
+    def _model_state(self) -> JsonValue:
+        # The network itself is made again from these, which are a thousand times smaller.
+        return [self._trained_on, self._training_seed]
+
+    def _load_model_state(self, state: JsonValue) -> None:
+        self._trained_on, self._training_seed = state

@@ -1,0 +1,58 @@
+"""The search spaces of tuners whose models know numbers only; standard library only."""
+
+import math
+from typing import Final
+
+from nni.hpo.domains import Choice, Space
+from nni.hpo.space import parse_space
+
+NUMERIC_TYPES: Final = ("choice", "randint", "uniform", "quniform", "loguniform", "qloguniform")
+"""What GPTuner and DNGOTuner support."""
+
+METIS_TYPES: Final = ("choice", "randint", "uniform", "quniform")
+"""What MetisTuner supports."""
+
+
+def is_finite_number(option: object) -> bool:
+    """Whether an option of a choice is a number that has a place on an axis."""
+    return isinstance(option, int | float) and not isinstance(option, bool) and _is_finite(option)
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an int beyond all floats
+        return False
+
+
+def numeric_space(search_space: object, algorithm: str, types: tuple[str, ...]) -> Space:
+    """Return a flat space of numbers.
+
+    Raises:
+        ValueError: it breaks a rule of the language, or a choice holds something else.
+    """
+    space = parse_space(search_space, algorithm=algorithm, types=types, nested=False)
+    for parameter in space.parameters:
+        if isinstance(parameter.domain, Choice):
+            for option in parameter.domain.options:
+                if not is_finite_number(option):
+                    raise ValueError(
+                        f"search space, parameter {parameter.path!r}: options of a choice must be "
+                        f"finite numbers in {algorithm}, got {option!r:.200}; use TPE for others"
+                    )
+    return space
+
+
+def check_gp_space(search_space: object) -> None:
+    """Raise ValueError for a space that GPTuner refuses."""
+    numeric_space(search_space, "GPTuner", NUMERIC_TYPES)
+
+
+def check_metis_space(search_space: object) -> None:
+    """Raise ValueError for a space that MetisTuner refuses."""
+    numeric_space(search_space, "MetisTuner", METIS_TYPES)
+
+
+def check_dngo_space(search_space: object) -> None:
+    """Raise ValueError for a space that DNGOTuner refuses."""
+    numeric_space(search_space, "DNGOTuner", NUMERIC_TYPES)

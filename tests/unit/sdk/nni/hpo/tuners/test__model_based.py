@@ -1,0 +1,94 @@
+"""Book-keeping of the tuners with a model, shown by the simplest of them."""
+
+import json
+
+import pytest
+
+from nni.hpo import GPTuner
+from nni.hpo.json_value import JsonValue
+
+LINE = {"x": {"_type": "uniform", "_value": [0, 1]}}
+THREE = {"x": {"_type": "choice", "_value": [1, 2, 3]}}
+
+
+def tuner_of(space: JsonValue, cold_start_num: int = 10) -> GPTuner:
+    tuner = GPTuner("minimize", cold_start_num=cold_start_num, seed=1)
+    tuner.update_search_space(space)
+    return tuner
+
+
+def observed(tuner: GPTuner) -> list[JsonValue]:
+    results: list[JsonValue] = tuner.state()["observed"]
+    return results
+
+
+@pytest.mark.parametrize("cold_start_num", [1, 10])
+def test_running_points_are_not_proposed_while_others_are_left(cold_start_num: int) -> None:
+    tuner = tuner_of(THREE, cold_start_num)
+    tuner.receive_trial_result(9, {"x": 2}, 0.0)
+
+    proposed = [tuner.generate_parameters(number)["x"] for number in range(3)]
+
+    assert sorted(proposed) == [1, 2, 3]
+    assert proposed[-1] == 2  # known already, so the last resort
+
+
+@pytest.mark.parametrize("cold_start_num", [1, 10])
+def test_goes_on_when_every_point_is_running(cold_start_num: int) -> None:
+    tuner = tuner_of(THREE, cold_start_num)
+    tuner.receive_trial_result(9, {"x": 2}, 0.0)
+
+    assert all(tuner.generate_parameters(number)["x"] in {1, 2, 3} for number in range(9))
+
+
+def test_ended_trial_is_running_no_longer() -> None:
+    tuner = tuner_of(LINE)
+    parameters = tuner.generate_parameters(0)
+    assert tuner.state()["running"] == [[0, parameters]]
+
+    tuner.trial_end(0, False)
+
+    assert tuner.state()["running"] == []
+
+
+def test_new_space_keeps_the_results_and_trials_that_fit() -> None:
+    tuner = tuner_of(LINE)
+    tuner.receive_trial_result(0, {"x": 0.25}, 1.0)
+    tuner.receive_trial_result(1, {"x": 0.75}, 2.0)
+    tuner.generate_parameters(2)
+
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 0.5]}})
+    assert observed(tuner) == [[{"x": 0.25}, 1.0]]
+    tuner.update_search_space({"y": {"_type": "uniform", "_value": [0, 1]}})
+    assert observed(tuner) == []
+    assert tuner.state()["running"] == []
+
+
+def test_results_outside_the_space_or_without_a_number_are_dropped() -> None:
+    tuner = tuner_of(LINE)
+
+    tuner.receive_trial_result(0, {"x": 7}, 1.0)
+    tuner.receive_trial_result(1, {"x": 0.5}, float("nan"))
+    tuner.import_data([{"parameter": {"x": 0.5}, "value": None}])
+
+    assert observed(tuner) == []
+
+
+def test_refused_space_leaves_the_old_one() -> None:
+    tuner = tuner_of(LINE)
+
+    with pytest.raises(ValueError, match="normal"):
+        tuner.update_search_space({"x": {"_type": "normal", "_value": [0, 1]}})
+
+    assert set(tuner.generate_parameters(0)) == {"x"}
+
+
+def test_state_names_running_trials_as_configurations() -> None:
+    tuner = tuner_of(LINE)
+    parameters = tuner.generate_parameters(4)
+    other = tuner_of(LINE)
+
+    other.load_state(json.loads(json.dumps(tuner.state())))
+
+    assert other.state()["running"] == [[4, parameters]]
+    assert other.generate_parameters(5) == tuner.generate_parameters(5)

@@ -1,0 +1,44 @@
+"""Losses as targets."""
+
+import numpy as np
+import pytest
+
+from nni.hpo.tuners._targets import standardised, warped
+
+
+def test_targets_have_mean_zero_and_deviation_one() -> None:
+    losses = np.random.default_rng(0).lognormal(0, 5, 80)
+
+    for targets in (standardised(losses), warped(losses)):
+        assert targets.mean() == pytest.approx(0, abs=1e-9)
+        assert targets.std() == pytest.approx(1)
+
+
+def test_warping_keeps_the_order_and_ties() -> None:
+    losses = np.array([5.0, 1e9, 2.0, 3.0, 1e9, 7.0, 4.0, 1e12])
+
+    targets = warped(losses)
+
+    assert np.argsort(targets, kind="stable").tolist() == np.argsort(losses, kind="stable").tolist()
+    assert targets[1] == targets[4]
+
+
+def test_better_half_keeps_its_proportions() -> None:
+    losses = np.array([0.0, 1.0, 3.0, 4.0, 1e6, 1e7, 1e8])
+
+    targets = warped(losses)
+
+    assert (targets[1] - targets[0]) / (targets[2] - targets[1]) == pytest.approx(1 / 2)
+
+
+def test_how_bad_the_worst_is_does_not_matter() -> None:
+    losses = np.arange(10.0)
+    worse = np.append(losses[:-1], 1e300)
+
+    assert warped(losses) == pytest.approx(warped(worse), rel=1e-6)
+
+
+@pytest.mark.parametrize("losses", [[3.0], [2.0] * 7, [1e308, -1e308], [0.0] * 5 + [1.0]])
+def test_odd_losses_give_finite_targets(losses: list[float]) -> None:
+    assert np.isfinite(warped(np.array(losses))).all()
+    assert np.isfinite(standardised(np.array(losses))).all()

@@ -1,0 +1,110 @@
+"""Metis."""
+
+from statistics import median
+
+import pytest
+
+from nni.hpo import MetisTuner, RandomTuner, Tuner
+from nni.hpo.json_value import JsonValue
+
+LINE = {"x": {"_type": "uniform", "_value": [0, 1]}}
+PLANE = {
+    "x": {"_type": "uniform", "_value": [-5, 5]},
+    "y": {"_type": "quniform", "_value": [0, 100, 1]},
+    "z": {"_type": "choice", "_value": [1, 2, 4, 8]},
+}
+
+
+def taught(tuner: MetisTuner, results: list[tuple[float, float]]) -> MetisTuner:
+    tuner.update_search_space(LINE)
+    for number, (x, value) in enumerate(results):
+        tuner.receive_trial_result(number, {"x": x}, value)
+    return tuner
+
+
+def hollow(count: int) -> list[tuple[float, float]]:
+    places = [(number + 0.5) / count for number in range(count)]
+    return [(x, (x - 0.42) ** 2) for x in places]
+
+
+def best_of(tuner: Tuner, trials: int) -> float:
+    tuner.update_search_space(PLANE)
+    losses: list[float] = []
+    for number in range(trials):
+        point = tuner.generate_parameters(number)
+        losses.append((point["x"] - 1) ** 2 + abs(point["y"] - 60) / 10 + abs(point["z"] - 4))
+        tuner.receive_trial_result(number, point, losses[-1])
+    return min(losses)
+
+
+def test_first_points_are_random_and_imported_ones_count() -> None:
+    tuner, rival = MetisTuner(seed=3), RandomTuner(seed=3)
+    tuner.update_search_space(LINE)
+    rival.update_search_space(LINE)
+    assert tuner.generate_parameters(0) == rival.generate_parameters(0)
+
+    tuner.import_data([{"parameter": {"x": x}, "value": -v} for x, v in hollow(12)])
+
+    rival.generate_parameters(1)
+    assert tuner.generate_parameters(1) != rival.generate_parameters(2)
+
+
+def test_proposes_the_predicted_optimum_without_candidates() -> None:
+    tuner = taught(MetisTuner("minimize", no_candidates=True, seed=0), hollow(15))
+
+    assert tuner.generate_parameters(99)["x"] == pytest.approx(0.42, abs=0.01)
+
+
+def test_explores_where_least_is_known() -> None:
+    # Loss falls towards the gap, so that the gap's lower confidence bound is the lowest.
+    results = [(x / 40, 1 - x / 40) for x in range(20)] + [(0.96, 0.6), (0.98, 0.6), (1.0, 0.6)]
+    tuner = taught(MetisTuner("minimize", exploration_probability=1, seed=0), results)
+
+    assert 0.5 < tuner.generate_parameters(99)["x"] < 0.95
+
+
+def test_exploiting_candidate_is_near_good_results() -> None:
+    tuner = taught(MetisTuner("minimize", exploration_probability=0, seed=0), hollow(30))
+
+    for number in range(5):
+        assert tuner.generate_parameters(100 + number)["x"] == pytest.approx(0.42, abs=0.2)
+
+
+@pytest.mark.parametrize("no_resampling", [True, False])
+def test_incredible_result_is_measured_again_only_if_asked(no_resampling: bool) -> None:
+    results = [(x, -5.0 if x == 0.5 else v) for x, v in [*hollow(21), (0.5, 0.0)]]
+    results = [(x, v) for x, v in results if x != 0.5 or v == -5.0]
+    tuner = taught(MetisTuner("minimize", no_resampling, seed=0), results)
+
+    repeated = [tuner.generate_parameters(100 + number)["x"] == 0.5 for number in range(4)]
+
+    assert any(repeated) is not no_resampling
+
+
+def test_point_with_several_results_counts_with_their_mean() -> None:
+    noisy = [(x, value + change) for x, value in hollow(15) for change in (-0.05, 0.05)]
+    tuner = taught(MetisTuner("minimize", no_candidates=True, seed=0), noisy)
+
+    assert tuner.generate_parameters(99)["x"] == pytest.approx(0.42, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("exploration_probability", 1.5),
+        ("cold_start_num", 0),
+        ("selection_num_starting_points", 0),
+        ("ask_time_limit", -1),
+        ("optimize_mode", "max"),
+    ],
+)
+def test_arguments_are_checked(argument: str, value: JsonValue) -> None:
+    with pytest.raises(ValueError, match=argument):
+        MetisTuner(**{argument: value})
+
+
+def test_better_than_random_search() -> None:
+    metis = median(best_of(MetisTuner("minimize", seed=seed), 30) for seed in range(3))
+    rival = median(best_of(RandomTuner(seed=seed), 30) for seed in range(3))
+
+    assert metis < rival / 2

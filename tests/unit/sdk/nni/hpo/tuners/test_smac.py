@@ -1,0 +1,114 @@
+"""SMAC."""
+
+import json
+import logging
+from statistics import median
+
+import pytest
+
+from nni.errors import NoMoreTrialError
+from nni.hpo import RandomTuner, SMACTuner, Tuner
+from nni.hpo.base import generate
+from nni.hpo.domains import canonical_json
+from nni.hpo.json_value import JsonValue
+
+TWELVE = {
+    "a": {"_type": "choice", "_value": ["p", None, [1]]},
+    "b": {"_type": "quniform", "_value": [0, 3, 1]},
+}
+MIXED = {
+    "c": {"_type": "choice", "_value": ["a", "b", "c", "d", "e", "f"]},
+    "d": {"_type": "choice", "_value": ["u", "v", "w"]},
+    "i": {"_type": "randint", "_value": [0, 50]},
+    "l": {"_type": "loguniform", "_value": [1e-4, 1]},
+}
+
+
+def loss(point: dict[str, JsonValue]) -> float:
+    total = {"a": 3, "b": 1, "c": 4, "d": 0, "e": 5, "f": 2}[str(point["c"])]
+    return float(total + 2 * (point["d"] != "v") + abs(point["i"] - 30) / 10 + abs(point["l"] - 1))
+
+
+def best_of(tuner: Tuner, trials: int) -> float:
+    tuner.update_search_space(MIXED)
+    losses = []
+    for number in range(trials):
+        point = tuner.generate_parameters(number)
+        losses.append(loss(point))
+        tuner.receive_trial_result(number, point, losses[-1])
+    return min(losses)
+
+
+def test_first_point_is_the_middle_and_the_first_options() -> None:
+    tuner = SMACTuner(seed=0)
+    tuner.update_search_space(MIXED)
+
+    first = tuner.generate_parameters(0)
+
+    assert (first["c"], first["d"], first["i"]) == ("a", "u", 24)
+    assert first["l"] == pytest.approx(1e-2)
+
+
+@pytest.mark.claim("hpo", 36)
+def test_twelve_points_are_handed_out_once() -> None:
+    tuner = SMACTuner(config_dedup=True, seed=0)
+    tuner.update_search_space(TWELVE)
+
+    points = []
+    for number in range(12):
+        points.append(tuner.generate_parameters(number))
+        tuner.receive_trial_result(number, points[-1], float(number % 5))
+
+    assert len({canonical_json(point) for point in points}) == 12
+    with pytest.raises(NoMoreTrialError):
+        tuner.generate_parameters(12)
+
+
+@pytest.mark.claim("hpo", 36)
+def test_failed_points_are_not_handed_out_again_after_a_restart() -> None:
+    tuner, other = (SMACTuner(config_dedup=True, seed=0) for _ in range(2))
+    for one in (tuner, other):
+        one.update_search_space(TWELVE)
+    first = generate(tuner, range(7)).parameters
+    for number, _ in first:
+        tuner.trial_end(number, False)
+
+    other.load_state(json.loads(json.dumps(tuner.state())))
+    rest = generate(other, range(7, 20))
+
+    assert rest.exhausted
+    assert len({canonical_json(point) for _, point in (*first, *rest.parameters)}) == 12
+
+
+def test_batch_holds_distinct_points() -> None:
+    tuner = SMACTuner("minimize", seed=0)
+    best_of(tuner, 10)
+
+    points = [point for _, point in generate(tuner, range(20, 36)).parameters]
+
+    assert len({canonical_json(point) for point in points}) == 16
+
+
+def test_without_dedup_a_small_space_never_ends() -> None:
+    tuner = SMACTuner(seed=0)
+    tuner.update_search_space(TWELVE)
+
+    assert len(generate(tuner, range(30)).parameters) == 30
+
+
+def test_later_space_is_refused_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    tuner = SMACTuner(seed=0)
+    tuner.update_search_space(TWELVE)
+
+    with caplog.at_level(logging.WARNING):
+        tuner.update_search_space(MIXED)
+
+    assert set(tuner.generate_parameters(0)) == {"a", "b"}
+    assert "keeps its first search space" in caplog.text
+
+
+def test_better_than_random_search() -> None:
+    smac = median(best_of(SMACTuner("minimize", seed=seed), 40) for seed in range(3))
+    rival = median(best_of(RandomTuner(seed=seed), 40) for seed in range(3))
+
+    assert smac < rival / 2
