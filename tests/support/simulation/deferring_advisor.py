@@ -13,10 +13,14 @@ class DeferringAdvisor(MsgDispatcherBase):
 
     What it proposes depends on how many results it has seen, so a replay that is fed the log in
     another order proposes something else.
+
+    Args:
+        limit: jobs after which it says that there are no more; None: never.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None = None) -> None:
         super().__init__()
+        self._limit = limit
         self._owed = 0
         self._sent = 0
         self._live = 0
@@ -32,6 +36,10 @@ class DeferringAdvisor(MsgDispatcherBase):
 
     def _pay(self) -> None:
         if self._owed == 0:
+            return
+        if self._sent == self._limit:
+            self._owed = 0
+            send(CommandType.NoMoreTrialJobs, "")
             return
         self._owed -= 1
         self._live += 1

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
+from nni.hpo.host.checkpoints import Due
 from nni.hpo.host.command_loop import CommandLoop
 from nni_proto.experiment.v1 import event_pb2
 from svc_dispatcher import converters
@@ -32,7 +33,7 @@ class LocalHost:
 
     def __init__(self) -> None:
         self.eager = False
-        self._loop = CommandLoop(self, configure_log=lambda _: None, due=_Never())
+        self._loop = CommandLoop(self, configure_log=lambda _: None, due=Due(work_s=lambda: 0.0))
         self._said: list[answers.Output] = []
 
     def commands(self) -> Iterable[dict[str, Any]]:
@@ -53,19 +54,6 @@ class LocalHost:
             self._said.append(answers.Done(Position(*data["position"])))
         said, self._said = self._said, []
         return said, alive
-
-
-class _Never:
-    """No checkpoints: the simulator has no files."""
-
-    def __call__(self) -> bool:
-        return False
-
-    def work_s(self) -> float:
-        return 0.0
-
-    def taken(self, began_s: float) -> None:
-        del began_s
 
 
 class SimulatedDispatcher(Node):

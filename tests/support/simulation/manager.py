@@ -94,7 +94,8 @@ class SimulatedManager(Node):
 
     def _forget_all(self) -> None:
         self._folded = Folded(Experiment())
-        self._epoch = 0
+        self.epoch = 0
+        """Number of its ownership; 0: it has not read the log yet."""
         self._append_count = 0
         self._read_sequence = 0
         self._letters: list[Letter] = []
@@ -114,6 +115,7 @@ class SimulatedManager(Node):
     def started(self) -> None:
         """Fold the log and go on from there, as `Roster.open` and `ExperimentActor._recover` do."""
         self._forget_all()
+        self.retired = False
         self.keeping.owners += 1
         self._owner = f"owner{self.keeping.owners}"
         self.bus.request(self, lambda: list(self.bus.log), self._load)
@@ -132,7 +134,7 @@ class SimulatedManager(Node):
             if batch.sequence > folded.sequence:
                 fold_batch(folded, batch.sequence, batch.payload)
         self._folded = folded
-        self._epoch = folded.epoch + 1
+        self.epoch = folded.epoch + 1
         self._read_sequence = folded.inbox_sequence
         self._watch = AgentWatch(cast("Bus", SimpleNamespace(signals=_Orders(self))), self.time)
         self._loaded = True
@@ -253,9 +255,9 @@ class SimulatedManager(Node):
 
     def _append(self, round_: Round, replies: list[tuple[Answer, ServiceError | None]]) -> None:
         self._busy = True
-        stamp = Stamp(self._epoch, self._append_count, round_.now_ms)
+        stamp = Stamp(self.epoch, self._append_count, round_.now_ms)
         payload = batch_to_bytes(round_.events, stamp, self._read_sequence)
-        expected, epoch = self._folded.sequence, self._epoch
+        expected, epoch = self._folded.sequence, self.epoch
         append_id = f"{self._owner}.{self._append_count}"
         read_sequence = self._read_sequence
 
@@ -266,7 +268,7 @@ class SimulatedManager(Node):
                 return
             self._append_count += 1
             self._folded.sequence = sequence
-            self._folded.epoch = self._epoch
+            self._folded.epoch = self.epoch
             self._folded.inbox_sequence = read_sequence
             self.keeping.on_events(round_.events)
             self._after(round_, replies)
@@ -279,7 +281,7 @@ class SimulatedManager(Node):
 
     def _lost_ownership(self) -> None:
         found = self.bus.log[-1].epoch if self.bus.log else 0
-        if found > self._epoch:
+        if found > self.epoch:
             self.retired = True
             self.kill()
         else:  # see `Roster._actor_failed`

@@ -8,13 +8,15 @@ from enum import Enum
 
 
 class Algorithm(Enum):
-    """Who proposes; all but the last are the library's own."""
+    """Who proposes; the first three are the library's own."""
 
     RANDOM = "Random"
     GRID = "GridSearch"
     TPE = "TPE"
     DEFERRING = "deferring advisor"
     """`tests.support.simulation.deferring_advisor`: answers some requests only after results."""
+    ENDING = "deferring advisor with an end"
+    """The same; it has no more after a few jobs, which it may say without being asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ def random_scenario(seed: int, *, repeatable: bool = False) -> Scenario:
     dice = _Dice(random.Random(seed))
     draw = dice.random
     kinds = [Algorithm.RANDOM, Algorithm.RANDOM, Algorithm.GRID, Algorithm.TPE]
-    algorithm = draw.choice(kinds if repeatable else [*kinds, Algorithm.DEFERRING])
+    algorithm = draw.choice(kinds if repeatable else list(Algorithm))
     learns_alone = repeatable and algorithm is Algorithm.TPE
     scenario = Scenario(
         seed=seed,

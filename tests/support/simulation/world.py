@@ -12,6 +12,7 @@ from nni_wire.values import from_value, to_value
 from svc_common.errors import ServiceError
 from svc_dispatcher import converters as dispatcher_converters
 from svc_dispatcher.domain import answers
+from svc_dispatcher.domain.failures import ATTEMPTS
 from svc_dispatcher.domain.session import Session
 from svc_manager.converters.event_readers import created_event
 from svc_manager.domain import inputs as i
@@ -34,7 +35,6 @@ _CALM_S: Final = 60.0
 """Noise ends so long after the last blow and the last wish."""
 _SILENCE_S: Final = 30.0
 """For so long after the end nothing may happen any more."""
-_SUPERVISED_EVERY_S: Final = 0.5
 _ASK_AGAIN_S: Final = 3.0
 _CHECK_EVERY: Final = 32
 _SPACE: Final = {
@@ -64,13 +64,16 @@ def _config(scenario: Scenario) -> config_pb2.ExperimentConfig:
     config.training_services.add(platform="local")
     grid = scenario.algorithm is Algorithm.GRID
     config.search_space.CopyFrom(to_value(_GRID_SPACE if grid else _SPACE))
-    if scenario.algorithm is Algorithm.DEFERRING:
+    deferring = scenario.algorithm in {Algorithm.DEFERRING, Algorithm.ENDING}
+    if deferring:
         config.advisor.custom.class_name = (
             "tests.support.simulation.deferring_advisor.DeferringAdvisor"
         )
     else:
         config.tuner.name = scenario.algorithm.value
-    if scenario.assessor and scenario.algorithm is not Algorithm.DEFERRING:
+    if scenario.algorithm is Algorithm.ENDING:
+        config.advisor.class_args.CopyFrom(to_value({"limit": 1 + scenario.seed % 9}))
+    if scenario.assessor and not deferring:
         config.assessor.name = "Medianstop"
         config.assessor.class_args.CopyFrom(to_value({"start_step": 1}))
     return config
@@ -117,7 +120,6 @@ class World:
         self._open_blows = 0
         self._request_count = 0
         self._calm_at_s = 0.0
-        self._away_until_s = 0.0
         for number in range(scenario.agents):
             name = f"agent{number}"
             self.agents[name] = SimulatedAgent(
@@ -136,9 +138,8 @@ class World:
 
     @property
     def manager(self) -> SimulatedManager:
-        """The manager that was started last of those that live and have not stepped back."""
-        candidates = [m for m in self.managers if not m.retired] or self.managers
-        return next((m for m in reversed(candidates) if m.alive), candidates[-1])
+        """Who owns the experiment: of those that live, the one with the largest epoch."""
+        return max(self.managers, key=lambda m: (m.alive and not m.retired, m.epoch, m.name))
 
     def run(self) -> World:
         """Live through the scenario to its end.
@@ -148,7 +149,6 @@ class World:
         """
         scenario = self.scenario
         self._start_manager()
-        self._supervise()
         self.dispatcher.start()
         for agent in self.agents.values():
             agent.start()
@@ -239,13 +239,6 @@ class World:
         self.managers.append(manager)
         manager.start()
 
-    def _supervise(self) -> None:
-        """See to it that there is a manager, unless it has just been killed."""
-        alive = any(manager.alive for manager in self.managers)
-        if not alive and self.time.now_s >= self._away_until_s:
-            self.manager.start()
-        self.time.at(_SUPERVISED_EVERY_S, self._supervise)
-
     # --- users
 
     def _create(self) -> i.Create:
@@ -322,11 +315,7 @@ class World:
         blow, lasts_s = disaster.blow, disaster.lasts_s
         if blow in {Blow.KILL_MANAGER, Blow.KILL_DISPATCHER, Blow.KILL_AGENT}:
             node.kill()
-            if node in self.managers:
-                self._away_until_s = self.time.now_s + lasts_s
-                self.time.at(lasts_s, self._back, lambda: None)
-            else:
-                self.time.at(lasts_s, self._back, node.start)
+            self.time.at(lasts_s, self._back, node.start)
         elif blow is Blow.KILL_HOST:
             self.dispatcher.kill_host()
             self._open_blows -= 1
@@ -391,6 +380,8 @@ class World:
         x = self.experiment
         if any(trial.live for trial in x.trials.values()) or x.live:
             raise self._violation("a trial is not over")
+        if x.state is ExperimentState.ERROR and not self._host_was_killed_thrice():
+            raise self._violation("it ended in ERROR")
         if set(self.auditor.ends) != set(x.trials):
             raise self._violation("a trial has no end")
         for agent in self.agents.values():
@@ -398,6 +389,11 @@ class World:
                 raise self._violation(f"{agent.name} runs trials that are over")
         self._check_folds()
         check_replay(self.bus.log, repeatable=x.repeatable)
+
+    def _host_was_killed_thrice(self) -> bool:
+        """Tell whether the algorithm may have been given up: a user would see it die, too."""
+        kills = [d for d in self.scenario.disasters if d.blow is Blow.KILL_HOST]
+        return len(kills) >= ATTEMPTS
 
     def _check_folds(self) -> None:
         snapshots: list[Folded] = [decode_snapshot(data) for data in self._keeping.snapshots]
@@ -407,6 +403,24 @@ class World:
                     fold_batch(folded, batch.sequence, batch.payload)
             if folded.experiment != self.experiment:
                 raise self._violation("a fold from a snapshot gives another state")
+
+
+def check_equal_to_undisturbed(world: World) -> None:
+    """Check that the same experiment in a world without troubles has the same history.
+
+    Raises:
+        ViolationError: it has not, or one of the two breaks another rule.
+    """
+    world.check()
+    calm = World(world.scenario.undisturbed()).run()
+    calm.check()
+    ours, theirs = world.history(), calm.history()
+    for parameter_id in sorted(ours.keys() | theirs.keys()):
+        if ours.get(parameter_id) != theirs.get(parameter_id):
+            raise ViolationError(
+                f"parameter {parameter_id} is {ours.get(parameter_id)} instead of "
+                f"{theirs.get(parameter_id)} in {world.scenario}"
+            )
 
 
 def check_replay(log: list[Batch], *, repeatable: bool = True) -> None:
