@@ -1,5 +1,6 @@
 """Fixtures and rules for all tests."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,12 @@ from tests.support.servers import NatsServer, nats_server
 from tests.support.stores import RedisServer, S3Server, redis_server, s3_server
 
 __all__ = ["local_shape"]  # a fixture for all
+
+
+def pytest_configure() -> None:
+    """Let SIGINT interrupt: a shell makes background jobs ignore it, and children inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -121,8 +121,8 @@ class ChildHost:
         self._hear(lines)
 
     def _hear(self, lines: list[bytes]) -> None:
-        if self._sink is None:
-            return
+        if self._sink is None or self._complaint:
+            return  # what follows a bad line is not to be trusted, least of all that all is done
         outputs: list[answers.Output] = []
         try:
             for line in lines:
