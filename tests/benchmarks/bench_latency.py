@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -106,7 +105,6 @@ def main() -> None:
     print_figure("create to the first trial's first line", firsts, "s", target="<= 1", peer=2.8)
     print_figure("idle shape, PSS of all processes", idles, "MB", target="<= 300")
     print_figure("a further experiment, PSS", mores, "MB", target="<= 60", peer=188.0)
-    print(f"   median up {statistics.median(ups):.2f} s")
 
 
 if __name__ == "__main__":
