@@ -6,12 +6,15 @@ lists. A value in the byte store is the caller's business: see `blob_of`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from nni_proto.common.v1 import value_pb2
 from nni_wire.limits import VALUE_DEPTH_LIMIT
 
+_BIG_INT: Final = re.compile(r"-?[0-9]{1,4300}")
+"""Python reads no longer ones."""
 _INT64_MIN: Final = -(2**63)
 _INT64_MAX: Final = 2**63 - 1
 
@@ -98,6 +101,42 @@ def from_value(message: value_pb2.Value) -> Any:  # noqa: ANN401 - any JSON valu
     if kind == "blob_value":
         raise LookupError(f"the value lies in the byte store: {message.blob_value.sha256}")
     return getattr(message, kind)
+
+
+def check_value(message: value_pb2.Value) -> None:
+    """Check what a client has sent; what `to_value` makes is always right.
+
+    Raises:
+        ValueError: it is nested too deeply, names a key twice, has a large integer that is none,
+            or a part that lies in the byte store; the text says where and what.
+    """
+    _check(message, "", 0)
+
+
+def _check(message: value_pb2.Value, place: str, depth: int) -> None:
+    kind = message.WhichOneof("kind")
+    if depth > VALUE_DEPTH_LIMIT and kind is not None:
+        raise ValueError(f"a value must be nested at most {VALUE_DEPTH_LIMIT} levels deep")
+    if kind == "map_value":
+        _check_map(message.map_value, place, depth)
+    elif kind == "list_value":
+        for index, item in enumerate(message.list_value.items):
+            _check(item, f"{place}[{index}]", depth + 1)
+    elif kind == "big_int_value":
+        if not _BIG_INT.fullmatch(message.big_int_value):
+            shown = message.big_int_value[:40]
+            raise ValueError(f"{place or 'value'}: a large integer must be digits, got {shown!r}")
+    elif kind == "blob_value":
+        raise ValueError(f"{place or 'value'}: must be the value itself, not its place in a store")
+
+
+def _check_map(message: value_pb2.MapValue, place: str, depth: int) -> None:
+    seen: set[str] = set()
+    for entry in message.entries:
+        if entry.key in seen:
+            raise ValueError(f"{place or 'value'}: the key {entry.key[:80]!r} comes twice")
+        seen.add(entry.key)
+        _check(entry.value, f"{place}.{entry.key[:80]}" if place else entry.key[:80], depth + 1)
 
 
 def blob_of(message: value_pb2.Value) -> value_pb2.BlobRef | None:

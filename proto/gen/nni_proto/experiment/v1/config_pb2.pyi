@@ -114,6 +114,95 @@ class TrainingServiceConfig(_message.Message):
 Global___TrainingServiceConfig: _TypeAlias = TrainingServiceConfig  # noqa: Y015
 
 @_typing.final
+class SearchConfig(_message.Message):
+    """What a search wants beside its tuner and its space. Not for advisors and external algorithms."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DUPLICATES_FIELD_NUMBER: _builtins.int
+    ENQUEUE_FIELD_NUMBER: _builtins.int
+    WARM_START_FROM_FIELD_NUMBER: _builtins.int
+    KNOWN_FIELD_NUMBER: _builtins.int
+    STOP_FIELD_NUMBER: _builtins.int
+    duplicates: _builtins.str
+    """What becomes of a proposal that was evaluated or runs: `replicate` (the default) runs it again,
+    `resample` asks for another one, `reuse` tells the tuner the known result and asks again.
+    """
+    @_builtins.property
+    def enqueue(self) -> _containers.RepeatedCompositeFieldContainer[_value_pb2.Value]:
+        """Configurations to try before any of the tuner's; maps of parameters."""
+
+    @_builtins.property
+    def warm_start_from(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of earlier experiments, whose results the tuner learns first."""
+
+    @_builtins.property
+    def known(self) -> _value_pb2.Value:
+        """Samples `{"parameter", "value"}` that the tuner learns first; a list. The manager adds those of
+        `warm_start_from` when the experiment is created.
+        """
+
+    @_builtins.property
+    def stop(self) -> Global___StoppingConfig: ...
+    def __init__(
+        self,
+        *,
+        duplicates: _builtins.str = ...,
+        enqueue: _abc.Iterable[_value_pb2.Value] | None = ...,
+        warm_start_from: _abc.Iterable[_builtins.str] | None = ...,
+        known: _value_pb2.Value | None = ...,
+        stop: Global___StoppingConfig | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["known", b"known", "stop", b"stop"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duplicates", b"duplicates", "enqueue", b"enqueue", "known", b"known", "stop", b"stop", "warm_start_from", b"warm_start_from"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchConfig: _TypeAlias = SearchConfig  # noqa: Y015
+
+@_typing.final
+class StoppingConfig(_message.Message):
+    """When a search has found enough; each limit that is set may end it. For one objective."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NO_IMPROVEMENT_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
+    REGRET_BOUND_FIELD_NUMBER: _builtins.int
+    no_improvement: _builtins.int
+    """Results that must have come since the best one, >= 1."""
+    target: _builtins.float
+    """Value of the objective that is good enough."""
+    regret_bound: _builtins.float
+    """Gain, in the unit of the objective, below which it is not worth while to go on; > 0."""
+    def __init__(
+        self,
+        *,
+        no_improvement: _builtins.int | None = ...,
+        target: _builtins.float | None = ...,
+        regret_bound: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_no_improvement", b"_no_improvement", "_regret_bound", b"_regret_bound", "_target", b"_target", "no_improvement", b"no_improvement", "regret_bound", b"regret_bound", "target", b"target"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_no_improvement", b"_no_improvement", "_regret_bound", b"_regret_bound", "_target", b"_target", "no_improvement", b"no_improvement", "regret_bound", b"regret_bound", "target", b"target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__no_improvement: _TypeAlias = _typing.Literal["no_improvement"]  # noqa: Y015
+    _WhichOneofArgType__no_improvement: _TypeAlias = _typing.Literal["_no_improvement", b"_no_improvement"]  # noqa: Y015
+    _WhichOneofReturnType__regret_bound: _TypeAlias = _typing.Literal["regret_bound"]  # noqa: Y015
+    _WhichOneofArgType__regret_bound: _TypeAlias = _typing.Literal["_regret_bound", b"_regret_bound"]  # noqa: Y015
+    _WhichOneofReturnType__target: _TypeAlias = _typing.Literal["target"]  # noqa: Y015
+    _WhichOneofArgType__target: _TypeAlias = _typing.Literal["_target", b"_target"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__no_improvement) -> _WhichOneofReturnType__no_improvement | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__regret_bound) -> _WhichOneofReturnType__regret_bound | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__target) -> _WhichOneofReturnType__target | None: ...
+
+Global___StoppingConfig: _TypeAlias = StoppingConfig  # noqa: Y015
+
+@_typing.final
 class ExperimentConfig(_message.Message):
     """Everything a user says about an experiment. Paths are absolute."""
 
@@ -165,6 +254,8 @@ class ExperimentConfig(_message.Message):
     INCLUDE_INTERMEDIATE_RESULTS_FIELD_NUMBER: _builtins.int
     RETRY_FAILED_TRIALS_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
+    CODE_ARCHIVE_FIELD_NUMBER: _builtins.int
+    SEARCH_FIELD_NUMBER: _builtins.int
     experiment_name: _builtins.str
     trial_command: _builtins.str
     trial_code_directory: _builtins.str
@@ -227,6 +318,14 @@ class ExperimentConfig(_message.Message):
     def tags(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Labels of the experiment, shown in lists."""
 
+    @_builtins.property
+    def code_archive(self) -> _value_pb2.BlobRef:
+        """The code directory as an archive in the byte store. Set: agents unpack it, and
+        `trial_code_directory` only says where it came from.
+        """
+
+    @_builtins.property
+    def search(self) -> Global___SearchConfig: ...
     def __init__(
         self,
         *,
@@ -256,10 +355,12 @@ class ExperimentConfig(_message.Message):
         include_intermediate_results: _builtins.bool = ...,
         retry_failed_trials: _builtins.int = ...,
         tags: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        code_archive: _value_pb2.BlobRef | None = ...,
+        search: Global___SearchConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "search_space", b"search_space", "seed", b"seed", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "search", b"search", "search_space", b"search_space", "seed", b"seed", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "constraints", b"constraints", "debug", b"debug", "experiment_name", b"experiment_name", "experiment_working_directory", b"experiment_working_directory", "include_intermediate_results", b"include_intermediate_results", "log_level", b"log_level", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nni_manager_ip", b"nni_manager_ip", "objectives", b"objectives", "retry_failed_trials", b"retry_failed_trials", "search_space", b"search_space", "seed", b"seed", "tags", b"tags", "training_services", b"training_services", "trial_code_directory", b"trial_code_directory", "trial_command", b"trial_command", "trial_concurrency", b"trial_concurrency", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner", "tuner_gpu_indices", b"tuner_gpu_indices", "use_annotation", b"use_annotation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "constraints", b"constraints", "debug", b"debug", "experiment_name", b"experiment_name", "experiment_working_directory", b"experiment_working_directory", "include_intermediate_results", b"include_intermediate_results", "log_level", b"log_level", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nni_manager_ip", b"nni_manager_ip", "objectives", b"objectives", "retry_failed_trials", b"retry_failed_trials", "search", b"search", "search_space", b"search_space", "seed", b"seed", "tags", b"tags", "training_services", b"training_services", "trial_code_directory", b"trial_code_directory", "trial_command", b"trial_command", "trial_concurrency", b"trial_concurrency", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner", "tuner_gpu_indices", b"tuner_gpu_indices", "use_annotation", b"use_annotation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_trial_number: _TypeAlias = _typing.Literal["max_trial_number"]  # noqa: Y015
     _WhichOneofArgType__max_trial_number: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number"]  # noqa: Y015

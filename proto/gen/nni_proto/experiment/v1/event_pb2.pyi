@@ -380,6 +380,7 @@ class ParametersGenerated(_message.Message):
     EXHAUSTED_FIELD_NUMBER: _builtins.int
     DEFERRED_FIELD_NUMBER: _builtins.int
     BASED_ON_FIELD_NUMBER: _builtins.int
+    RELEASED_CHECKPOINTS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Empty for parameters that come later than their request was answered."""
     exhausted: _builtins.bool
@@ -392,6 +393,10 @@ class ParametersGenerated(_message.Message):
     def based_on(self) -> Global___EventPosition:
         """Last event the algorithm had seen."""
 
+    @_builtins.property
+    def released_checkpoints(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Checkpoint folders that it will never again have a trial load; told once each."""
+
     def __init__(
         self,
         *,
@@ -400,10 +405,11 @@ class ParametersGenerated(_message.Message):
         exhausted: _builtins.bool = ...,
         deferred: _builtins.int = ...,
         based_on: Global___EventPosition | None = ...,
+        released_checkpoints: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["based_on", b"based_on"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["based_on", b"based_on", "deferred", b"deferred", "exhausted", b"exhausted", "parameters", b"parameters", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["based_on", b"based_on", "deferred", b"deferred", "exhausted", b"exhausted", "parameters", b"parameters", "released_checkpoints", b"released_checkpoints", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -617,6 +623,7 @@ class TrialEnded(_message.Message):
     ENDED_AT_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     REPORT_SEQUENCE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     trial_id: _builtins.str
     attempt: _builtins.int
     state: _trial_pb2.TrialState.ValueType
@@ -627,6 +634,10 @@ class TrialEnded(_message.Message):
     report_sequence: _builtins.int
     @_builtins.property
     def ended_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def checkpoint(self) -> _report_pb2.SavedCheckpoint:
+        """What it has saved, where checkpoints travel."""
+
     def __init__(
         self,
         *,
@@ -637,10 +648,11 @@ class TrialEnded(_message.Message):
         ended_at: _timestamp_pb2.Timestamp | None = ...,
         reason: _builtins.str = ...,
         report_sequence: _builtins.int = ...,
+        checkpoint: _report_pb2.SavedCheckpoint | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "ended_at", b"ended_at", "exit_code", b"exit_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "checkpoint", b"checkpoint", "ended_at", b"ended_at", "exit_code", b"exit_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "attempt", b"attempt", "ended_at", b"ended_at", "exit_code", b"exit_code", "reason", b"reason", "report_sequence", b"report_sequence", "state", b"state", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "attempt", b"attempt", "checkpoint", b"checkpoint", "ended_at", b"ended_at", "exit_code", b"exit_code", "reason", b"reason", "report_sequence", b"report_sequence", "state", b"state", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
@@ -1023,16 +1035,20 @@ class ExperimentMoved(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DIRECTORY_FIELD_NUMBER: _builtins.int
+    TRIAL_CODE_DIRECTORY_FIELD_NUMBER: _builtins.int
     directory: _builtins.str
     """Absolute path."""
+    trial_code_directory: _builtins.str
+    """Absolute path of the trials' code. Empty: where it was."""
     def __init__(
         self,
         *,
         directory: _builtins.str = ...,
+        trial_code_directory: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory", b"directory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory", b"directory", "trial_code_directory", b"trial_code_directory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1047,21 +1063,27 @@ class RequestRecorded(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     METHOD_FIELD_NUMBER: _builtins.int
+    FINGERPRINT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     user: _builtins.str
     """Who asked."""
     method: _builtins.str
     """What for: the name of the method."""
+    fingerprint: _builtins.str
+    """Of what was asked, so that another request with the same id can be told from a repetition.
+    Empty: nothing but the method is compared.
+    """
     def __init__(
         self,
         *,
         request_id: _builtins.str = ...,
         user: _builtins.str = ...,
         method: _builtins.str = ...,
+        fingerprint: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["method", b"method", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fingerprint", b"fingerprint", "method", b"method", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -50,6 +50,28 @@ LOG_SOURCE_TRIAL_STDOUT: LogSource.ValueType  # 4
 LOG_SOURCE_TRIAL_STDERR: LogSource.ValueType  # 5
 Global___LogSource: _TypeAlias = LogSource  # noqa: Y015
 
+class _FindingResult:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FindingResultEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FindingResult.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FINDING_RESULT_UNSPECIFIED: _FindingResult.ValueType  # 0
+    FINDING_RESULT_OK: _FindingResult.ValueType  # 1
+    FINDING_RESULT_NOTE: _FindingResult.ValueType  # 2
+    """Legal, but worth knowing."""
+    FINDING_RESULT_BAD: _FindingResult.ValueType  # 3
+
+class FindingResult(_FindingResult, metaclass=_FindingResultEnumTypeWrapper):
+    """How bad a finding is."""
+
+FINDING_RESULT_UNSPECIFIED: FindingResult.ValueType  # 0
+FINDING_RESULT_OK: FindingResult.ValueType  # 1
+FINDING_RESULT_NOTE: FindingResult.ValueType  # 2
+"""Legal, but worth knowing."""
+FINDING_RESULT_BAD: FindingResult.ValueType  # 3
+Global___FindingResult: _TypeAlias = FindingResult  # noqa: Y015
+
 @_typing.final
 class CreateExperimentRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -371,6 +393,7 @@ class ListExperimentsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     ID_PREFIX_FIELD_NUMBER: _builtins.int
+    OWNED_ONLY_FIELD_NUMBER: _builtins.int
     include_stopped: _builtins.bool
     """Unset: those with a live listener or live state; set: stopped ones too."""
     page_size: _builtins.int
@@ -378,6 +401,8 @@ class ListExperimentsRequest(_message.Message):
     page_token: _builtins.str
     id_prefix: _builtins.str
     """Ids that start with this."""
+    owned_only: _builtins.bool
+    """Only those that this manager owns, stopped ones too: what managers ask each other."""
     def __init__(
         self,
         *,
@@ -385,10 +410,11 @@ class ListExperimentsRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         id_prefix: _builtins.str = ...,
+        owned_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id_prefix", b"id_prefix", "include_stopped", b"include_stopped", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id_prefix", b"id_prefix", "include_stopped", b"include_stopped", "owned_only", b"owned_only", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -742,6 +768,9 @@ class FollowLogsResponse(_message.Message):
     OFFSET_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
     offset: _builtins.int
+    """Of the first byte of `data`. Larger than where the last message ended: what lies between was
+    not kept for those who watch.
+    """
     def __init__(
         self,
         *,
@@ -928,3 +957,67 @@ class DrainRunnerResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DrainRunnerResponse: _TypeAlias = DrainRunnerResponse  # noqa: Y015
+
+@_typing.final
+class DiagnoseServicesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiagnoseServicesRequest: _TypeAlias = DiagnoseServicesRequest  # noqa: Y015
+
+@_typing.final
+class DiagnoseServicesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FINDINGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedCompositeFieldContainer[Global___Finding]: ...
+    def __init__(
+        self,
+        *,
+        findings: _abc.Iterable[Global___Finding] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["findings", b"findings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiagnoseServicesResponse: _TypeAlias = DiagnoseServicesResponse  # noqa: Y015
+
+@_typing.final
+class Finding(_message.Message):
+    """What one look at the installation found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHECK_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    EXPLANATION_FIELD_NUMBER: _builtins.int
+    check: _builtins.str
+    """`bus`, `stream TASKS`, `redis`, `byte store`, `dispatcher`, `clock of runner …`, …"""
+    result: Global___FindingResult.ValueType
+    explanation: _builtins.str
+    """What was found and, unless it is OK, what to do."""
+    def __init__(
+        self,
+        *,
+        check: _builtins.str = ...,
+        result: Global___FindingResult.ValueType = ...,
+        explanation: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["check", b"check", "explanation", b"explanation", "result", b"result"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Finding: _TypeAlias = Finding  # noqa: Y015

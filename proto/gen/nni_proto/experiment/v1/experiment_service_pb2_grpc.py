@@ -111,6 +111,11 @@ class ExperimentServiceStub:
                 request_serializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DrainRunnerRequest.SerializeToString,
                 response_deserializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DrainRunnerResponse.FromString,
                 _registered_method=True)
+        self.DiagnoseServices = channel.unary_unary(
+                '/nni_proto.experiment.v1.ExperimentService/DiagnoseServices',
+                request_serializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DiagnoseServicesRequest.SerializeToString,
+                response_deserializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DiagnoseServicesResponse.FromString,
+                _registered_method=True)
 
 
 class ExperimentServiceServicer:
@@ -219,6 +224,13 @@ class ExperimentServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DiagnoseServices(self, request, context):
+        """Looks at what the services need (bus, stores, dispatcher, agents) and says what is wrong.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ExperimentServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -296,6 +308,11 @@ def add_ExperimentServiceServicer_to_server(servicer, server):
                     servicer.DrainRunner,
                     request_deserializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DrainRunnerRequest.FromString,
                     response_serializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DrainRunnerResponse.SerializeToString,
+            ),
+            'DiagnoseServices': grpc.unary_unary_rpc_method_handler(
+                    servicer.DiagnoseServices,
+                    request_deserializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DiagnoseServicesRequest.FromString,
+                    response_serializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DiagnoseServicesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -705,6 +722,33 @@ class ExperimentService:
             '/nni_proto.experiment.v1.ExperimentService/DrainRunner',
             nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DrainRunnerRequest.SerializeToString,
             nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DrainRunnerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DiagnoseServices(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nni_proto.experiment.v1.ExperimentService/DiagnoseServices',
+            nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DiagnoseServicesRequest.SerializeToString,
+            nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.DiagnoseServicesResponse.FromString,
             options,
             channel_credentials,
             insecure,

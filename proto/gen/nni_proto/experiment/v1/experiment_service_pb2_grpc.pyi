@@ -61,6 +61,8 @@ class ExperimentServiceStub:
     ListRunners: _grpc.UnaryUnaryMultiCallable[_experiment_service_pb2.ListRunnersRequest, _experiment_service_pb2.ListRunnersResponse]
     """The agents that the manager has heard of."""
     DrainRunner: _grpc.UnaryUnaryMultiCallable[_experiment_service_pb2.DrainRunnerRequest, _experiment_service_pb2.DrainRunnerResponse]
+    DiagnoseServices: _grpc.UnaryUnaryMultiCallable[_experiment_service_pb2.DiagnoseServicesRequest, _experiment_service_pb2.DiagnoseServicesResponse]
+    """Looks at what the services need (bus, stores, dispatcher, agents) and says what is wrong."""
 
 @_typing.type_check_only
 class ExperimentServiceAsyncStub(ExperimentServiceStub):
@@ -95,6 +97,8 @@ class ExperimentServiceAsyncStub(ExperimentServiceStub):
     ListRunners: _aio.UnaryUnaryMultiCallable[_experiment_service_pb2.ListRunnersRequest, _experiment_service_pb2.ListRunnersResponse]  # type: ignore[assignment]
     """The agents that the manager has heard of."""
     DrainRunner: _aio.UnaryUnaryMultiCallable[_experiment_service_pb2.DrainRunnerRequest, _experiment_service_pb2.DrainRunnerResponse]  # type: ignore[assignment]
+    DiagnoseServices: _aio.UnaryUnaryMultiCallable[_experiment_service_pb2.DiagnoseServicesRequest, _experiment_service_pb2.DiagnoseServicesResponse]  # type: ignore[assignment]
+    """Looks at what the services need (bus, stores, dispatcher, agents) and says what is wrong."""
 
 class ExperimentServiceServicer(metaclass=_abc_1.ABCMeta):
     """Served by the manager. A changing call that is repeated with the same request id has no
@@ -216,5 +220,13 @@ class ExperimentServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _experiment_service_pb2.DrainRunnerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_experiment_service_pb2.DrainRunnerResponse, _abc.Awaitable[_experiment_service_pb2.DrainRunnerResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def DiagnoseServices(
+        self,
+        request: _experiment_service_pb2.DiagnoseServicesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_experiment_service_pb2.DiagnoseServicesResponse, _abc.Awaitable[_experiment_service_pb2.DiagnoseServicesResponse]]:
+        """Looks at what the services need (bus, stores, dispatcher, agents) and says what is wrong."""
 
 def add_ExperimentServiceServicer_to_server(servicer: ExperimentServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

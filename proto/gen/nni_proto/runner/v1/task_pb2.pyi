@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from nni_proto.common.v1 import value_pb2 as _value_pb2
 import builtins as _builtins
@@ -36,6 +37,8 @@ class TrialTask(_message.Message):
     PARAMETER_SOURCE_FIELD_NUMBER: _builtins.int
     SPEC_FIELD_NUMBER: _builtins.int
     LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
+    LOAD_CHECKPOINT_FIELD_NUMBER: _builtins.int
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
     experiment_id: _builtins.str
     trial_id: _builtins.str
     attempt: _builtins.int
@@ -45,12 +48,20 @@ class TrialTask(_message.Message):
     """Goes to `parameter.cfg`: `algorithm` or `customized`."""
     log_sequence: _builtins.int
     """How far the manager that sends it has read the experiment's log."""
+    traceparent: _builtins.str
+    """W3C trace context of the trial's trace, whose ids follow from experiment and parameter id.
+    Empty: it is not traced.
+    """
     @_builtins.property
     def parameters(self) -> _value_pb2.Value: ...
     @_builtins.property
     def provenance(self) -> _value_pb2.Value: ...
     @_builtins.property
     def spec(self) -> Global___TrialSpec: ...
+    @_builtins.property
+    def load_checkpoint(self) -> _value_pb2.BlobRef:
+        """What `load_checkpoint_dir` holds; only where checkpoints travel. Unset: nothing was saved there."""
+
     def __init__(
         self,
         *,
@@ -64,10 +75,12 @@ class TrialTask(_message.Message):
         parameter_source: _builtins.str = ...,
         spec: Global___TrialSpec | None = ...,
         log_sequence: _builtins.int = ...,
+        load_checkpoint: _value_pb2.BlobRef | None = ...,
+        traceparent: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters", "provenance", b"provenance", "spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["load_checkpoint", b"load_checkpoint", "parameters", b"parameters", "provenance", b"provenance", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "experiment_id", b"experiment_id", "log_sequence", b"log_sequence", "parameter_id", b"parameter_id", "parameter_source", b"parameter_source", "parameters", b"parameters", "provenance", b"provenance", "sequence_id", b"sequence_id", "spec", b"spec", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "experiment_id", b"experiment_id", "load_checkpoint", b"load_checkpoint", "log_sequence", b"log_sequence", "parameter_id", b"parameter_id", "parameter_source", b"parameter_source", "parameters", b"parameters", "provenance", b"provenance", "sequence_id", b"sequence_id", "spec", b"spec", "traceparent", b"traceparent", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -111,6 +124,8 @@ class TrialSpec(_message.Message):
     PLATFORM_OPTIONS_FIELD_NUMBER: _builtins.int
     OUTPUT_LIMIT_BYTES_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    CHECKPOINTS_TRAVEL_FIELD_NUMBER: _builtins.int
+    OUTPUTS_TRAVEL_FIELD_NUMBER: _builtins.int
     command: _builtins.str
     code_directory: _builtins.str
     """A folder of this machine, used in place."""
@@ -123,6 +138,13 @@ class TrialSpec(_message.Message):
     platform: _builtins.str
     output_limit_bytes: _builtins.int
     """Longest stdout and stderr kept, each. 0: the agent's default."""
+    checkpoints_travel: _builtins.bool
+    """The folders that the parameters `load_checkpoint_dir` and `save_checkpoint_dir` name are on no
+    machine in common: the agent gives the trial folders of its own, filled from the byte store
+    and kept there.
+    """
+    outputs_travel: _builtins.bool
+    """Nobody else can read the trial's folder: the agent uploads what the trial has written."""
     @_builtins.property
     def code_archive(self) -> _value_pb2.BlobRef:
         """An archive in the byte store."""
@@ -156,10 +178,12 @@ class TrialSpec(_message.Message):
         platform_options: _value_pb2.Value | None = ...,
         output_limit_bytes: _builtins.int = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        checkpoints_travel: _builtins.bool = ...,
+        outputs_travel: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_gpu_number", b"_gpu_number", "code", b"code", "code_archive", b"code_archive", "code_directory", b"code_directory", "gpu_number", b"gpu_number", "grace", b"grace", "platform_options", b"platform_options", "time_limit", b"time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_gpu_number", b"_gpu_number", "code", b"code", "code_archive", b"code_archive", "code_directory", b"code_directory", "command", b"command", "environment", b"environment", "environment_file", b"environment_file", "experiment_directory", b"experiment_directory", "gpu_number", b"gpu_number", "grace", b"grace", "output_limit_bytes", b"output_limit_bytes", "platform", b"platform", "platform_options", b"platform_options", "time_limit", b"time_limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_gpu_number", b"_gpu_number", "checkpoints_travel", b"checkpoints_travel", "code", b"code", "code_archive", b"code_archive", "code_directory", b"code_directory", "command", b"command", "environment", b"environment", "environment_file", b"environment_file", "experiment_directory", b"experiment_directory", "gpu_number", b"gpu_number", "grace", b"grace", "output_limit_bytes", b"output_limit_bytes", "outputs_travel", b"outputs_travel", "platform", b"platform", "platform_options", b"platform_options", "time_limit", b"time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__gpu_number: _TypeAlias = _typing.Literal["gpu_number"]  # noqa: Y015
     _WhichOneofArgType__gpu_number: _TypeAlias = _typing.Literal["_gpu_number", b"_gpu_number"]  # noqa: Y015
@@ -325,6 +349,8 @@ class RunnerPresence(_message.Message):
     LEAVING_FIELD_NUMBER: _builtins.int
     GRPC_ADDRESS_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    RESTARTED_FIELD_NUMBER: _builtins.int
+    SENT_AT_FIELD_NUMBER: _builtins.int
     runner_id: _builtins.str
     boot_id: _builtins.str
     pool: _builtins.str
@@ -335,9 +361,17 @@ class RunnerPresence(_message.Message):
     """The agent is leaving; no further word follows."""
     grpc_address: _builtins.str
     version: _builtins.str
+    restarted: _builtins.bool
+    """It has taken the place of an earlier process with the same id, seconds ago: a task that was
+    delivered to that one and not claimed has to be sent again.
+    """
     @_builtins.property
     def trials(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldTrial]:
         """Trials it holds now."""
+
+    @_builtins.property
+    def sent_at(self) -> _timestamp_pb2.Timestamp:
+        """By the clock of its machine."""
 
     def __init__(
         self,
@@ -352,10 +386,12 @@ class RunnerPresence(_message.Message):
         leaving: _builtins.bool = ...,
         grpc_address: _builtins.str = ...,
         version: _builtins.str = ...,
+        restarted: _builtins.bool = ...,
+        sent_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "draining", b"draining", "gpu_count", b"gpu_count", "grpc_address", b"grpc_address", "host_name", b"host_name", "leaving", b"leaving", "pool", b"pool", "runner_id", b"runner_id", "trials", b"trials", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "draining", b"draining", "gpu_count", b"gpu_count", "grpc_address", b"grpc_address", "host_name", b"host_name", "leaving", b"leaving", "pool", b"pool", "restarted", b"restarted", "runner_id", b"runner_id", "sent_at", b"sent_at", "trials", b"trials", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -369,10 +405,13 @@ class HeldTrial(_message.Message):
     TRIAL_ID_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
     CLAIM_ID_FIELD_NUMBER: _builtins.int
+    WAITING_FOR_FIELD_NUMBER: _builtins.int
     experiment_id: _builtins.str
     trial_id: _builtins.str
     attempt: _builtins.int
     claim_id: _builtins.str
+    waiting_for: _builtins.str
+    """Why it has not started. Empty: it has."""
     def __init__(
         self,
         *,
@@ -380,10 +419,11 @@ class HeldTrial(_message.Message):
         trial_id: _builtins.str = ...,
         attempt: _builtins.int = ...,
         claim_id: _builtins.str = ...,
+        waiting_for: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "claim_id", b"claim_id", "experiment_id", b"experiment_id", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "claim_id", b"claim_id", "experiment_id", b"experiment_id", "trial_id", b"trial_id", "waiting_for", b"waiting_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

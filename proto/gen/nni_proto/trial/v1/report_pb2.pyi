@@ -10,6 +10,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from nni_proto.common.v1 import metric_pb2 as _metric_pb2
+from nni_proto.common.v1 import value_pb2 as _value_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -176,6 +177,7 @@ class AttemptExited(_message.Message):
     EXIT_CODE_FIELD_NUMBER: _builtins.int
     SIGNAL_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     cause: Global___ExitCause.ValueType
     exit_code: _builtins.int
     """0-255. Unset: killed by `signal`."""
@@ -184,6 +186,10 @@ class AttemptExited(_message.Message):
     """Last lines of stderr of a failure, at most 4 kB; or why the command could not be started."""
     @_builtins.property
     def ended_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def checkpoint(self) -> Global___SavedCheckpoint:
+        """What it has saved, where checkpoints travel. Unset: nothing, or it did not succeed."""
+
     def __init__(
         self,
         *,
@@ -192,16 +198,45 @@ class AttemptExited(_message.Message):
         exit_code: _builtins.int | None = ...,
         signal: _builtins.int = ...,
         detail: _builtins.str = ...,
+        checkpoint: Global___SavedCheckpoint | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "ended_at", b"ended_at", "exit_code", b"exit_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "checkpoint", b"checkpoint", "ended_at", b"ended_at", "exit_code", b"exit_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "cause", b"cause", "detail", b"detail", "ended_at", b"ended_at", "exit_code", b"exit_code", "signal", b"signal"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "cause", b"cause", "checkpoint", b"checkpoint", "detail", b"detail", "ended_at", b"ended_at", "exit_code", b"exit_code", "signal", b"signal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_code) -> _WhichOneofReturnType__exit_code | None: ...
 
 Global___AttemptExited: _TypeAlias = AttemptExited  # noqa: Y015
+
+@_typing.final
+class SavedCheckpoint(_message.Message):
+    """A checkpoint folder in the byte store."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIRECTORY_FIELD_NUMBER: _builtins.int
+    ARCHIVE_FIELD_NUMBER: _builtins.int
+    directory: _builtins.str
+    """The parameter `save_checkpoint_dir` of the trial."""
+    @_builtins.property
+    def archive(self) -> _value_pb2.BlobRef:
+        """A tar archive of the folder."""
+
+    def __init__(
+        self,
+        *,
+        directory: _builtins.str = ...,
+        archive: _value_pb2.BlobRef | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["archive", b"archive"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archive", b"archive", "directory", b"directory"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SavedCheckpoint: _TypeAlias = SavedCheckpoint  # noqa: Y015
 
 @_typing.final
 class AttemptLost(_message.Message):

@@ -50,6 +50,98 @@ TRIAL_ORDER_DURATION: TrialOrder.ValueType  # 4
 TRIAL_ORDER_STATE: TrialOrder.ValueType  # 5
 Global___TrialOrder: _TypeAlias = TrialOrder  # noqa: Y015
 
+class _Verdict:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _VerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Verdict.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    VERDICT_UNSPECIFIED: _Verdict.ValueType  # 0
+    VERDICT_NOT_CREATED: _Verdict.ValueType  # 1
+    VERDICT_WAITS: _Verdict.ValueType  # 2
+    VERDICT_RUNS: _Verdict.ValueType  # 3
+    VERDICT_SUCCEEDED: _Verdict.ValueType  # 4
+    VERDICT_STOPPED: _Verdict.ValueType  # 5
+    VERDICT_FAILED: _Verdict.ValueType  # 6
+
+class Verdict(_Verdict, metaclass=_VerdictEnumTypeWrapper):
+    """What became of a trial, as far as one wants to know why."""
+
+VERDICT_UNSPECIFIED: Verdict.ValueType  # 0
+VERDICT_NOT_CREATED: Verdict.ValueType  # 1
+VERDICT_WAITS: Verdict.ValueType  # 2
+VERDICT_RUNS: Verdict.ValueType  # 3
+VERDICT_SUCCEEDED: Verdict.ValueType  # 4
+VERDICT_STOPPED: Verdict.ValueType  # 5
+VERDICT_FAILED: Verdict.ValueType  # 6
+Global___Verdict: _TypeAlias = Verdict  # noqa: Y015
+
+class _ReasonKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReasonKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReasonKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REASON_KIND_UNSPECIFIED: _ReasonKind.ValueType  # 0
+    REASON_KIND_SLOT: _ReasonKind.ValueType  # 1
+    """All slots of the experiment (its concurrency) or of the agents are taken."""
+    REASON_KIND_GPU: _ReasonKind.ValueType  # 2
+    REASON_KIND_POOL: _ReasonKind.ValueType  # 3
+    """No agent of the pool is connected."""
+    REASON_KIND_AGENT: _ReasonKind.ValueType  # 4
+    """The agent that has it is silent, draining or restarting."""
+    REASON_KIND_OBJECT: _ReasonKind.ValueType  # 5
+    """Code, parameters or a checkpoint in the byte store."""
+    REASON_KIND_BUDGET: _ReasonKind.ValueType  # 6
+    """Trial number or duration."""
+    REASON_KIND_ALGORITHM: _ReasonKind.ValueType  # 7
+    """The algorithm, or the dispatcher that hosts it."""
+    REASON_KIND_EXPERIMENT: _ReasonKind.ValueType  # 8
+    """The state of the whole experiment."""
+    REASON_KIND_USER: _ReasonKind.ValueType  # 9
+    REASON_KIND_ASSESSOR: _ReasonKind.ValueType  # 10
+    REASON_KIND_TIME_LIMIT: _ReasonKind.ValueType  # 11
+    REASON_KIND_EXIT_CODE: _ReasonKind.ValueType  # 12
+    REASON_KIND_SIGNAL: _ReasonKind.ValueType  # 13
+    REASON_KIND_NOT_STARTED: _ReasonKind.ValueType  # 14
+    """Its command could not be started."""
+    REASON_KIND_LOST: _ReasonKind.ValueType  # 15
+    """Its agents were lost, too often."""
+    REASON_KIND_BUS: _ReasonKind.ValueType  # 16
+    """The bus is away."""
+
+class ReasonKind(_ReasonKind, metaclass=_ReasonKindEnumTypeWrapper):
+    """What a reason is about."""
+
+REASON_KIND_UNSPECIFIED: ReasonKind.ValueType  # 0
+REASON_KIND_SLOT: ReasonKind.ValueType  # 1
+"""All slots of the experiment (its concurrency) or of the agents are taken."""
+REASON_KIND_GPU: ReasonKind.ValueType  # 2
+REASON_KIND_POOL: ReasonKind.ValueType  # 3
+"""No agent of the pool is connected."""
+REASON_KIND_AGENT: ReasonKind.ValueType  # 4
+"""The agent that has it is silent, draining or restarting."""
+REASON_KIND_OBJECT: ReasonKind.ValueType  # 5
+"""Code, parameters or a checkpoint in the byte store."""
+REASON_KIND_BUDGET: ReasonKind.ValueType  # 6
+"""Trial number or duration."""
+REASON_KIND_ALGORITHM: ReasonKind.ValueType  # 7
+"""The algorithm, or the dispatcher that hosts it."""
+REASON_KIND_EXPERIMENT: ReasonKind.ValueType  # 8
+"""The state of the whole experiment."""
+REASON_KIND_USER: ReasonKind.ValueType  # 9
+REASON_KIND_ASSESSOR: ReasonKind.ValueType  # 10
+REASON_KIND_TIME_LIMIT: ReasonKind.ValueType  # 11
+REASON_KIND_EXIT_CODE: ReasonKind.ValueType  # 12
+REASON_KIND_SIGNAL: ReasonKind.ValueType  # 13
+REASON_KIND_NOT_STARTED: ReasonKind.ValueType  # 14
+"""Its command could not be started."""
+REASON_KIND_LOST: ReasonKind.ValueType  # 15
+"""Its agents were lost, too often."""
+REASON_KIND_BUS: ReasonKind.ValueType  # 16
+"""The bus is away."""
+Global___ReasonKind: _TypeAlias = ReasonKind  # noqa: Y015
+
 @_typing.final
 class ListTrialsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -398,3 +490,140 @@ class CountTrialsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CountTrialsResponse: _TypeAlias = CountTrialsResponse  # noqa: Y015
+
+@_typing.final
+class ExplainTrialRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
+    TRIAL_ID_FIELD_NUMBER: _builtins.int
+    experiment_id: _builtins.str
+    trial_id: _builtins.str
+    """Empty: the trial that does not exist yet."""
+    def __init__(
+        self,
+        *,
+        experiment_id: _builtins.str = ...,
+        trial_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["experiment_id", b"experiment_id", "trial_id", b"trial_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainTrialRequest: _TypeAlias = ExplainTrialRequest  # noqa: Y015
+
+@_typing.final
+class Reason(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    REMEDY_FIELD_NUMBER: _builtins.int
+    kind: Global___ReasonKind.ValueType
+    text: _builtins.str
+    """A sentence."""
+    remedy: _builtins.str
+    """What a person can do. Empty: nothing is needed."""
+    def __init__(
+        self,
+        *,
+        kind: Global___ReasonKind.ValueType = ...,
+        text: _builtins.str = ...,
+        remedy: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "remedy", b"remedy", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Reason: _TypeAlias = Reason  # noqa: Y015
+
+@_typing.final
+class LostAttempt(_message.Message):
+    """An attempt that was followed by another one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    RUNNER_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    COMMAND_FAILED_FIELD_NUMBER: _builtins.int
+    attempt: _builtins.int
+    runner_id: _builtins.str
+    """Empty: nobody had claimed it."""
+    reason: _builtins.str
+    command_failed: _builtins.bool
+    """Its command failed and was run again, as the user asked."""
+    def __init__(
+        self,
+        *,
+        attempt: _builtins.int = ...,
+        runner_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        command_failed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "command_failed", b"command_failed", "reason", b"reason", "runner_id", b"runner_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LostAttempt: _TypeAlias = LostAttempt  # noqa: Y015
+
+@_typing.final
+class ExplainTrialResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRIAL_ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    REASONS_FIELD_NUMBER: _builtins.int
+    LOST_ATTEMPTS_FIELD_NUMBER: _builtins.int
+    STDERR_TAIL_FIELD_NUMBER: _builtins.int
+    EXIT_CODE_FIELD_NUMBER: _builtins.int
+    SIGNAL_FIELD_NUMBER: _builtins.int
+    trial_id: _builtins.str
+    state: _trial_pb2.TrialState.ValueType
+    """Unset for the trial that does not exist yet."""
+    verdict: Global___Verdict.ValueType
+    summary: _builtins.str
+    """One sentence."""
+    stderr_tail: _builtins.str
+    """Last lines of stderr of a failure, at most 4 kB."""
+    exit_code: _builtins.int
+    signal: _builtins.int
+    """Number of the signal that killed it. 0: none did."""
+    @_builtins.property
+    def reasons(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reason]:
+        """The most important one first."""
+
+    @_builtins.property
+    def lost_attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___LostAttempt]:
+        """Oldest first."""
+
+    def __init__(
+        self,
+        *,
+        trial_id: _builtins.str = ...,
+        state: _trial_pb2.TrialState.ValueType = ...,
+        verdict: Global___Verdict.ValueType = ...,
+        summary: _builtins.str = ...,
+        reasons: _abc.Iterable[Global___Reason] | None = ...,
+        lost_attempts: _abc.Iterable[Global___LostAttempt] | None = ...,
+        stderr_tail: _builtins.str = ...,
+        exit_code: _builtins.int | None = ...,
+        signal: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exit_code", b"exit_code"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exit_code", b"exit_code", "lost_attempts", b"lost_attempts", "reasons", b"reasons", "signal", b"signal", "state", b"state", "stderr_tail", b"stderr_tail", "summary", b"summary", "trial_id", b"trial_id", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
+    _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_code) -> _WhichOneofReturnType__exit_code | None: ...
+
+Global___ExplainTrialResponse: _TypeAlias = ExplainTrialResponse  # noqa: Y015

@@ -65,6 +65,11 @@ class TrialServiceStub:
                 request_serializer=nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.CountTrialsRequest.SerializeToString,
                 response_deserializer=nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.CountTrialsResponse.FromString,
                 _registered_method=True)
+        self.ExplainTrial = channel.unary_unary(
+                '/nni_proto.trial.v1.TrialService/ExplainTrial',
+                request_serializer=nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.ExplainTrialRequest.SerializeToString,
+                response_deserializer=nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.ExplainTrialResponse.FromString,
+                _registered_method=True)
 
 
 class TrialServiceServicer:
@@ -109,6 +114,13 @@ class TrialServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExplainTrial(self, request, context):
+        """Why a trial waits, was stopped or failed, in words; or why the next one is not there yet.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TrialServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -141,6 +153,11 @@ def add_TrialServiceServicer_to_server(servicer, server):
                     servicer.CountTrials,
                     request_deserializer=nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.CountTrialsRequest.FromString,
                     response_serializer=nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.CountTrialsResponse.SerializeToString,
+            ),
+            'ExplainTrial': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainTrial,
+                    request_deserializer=nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.ExplainTrialRequest.FromString,
+                    response_serializer=nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.ExplainTrialResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -306,6 +323,33 @@ class TrialService:
             '/nni_proto.trial.v1.TrialService/CountTrials',
             nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.CountTrialsRequest.SerializeToString,
             nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.CountTrialsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainTrial(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nni_proto.trial.v1.TrialService/ExplainTrial',
+            nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.ExplainTrialRequest.SerializeToString,
+            nni__proto_dot_trial_dot_v1_dot_trial__service__pb2.ExplainTrialResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,6 +41,8 @@ class TrialServiceStub:
     """A trial with parameters that the user chose; its result does not reach the tuner."""
     ListMetrics: _grpc.UnaryUnaryMultiCallable[_trial_service_pb2.ListMetricsRequest, _trial_service_pb2.ListMetricsResponse]
     CountTrials: _grpc.UnaryUnaryMultiCallable[_trial_service_pb2.CountTrialsRequest, _trial_service_pb2.CountTrialsResponse]
+    ExplainTrial: _grpc.UnaryUnaryMultiCallable[_trial_service_pb2.ExplainTrialRequest, _trial_service_pb2.ExplainTrialResponse]
+    """Why a trial waits, was stopped or failed, in words; or why the next one is not there yet."""
 
 @_typing.type_check_only
 class TrialServiceAsyncStub(TrialServiceStub):
@@ -55,6 +57,8 @@ class TrialServiceAsyncStub(TrialServiceStub):
     """A trial with parameters that the user chose; its result does not reach the tuner."""
     ListMetrics: _aio.UnaryUnaryMultiCallable[_trial_service_pb2.ListMetricsRequest, _trial_service_pb2.ListMetricsResponse]  # type: ignore[assignment]
     CountTrials: _aio.UnaryUnaryMultiCallable[_trial_service_pb2.CountTrialsRequest, _trial_service_pb2.CountTrialsResponse]  # type: ignore[assignment]
+    ExplainTrial: _aio.UnaryUnaryMultiCallable[_trial_service_pb2.ExplainTrialRequest, _trial_service_pb2.ExplainTrialResponse]  # type: ignore[assignment]
+    """Why a trial waits, was stopped or failed, in words; or why the next one is not there yet."""
 
 class TrialServiceServicer(metaclass=_abc_1.ABCMeta):
     """Served by the manager."""
@@ -102,5 +106,13 @@ class TrialServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _trial_service_pb2.CountTrialsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_trial_service_pb2.CountTrialsResponse, _abc.Awaitable[_trial_service_pb2.CountTrialsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ExplainTrial(
+        self,
+        request: _trial_service_pb2.ExplainTrialRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_trial_service_pb2.ExplainTrialResponse, _abc.Awaitable[_trial_service_pb2.ExplainTrialResponse]]:
+        """Why a trial waits, was stopped or failed, in words; or why the next one is not there yet."""
 
 def add_TrialServiceServicer_to_server(servicer: TrialServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

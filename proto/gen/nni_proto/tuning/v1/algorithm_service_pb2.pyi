@@ -10,6 +10,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from nni_proto.common.v1 import value_pb2 as _value_pb2
 from nni_proto.experiment.v1 import config_pb2 as _config_pb2
+from nni_proto.experiment.v1 import replay_pb2 as _replay_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -191,3 +192,54 @@ class ValidateAlgorithmsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ValidateAlgorithmsResponse: _TypeAlias = ValidateAlgorithmsResponse  # noqa: Y015
+
+@_typing.final
+class ReplaySuggestionsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
+    experiment_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        experiment_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["experiment_id", b"experiment_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReplaySuggestionsRequest: _TypeAlias = ReplaySuggestionsRequest  # noqa: Y015
+
+@_typing.final
+class ReplaySuggestionsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def progress(self) -> _replay_pb2.ReplayProgress: ...
+    @_builtins.property
+    def difference(self) -> _replay_pb2.ReplayDifference:
+        """At most 1,000 are told; the verdict counts all."""
+
+    @_builtins.property
+    def verdict(self) -> _replay_pb2.ReplayVerdict: ...
+    def __init__(
+        self,
+        *,
+        progress: _replay_pb2.ReplayProgress | None = ...,
+        difference: _replay_pb2.ReplayDifference | None = ...,
+        verdict: _replay_pb2.ReplayVerdict | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["difference", b"difference", "kind", b"kind", "progress", b"progress", "verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["difference", b"difference", "kind", b"kind", "progress", b"progress", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["progress", "difference", "verdict"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___ReplaySuggestionsResponse: _TypeAlias = ReplaySuggestionsResponse  # noqa: Y015

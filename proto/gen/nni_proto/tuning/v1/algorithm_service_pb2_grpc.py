@@ -45,6 +45,11 @@ class AlgorithmServiceStub:
                 request_serializer=nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ValidateAlgorithmsRequest.SerializeToString,
                 response_deserializer=nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ValidateAlgorithmsResponse.FromString,
                 _registered_method=True)
+        self.ReplaySuggestions = channel.unary_stream(
+                '/nni_proto.tuning.v1.AlgorithmService/ReplaySuggestions',
+                request_serializer=nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ReplaySuggestionsRequest.SerializeToString,
+                response_deserializer=nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ReplaySuggestionsResponse.FromString,
+                _registered_method=True)
 
 
 class AlgorithmServiceServicer:
@@ -65,6 +70,13 @@ class AlgorithmServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReplaySuggestions(self, request, context):
+        """Draws every suggestion of an experiment again from its log. The last message is the verdict.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AlgorithmServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +89,11 @@ def add_AlgorithmServiceServicer_to_server(servicer, server):
                     servicer.ValidateAlgorithms,
                     request_deserializer=nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ValidateAlgorithmsRequest.FromString,
                     response_serializer=nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ValidateAlgorithmsResponse.SerializeToString,
+            ),
+            'ReplaySuggestions': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReplaySuggestions,
+                    request_deserializer=nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ReplaySuggestionsRequest.FromString,
+                    response_serializer=nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ReplaySuggestionsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -134,6 +151,33 @@ class AlgorithmService:
             '/nni_proto.tuning.v1.AlgorithmService/ValidateAlgorithms',
             nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ValidateAlgorithmsRequest.SerializeToString,
             nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ValidateAlgorithmsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReplaySuggestions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/nni_proto.tuning.v1.AlgorithmService/ReplaySuggestions',
+            nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ReplaySuggestionsRequest.SerializeToString,
+            nni__proto_dot_tuning_dot_v1_dot_algorithm__service__pb2.ReplaySuggestionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

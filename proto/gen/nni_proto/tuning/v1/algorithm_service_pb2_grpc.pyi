@@ -38,6 +38,8 @@ class AlgorithmServiceStub:
     """Checks names, class arguments and search space without building anything.
     INVALID_ARGUMENT names the field, the rule, the value and the remedy.
     """
+    ReplaySuggestions: _grpc.UnaryStreamMultiCallable[_algorithm_service_pb2.ReplaySuggestionsRequest, _algorithm_service_pb2.ReplaySuggestionsResponse]
+    """Draws every suggestion of an experiment again from its log. The last message is the verdict."""
 
 @_typing.type_check_only
 class AlgorithmServiceAsyncStub(AlgorithmServiceStub):
@@ -49,6 +51,8 @@ class AlgorithmServiceAsyncStub(AlgorithmServiceStub):
     """Checks names, class arguments and search space without building anything.
     INVALID_ARGUMENT names the field, the rule, the value and the remedy.
     """
+    ReplaySuggestions: _aio.UnaryStreamMultiCallable[_algorithm_service_pb2.ReplaySuggestionsRequest, _algorithm_service_pb2.ReplaySuggestionsResponse]  # type: ignore[assignment]
+    """Draws every suggestion of an experiment again from its log. The last message is the verdict."""
 
 class AlgorithmServiceServicer(metaclass=_abc_1.ABCMeta):
     """Served by the dispatcher."""
@@ -69,5 +73,13 @@ class AlgorithmServiceServicer(metaclass=_abc_1.ABCMeta):
         """Checks names, class arguments and search space without building anything.
         INVALID_ARGUMENT names the field, the rule, the value and the remedy.
         """
+
+    @_abc_1.abstractmethod
+    def ReplaySuggestions(
+        self,
+        request: _algorithm_service_pb2.ReplaySuggestionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_algorithm_service_pb2.ReplaySuggestionsResponse], _abc.AsyncIterator[_algorithm_service_pb2.ReplaySuggestionsResponse]]:
+        """Draws every suggestion of an experiment again from its log. The last message is the verdict."""
 
 def add_AlgorithmServiceServicer_to_server(servicer: AlgorithmServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,139 @@
+"""The access file: who may call the services of a deployment, as `nnictl token` writes it.
+
+It holds fingerprints only. A token has 256 random bits, so that one SHA-256 of it can neither be
+turned back nor guessed, and needs no salt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+AGENT: Final = "agent"
+ROLES: Final = (AGENT, "viewer", "user", "admin")
+"""What a caller may do: each of the last three what the one before may and more; the first is for
+agents that run trials, which bring and fetch bytes and nothing else."""
+ENTRY_LIMIT: Final = 10_000
+"""Most callers in one file."""
+FILE_LIMIT_BYTES: Final = 4_000_000
+TOKEN_LIMIT_CHARACTERS: Final = 512
+"""No longer token is looked at."""
+_VERSION: Final = 1
+_TOKEN_BYTES: Final = 32
+_PREFIX: Final = "nni_"
+"""Lets scanners for leaked secrets find tokens."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}\Z")
+_FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}\Z")
+_FIELDS: Final = frozenset({"name", "role", "sha256", "common_name", "created", "expires"})
+
+
+@dataclass(frozen=True, slots=True)
+class AccessEntry:
+    """One caller: a token or a client certificate, exactly one of the two."""
+
+    name: str
+    """Unique in the file; what the audit log calls the caller."""
+    role: str
+    """One of `ROLES`."""
+    sha256: str = ""
+    """Fingerprint of the token; empty: it is a certificate."""
+    common_name: str = ""
+    """Common name of the certificate's subject; empty: it is a token."""
+    created: datetime | None = None
+    """When it was made; None: not known."""
+    expires: datetime | None = None
+    """From when on it is refused, aware; None: never."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.match(self.name):
+            raise ValueError(
+                "name must be 1 to 64 letters, digits, '_', '-', '.' or '@', and start with a "
+                f"letter, a digit or '_', got {self.name!r:.80}"
+            )
+        if self.role not in ROLES:
+            raise ValueError(f"role must be one of {', '.join(ROLES)}, got {self.role!r:.80}")
+        if bool(self.sha256) == bool(self.common_name):
+            raise ValueError(f"{self.name} must have either sha256 or common_name")
+        if self.sha256 and not _FINGERPRINT.match(self.sha256):
+            raise ValueError(f"sha256 of {self.name} must be 64 hexadecimal digits in lower case")
+
+
+def new_token() -> str:
+    """Draw a token."""
+    return _PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
+
+
+def fingerprint(token: str) -> str:
+    """Return what the file holds of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def dump_entries(entries: Iterable[AccessEntry]) -> str:
+    """Return the text of an access file."""
+    shown = [
+        {
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name in sorted(_FIELDS)
+            if (value := getattr(entry, name))
+        }
+        for entry in entries
+    ]
+    return json.dumps({"version": _VERSION, "callers": shown}, indent=2) + "\n"
+
+
+def load_entries(text: str) -> tuple[AccessEntry, ...]:
+    """Return the entries of an access file.
+
+    Raises:
+        ValueError: it is none; the message says what is wrong where.
+    """
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is no JSON: {error}") from error
+    if not isinstance(content, dict) or content.get("version") != _VERSION:
+        raise ValueError(f"it must be an object with version {_VERSION}")
+    callers = content.get("callers")
+    if not isinstance(callers, list) or len(callers) > ENTRY_LIMIT:
+        raise ValueError(f"callers must be a list of at most {ENTRY_LIMIT:,} entries")
+    entries = tuple(_entry(item) for item in callers)
+    names = [entry.name for entry in entries]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"name must be unique, got {twice!r} twice")
+    return entries
+
+
+def _entry(item: Any) -> AccessEntry:  # noqa: ANN401 - a JSON value, checked here
+    if not isinstance(item, Mapping) or not all(isinstance(text, str) for text in item.values()):
+        raise ValueError("each caller must be an object of texts")
+    unknown = sorted(set(item) - _FIELDS)
+    if unknown:
+        raise ValueError(f"a caller has no field {unknown[0]!r:.80}")
+    return AccessEntry(
+        name=item.get("name", ""),
+        role=item.get("role", ""),
+        sha256=item.get("sha256", ""),
+        common_name=item.get("common_name", ""),
+        created=_instant(item, "created"),
+        expires=_instant(item, "expires"),
+    )
+
+
+def _instant(item: Mapping[str, str], field: str) -> datetime | None:
+    text = item.get(field, "")
+    if not text:
+        return None
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(
+            f"{field} must be a time as ISO 8601 writes it, got {text!r:.80}"
+        ) from error
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
