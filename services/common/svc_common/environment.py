@@ -4,6 +4,7 @@ Names of variables stand here; each service's `settings.py` says what it makes o
 """
 
 import os
+import socket
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,9 @@ NNI_NATS_URL: Final = "NNI_NATS_URL"
 """Address of the bus, e.g. `nats://127.0.0.1:4222`."""
 NNI_TOKEN: Final = "NNI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 """Secret that clients and services of this installation show each other."""
+NNI_RUNNER_TOKEN: Final = "NNI_RUNNER_TOKEN"  # noqa: S105 - the name of a variable, not a secret
+"""Secret that agents show the manager instead (as their `NNI_TOKEN`); it lets them bring and fetch
+bytes only. Unset = they show the installation's."""
 NNI_READY_FD: Final = "NNI_READY_FD"
 """Number of an inherited pipe on which a child says that it is ready; unset = nobody waits."""
 NNI_LOG_LEVEL: Final = "NNI_LOG_LEVEL"
@@ -27,6 +31,8 @@ NNI_MANAGER_HTTP: Final = "NNI_MANAGER_HTTP"
 """`host:port` on which the manager listens for HTTP; port 0 = a free one, told when ready."""
 NNI_BUS_REPLICAS: Final = "NNI_BUS_REPLICAS"
 """Copies that a clustered bus keeps of each stream; default 1."""
+NNI_METRICS: Final = "NNI_METRICS"
+"""`host:port` on which a service without a web server shows its figures; port 0: a free one."""
 NNI_VERSION: Final = "NNI_VERSION"
 """Version that the supervisor tells its children, so that none looks it up again."""
 NNI_S3_ENDPOINT: Final = "NNI_S3_ENDPOINT"
@@ -44,11 +50,45 @@ NNI_S3_SECRET_KEY: Final = "NNI_S3_SECRET_KEY"  # noqa: S105 - the name of a var
 NNI_REDIS_URL: Final = "NNI_REDIS_URL"
 """`redis://[user:password@]host:port/database` or `rediss://…`; unset = views lie elsewhere."""
 
-_OF_SERVICES: Final = frozenset(
+NNI_NATS_USER: Final = "NNI_NATS_USER"
+"""User at the bus, whose permissions confine this process; unset = the bus knows one token."""
+NNI_NATS_PASSWORD: Final = "NNI_NATS_PASSWORD"  # noqa: S105 - the name of a variable, not a secret
+"""Password of that user."""
+NNI_NATS_TLS_FIRST: Final = "NNI_NATS_TLS_FIRST"
+"""Whether the bus speaks TLS from the first byte on (`handshake_first`); default no."""
+NNI_TLS_CERT_FILE: Final = "NNI_TLS_CERT_FILE"
+"""PEM chain that this process shows to callers, and to servers that ask for one."""
+NNI_TLS_KEY_FILE: Final = "NNI_TLS_KEY_FILE"
+"""PEM key of that certificate."""
+NNI_TLS_CA_FILE: Final = "NNI_TLS_CA_FILE"
+"""PEM authority of the services, bus and stores that are called; set = calls are encrypted."""
+NNI_TLS_CLIENT_CA_FILE: Final = "NNI_TLS_CLIENT_CA_FILE"
+"""PEM authority of client certificates: gRPC demands one, HTTP accepts one; unset = no mTLS."""
+NNI_ACCESS_FILE: Final = "NNI_ACCESS_FILE"
+"""File of callers and their roles, written by `nnictl token`; unset = `NNI_TOKEN` alone."""
+NNI_INSECURE: Final = "NNI_INSECURE"
+"""Whether plain text off loopback is wanted; default no: the process refuses to start."""
+
+OF_PROTECTION: Final = frozenset(
+    {
+        NNI_NATS_TLS_FIRST,
+        NNI_TLS_CERT_FILE,
+        NNI_TLS_KEY_FILE,
+        NNI_TLS_CA_FILE,
+        NNI_TLS_CLIENT_CA_FILE,
+        NNI_ACCESS_FILE,
+        NNI_INSECURE,
+    }
+)
+"""What says how a deployment is protected; the services of one machine need none of it."""
+
+_OF_SERVICES: Final = OF_PROTECTION | frozenset(
     {
         NNI_NATS_URL,
         NNI_TOKEN,
+        NNI_RUNNER_TOKEN,
         NNI_READY_FD,
+        NNI_METRICS,
         NNI_DISPATCHER_GRPC,
         NNI_MANAGER_GRPC,
         NNI_MANAGER_HTTP,
@@ -56,6 +96,8 @@ _OF_SERVICES: Final = frozenset(
         NNI_S3_ACCESS_KEY,
         NNI_S3_SECRET_KEY,
         NNI_REDIS_URL,
+        NNI_NATS_USER,
+        NNI_NATS_PASSWORD,
     }
 )
 _DEFAULT_HOME: Final = "~/.local/state/nni"
@@ -115,6 +157,17 @@ def flag(name: str, *, default: bool = False) -> bool:
     if value in {"0", "false", "no"}:
         return False
     raise InvalidArgumentError(name, "must be 1, true, yes, 0, false or no", value)
+
+
+def path(name: str) -> Path | None:
+    """Read a variable as the path of a file; None: it is unset or empty."""
+    value = os.environ.get(name)
+    return Path(value).expanduser() if value else None
+
+
+def host_name() -> str:
+    """Give the name of this machine."""
+    return socket.gethostname()
 
 
 def home() -> Path:

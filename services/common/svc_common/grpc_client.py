@@ -10,6 +10,7 @@ import grpc.aio
 from nni_wire.limits import grpc_channel_options
 from nni_wire.metadata import ERROR_DETAILS_KEY, bearer
 from svc_common import errors
+from svc_common.access.transport import PLAIN, Transport, host_of
 
 CALL_TIMEOUT_S: Final = 30.0
 """Deadline of a call for which nothing else is said; every remote call has one."""
@@ -30,17 +31,31 @@ _ERROR_BY_STATUS: Final[dict[grpc.StatusCode, type[errors.ServiceError]]] = {
 """Statuses whose error is made of a message and facts; the others need their arguments."""
 
 
-def open_channel(address: str) -> grpc.aio.Channel:
+def open_channel(
+    address: str, transport: Transport = PLAIN, tls_name: str = ""
+) -> grpc.aio.Channel:
     """Open a channel with the limits of all services; close it, e.g. with `async with`.
 
     Args:
         address: `host:port`.
+        transport: whether and how the call is encrypted.
+        tls_name: name that the other side's certificate bears; empty: that of the address.
+
+    Raises:
+        FailedPreconditionError: it would go to another machine in plain text.
+        InvalidArgumentError: a file of the transport cannot be used.
     """
-    options = [*grpc_channel_options()]
+    options: list[tuple[str, int | str]] = [*grpc_channel_options()]
     if address.startswith(_LOOPBACK):
         # A proxy of the user's environment cannot reach this machine's loopback.
         options.append(("grpc.enable_http_proxy", 0))
-    return grpc.aio.insecure_channel(address, options=options)
+    if tls_name:
+        options.append(("grpc.ssl_target_name_override", tls_name))
+    encryption = transport.grpc_channel_credentials()
+    transport.check_peer(address, host_of(address), encrypted=encryption is not None)
+    if encryption is None:
+        return grpc.aio.insecure_channel(address, options=options)
+    return grpc.aio.secure_channel(address, encryption, options=options)
 
 
 def credentials(token: str | None) -> Metadata:

@@ -7,7 +7,6 @@ object with `type` (the class of `svc_common.errors`) and the error's facts;
 
 from __future__ import annotations
 
-import hmac
 import json
 import string
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -20,9 +19,13 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from nni_wire.limits import grpc_channel_options
-from nni_wire.metadata import AUTHORIZATION_KEY, ERROR_DETAILS_KEY, bearer
+from nni_wire.metadata import ERROR_DETAILS_KEY
 from svc_common import errors
+from svc_common.access.guard import Guard
+from svc_common.access.interceptor import AccessInterceptor
 from svc_common.logs import get_logger
+from svc_common.observed_calls import CallMetrics, CallObserver
+from svc_common.unreadable import readable, tolerant
 
 _MESSAGE_LIMIT_BYTES: Final = 3 * 1024
 """Clients refuse trailing metadata above 8 kB in all."""
@@ -43,7 +46,15 @@ STATUS_BY_ERROR: Final[dict[type[errors.ServiceError], grpc.StatusCode]] = {
     errors.DataLossError: grpc.StatusCode.DATA_LOSS,
 }
 
-_HEALTH_PREFIX: Final = "/grpc.health.v1.Health/"
+_SERVER_OPTIONS: Final = (
+    # Whoever does not finish the handshake, or says nothing for an hour, is let go.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 3_600_000),
+    ("grpc.max_concurrent_streams", 1_000),
+    ("grpc.max_metadata_size", 16 * 1024),
+    ("grpc.absolute_max_metadata_size", 32 * 1024),
+)
+"""Limits on what one connection may hold."""
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Register: TypeAlias = Callable[[grpc.aio.Server], None]
@@ -55,16 +66,27 @@ class GrpcServer:
 
     Args:
         services: full names of the services it offers, for health and reflection.
-        token: bearer token that every call but health must carry; None = no check (tests).
+        guard: who may call what, and what is encrypted; a token stands for a guard that knows
+            nothing else; None = no check (tests).
+        setting: name of the variable that says where it listens, for messages.
+        metrics: where its calls are counted; None: nowhere.
     """
 
-    def __init__(self, services: Sequence[str], token: str | None) -> None:
-        interceptors: list[grpc.aio.ServerInterceptor] = [ErrorInterceptor()]
-        if token is not None:
-            interceptors.append(TokenInterceptor(token))
+    def __init__(
+        self,
+        services: Sequence[str],
+        guard: Guard | str | None,
+        setting: str = "the address of gRPC",
+        metrics: CallMetrics | None = None,
+    ) -> None:
+        self._guard = Guard.of_token(guard) if isinstance(guard, str) else guard
+        self._setting = setting
+        interceptors: list[grpc.aio.ServerInterceptor] = [CallObserver(metrics), ErrorInterceptor()]
+        if self._guard is not None:
+            interceptors.append(AccessInterceptor(self._guard.gate))
         self._server = grpc.aio.server(
             interceptors=interceptors,
-            options=grpc_channel_options(),
+            options=[*grpc_channel_options(), *_SERVER_OPTIONS],
         )
         self._names = tuple(services)
         self._health = health.aio.HealthServicer()
@@ -81,10 +103,18 @@ class GrpcServer:
         """Listen and serve; return the port.
 
         Raises:
-            FailedPreconditionError: the port is taken or not allowed.
+            FailedPreconditionError: the port is taken or not allowed, or other machines could
+                read what is said there.
         """
+        credentials = None
+        if self._guard is not None:
+            self._guard.check_listener(self._setting, host)
+            credentials = self._guard.transport.grpc_server_credentials()
         try:
-            bound = self._server.add_insecure_port(f"{host}:{port}")
+            if credentials is None:
+                bound = self._server.add_insecure_port(f"{host}:{port}")
+            else:
+                bound = self._server.add_secure_port(f"{host}:{port}", credentials)
         except RuntimeError as error:
             raise errors.FailedPreconditionError(
                 f"cannot listen on {host}:{port}: is the port taken?"
@@ -102,30 +132,6 @@ class GrpcServer:
         """Say not serving, refuse new calls, let running ones finish within `grace_s`."""
         await self.say_not_serving()
         await self._server.stop(grace_s)
-
-
-class TokenInterceptor(grpc.aio.ServerInterceptor):
-    """Refuses calls that do not carry `authorization: Bearer <token>`; health is open."""
-
-    def __init__(self, token: str) -> None:
-        ((_, expected),) = bearer(token)
-        self._expected = expected.encode()
-
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler | None:
-        """See `grpc.aio.ServerInterceptor`."""
-        handler = await continuation(handler_call_details)
-        if handler_call_details.method.startswith(_HEALTH_PREFIX):
-            return handler
-        for key, value in handler_call_details.invocation_metadata or ():
-            if key == AUTHORIZATION_KEY:
-                sent = value if isinstance(value, bytes) else value.encode()
-                if hmac.compare_digest(sent, self._expected):
-                    return handler
-        return _refusing(handler)
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
@@ -176,7 +182,7 @@ def _one_answer(handler: Handler, method: str) -> Handler:
 
     async def call(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:  # noqa: ANN401 - any message
         try:
-            return await inner(request, context)
+            return await inner(readable(request), context)
         except Exception as error:  # noqa: BLE001 - rim of the process
             await _abort(context, method, error)
 
@@ -196,7 +202,7 @@ def _many_answers(handler: Handler, method: str) -> Handler:
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> AsyncIterator[Any]:
         try:
-            async for answer in inner(request, context):
+            async for answer in inner(readable(request), context):
                 yield answer
         except Exception as error:  # noqa: BLE001 - rim of the process
             await _abort(context, method, error)
@@ -209,32 +215,11 @@ def _many_answers(handler: Handler, method: str) -> Handler:
     return _make(make, call, handler)
 
 
-def _refusing(handler: Handler | None) -> Handler:
-    """Make a handler of the same kind that asks for credentials."""
-    refusal = errors.UnauthenticatedError(
-        "the call needs the metadata 'authorization: Bearer TOKEN'"
-    )
-
-    async def one(_request: Any, _context: Any) -> Any:  # noqa: ANN401 - any message
-        raise refusal
-
-    async def many(_request: Any, _context: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - any message
-        yield await one(_request, _context)
-
-    if handler is None or handler.unary_unary is not None:
-        return _make(grpc.unary_unary_rpc_method_handler, one, None)
-    if handler.stream_unary is not None:
-        return _make(grpc.stream_unary_rpc_method_handler, one, None)
-    if handler.unary_stream is not None:
-        return _make(grpc.unary_stream_rpc_method_handler, many, None)
-    return _make(grpc.stream_stream_rpc_method_handler, many, None)
-
-
 def _make(factory: Any, call: Any, of: Handler | None) -> Handler:  # noqa: ANN401 - the stubs know only synchronous handlers
     if of is None:
         made: Handler = factory(call)
     else:
-        made = factory(call, of.request_deserializer, of.response_serializer)
+        made = factory(call, tolerant(of.request_deserializer), of.response_serializer)
     return made
 
 

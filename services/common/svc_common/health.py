@@ -10,6 +10,8 @@ from typing import Any, Final
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from svc_common.access.guard import read_security_settings
+
 TIMEOUT_S: Final = 3.0
 """Longest wait for an answer; less than the time-out of any health check."""
 
@@ -21,8 +23,7 @@ def complaint(address: str, timeout_s: float = TIMEOUT_S) -> str | None:
         address: `host:port` of its gRPC server.
         timeout_s: longest wait for an answer, in seconds.
     """
-    # A check must neither go through a proxy of the environment nor need a token.
-    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with _open(address) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)  # its types name no method
         try:
             answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=timeout_s)
@@ -32,6 +33,17 @@ def complaint(address: str, timeout_s: float = TIMEOUT_S) -> str | None:
         return None
     status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
     return f"{address} says {status}"
+
+
+def _open(address: str) -> grpc.Channel:
+    # A check must neither go through a proxy of the environment nor need a token.
+    options = [("grpc.enable_http_proxy", 0)]
+    transport = read_security_settings().transport
+    # The environment is that of the service: what it listens with is what it is asked with.
+    encryption = transport.grpc_channel_credentials() if transport.listens_encrypted else None
+    if encryption is None:
+        return grpc.insecure_channel(address, options=options)
+    return grpc.secure_channel(address, encryption, options=options)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,15 +1,27 @@
 """How services log: structlog, one JSON object a line, to stderr.
 
-The event is a fixed phrase and facts are keys: `log.info("trial started", trial=trial_id)`. Bind
-ids once at the rim: `log = get_logger().bind(experiment=experiment_id)`.
+The event is a fixed phrase and facts are keys: `log.info("trial started", trial=trial_id)`. Ids are
+bound once, where the work on something begins (`bind_task`, `bound`), and stand in every line that
+the work writes, whoever writes it: `experiment`, `trial`, `attempt`, `request`, `trace`.
 """
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, TextIO
 
-import structlog
-from structlog.typing import FilteringBoundLogger
+# What structlog can draw on terminals makes it import rich where that is installed: 45 ms and 5 MB
+# of every service's start, for lines that are JSON.
+_rich_is_new: Final = "rich" not in sys.modules
+if _rich_is_new:
+    sys.modules["rich"] = None  # type: ignore[assignment] # how Python marks what cannot be imported
+import structlog  # noqa: E402 - it must not find rich
+from structlog.contextvars import bind_contextvars, bound_contextvars  # noqa: E402 - as above
+from structlog.typing import FilteringBoundLogger  # noqa: E402 - as above
+
+if _rich_is_new:
+    del sys.modules["rich"]
 
 _LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -41,7 +53,7 @@ def configure(service: str, level: str = "info", stream: TextIO | None = None) -
         logger_factory=structlog.PrintLoggerFactory(target),
         cache_logger_on_first_use=True,
     )
-    structlog.contextvars.bind_contextvars(service=service)
+    bind_contextvars(service=service)
     # What libraries log (uvicorn, asyncio) goes the same way, warnings and worse only.
     logging.basicConfig(level=max(threshold, logging.WARNING), stream=target, force=True)
 
@@ -50,3 +62,18 @@ def get_logger() -> FilteringBoundLogger:
     """Give a logger; cheap, and may be called before `configure`."""
     logger: FilteringBoundLogger = structlog.get_logger()
     return logger
+
+
+def bind_task(**facts: str | int) -> None:
+    """Have these facts in every line of the present task, and of tasks that it starts from now on.
+
+    To be called where a task of its own begins: what is bound lasts as long as it.
+    """
+    bind_contextvars(**facts)
+
+
+@contextmanager
+def bound(**facts: str | int) -> Iterator[None]:
+    """Have these facts in every line that is written in the block, tasks it starts included."""
+    with bound_contextvars(**facts):
+        yield

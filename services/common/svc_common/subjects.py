@@ -7,6 +7,7 @@
 | `TASKS` | `nni.task.<pool>` | work queue, pulled |
 | `LOGS` | `nni.log.<exp>.<trial>` | log, limited by age and size |
 | none | `nni.control.<runner>`, `nni.presence.<runner>`, `nni.live.<exp>` | not stored |
+| none | `nni.manager.<boot>`: look at the leases again | not stored |
 
 Every variable part is one token: an id checked by `check_id`.
 """
@@ -26,6 +27,11 @@ ALL_INBOXES: Final = "nni.inbox.*.*"
 ALL_TASKS: Final = "nni.task.*"
 ALL_LOGS: Final = "nni.log.*.*"
 ALL_PRESENCES: Final = "nni.presence.*"
+ALL_CONTROLS: Final = "nni.control.*"
+ALL_MANAGERS: Final = "nni.manager.*"
+
+ALGORITHM_SOURCES: Final = frozenset({"dispatcher", "nas", "compressor"})
+"""Who writes to INBOXes in the name of algorithms; no agent has such an id."""
 
 ID_LIMIT_CHARACTERS: Final = 128
 """Longest id; leaves room for several in one subject."""
@@ -84,6 +90,11 @@ def experiment_of_event(subject: str) -> str:
 def inbox_subject(experiment_id: str, source: str) -> str:
     """Give the subject on which `source` (a runner, a host, a client) writes to the manager."""
     return f"nni.inbox.{check_id('experiment_id', experiment_id)}.{check_id('source', source)}"
+
+
+def inboxes_from(source: str) -> str:
+    """Give the pattern of everything that `source` writes to managers."""
+    return f"nni.inbox.*.{check_id('source', source)}"
 
 
 def inbox_filter(experiment_id: str) -> str:
@@ -157,6 +168,11 @@ def runner_of_presence(subject: str) -> str:
         InvalidArgumentError: it is no subject of a presence.
     """
     return _parts(_PRESENCE, subject)[0]
+
+
+def manager_subject(boot_id: str) -> str:
+    """Give the subject on which a manager calls the others to look who owns what."""
+    return f"nni.manager.{check_id('boot_id', boot_id)}"
 
 
 def live_subject(experiment_id: str) -> str:

@@ -12,6 +12,7 @@ from typing import Self
 from nni_wire.limits import MESSAGE_LIMIT_BYTES
 from svc_common import subjects
 from svc_common.errors import LostOwnershipError, ResourceExhaustedError, UnavailableError
+from svc_common.messaging.limits import LOG_LINES_PER_TRIAL
 from svc_common.messaging.mailbox import Mailbox
 from svc_common.messaging.memory_broker import (
     Held,
@@ -21,7 +22,14 @@ from svc_common.messaging.memory_broker import (
     matches,
     stop_timer,
 )
-from svc_common.messaging.ports import InboxMessage, LogChunk, LogMessage, Signal, Task
+from svc_common.messaging.ports import (
+    InboxMessage,
+    LogChunk,
+    LogMessage,
+    Signal,
+    StreamFacts,
+    Task,
+)
 
 
 class InMemoryEventLog:
@@ -209,6 +217,11 @@ class InMemoryTaskQueue:
         broker.offer()
         return sequence
 
+    async def open_pool(self, pool: str) -> None:
+        """See `TaskQueue.open_pool`."""
+        subjects.check_id("pool", pool)
+        await self._bus.ready()
+
     async def delete(self, sequence: int) -> None:
         """See `TaskQueue.delete`."""
         await self._finish(f"ack.{sequence}")
@@ -332,6 +345,8 @@ class InMemoryLogLines:
         if not self._bus.connected:
             return False
         self._stream.add(Record(subject, payload))
+        for sequence, _ in self._stream.matching(subject, 0)[:-LOG_LINES_PER_TRIAL]:
+            del self._stream.records[sequence]
         return True
 
     async def follow(
@@ -342,6 +357,12 @@ class InMemoryLogLines:
         async for batch in self._bus.follow(self._stream, subject, after_sequence):
             for sequence, record in batch:
                 yield LogChunk(trial_id, sequence, record.payload)
+
+    async def last_sequence(self, experiment_id: str, trial_id: str) -> int:
+        """See `LogLines.last_sequence`."""
+        await self._bus.ready()
+        found = self._stream.matching(subjects.log_subject(experiment_id, trial_id), 0)
+        return found[-1][0] if found else 0
 
     async def delete(self, experiment_id: str) -> None:
         """See `LogLines.delete`."""
@@ -399,6 +420,22 @@ class InMemoryBus:
                     waiting.cancel()
         if self._closed.is_set():
             raise UnavailableError("the connection to the bus is closed")
+
+    async def streams(self) -> list[StreamFacts]:
+        """See `Bus.streams`."""
+        await self.ready()
+        broker = self.broker
+        tasks = [held.payload for held in broker.tasks.values()]
+        streams = {
+            subjects.STREAM_EXPERIMENTS: [r.payload for r in broker.events.records.values()],
+            subjects.STREAM_INBOX: [r.payload for r in broker.inbox.records.values()],
+            subjects.STREAM_TASKS: tasks,
+            subjects.STREAM_LOGS: [r.payload for r in broker.log_lines.records.values()],
+        }
+        return [
+            StreamFacts(name, len(payloads), sum(map(len, payloads)), 1, 0, 0)
+            for name, payloads in streams.items()
+        ]
 
     async def aclose(self) -> None:
         """See `Bus.aclose`."""

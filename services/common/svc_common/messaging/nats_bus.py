@@ -2,16 +2,19 @@
 
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from svc_common import subjects
+from svc_common.access.guard import SecuritySettings
+from svc_common.environment import NNI_NATS_URL
 from svc_common.errors import LostOwnershipError, UnavailableError
 from svc_common.messaging import nats_wire as wire
-from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
+from svc_common.messaging.limits import LOG_LINES_PER_TRIAL, SERVER_PAYLOAD_LIMIT_BYTES
 from svc_common.messaging.mailbox import Mailbox
-from svc_common.messaging.nats_connection import Connection
+from svc_common.messaging.nats_connection import Connection, Login
 from svc_common.messaging.nats_jetstream import (
     WRONG_LAST_SEQUENCE,
     JetStream,
@@ -24,7 +27,7 @@ from svc_common.messaging.nats_requests import (
     RequestTimeoutError,
 )
 from svc_common.messaging.nats_tasks import NatsTaskQueue
-from svc_common.messaging.ports import InboxMessage, LogChunk, LogMessage, Signal
+from svc_common.messaging.ports import InboxMessage, LogChunk, LogMessage, Signal, StreamFacts
 
 DUPLICATE_WINDOW_S: Final = 120.0
 """How long the bus recognises message ids; a help, never relied on."""
@@ -215,6 +218,7 @@ class NatsSignals:
         )
         try:
             await self._connection.flush()
+            self._connection.check_allowed(subject)
         except UnavailableError:
             pass  # it is away; the subscription goes with the next connection
         except BaseException:
@@ -243,7 +247,10 @@ class NatsLogLines:
 
     def publish(self, experiment_id: str, trial_id: str, payload: bytes) -> bool:
         """See `LogLines.publish`."""
-        return self._js.connection.publish(subjects.log_subject(experiment_id, trial_id), payload)
+        connection = self._js.connection
+        if connection.congested:  # what counts goes first
+            return False
+        return connection.publish(subjects.log_subject(experiment_id, trial_id), payload)
 
     async def follow(
         self, experiment_id: str, trial_id: str, after_sequence: int = 0
@@ -253,6 +260,12 @@ class NatsLogLines:
         async for batch in self._js.follow(subjects.STREAM_LOGS, subject, after_sequence):
             for stored in batch:
                 yield LogChunk(trial_id, stored.sequence, stored.payload)
+
+    async def last_sequence(self, experiment_id: str, trial_id: str) -> int:
+        """See `LogLines.last_sequence`."""
+        subject = subjects.log_subject(experiment_id, trial_id)
+        stored = await self._js.last(subjects.STREAM_LOGS, subject)
+        return 0 if stored is None else stored.sequence
 
     async def delete(self, experiment_id: str) -> None:
         """See `LogLines.delete`."""
@@ -264,40 +277,95 @@ class NatsSettings:
     """How to reach the bus."""
 
     url: str
-    """`nats://host:port`, or several of them separated by commas."""
-    token: str | None = None
-    """None = the address holds the credentials, or the server wants none."""
+    """`nats://host:port` (or `tls://`), or several of them separated by commas."""
+    token: str | None = field(default=None, repr=False)
+    """None = the address holds the credentials, or the server wants none. Not used with `user`."""
     name: str = ""
     """How the server lists this client."""
     replicas: int = 1
     """Copies of each stream; 3 in a cluster."""
     tls: ssl.SSLContext | None = None
+    """Encrypts the connection; None: it is not encrypted."""
+    tls_first: bool = False
+    """Whether the server speaks TLS from the first byte on."""
+    user: str = ""
+    """User whose permissions confine this client; empty: the server knows tokens only."""
+    password: str = field(default="", repr=False)
+    owns_streams: bool = True
+    """Whether this client makes the streams, and consumers of pools; only the manager must."""
+
+    @classmethod
+    def confined(
+        cls, url: str, security: SecuritySettings, *, token: str, name: str, replicas: int = 1
+    ) -> Self:
+        """Return the settings of a process that is no manager: it makes nothing at the bus.
+
+        Where the bus knows no users, everybody may make everything, and does.
+        """
+        settings = cls.of(url, security, token=token, name=name, replicas=replicas)
+        return replace(settings, owns_streams=not settings.user)
+
+    @classmethod
+    def of(
+        cls, url: str, security: SecuritySettings, *, token: str, name: str, replicas: int = 1
+    ) -> Self:
+        """Return the settings of a process with these security settings.
+
+        Raises:
+            FailedPreconditionError: the bus is another machine and would be called in plain text.
+            InvalidArgumentError: a file of the settings cannot be used.
+        """
+        transport, login = security.transport, security.bus
+        transport.check_url(NNI_NATS_URL, url)
+        encrypted = transport.ca is not None or any(
+            part.strip().startswith("tls:") for part in url.split(",")
+        )
+        return cls(
+            url=url,
+            token=token,
+            name=name,
+            replicas=replicas,
+            tls=transport.client_context() if encrypted else None,
+            tls_first=login.tls_first,
+            user=login.user,
+            password=login.password,
+        )
 
 
 class NatsBus:
     """All ports on one connection: `async with NatsBus(settings) as bus`.
 
-    Entering waits for the server as long as it takes and makes the streams.
+    Entering waits for the server as long as it takes and makes the streams. A client that does
+    not own them waits in its calls until somebody has made them.
 
     Raises:
-        UnauthenticatedError: on entering, if the server refuses the token.
+        UnauthenticatedError: on entering, if the server refuses the credentials.
+        FailedPreconditionError: on entering, if the two sides do not agree on encryption.
+        PermissionDeniedError: from a call that the server forbids this user.
     """
 
     def __init__(self, settings: NatsSettings) -> None:
         self._connection = Connection(
-            settings.url, token=settings.token, name=settings.name, tls=settings.tls
+            settings.url,
+            login=Login(settings.token or "", settings.user, settings.password),
+            name=settings.name,
+            tls=settings.tls,
+            tls_first=settings.tls_first,
         )
         self._replicas = settings.replicas
-        self._js = JetStream(self._connection)
+        self._owns_streams = settings.owns_streams
+        self._js = JetStream(self._connection, waits_for_streams=not settings.owns_streams)
         self.events = NatsEventLog(self._js)
         self.inbox = NatsInbox(self._js)
-        self.tasks = NatsTaskQueue(self._js)
+        self.tasks = NatsTaskQueue(self._js, confined=not settings.owns_streams)
         self.signals = NatsSignals(self._connection)
         self.log_lines = NatsLogLines(self._js)
 
     async def __aenter__(self) -> Self:
-        """Connect and make the streams."""
+        """Connect, and make the streams if this client owns them."""
         await self._connection.open()
+        if not self._owns_streams:
+            return self
         try:
             for name, config in stream_configs(self._replicas).items():
                 await self._js.ensure_stream(name, config)
@@ -326,6 +394,14 @@ class NatsBus:
             await self._connection.wait_connected()
         else:
             await self._connection.wait_disconnected()
+
+    async def streams(self) -> list[StreamFacts]:
+        """See `Bus.streams`."""
+        found = []
+        for name in stream_configs(self._replicas):
+            with suppress(JetStreamError):  # the server does not know it
+                found.append(_stream_facts(name, await self._js.api(f"STREAM.INFO.{name}")))
+        return found
 
     async def aclose(self) -> None:
         """See `Bus.aclose`."""
@@ -363,8 +439,24 @@ def stream_configs(replicas: int) -> Mapping[str, Mapping[str, object]]:
             "retention": "limits",
             "max_age": int(LOG_LINES_AGE_S * 1e9),
             "max_bytes": LOG_LINES_LIMIT_BYTES,
+            # One trial that never stops talking must not push out what the others said.
+            "max_msgs_per_subject": LOG_LINES_PER_TRIAL,
         },
     }
+
+
+def _stream_facts(name: str, answer: Mapping[str, Any]) -> StreamFacts:
+    state, cluster = answer["state"], answer.get("cluster") or {}
+    peers = cluster.get("replicas") or ()
+    away = sum(1 for peer in peers if peer.get("offline") or not peer.get("current", True))
+    return StreamFacts(
+        name,
+        messages=int(state["messages"]),
+        size_bytes=int(state["bytes"]),
+        replicas=int(answer["config"].get("num_replicas", 1)),
+        replicas_missing=away,
+        consumers=int(state.get("consumer_count", 0)),
+    )
 
 
 def _log_message(stored: Stored) -> LogMessage:

@@ -8,14 +8,18 @@ sent together. While the server is away, `publish` drops and requests fail at on
 
 import asyncio
 import itertools
+import re
 import secrets
 import ssl
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from svc_common.errors import (
+    FailedPreconditionError,
     InvalidArgumentError,
+    PermissionDeniedError,
     ResourceExhaustedError,
     UnauthenticatedError,
     UnavailableError,
@@ -23,6 +27,7 @@ from svc_common.errors import (
 from svc_common.logs import get_logger
 from svc_common.messaging import nats_wire as wire
 from svc_common.messaging.nats_requests import DisconnectedError, NoRespondersError, RequestTable
+from svc_common.subjects import check_id
 
 FIRST_RETRY_S: Final = 0.01
 """The bus is starting beside us: look again soon."""
@@ -33,8 +38,24 @@ PING_INTERVAL_S: Final = 20.0
 _WRITE_LIMIT_BYTES: Final = 4 * 1024 * 1024
 """Beyond so many unsent bytes `writable` waits."""
 
+_FORBIDDEN: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]+)"')
+"""What the server says of a subject that this user must not use; in lower case."""
+
 Receive = Callable[[str, str, bytes, bytes], None]
 """Called with subject, reply, headers and payload of a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What the server is shown: a user with its password, or a token, or nothing."""
+
+    token: str = field(default="", repr=False)
+    user: str = ""
+    """One token of a subject: answers to this user's requests go below it."""
+    password: str = field(default="", repr=False)
+
+
+ANYBODY: Final = Login()
 
 
 class Connection(asyncio.Protocol):
@@ -43,22 +64,28 @@ class Connection(asyncio.Protocol):
     Args:
         url: `nats://host:port` or several of them, separated by commas; user information is a
             token (`nats://token@host`) or user and password.
-        token: used if the address holds no user information.
+        login: used if the address holds no user information.
         name: how the server lists this client.
-        tls: for servers that speak TLS from the first byte on (`handshake_first`).
+        tls: encrypts the connection; without it, a server that wants encryption is refused.
+        tls_first: the server speaks TLS from the first byte on (`handshake_first`); else it says
+            first, in plain text, that it does.
     """
 
     def __init__(
         self,
         url: str,
         *,
-        token: str | None = None,
+        login: Login = ANYBODY,
         name: str = "",
         tls: ssl.SSLContext | None = None,
+        tls_first: bool = False,
     ) -> None:
-        self._servers = itertools.cycle([_server(part, token) for part in url.split(",")])
+        self._servers = itertools.cycle([_server(part, login) for part in url.split(",")])
         self._name = name
         self._tls = tls
+        self._tls_first = tls_first
+        self._hello: asyncio.Future[Mapping[str, object]] | None = None
+        self._forbidden: set[str] = set()
         self._transport: asyncio.Transport | None = None
         self._parser = self._new_parser()
         self._up = asyncio.Event()
@@ -73,7 +100,9 @@ class Connection(asyncio.Protocol):
         self._writable.set()
         self._sids = itertools.count(1)
         self._subscriptions: dict[int, tuple[str, Receive]] = {}
-        self._inbox = f"_INBOX.{secrets.token_hex(8)}"
+        # A user's permissions keep its answers from other users: they go below its own name.
+        own = f"{check_id('user of the bus', login.user)}." if login.user else ""
+        self._inbox = f"_INBOX.{own}{secrets.token_hex(8)}"
         self._requests = RequestTable()
         self._inboxes = itertools.count(1)
         self._pinger: asyncio.TimerHandle | None = None
@@ -89,7 +118,9 @@ class Connection(asyncio.Protocol):
         """Connect, waiting for the server as long as it takes.
 
         Raises:
-            UnauthenticatedError: the server refuses the token.
+            UnauthenticatedError: the server refuses the credentials.
+            FailedPreconditionError: one side wants encryption and the other does not have it, or
+                the server's certificate is not to be trusted.
         """
         self._loop = asyncio.get_running_loop()
         self.subscribe(f"{self._inbox}.*", self._answered)
@@ -170,6 +201,11 @@ class Connection(asyncio.Protocol):
         self._write(wire.publish(subject, reply, headers, payload))
         return True
 
+    @property
+    def congested(self) -> bool:
+        """Whether so much is unsent that whoever can should wait."""
+        return not self._writable.is_set()
+
     async def writable(self) -> None:
         """Wait while too much is unsent."""
         if not self._writable.is_set():
@@ -182,6 +218,15 @@ class Connection(asyncio.Protocol):
         if self.connected:
             self._write(wire.subscribe(subject, sid))
         return sid
+
+    def check_allowed(self, subject: str) -> None:
+        """Return unless the server has said that this user must not listen to ``subject``.
+
+        Raises:
+            PermissionDeniedError: it has.
+        """
+        if subject in self._forbidden:
+            raise PermissionDeniedError(f"the bus forbids this user to listen to {subject}")
 
     def unsubscribe(self, sid: int) -> None:
         """Stop listening; nothing happens if that was done already."""
@@ -213,7 +258,7 @@ class Connection(asyncio.Protocol):
         The future raises `DisconnectedError`, `NoRespondersError` or `RequestTimeoutError` (up to
         a second late: one timer serves all requests).
         """
-        token, future = self._requests.add(timeout_s)
+        token, future = self._requests.add(timeout_s, subject)
         if not self.publish(subject, payload, reply=f"{self._inbox}.{token}", headers=headers):
             self._requests.refuse(token)
         return future
@@ -256,8 +301,10 @@ class Connection(asyncio.Protocol):
         self._lost.set()
         self._writable.set()
         self._outgoing.clear()
-        if self._welcome is not None and not self._welcome.done():
-            self._welcome.set_exception(DisconnectedError("the bus closed the connection"))
+        for waited in (self._hello, self._welcome):
+            if waited is not None and not waited.done():
+                waited.set_exception(DisconnectedError("the bus closed the connection"))
+                waited.exception()  # seen: only one of the two is waited for
         self._requests.fail_all()
 
     def pause_writing(self) -> None:
@@ -277,13 +324,15 @@ class Connection(asyncio.Protocol):
             self._credentials = credentials
             try:
                 await self._connect_once(host, port)
-            except UnauthenticatedError as error:
+            except (UnauthenticatedError, FailedPreconditionError) as error:
                 if not first.done():
                     first.set_exception(error)
                     return
-                get_logger().error("bus refuses the token", error=error.message)
-            except (OSError, TimeoutError, UnavailableError):
-                pass  # it is not there yet, or gone again: the next round tries
+                get_logger().error("bus cannot be used", error=error.message)
+            except (OSError, TimeoutError, UnavailableError) as error:
+                # It is not there yet, or gone again: the next round tries.
+                if isinstance(error, ssl.SSLError):
+                    get_logger().warning("bus connection not encrypted", error=str(error))
             else:
                 if not first.done():
                     first.set_result(None)
@@ -297,14 +346,51 @@ class Connection(asyncio.Protocol):
         self._lost.clear()
         self._parser = self._new_parser()
         self._welcome = self._loop.create_future()
+        self._hello = self._loop.create_future()
+        first = self._tls if self._tls_first else None
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self._loop.create_connection(lambda: self, host, port, ssl=self._tls)
+                await self._loop.create_connection(lambda: self, host, port, ssl=first)
+                info = await self._hello
+                if first is None:
+                    await self._agree_on_encryption(host, info)
+                self._introduce()
                 await self._welcome
-        except BaseException:
+        except BaseException as error:
             if self._transport is not None:
                 self._transport.abort()
+                self._transport = None
+            if isinstance(error, ssl.SSLCertVerificationError):
+                raise FailedPreconditionError(
+                    f"the certificate of the bus at {host}:{port} cannot be trusted "
+                    f"({error.verify_message}); check NNI_TLS_CA_FILE"
+                ) from error
             raise
+
+    async def _agree_on_encryption(self, host: str, info: Mapping[str, object]) -> None:
+        """Encrypt the connection if this side wants it.
+
+        Raises:
+            FailedPreconditionError: only one side wants it, or has it.
+        """
+        if self._tls is None:
+            if info.get("tls_required"):
+                raise FailedPreconditionError(
+                    f"the bus at {host} demands encryption; set NNI_TLS_CA_FILE to its authority"
+                )
+            return
+        if not (info.get("tls_required") or info.get("tls_available")):
+            raise FailedPreconditionError(
+                f"the bus at {host} does not offer encryption, so no secret is sent to it; add a "
+                "tls block to its configuration"
+            )
+        assert self._transport is not None, "it has just said hello"
+        encrypted = await self._loop.start_tls(
+            self._transport, self, self._tls, server_hostname=host
+        )
+        assert encrypted is not None, "a handshake gives a transport or raises"
+        encrypted.set_write_buffer_limits(_WRITE_LIMIT_BYTES)
+        self._transport = encrypted
 
     def _new_parser(self) -> wire.Parser:
         return wire.Parser(
@@ -319,8 +405,12 @@ class Connection(asyncio.Protocol):
         limit = info.get("max_payload")
         if isinstance(limit, int):
             self.max_payload = limit
-        if self._welcome is None or self._welcome.done() or self._transport is None:
-            return
+        if self._hello is not None and not self._hello.done():
+            self._hello.set_result(info)
+
+    def _introduce(self) -> None:
+        """Say who this is, and what it listens to."""
+        assert self._transport is not None, "the connection has just been made"
         options: dict[str, object] = {
             "verbose": False,
             "pedantic": False,
@@ -373,6 +463,14 @@ class Connection(asyncio.Protocol):
             if self._welcome is not None and not self._welcome.done():
                 self._welcome.set_exception(error)
                 return
+        forbidden = _FORBIDDEN.search(lower)
+        if forbidden is not None:
+            start, end = forbidden.span(2)
+            subject = text[start:end]  # as it was sent: subjects know upper and lower case
+            if forbidden[1] == "publish":
+                self._requests.forbid(subject)
+            else:
+                self._forbidden.add(subject)
         get_logger().warning("bus refused an operation", error=text)
 
     def _received(self, sid: int, subject: str, reply: str, headers: bytes, payload: bytes) -> None:
@@ -394,7 +492,7 @@ class Connection(asyncio.Protocol):
         self._outgoing.clear()
 
 
-def _server(url: str, token: str | None) -> tuple[str, int, Mapping[str, str]]:
+def _server(url: str, login: Login) -> tuple[str, int, Mapping[str, str]]:
     parts = urlsplit(url.strip())
     if parts.scheme not in {"nats", "tls"} or not parts.hostname:
         raise InvalidArgumentError(
@@ -405,6 +503,8 @@ def _server(url: str, token: str | None) -> tuple[str, int, Mapping[str, str]]:
         credentials = {"user": unquote(parts.username), "pass": unquote(parts.password)}
     elif parts.username:
         credentials = {"auth_token": unquote(parts.username)}
-    elif token:
-        credentials = {"auth_token": token}
+    elif login.user:
+        credentials = {"user": login.user, "pass": login.password}
+    elif login.token:
+        credentials = {"auth_token": login.token}
     return parts.hostname, parts.port or 4222, credentials

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from svc_common.errors import ResourceExhaustedError, ServiceError, UnavailableError
+from svc_common.errors import (
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    ServiceError,
+    UnavailableError,
+)
 from svc_common.logs import get_logger
 from svc_common.messaging import nats_wire as wire
 from svc_common.messaging.mailbox import Mailbox
@@ -72,10 +77,17 @@ class Stored:
 
 
 class JetStream:
-    """JetStream operations of one connection; see the module."""
+    """JetStream operations of one connection; see the module.
 
-    def __init__(self, connection: Connection) -> None:
+    Args:
+        connection: open, or about to be.
+        waits_for_streams: another process makes the streams, so one that is not there yet is
+            waited for; else it is an error.
+    """
+
+    def __init__(self, connection: Connection, *, waits_for_streams: bool = False) -> None:
         self.connection = connection
+        self._waits_for_streams = waits_for_streams
 
     async def publish(self, subject: str, payload: bytes, headers: bytes = b"") -> int:
         """Store a message and return its sequence; repeats until the server has answered.
@@ -133,8 +145,12 @@ class JetStream:
             except (DisconnectedError, RequestTimeoutError):
                 continue
             except NoRespondersError:
-                await asyncio.sleep(retry_s)
-                retry_s = min(retry_s * 2, LAST_RETRY_S)
+                pass
+            except JetStreamError as error:
+                if error.code != STREAM_NOT_FOUND or not self._waits_for_streams:
+                    raise
+            await asyncio.sleep(retry_s)
+            retry_s = min(retry_s * 2, LAST_RETRY_S)
 
     async def ensure_stream(self, name: str, config: Mapping[str, object]) -> None:
         """Create a stream, or change it to this configuration."""
@@ -240,7 +256,7 @@ class _Follower:
                     f"CONSUMER.CREATE.{self._stream}",
                     {"stream_name": self._stream, "config": self._config(inbox)},
                 )
-            except JetStreamError as error:
+            except (JetStreamError, PermissionDeniedError) as error:
                 get_logger().warning("follower refused", subject=self._subject, error=error.message)
                 await asyncio.sleep(LAST_RETRY_S)
                 continue

@@ -5,7 +5,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Final
 
-from svc_common.errors import UnavailableError
+from svc_common.errors import PermissionDeniedError, UnavailableError
 from svc_common.messaging import nats_wire as wire
 
 SWEEP_INTERVAL_S: Final = 1.0
@@ -28,6 +28,7 @@ class NoRespondersError(UnavailableError):
 class _Pending:
     future: asyncio.Future[tuple[bytes, bytes]]
     deadline_s: float
+    subject: str
 
 
 class RequestTable:
@@ -42,12 +43,19 @@ class RequestTable:
         self._tokens = itertools.count(1)
         self._sweeper: asyncio.TimerHandle | None = None
 
-    def add(self, timeout_s: float) -> tuple[str, asyncio.Future[tuple[bytes, bytes]]]:
-        """Begin to wait for an answer: headers and payload; give its token and its future."""
+    def add(
+        self, timeout_s: float, subject: str = ""
+    ) -> tuple[str, asyncio.Future[tuple[bytes, bytes]]]:
+        """Begin to wait for an answer: headers and payload; give its token and its future.
+
+        Args:
+            timeout_s: longest wait.
+            subject: that the request is sent to; see `forbid`.
+        """
         loop = asyncio.get_running_loop()
         token = str(next(self._tokens))
         future: asyncio.Future[tuple[bytes, bytes]] = loop.create_future()
-        self._requests[token] = _Pending(future, loop.time() + timeout_s)
+        self._requests[token] = _Pending(future, loop.time() + timeout_s, subject)
         if self._sweeper is None:
             self._sweeper = loop.call_later(SWEEP_INTERVAL_S, self._sweep)
         return token, future
@@ -66,6 +74,17 @@ class RequestTable:
         """Let who waits know that nothing was sent: the server is away."""
         pending = self._requests.pop(token)
         pending.future.set_exception(DisconnectedError("the bus is away"))
+
+    def forbid(self, subject: str) -> None:
+        """Let all who asked at ``subject`` know that this user of the bus may not."""
+        for token, pending in list(self._requests.items()):
+            if pending.subject == subject:
+                del self._requests[token]
+                if not pending.future.done():
+                    pending.future.set_exception(
+                        PermissionDeniedError(f"the bus forbids this user to publish to {subject}")
+                    )
+                    pending.future.exception()  # seen: its waiter may be gone
 
     def fail_all(self) -> None:
         """Let all who wait know that the server went away."""

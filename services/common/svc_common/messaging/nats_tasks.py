@@ -16,6 +16,8 @@ from svc_common.messaging import nats_wire as wire
 from svc_common.messaging.mailbox import Mailbox
 from svc_common.messaging.nats_jetstream import (
     ANSWER_TIMEOUT_S,
+    FIRST_RETRY_S,
+    LAST_RETRY_S,
     NO_MESSAGE_FOUND,
     JetStream,
     JetStreamError,
@@ -42,13 +44,21 @@ _MESSAGE_ID: Final = "Nats-Msg-Id"
 
 
 class NatsTaskQueue:
-    """`TaskQueue` on the stream `TASKS`, one durable consumer per pool."""
+    """`TaskQueue` on the stream `TASKS`, one durable consumer per pool.
 
-    def __init__(self, jetstream: JetStream) -> None:
+    Args:
+        jetstream: where.
+        confined: this user of the bus may not make consumers: who publishes to a pool does.
+    """
+
+    def __init__(self, jetstream: JetStream, *, confined: bool = False) -> None:
         self._js = jetstream
+        self._confined = confined
+        self._opened: set[str] = set()
 
     async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
         """See `TaskQueue.publish`."""
+        await self.open_pool(pool)
         return await self._js.publish(
             subjects.task_subject(pool), payload, wire.encode_headers({_MESSAGE_ID: message_id})
         )
@@ -64,6 +74,18 @@ class NatsTaskQueue:
 
     async def pull(self, pool: str) -> "NatsTaskFeed":
         """See `TaskQueue.pull`."""
+        if not self._confined:
+            await self._make_consumer(pool)
+        return NatsTaskFeed(self._js, pool)
+
+    async def open_pool(self, pool: str) -> None:
+        """See `TaskQueue.open_pool`."""
+        if pool in self._opened:
+            return
+        await self._make_consumer(pool)
+        self._opened.add(pool)
+
+    async def _make_consumer(self, pool: str) -> None:
         consumer = subjects.pool_consumer(pool)
         config: dict[str, object] = {
             "durable_name": consumer,
@@ -79,7 +101,6 @@ class NatsTaskQueue:
             f"CONSUMER.DURABLE.CREATE.{subjects.STREAM_TASKS}.{consumer}",
             {"stream_name": subjects.STREAM_TASKS, "config": config},
         )
-        return NatsTaskFeed(self._js, pool)
 
     async def ack(self, ack_subject: str) -> None:
         """See `TaskQueue.ack`."""
@@ -129,6 +150,7 @@ class NatsTaskFeed:
         self._numbers = itertools.count(1)
         self._standing: dict[str, tuple[int, float]] = {}
         self._wanted = 0
+        self._retry_s = FIRST_RETRY_S
         self._asking = False
         self._closed = False
         self._watchdog: asyncio.TimerHandle | None = None
@@ -207,8 +229,14 @@ class NatsTaskFeed:
             number = subject.rpartition(".")[2]
             rest, _ = self._standing.pop(number, (0, 0.0))
             self._wanted += rest
-            self._ask_soon()
+            if wire.status_of(headers) in _SERVED:
+                self._ask_soon()
+            else:
+                # There is no such consumer (yet, or any more): to ask at once would go on for ever.
+                self._loop.call_later(self._retry_s, self._ask_soon)
+                self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
             return
+        self._retry_s = FIRST_RETRY_S
         # A task bears its own subject, not that of the request; requests are served in order.
         for number, (rest, deadline_s) in self._standing.items():
             if rest > 1:
@@ -230,5 +258,7 @@ class NatsTaskFeed:
         self._watchdog = self._loop.call_later(_WATCHDOG_S, self._watch)
 
 
+_SERVED: Final = frozenset({"404", "408"})
+"""Statuses that end a pull request which the consumer had taken: there was nothing for it."""
 _GONE: Final = frozenset({NO_MESSAGE_FOUND, 10057, 10043})
 """Error codes of a deletion that found no such message."""

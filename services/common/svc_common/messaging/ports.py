@@ -15,7 +15,10 @@ Common to all ports:
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
+
+LOADING: Final = "loading-"
+"""How the ids of appends begin that bring a log from elsewhere; the last one begins otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,11 @@ class LogMessage:
     """Id that the manager gave this append."""
     time_ns: int
     """When the bus stored it, in nanoseconds since 1970 (UTC); 0 if the bus did not tell."""
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the log is being loaded: as long as it ends here, nobody may act on it."""
+        return self.append_id.startswith(LOADING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,20 @@ class LogChunk:
     trial_id: str
     sequence: int
     payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """How a stream of the bus is."""
+
+    name: str
+    messages: int
+    size_bytes: int
+    replicas: int
+    """Copies that the bus is to keep."""
+    replicas_missing: int
+    """How many of them are away or behind; 0 for a single copy."""
+    consumers: int
 
 
 class EventLog(Protocol):
@@ -231,6 +253,13 @@ class TaskQueue(Protocol):
         """
         ...
 
+    async def open_pool(self, pool: str) -> None:
+        """Let agents pull from a pool before anything was published to it; may be repeated.
+
+        `publish` does it as well. Needed where the bus lets agents make nothing themselves.
+        """
+        ...
+
     async def delete(self, sequence: int) -> None:
         """Take a task off the queue; nothing happens if it is gone already."""
         ...
@@ -287,7 +316,7 @@ class LogLines(Protocol):
     """Output of trials on its way to the page and the command line; kept for a while."""
 
     def publish(self, experiment_id: str, trial_id: str, payload: bytes) -> bool:
-        """Send some output of a trial; False if the bus is away and it was dropped.
+        """Send some output of a trial; False if the bus is away or busy and it was dropped.
 
         The files of the runner are the record; this is for those who watch.
         """
@@ -297,6 +326,10 @@ class LogLines(Protocol):
         self, experiment_id: str, trial_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogChunk, None]:
         """Give what is kept behind `after_sequence`, then what comes; never ends."""
+        ...
+
+    async def last_sequence(self, experiment_id: str, trial_id: str) -> int:
+        """Give the sequence of the last output kept of a trial; 0 if there is none."""
         ...
 
     async def delete(self, experiment_id: str) -> None:
@@ -339,6 +372,13 @@ class Bus(Protocol):
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
         """Wait until the bus can be reached, or (False) until it no longer can."""
+        ...
+
+    async def streams(self) -> list[StreamFacts]:
+        """Tell how the streams are, in the order of `svc_common.subjects`.
+
+        One that is missing is left out.
+        """
         ...
 
     async def __aenter__(self) -> Self:

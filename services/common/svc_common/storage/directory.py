@@ -2,14 +2,17 @@
 
 import asyncio
 import hashlib
+import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from svc_common.errors import NotFoundError
 from svc_common.storage.ports import (
     CONTENT_KIND,
+    BlobInfo,
     check_content,
     check_key,
     check_prefix,
@@ -48,6 +51,11 @@ class DirectoryBlobStore:
         place = self._place(key)
         await _in_thread(lambda: _write_whole(place, data))
 
+    async def put_named_file(self, key: str, path: Path) -> None:
+        """See `BlobStore.put_named_file`."""
+        place = self._place(key)
+        await _in_thread(lambda: _copy_whole(path, place))
+
     async def get(self, key: str) -> bytes:
         """See `BlobStore.get`."""
         place = self._place(key)
@@ -62,6 +70,11 @@ class DirectoryBlobStore:
         """See `BlobStore.exists`."""
         return await _in_thread(self._place(key).is_file)
 
+    async def info(self, key: str) -> BlobInfo:
+        """See `BlobStore.info`."""
+        place = self._place(key)
+        return await _in_thread(lambda: self._info(_found(key, place)))
+
     async def delete(self, key: str) -> None:
         """See `BlobStore.delete`."""
         place = self._place(key)
@@ -70,21 +83,37 @@ class DirectoryBlobStore:
     async def keys(self, prefix: str) -> list[str]:
         """See `BlobStore.keys`."""
         root = self._folder / check_prefix(prefix)
-        return await _in_thread(lambda: self._keys_below(root))
+        return await _in_thread(
+            lambda: sorted(path.relative_to(self._folder).as_posix() for path in _blobs_below(root))
+        )
+
+    async def listing(self, prefix: str) -> list[BlobInfo]:
+        """See `BlobStore.listing`."""
+        root = self._folder / check_prefix(prefix)
+        return await _in_thread(lambda: self._listed(root))
 
     def _place(self, key: str) -> Path:
         return self._folder / check_key(key)
 
-    def _keys_below(self, root: Path) -> list[str]:
-        return sorted(
-            path.relative_to(self._folder).as_posix()
-            for path in root.rglob("*")
-            if path.is_file() and not path.name.startswith(TEMPORARY)
-        )
+    def _listed(self, root: Path) -> list[BlobInfo]:
+        found = []
+        for path in _blobs_below(root):
+            try:
+                found.append(self._info(path))
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+        return sorted(found, key=lambda info: info.key)
+
+    def _info(self, path: Path) -> BlobInfo:
+        status = path.stat()
+        key = path.relative_to(self._folder).as_posix()
+        return BlobInfo(key, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
 
     def _write_once(self, key: str, data: bytes) -> None:
         place = self._place(key)
-        if not place.exists():
+        try:
+            os.utime(place)  # young again: see `REFRESH_AFTER`
+        except FileNotFoundError:
             _write_whole(place, data)
 
     def _copy_in(self, path: Path) -> str:
@@ -114,6 +143,12 @@ async def _in_thread(work: Callable[[], T]) -> T:
         raise translated(error) from error
 
 
+def _blobs_below(root: Path) -> Iterator[Path]:
+    return (
+        path for path in root.rglob("*") if path.is_file() and not path.name.startswith(TEMPORARY)
+    )
+
+
 def _found(key: str, place: Path) -> Path:
     if not place.is_file():
         raise NotFoundError("blob", key)
@@ -131,6 +166,13 @@ def _write_whole(place: Path, data: bytes) -> None:
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with whole_file(place) as file:
         file.write(data)
+
+
+def _copy_whole(source: Path, place: Path) -> None:
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with whole_file(place) as target, source.open("rb") as content:
+        while chunk := content.read(CHUNK_BYTES):
+            target.write(chunk)
 
 
 def _copy_out(key: str, place: Path, path: Path) -> None:

@@ -1,22 +1,36 @@
 """`BlobStore` in memory, for tests and the simulator."""
 
 import hashlib
+from datetime import datetime
 from pathlib import Path
 
+from svc_common.clock import Clock, SystemClock
 from svc_common.errors import NotFoundError
-from svc_common.storage.ports import check_content, check_key, check_prefix, content_key
+from svc_common.storage.ports import (
+    BlobInfo,
+    check_content,
+    check_key,
+    check_prefix,
+    content_key,
+)
 
 
 class InMemoryBlobStore:
-    """`BlobStore` in a dictionary."""
+    """`BlobStore` in a dictionary.
 
-    def __init__(self) -> None:
+    Args:
+        clock: tells when something was stored; None: the time of day.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
         self._blobs: dict[str, bytes] = {}
+        self._stored_at: dict[str, datetime] = {}
 
     async def put(self, data: bytes) -> str:
         """See `BlobStore.put`."""
         key = content_key(data)
-        self._blobs[key] = data
+        self._keep(key, data)
         return key
 
     async def put_file(self, path: Path) -> str:
@@ -25,7 +39,11 @@ class InMemoryBlobStore:
 
     async def put_named(self, key: str, data: bytes) -> None:
         """See `BlobStore.put_named`."""
-        self._blobs[check_key(key)] = data
+        self._keep(check_key(key), data)
+
+    async def put_named_file(self, key: str, path: Path) -> None:
+        """See `BlobStore.put_named_file`."""
+        await self.put_named(key, path.read_bytes())  # noqa: ASYNC240 - as above
 
     async def get(self, key: str) -> bytes:
         """See `BlobStore.get`."""
@@ -49,8 +67,26 @@ class InMemoryBlobStore:
     async def delete(self, key: str) -> None:
         """See `BlobStore.delete`."""
         self._blobs.pop(check_key(key), None)
+        self._stored_at.pop(key, None)
+
+    async def info(self, key: str) -> BlobInfo:
+        """See `BlobStore.info`."""
+        if check_key(key) not in self._blobs:
+            raise NotFoundError("blob", key)
+        return self._info(key)
 
     async def keys(self, prefix: str) -> list[str]:
         """See `BlobStore.keys`."""
         start = check_prefix(prefix)
         return sorted(key for key in self._blobs if key.startswith(start))
+
+    async def listing(self, prefix: str) -> list[BlobInfo]:
+        """See `BlobStore.listing`."""
+        return [self._info(key) for key in await self.keys(prefix)]
+
+    def _keep(self, key: str, data: bytes) -> None:
+        self._blobs[key] = data
+        self._stored_at[key] = self._clock.now()
+
+    def _info(self, key: str) -> BlobInfo:
+        return BlobInfo(key, len(self._blobs[key]), self._stored_at[key])

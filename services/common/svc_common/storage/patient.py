@@ -1,22 +1,24 @@
-"""`BlobStore` that waits while its server is away, for those who cannot go on without it."""
+"""Stores that wait while their server is away, for those who cannot go on without it."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
 from svc_common.clock import Clock
-from svc_common.errors import UnavailableError
+from svc_common.errors import ResourceExhaustedError, ServiceError, UnavailableError
 from svc_common.logs import get_logger
-from svc_common.storage.ports import BlobStore
+from svc_common.storage.ports import BlobExchange, BlobInfo, BlobStore
 
 T = TypeVar("T")
 
 AGAIN_AFTER_S: Final = 1.0
 """Between two tries: short beside what a server needs to come back."""
+ROOM_AGAIN_AFTER_S: Final = 5.0
+"""Between two tries of what there was no room for: somebody has to make it."""
 
 
-class PatientBlobStore:
-    """`BlobStore` whose calls last until the store that it stands for is there.
+class PatientBlobExchange:
+    """`BlobExchange` whose calls last until what it stands for is there.
 
     No call raises `UnavailableError`; who must not wait for ever cancels it. The first call that
     has to wait, and the first one that succeeds again, are logged.
@@ -24,36 +26,78 @@ class PatientBlobStore:
     Args:
         store: what it stands for.
         clock: waits between tries.
+        waits_for_room: wait for room, too, instead of raising `ResourceExhaustedError`.
+    """
+
+    def __init__(self, store: BlobExchange, clock: Clock, *, waits_for_room: bool = False) -> None:
+        self._exchange = store
+        self._clock = clock
+        self._pauses: dict[type[ServiceError], float] = {UnavailableError: AGAIN_AFTER_S}
+        if waits_for_room:
+            self._pauses[ResourceExhaustedError] = ROOM_AGAIN_AFTER_S
+        self.trouble = ""
+        """What calls wait for now, in words; empty: for nothing."""
+
+    async def put(self, data: bytes) -> str:
+        """See `BlobExchange.put`."""
+        return await self._when_there(lambda: self._exchange.put(data))
+
+    async def put_file(self, path: Path) -> str:
+        """See `BlobExchange.put_file`."""
+        return await self._when_there(lambda: self._exchange.put_file(path))
+
+    async def put_named(self, key: str, data: bytes) -> None:
+        """See `BlobExchange.put_named`."""
+        await self._when_there(lambda: self._exchange.put_named(key, data))
+
+    async def put_named_file(self, key: str, path: Path) -> None:
+        """See `BlobExchange.put_named_file`."""
+        await self._when_there(lambda: self._exchange.put_named_file(key, path))
+
+    async def get(self, key: str) -> bytes:
+        """See `BlobExchange.get`."""
+        return await self._when_there(lambda: self._exchange.get(key))
+
+    async def fetch(self, key: str, path: Path) -> None:
+        """See `BlobExchange.fetch`."""
+        await self._when_there(lambda: self._exchange.fetch(key, path))
+
+    async def exists(self, key: str) -> bool:
+        """See `BlobExchange.exists`."""
+        return await self._when_there(lambda: self._exchange.exists(key))
+
+    async def _when_there(self, call: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                answer = await call()
+            except tuple(self._pauses) as error:
+                if not self.trouble:
+                    get_logger().warning("waiting for the store of bytes", error=error.message)
+                self.trouble = error.message
+                pause_s = max(s for kind, s in self._pauses.items() if isinstance(error, kind))
+                await self._clock.sleep(pause_s)
+            else:
+                if self.trouble:
+                    get_logger().info("store of bytes is back")
+                self.trouble = ""
+                return answer
+
+
+class PatientBlobStore(PatientBlobExchange):
+    """`BlobStore` whose calls last until the store that it stands for is there.
+
+    Args:
+        store: what it stands for.
+        clock: waits between tries.
     """
 
     def __init__(self, store: BlobStore, clock: Clock) -> None:
+        super().__init__(store, clock)
         self._store = store
-        self._clock = clock
-        self._away = False
 
-    async def put(self, data: bytes) -> str:
-        """See `BlobStore.put`."""
-        return await self._when_there(lambda: self._store.put(data))
-
-    async def put_file(self, path: Path) -> str:
-        """See `BlobStore.put_file`."""
-        return await self._when_there(lambda: self._store.put_file(path))
-
-    async def put_named(self, key: str, data: bytes) -> None:
-        """See `BlobStore.put_named`."""
-        await self._when_there(lambda: self._store.put_named(key, data))
-
-    async def get(self, key: str) -> bytes:
-        """See `BlobStore.get`."""
-        return await self._when_there(lambda: self._store.get(key))
-
-    async def fetch(self, key: str, path: Path) -> None:
-        """See `BlobStore.fetch`."""
-        await self._when_there(lambda: self._store.fetch(key, path))
-
-    async def exists(self, key: str) -> bool:
-        """See `BlobStore.exists`."""
-        return await self._when_there(lambda: self._store.exists(key))
+    async def info(self, key: str) -> BlobInfo:
+        """See `BlobStore.info`."""
+        return await self._when_there(lambda: self._store.info(key))
 
     async def delete(self, key: str) -> None:
         """See `BlobStore.delete`."""
@@ -63,17 +107,6 @@ class PatientBlobStore:
         """See `BlobStore.keys`."""
         return await self._when_there(lambda: self._store.keys(prefix))
 
-    async def _when_there(self, call: Callable[[], Awaitable[T]]) -> T:
-        while True:
-            try:
-                answer = await call()
-            except UnavailableError as error:
-                if not self._away:
-                    get_logger().warning("waiting for the store of bytes", error=error.message)
-                self._away = True
-                await self._clock.sleep(AGAIN_AFTER_S)
-            else:
-                if self._away:
-                    get_logger().info("store of bytes is back")
-                self._away = False
-                return answer
+    async def listing(self, prefix: str) -> list[BlobInfo]:
+        """See `BlobStore.listing`."""
+        return await self._when_there(lambda: self._store.listing(prefix))

@@ -2,21 +2,35 @@
 
 import hashlib
 import re
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from svc_common.errors import DataLossError, InvalidArgumentError
 
 CONTENT_KIND: Final = "sha256"
 """First part of the keys of what is found by its content."""
 KEY_LIMIT_CHARACTERS: Final = 512
+REFRESH_AFTER: Final = timedelta(minutes=10)
+"""Storing content that is there already makes it young again once it is as old as this. So what
+was stored within this time is never garbage, however old its bytes are."""
 
 _KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+\Z")
 
 
-class BlobStore(Protocol):
-    """Keeps bytes under keys; safe to use from several tasks and processes at once.
+@dataclass(frozen=True, slots=True)
+class BlobInfo:
+    """What is known of a blob without reading it."""
+
+    key: str
+    size_bytes: int
+    stored_at: datetime
+    """When it was written last, by the clock of the store."""
+
+
+class BlobExchange(Protocol):
+    """Puts bytes under keys and gives them back; safe to use from several tasks and processes.
 
     A key is `sha256/<hex>` for what is found by its content, or `<kind>/<id>/…` for what is found
     by its owner. A blob appears whole or not at all. A full disk or quota raises
@@ -24,7 +38,10 @@ class BlobStore(Protocol):
     """
 
     async def put(self, data: bytes) -> str:
-        """Store by content and return the key; storing the same again is cheap."""
+        """Store by content and return the key; storing the same again is cheap.
+
+        However old the content is: from now on it counts as stored at most `REFRESH_AFTER` ago.
+        """
         ...
 
     async def put_file(self, path: Path) -> str:
@@ -39,6 +56,16 @@ class BlobStore(Protocol):
 
     async def put_named(self, key: str, data: bytes) -> None:
         """Store under `<kind>/<id>/…`, replacing what is there."""
+        ...
+
+    async def put_named_file(self, key: str, path: Path) -> None:
+        """Store the content of a file under `<kind>/<id>/…`, replacing what is there.
+
+        A file of any size is never held in memory as a whole.
+
+        Raises:
+            AbortedError: the file was written to all the time.
+        """
         ...
 
     async def get(self, key: str) -> bytes:
@@ -63,6 +90,18 @@ class BlobStore(Protocol):
         """Tell whether a key is taken."""
         ...
 
+
+class BlobStore(BlobExchange, Protocol):
+    """A `BlobExchange` that its owner can look through and clean."""
+
+    async def info(self, key: str) -> BlobInfo:
+        """Tell size and age of a blob.
+
+        Raises:
+            NotFoundError: nothing has this key.
+        """
+        ...
+
     async def delete(self, key: str) -> None:
         """Forget a blob; nothing happens if there is none."""
         ...
@@ -71,7 +110,12 @@ class BlobStore(Protocol):
         """List the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
         ...
 
+    async def listing(self, prefix: str) -> list[BlobInfo]:
+        """List what lies below `<kind>/` or `<kind>/<id>/`, sorted by key."""
+        ...
 
+
+@runtime_checkable
 class PresignedUrls(Protocol):
     """Makes URLs with which somebody without credentials can use one blob for a while.
 

@@ -10,7 +10,7 @@ import io
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypeVar
 
@@ -21,6 +21,8 @@ from urllib3.exceptions import HTTPError
 from svc_common.errors import AbortedError, DataLossError, InvalidArgumentError, NotFoundError
 from svc_common.storage.ports import (
     CONTENT_KIND,
+    REFRESH_AFTER,
+    BlobInfo,
     check_key,
     check_prefix,
     content_key,
@@ -52,6 +54,8 @@ _HASHES: Final = 3
 """How often a file that is being written to is hashed anew."""
 _LONGEST_LIFETIME: Final = timedelta(days=7)
 """Of a presigned URL, by the S3 protocol."""
+_NEVER: Final = datetime.fromtimestamp(0, UTC)
+"""For servers that do not tell when something was stored."""
 _DIGEST_HEADER: Final = "x-amz-meta-sha256"
 _MADE: Final = frozenset({"BucketAlreadyOwnedByYou", "BucketAlreadyExists"})
 
@@ -69,7 +73,7 @@ class S3BlobStore:
     def __init__(self, settings: S3Settings) -> None:
         self._settings = settings
         self._closing = threading.Event()
-        self._pool = PatientPool(self._closing)
+        self._pool = PatientPool(self._closing, settings.ca_file)
         # Threads of its own: while the server is away they wait, and nobody else's work with them.
         self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="s3")
         self._client = Minio(
@@ -95,7 +99,7 @@ class S3BlobStore:
     async def put(self, data: bytes) -> str:
         """See `BlobStore.put`."""
         key = content_key(data)
-        if len(data) < _LOOK_FIRST_BYTES or not await self.exists(key):
+        if len(data) < _LOOK_FIRST_BYTES or not await self._is_fresh(key, len(data)):
             await self._store(key, data)
         return key
 
@@ -104,18 +108,30 @@ class S3BlobStore:
         for _ in range(_HASHES):
             digest, size_bytes = await self._run(str(path), lambda: _hashed(path))
             key = f"{CONTENT_KIND}/{digest}"
-            if await self.exists(key):
+            if await self._is_fresh(key, size_bytes):
                 return key
             try:
                 await self._upload(key, path, digest, size_bytes)
             except _FileChangedError:
                 continue
             return key
-        raise AbortedError(f"{path} is being written to; store it when it is finished")
+        raise _being_written(path)
 
     async def put_named(self, key: str, data: bytes) -> None:
         """See `BlobStore.put_named`."""
         await self._store(check_key(key), data)
+
+    async def put_named_file(self, key: str, path: Path) -> None:
+        """See `BlobStore.put_named_file`."""
+        check_key(key)
+        for _ in range(_HASHES):
+            digest, size_bytes = await self._run(str(path), lambda: _hashed(path))
+            try:
+                await self._upload(key, path, digest, size_bytes)
+            except _FileChangedError:
+                continue
+            return
+        raise _being_written(path)
 
     async def get(self, key: str) -> bytes:
         """See `BlobStore.get`."""
@@ -141,12 +157,17 @@ class S3BlobStore:
 
     async def exists(self, key: str) -> bool:
         """See `BlobStore.exists`."""
-        name = self._name(check_key(key))
         try:
-            await self._run(key, lambda: self._client.stat_object(self._bucket, name))
+            await self.info(key)
         except NotFoundError:
             return False
         return True
+
+    async def info(self, key: str) -> BlobInfo:
+        """See `BlobStore.info`."""
+        name = self._name(check_key(key))
+        found = await self._run(key, lambda: self._client.stat_object(self._bucket, name))
+        return BlobInfo(key, found.size or 0, found.last_modified or _NEVER)
 
     async def delete(self, key: str) -> None:
         """See `BlobStore.delete`."""
@@ -158,12 +179,23 @@ class S3BlobStore:
 
     async def keys(self, prefix: str) -> list[str]:
         """See `BlobStore.keys`."""
+        return [info.key for info in await self.listing(prefix)]
+
+    async def listing(self, prefix: str) -> list[BlobInfo]:
+        """See `BlobStore.listing`."""
         start = self._name(check_prefix(prefix))
         cut = len(self._settings.prefix)
 
-        def listed() -> list[str]:
+        def listed() -> list[BlobInfo]:
             found = self._client.list_objects(self._bucket, start, recursive=True)
-            return sorted(item.object_name[cut:] for item in found if item.object_name)
+            return sorted(
+                (
+                    BlobInfo(item.object_name[cut:], item.size or 0, item.last_modified or _NEVER)
+                    for item in found
+                    if item.object_name
+                ),
+                key=lambda info: info.key,
+            )
 
         try:
             return await self._run(prefix, listed)
@@ -186,6 +218,15 @@ class S3BlobStore:
             key,
             lambda: self._client.get_presigned_url(method, self._bucket, name, expires=lifetime),
         )
+
+    async def _is_fresh(self, key: str, size_bytes: int) -> bool:
+        """Tell whether content is there, whole, and young enough not to be taken for garbage."""
+        try:
+            found = await self.info(key)
+        except NotFoundError:
+            return False
+        young = datetime.now(UTC) - found.stored_at < REFRESH_AFTER
+        return young and found.size_bytes == size_bytes
 
     def _name(self, key: str) -> str:
         return self._settings.prefix + key
@@ -302,6 +343,10 @@ class _UnchangedFile(io.RawIOBase):
             raise _FileChangedError
         view[: len(data)] = data
         return len(data)
+
+
+def _being_written(path: Path) -> AbortedError:
+    return AbortedError(f"{path} is being written to; store it when it is finished")
 
 
 def _hashed(path: Path) -> tuple[str, int]:

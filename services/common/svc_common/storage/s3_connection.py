@@ -1,7 +1,9 @@
 """The connection to an S3 server: asks again while it stumbles, and explains what it refuses."""
 
+import ssl
 import threading
 import time
+from pathlib import Path
 from typing import Any, Final
 
 import urllib3
@@ -62,10 +64,15 @@ class PatientPool(urllib3.PoolManager):
 
     Args:
         closing: when it is set, waits end and nothing is tried again.
+        ca_file: authority that may have signed the server, beside those of the system.
     """
 
-    def __init__(self, closing: threading.Event) -> None:
+    def __init__(self, closing: threading.Event, ca_file: Path | None = None) -> None:
+        encryption = ssl.create_default_context()
+        if ca_file is not None:
+            encryption.load_verify_locations(ca_file)
         super().__init__(
+            ssl_context=encryption,
             num_pools=1,
             maxsize=CONNECTIONS,
             retries=False,

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -26,6 +27,8 @@ class S3Settings:
     """Start of all keys in the bucket, ending with `/`; empty: none."""
     region: str = "us-east-1"
     """Said, so that the server is never asked for it."""
+    ca_file: Path | None = None
+    """PEM authority that may have signed the server, beside those of the system; None: none."""
 
     @property
     def secure(self) -> bool:
@@ -55,6 +58,7 @@ def read_s3_settings() -> S3Settings | None:
             bucket=environment.text(environment.NNI_S3_BUCKET, "nni"),
             prefix=_as_prefix(environment.text(environment.NNI_S3_PREFIX, "/")),
             region=environment.text(environment.NNI_S3_REGION, "us-east-1"),
+            ca_file=environment.path(environment.NNI_TLS_CA_FILE),
         )
     )
 

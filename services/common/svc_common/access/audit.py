@@ -1,0 +1,83 @@
+"""The audit trail: one line for every change, with who, what, when and how it ended.
+
+Lines go to the service's log (`logger` is `audit`) and to a file that only this user can read.
+They hold names and ids, never tokens, parameters or configurations.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from svc_common.logs import get_logger
+
+AUDIT_FILE: Final = "audit.log"
+_FILE_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""A file larger than this is put aside (one generation) when a service starts."""
+_TEXT_LIMIT: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One call that was made, or refused."""
+
+    caller: str
+    """Name of who called; empty: not known."""
+    role: str
+    by: str
+    """How the caller was known: `token`, `certificate`, `nothing`."""
+    peer: str
+    """Address that the call came from."""
+    what: str
+    """RPC or REST route."""
+    outcome: str
+    """`OK`, or why it was refused."""
+    experiment: str = ""
+    trial: str = ""
+    request: str = ""
+    """Id of the request, by which a repetition is recognised."""
+
+
+class AuditTrail:
+    """Writes deeds down; belongs to one event loop.
+
+    Args:
+        folder: where the file lies; None: there is none, only the log.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._descriptor = -1
+        if folder is None:
+            return
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / AUDIT_FILE
+        try:
+            if path.stat().st_size > _FILE_LIMIT_BYTES:
+                path.replace(path.with_suffix(".log.1"))
+        except FileNotFoundError:
+            pass
+        # Several services append to one file: a line is one write, so none is torn.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._descriptor = os.open(path, flags, 0o600)
+
+    def note(self, deed: Deed) -> None:
+        """Write one deed down. A full disk must not stop the work: it is said in the log."""
+        facts = {
+            name: text[:_TEXT_LIMIT] for name in deed.__slots__ if (text := getattr(deed, name))
+        }
+        get_logger().info("audit", logger="audit", **facts)
+        if self._descriptor < 0:
+            return
+        line = json.dumps({"at": datetime.now(UTC).isoformat(), **facts}) + "\n"
+        try:
+            os.write(self._descriptor, line.encode())
+        except OSError as error:
+            get_logger().error("audit file cannot be written", error=str(error))
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -1,0 +1,196 @@
+"""The gate before a gRPC server: credentials, role, and the line in the audit trail.
+
+Credentials are looked at before the request is even decoded, so that strangers cannot make a
+service work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, TypeAlias
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from nni_wire.metadata import AUTHORIZATION_KEY
+from svc_common.access.audit import Deed
+from svc_common.access.gate import Gate, address_of_peer
+from svc_common.access.permissions import rule_of_method
+from svc_common.access.roles import Caller, Rule
+from svc_common.errors import InvalidArgumentError, ServiceError
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+_OPEN_PREFIX: Final = "/grpc.health.v1.Health/"
+_OK: Final = "OK"
+_BEARER: Final = "bearer "
+_COMMON_NAME: Final = "x509_common_name"
+
+
+class AccessInterceptor(grpc.aio.ServerInterceptor):
+    """Lets only those calls through that the table of permissions allows; health is open.
+
+    Stands behind the interceptor that turns errors into statuses.
+
+    Args:
+        gate: knows callers, keeps the trail.
+    """
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """See `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or method.startswith(_OPEN_PREFIX):
+            return handler  # what is not offered is nobody's secret
+        token = bearer_of(handler_call_details)
+        guarded = _Guarded(self._gate, method, token, handler)
+        return guarded.handler()
+
+
+def bearer_of(details: grpc.HandlerCallDetails) -> str:
+    """Return the bearer token of a call; empty: it shows none."""
+    for key, value in details.invocation_metadata or ():
+        if key == AUTHORIZATION_KEY:
+            text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+            if text[: len(_BEARER)].lower() == _BEARER:
+                return text[len(_BEARER) :].strip()
+    return ""
+
+
+class _Guarded:
+    """One call of one method."""
+
+    def __init__(self, gate: Gate, method: str, token: str, inner: Handler) -> None:
+        self._gate = gate
+        self._method = method
+        self._token = token
+        self._inner: Any = inner
+        self._rule: Rule = rule_of_method(method)
+
+    def handler(self) -> Handler:
+        """Return the handler that takes the place of the inner one."""
+        inner = self._inner
+        make: Any
+        call: Any
+        if inner.unary_unary is not None:
+            make, call = grpc.unary_unary_rpc_method_handler, self._one
+        elif inner.unary_stream is not None:
+            make, call = grpc.unary_stream_rpc_method_handler, self._many
+        elif inner.stream_unary is not None:
+            make, call = grpc.stream_unary_rpc_method_handler, self._one
+        else:
+            make, call = grpc.stream_stream_rpc_method_handler, self._many
+        # A stream's messages are decoded as they come, and the gate is passed before the first.
+        read = inner.request_deserializer if inner.request_streaming else None
+        made: Handler = make(call, read, inner.response_serializer)
+        return made
+
+    async def _one(self, request: Any, context: Context) -> Any:  # noqa: ANN401 - any message
+        caller, message = self._admit(request, context)
+        serve = self._inner.unary_unary or self._inner.stream_unary
+        try:
+            answer = await serve(message, context)
+        except BaseException as error:
+            self._note(caller, context, _outcome(error), message, None)
+            raise
+        self._note(caller, context, _OK, message, answer)
+        return answer
+
+    async def _many(self, request: Any, context: Context) -> AsyncIterator[Any]:  # noqa: ANN401 - any message
+        caller, message = self._admit(request, context)
+        serve = self._inner.unary_stream or self._inner.stream_stream
+        try:
+            async for answer in serve(message, context):
+                yield answer
+        except BaseException as error:
+            self._note(caller, context, _outcome(error), message, None)
+            raise
+        self._note(caller, context, _OK, message, None)
+
+    def _admit(self, request: Any, context: Context) -> tuple[Caller, Any]:  # noqa: ANN401 - any message
+        """Return who calls, and the decoded request.
+
+        Raises:
+            ServiceError: the caller may not, or the request is no message of this method.
+        """
+        address = address_of_peer(context.peer())
+        name = "" if self._token else _common_name(context)
+        caller = self._gate.identify(address, self._token, name, self._method)
+        message = request
+        try:
+            caller.must_satisfy(self._rule, self._method.rpartition("/")[2])
+            if not self._inner.request_streaming:
+                message = _decoded(self._inner.request_deserializer, request)
+        except ServiceError as error:
+            self._note(caller, context, _outcome(error), None, None)
+            raise
+        return caller, message
+
+    def _note(
+        self, caller: Caller, context: Context, outcome: str, request: object, answer: object
+    ) -> None:
+        if not self._rule.audited and outcome != "PermissionDeniedError":
+            return
+        self._gate.trail.note(
+            Deed(
+                caller=caller.name,
+                role=caller.role.word,
+                by=caller.by,
+                peer=address_of_peer(context.peer()),
+                what=self._method,
+                outcome=outcome,
+                experiment=_text(request, "experiment_id") or _created(answer),
+                trial=_text(request, "trial_id"),
+                request=_text(request, "request_id"),
+            )
+        )
+
+
+def _decoded(read: Any, payload: Any) -> Any:  # noqa: ANN401 - a function of generated code
+    """Decode a request.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    if read is None:
+        return payload
+    try:
+        return read(payload)
+    except Exception as error:
+        # Rim: protobuf does not say what it may raise.
+        raise InvalidArgumentError(
+            "request", "must be a message of this method", remedy=str(error)
+        ) from error
+
+
+def _outcome(error: BaseException) -> str:
+    return type(error).__name__
+
+
+def _text(message: object, field: str) -> str:
+    """Return a field of a message; empty: it has no such field."""
+    if not isinstance(message, Message) or field not in message.DESCRIPTOR.fields_by_name:
+        return ""
+    return str(getattr(message, field))
+
+
+def _created(answer: object) -> str:
+    """Return the id of the experiment that an answer tells of."""
+    if not isinstance(answer, Message) or "experiment" not in answer.DESCRIPTOR.fields_by_name:
+        return ""
+    return _text(answer.experiment, "id")  # type: ignore[attr-defined] # looked up one line above
+
+
+def _common_name(context: Context) -> str:
+    """Return the common name of the client certificate; empty: none was shown."""
+    names: Any = context.auth_context().get(_COMMON_NAME, ())
+    return next((name.decode("utf-8", "replace") for name in names), "")

@@ -1,0 +1,139 @@
+"""Whose credentials are these: the installation's token, and the callers of the access file."""
+
+import hmac
+import os
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from nni_wire.access import (
+    FILE_LIMIT_BYTES,
+    TOKEN_LIMIT_CHARACTERS,
+    AccessEntry,
+    fingerprint,
+    load_entries,
+)
+from svc_common.access.roles import AGENTS_NAME, SERVICES_NAME, Caller, Role
+from svc_common.environment import NNI_ACCESS_FILE
+from svc_common.errors import InvalidArgumentError
+from svc_common.logs import get_logger
+
+_MAY_CHANGE: Final = stat.S_IWOTH | stat.S_IWGRP
+"""Rights that nobody but the owner may have: who can write the file lets themselves in. Reading
+gives fingerprints only, and orchestrators hand files over in ways of their own."""
+
+_Stamp = tuple[int, int, int]
+
+
+class Keyring:
+    """Finds callers by what they show. The file is read again when it has changed.
+
+    Args:
+        token: secret of the installation: its holder is an administrator.
+        agent_token: secret of the agents, which lets them bring and fetch bytes; empty: none.
+        file: access file; None: there is none. A change that cannot be read is logged, and what
+            was read before holds.
+        now: for expiry.
+
+    Raises:
+        InvalidArgumentError: the file cannot be used.
+    """
+
+    def __init__(
+        self,
+        token: str,
+        file: Path | None = None,
+        *,
+        agent_token: str = "",
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._own = fingerprint(token)
+        self._agents = fingerprint(agent_token) if agent_token else ""
+        self._file = file
+        self._now = now
+        self._stamp: _Stamp | None = None
+        self._entries: tuple[AccessEntry, ...] = ()
+        if file is not None:
+            self._stamp, self._entries = _read(file)
+
+    def of_token(self, token: str) -> Caller | None:
+        """Return whose token it is; None: nobody's.
+
+        Takes as long for every wrong token: fingerprints are compared, all of them and whole.
+        """
+        if not token or len(token) > TOKEN_LIMIT_CHARACTERS:
+            return None
+        shown = fingerprint(token)
+        found: Caller | None = None
+        if hmac.compare_digest(shown, self._own):
+            found = Caller(SERVICES_NAME, Role.ADMIN, "token")
+        if self._agents and hmac.compare_digest(shown, self._agents):
+            found = found or Caller(AGENTS_NAME, Role.AGENT, "token")
+        for entry in self._current():
+            if entry.sha256 and hmac.compare_digest(shown, entry.sha256) and self._holds(entry):
+                found = found or Caller(entry.name, Role.of_word(entry.role), "token")
+        return found
+
+    def of_certificate(self, common_name: str) -> Caller | None:
+        """Return whose client certificate it is, which TLS has checked; None: nobody's."""
+        for entry in self._current():
+            if common_name and entry.common_name == common_name and self._holds(entry):
+                return Caller(entry.name, Role.of_word(entry.role), "certificate")
+        return None
+
+    def _holds(self, entry: AccessEntry) -> bool:
+        return entry.expires is None or self._now() < entry.expires
+
+    def _current(self) -> tuple[AccessEntry, ...]:
+        """Return the entries, read again if the file has changed: withdrawal needs no restart."""
+        if self._file is None:
+            return ()
+        try:
+            stamp = _stamp(self._file.stat())
+            if stamp != self._stamp:
+                self._stamp, self._entries = _read(self._file)
+                get_logger().info("access file read", callers=len(self._entries))
+        except (OSError, InvalidArgumentError) as error:
+            if self._stamp is not None:
+                self._stamp = None  # said once, until it can be read again
+                get_logger().error("access file cannot be read", error=str(error))
+        return self._entries
+
+
+def _read(file: Path) -> tuple[_Stamp, tuple[AccessEntry, ...]]:
+    """Read an access file that only its owner may write.
+
+    Raises:
+        InvalidArgumentError: it cannot be read, others may write it, or it is no access file.
+    """
+    try:
+        with file.open("rb") as opened:
+            status = os.fstat(opened.fileno())
+            data = opened.read(FILE_LIMIT_BYTES + 1)
+    except OSError as error:
+        raise InvalidArgumentError(
+            NNI_ACCESS_FILE, f"must be readable ({error.strerror})", str(file)
+        ) from error
+    if status.st_mode & _MAY_CHANGE:
+        raise InvalidArgumentError(
+            NNI_ACCESS_FILE,
+            "must not be writable by others",
+            str(file),
+            f"run: chmod go-w {file}",
+        )
+    if len(data) > FILE_LIMIT_BYTES:
+        raise InvalidArgumentError(
+            NNI_ACCESS_FILE, f"must have at most {FILE_LIMIT_BYTES:,} bytes", str(file)
+        )
+    try:
+        return _stamp(status), load_entries(data.decode("utf-8"))
+    except ValueError as error:
+        raise InvalidArgumentError(
+            NNI_ACCESS_FILE, f"must be what `nnictl token` writes: {error}", str(file)
+        ) from error
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    return status.st_mtime_ns, status.st_ino, status.st_size

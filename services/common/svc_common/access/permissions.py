@@ -1,0 +1,124 @@
+"""The one table of which role each RPC and each REST route needs.
+
+What has no row needs `ADMIN`, so that nothing is open by having been forgotten; a test demands a
+row for everything there is.
+"""
+
+from typing import Final
+
+from svc_common.access.roles import Role, Rule
+
+READS: Final = Rule(Role.VIEWER, audited=False)
+CHANGES: Final = Rule(Role.USER, audited=True)
+ASKS_TO_RUN: Final = Rule(Role.USER, audited=False)
+"""Changes nothing that stays, but starts user code."""
+UPLOADS: Final = Rule(Role.USER, audited=False, agents=True)
+"""Brings or fetches bytes that a later, audited call names."""
+ADMINISTERS: Final = Rule(Role.ADMIN, audited=True)
+
+_EXPERIMENTS: Final = "/nni_proto.experiment.v1.ExperimentService/"
+_HISTORIES: Final = "/nni_proto.experiment.v1.HistoryService/"
+_BYTES: Final = "/nni_proto.bytes.v1.ByteService/"
+_TRIALS: Final = "/nni_proto.trial.v1.TrialService/"
+_ALGORITHMS: Final = "/nni_proto.tuning.v1.AlgorithmService/"
+_ANALYSES: Final = "/nni_proto.tuning.v1.AnalysisService/"
+_RUNNERS: Final = "/nni_proto.runner.v1.RunnerService/"
+
+RULE_BY_METHOD: Final[dict[str, Rule]] = {
+    f"{_EXPERIMENTS}CreateExperiment": CHANGES,
+    f"{_EXPERIMENTS}ResumeExperiment": CHANGES,
+    f"{_EXPERIMENTS}ViewExperiment": CHANGES,
+    f"{_EXPERIMENTS}StopExperiment": CHANGES,
+    f"{_EXPERIMENTS}GetExperiment": READS,
+    f"{_EXPERIMENTS}ListExperiments": READS,
+    f"{_EXPERIMENTS}DeleteExperiment": CHANGES,
+    f"{_EXPERIMENTS}UpdateExperiment": CHANGES,
+    f"{_EXPERIMENTS}ImportData": CHANGES,
+    f"{_EXPERIMENTS}ExportData": READS,
+    f"{_EXPERIMENTS}FollowEvents": READS,
+    f"{_EXPERIMENTS}FollowLogs": READS,
+    f"{_EXPERIMENTS}WaitExperiment": READS,
+    f"{_EXPERIMENTS}ListRunners": READS,
+    f"{_EXPERIMENTS}DrainRunner": ADMINISTERS,
+    f"{_EXPERIMENTS}DiagnoseServices": READS,
+    f"{_HISTORIES}ReplayExperiment": ASKS_TO_RUN,
+    # Takes everything away, code included: who did that must be known.
+    f"{_HISTORIES}SaveExperiment": CHANGES,
+    f"{_HISTORIES}LoadExperiment": CHANGES,
+    f"{_BYTES}DescribeStore": READS,
+    # Agents and clients upload many; what an upload is for leaves its own trace.
+    f"{_BYTES}PrepareUpload": UPLOADS,
+    f"{_BYTES}Upload": UPLOADS,
+    f"{_BYTES}CompleteUpload": UPLOADS,
+    f"{_BYTES}PrepareDownload": UPLOADS,
+    f"{_BYTES}Download": UPLOADS,
+    f"{_BYTES}GetUsage": READS,
+    f"{_BYTES}CollectGarbage": ADMINISTERS,
+    f"{_TRIALS}ListTrials": READS,
+    f"{_TRIALS}GetTrial": READS,
+    f"{_TRIALS}KillTrial": CHANGES,
+    f"{_TRIALS}AddTrial": CHANGES,
+    f"{_TRIALS}ListMetrics": READS,
+    f"{_TRIALS}CountTrials": READS,
+    f"{_TRIALS}ExplainTrial": READS,
+    f"{_ALGORITHMS}ListAlgorithms": READS,
+    f"{_ALGORITHMS}ValidateAlgorithms": ASKS_TO_RUN,
+    f"{_ALGORITHMS}ReplaySuggestions": ASKS_TO_RUN,
+    f"{_ANALYSES}MeasureImportance": READS,
+    f"{_ANALYSES}FindParetoFront": READS,
+    f"{_ANALYSES}CheckConfigurations": READS,
+    f"{_RUNNERS}DescribeRunner": READS,
+    f"{_RUNNERS}ListRunnerTrials": READS,
+    f"{_RUNNERS}DrainRunner": ADMINISTERS,
+    f"{_RUNNERS}FollowLogs": READS,
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": READS,
+}
+"""By full name of the RPC."""
+
+SERVED_BY_OTHERS: Final = frozenset({"nni_proto.tuning.v1.TuningService"})
+"""Services of `proto/` that none of our processes offers: users do."""
+
+RULE_BY_ROUTE: Final[dict[tuple[str, str], Rule]] = {
+    ("GET", "/version"): READS,
+    ("GET", "/session"): READS,
+    ("GET", "/experiments-info"): READS,
+    ("POST", "/experiment"): CHANGES,
+    ("GET", "/check-status"): READS,
+    ("GET", "/experiment"): READS,
+    ("PUT", "/experiment"): CHANGES,
+    ("POST", "/experiment/import-data"): CHANGES,
+    ("GET", "/export-data"): READS,
+    ("GET", "/experiment-metadata"): READS,
+    ("GET", "/job-statistics"): READS,
+    ("GET", "/trial-jobs"): READS,
+    ("POST", "/trial-jobs"): CHANGES,
+    ("GET", "/trial-jobs/{trial_id}"): READS,
+    ("DELETE", "/trial-jobs/{trial_id}"): CHANGES,
+    ("GET", "/importance"): READS,
+    ("GET", "/pareto"): READS,
+    ("GET", "/metric-data"): READS,
+    ("GET", "/metric-data/{trial_id}"): READS,
+    ("GET", "/metric-data-latest"): READS,
+    ("GET", "/metric-data-range/{first}/{last}"): READS,
+    ("GET", "/trial-file/{trial_id}/{name}"): READS,
+    ("GET", "/logs/{name}"): READS,
+    ("POST", "/tensorboard"): CHANGES,
+    ("GET", "/tensorboard-tasks"): READS,
+    ("DELETE", "/tensorboard-tasks"): CHANGES,
+    ("DELETE", "/tensorboard-tasks/{task_id}"): CHANGES,
+    ("GET", "/events"): READS,
+    ("GET", "/trials/{trial_id}/log"): READS,
+    ("GET", "/trials/{trial_id}/why"): READS,
+    ("GET", "/why"): READS,
+}
+"""By method and path below `/api/v1/nni`; names of path parameters in braces."""
+
+
+def rule_of_method(method: str) -> Rule:
+    """Return what an RPC needs."""
+    return RULE_BY_METHOD.get(method, ADMINISTERS)
+
+
+def rule_of_route(method: str, path: str) -> Rule:
+    """Return what a REST route needs."""
+    return RULE_BY_ROUTE.get((method, path), ADMINISTERS)

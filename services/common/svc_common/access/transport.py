@@ -1,0 +1,224 @@
+"""What may travel in plain text, and how the rest is encrypted.
+
+On loopback nobody can listen in. Off loopback every connection is encrypted: a service refuses to
+start otherwise, unless `NNI_INSECURE=1` says in so many words that plain text is wanted.
+"""
+
+import ipaddress
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import grpc
+
+from svc_common.environment import (
+    NNI_INSECURE,
+    NNI_TLS_CA_FILE,
+    NNI_TLS_CERT_FILE,
+    NNI_TLS_CLIENT_CA_FILE,
+    NNI_TLS_KEY_FILE,
+)
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_common.logs import get_logger
+
+_PEM_LIMIT_BYTES: Final = 1_000_000
+_ENCRYPTED_SCHEMES: Final = frozenset({"https", "rediss", "tls", "wss"})
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """How this process talks to others; the files are read when they are used."""
+
+    certificate: Path | None = None
+    """Chain that this process shows, PEM; None: what it listens on is not encrypted."""
+    key: Path | None = None
+    """Key of the certificate, PEM."""
+    client_ca: Path | None = None
+    """Authority of client certificates, PEM. With it, gRPC demands one and HTTP accepts one."""
+    ca: Path | None = None
+    """Authority of the services that are called, PEM; with it, calls are encrypted."""
+    insecure: bool = False
+    """Whether plain text off loopback is wanted."""
+
+    @property
+    def listens_encrypted(self) -> bool:
+        """Whether what this process listens on is encrypted."""
+        return self.certificate is not None
+
+    def check_listener(self, setting: str, host: str) -> None:
+        """Return if this process may listen on ``host``.
+
+        Args:
+            setting: name of the variable that says so, for the message.
+            host: name or address.
+
+        Raises:
+            FailedPreconditionError: it must not: others could read what is said.
+        """
+        if self.listens_encrypted or is_loopback(host):
+            return
+        self._must_be_wanted(
+            f"{setting} is {host!r}, which other machines can reach, and nothing is encrypted; set "
+            f"{NNI_TLS_CERT_FILE} and {NNI_TLS_KEY_FILE}, listen on 127.0.0.1",
+            setting,
+            host,
+        )
+
+    def check_peer(self, setting: str, host: str, *, encrypted: bool) -> None:
+        """Return if this process may call ``host``.
+
+        Raises:
+            FailedPreconditionError: it must not: secrets would travel in plain text.
+        """
+        if encrypted or is_loopback(host):
+            return
+        self._must_be_wanted(
+            f"{setting} names {host!r}, which is another machine, and nothing is encrypted; set "
+            f"{NNI_TLS_CA_FILE} or use an encrypted address (tls://, rediss://, https://)",
+            setting,
+            host,
+        )
+
+    def check_url(self, setting: str, url: str | None) -> None:
+        """Return if all addresses of ``url`` may be called; several are separated by commas.
+
+        Raises:
+            FailedPreconditionError: see `check_peer`.
+        """
+        for part in (url or "").split(","):
+            parts = urlsplit(part.strip())
+            if parts.hostname:
+                encrypted = parts.scheme in _ENCRYPTED_SCHEMES or (
+                    parts.scheme == "nats" and self.ca is not None
+                )
+                self.check_peer(setting, parts.hostname, encrypted=encrypted)
+
+    def _must_be_wanted(self, complaint: str, setting: str, host: str) -> None:
+        if not self.insecure:
+            raise FailedPreconditionError(
+                f"{complaint}, or set {NNI_INSECURE}=1 to send everything, secrets included, in "
+                "plain text"
+            )
+        get_logger().warning(
+            "INSECURE: plain text off loopback, secrets included", setting=setting, host=host
+        )
+
+    def grpc_server_credentials(self) -> grpc.ServerCredentials | None:
+        """Return what a gRPC server listens with; None: plain text.
+
+        Raises:
+            InvalidArgumentError: a file cannot be used.
+        """
+        if self.certificate is None or self.key is None:
+            return None
+        client_ca = None if self.client_ca is None else _pem(NNI_TLS_CLIENT_CA_FILE, self.client_ca)
+        pair = (_pem(NNI_TLS_KEY_FILE, self.key), _pem(NNI_TLS_CERT_FILE, self.certificate))
+        self.http_server_context()  # complains of files that do not fit; gRPC would only log it
+        return grpc.ssl_server_credentials([pair], client_ca, client_ca is not None)
+
+    def grpc_channel_credentials(self) -> grpc.ChannelCredentials | None:
+        """Return what services are called with over gRPC; None: plain text.
+
+        Raises:
+            InvalidArgumentError: a file cannot be used.
+        """
+        if self.ca is None:
+            return None
+        own: tuple[bytes | None, bytes | None] = (None, None)
+        if self.certificate is not None and self.key is not None:
+            own = (_pem(NNI_TLS_KEY_FILE, self.key), _pem(NNI_TLS_CERT_FILE, self.certificate))
+        return grpc.ssl_channel_credentials(_pem(NNI_TLS_CA_FILE, self.ca), *own)
+
+    def http_server_context(self) -> ssl.SSLContext | None:
+        """Return what an HTTP server listens with; None: plain text.
+
+        Raises:
+            InvalidArgumentError: a file cannot be used.
+        """
+        if self.certificate is None or self.key is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        _load_chain(context, self.certificate, self.key)
+        if self.client_ca is not None:
+            _load_authority(context, NNI_TLS_CLIENT_CA_FILE, self.client_ca)
+            context.verify_mode = ssl.CERT_OPTIONAL  # a browser may have a token instead
+        return context
+
+    def client_context(self) -> ssl.SSLContext:
+        """Return what servers of others (the bus, stores) are called with over TLS.
+
+        They are checked against `ca`, or against the authorities of the system.
+
+        Raises:
+            InvalidArgumentError: a file cannot be used.
+        """
+        context = ssl.create_default_context()
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.ca is not None:
+            _load_authority(context, NNI_TLS_CA_FILE, self.ca)
+        if self.certificate is not None and self.key is not None:
+            _load_chain(context, self.certificate, self.key)
+        return context
+
+
+PLAIN: Final = Transport()
+"""Of processes that stay on loopback."""
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether ``host`` can only mean this machine."""
+    name = host.strip("[]").lower()
+    if name == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+def names_loopback(url: str) -> bool:
+    """Return whether all addresses of ``url`` are this machine; several are separated by commas."""
+    return all(is_loopback(urlsplit(part.strip()).hostname or "") for part in url.split(","))
+
+
+def host_of(address: str) -> str:
+    """Return the host of `host:port`."""
+    return address.rpartition(":")[0].strip("[]")
+
+
+def _pem(setting: str, path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_PEM_LIMIT_BYTES)
+    except OSError as error:
+        raise InvalidArgumentError(
+            setting, f"must be a readable file ({error.strerror})", str(path)
+        ) from error
+
+
+def _load_chain(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+    _pem(NNI_TLS_CERT_FILE, certificate)
+    _pem(NNI_TLS_KEY_FILE, key)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (ssl.SSLError, OSError) as error:
+        raise InvalidArgumentError(
+            NNI_TLS_CERT_FILE,
+            f"must be a PEM certificate, and {NNI_TLS_KEY_FILE} its key ({error})",
+            str(certificate),
+        ) from error
+
+
+def _load_authority(context: ssl.SSLContext, setting: str, path: Path) -> None:
+    _pem(setting, path)
+    try:
+        context.load_verify_locations(path)
+    except (ssl.SSLError, OSError) as error:
+        raise InvalidArgumentError(
+            setting, f"must be a PEM file of certificates ({error})", str(path)
+        ) from error

@@ -1,0 +1,110 @@
+"""Make users of the bus: `python -m svc_common.bus_users FOLDER [--pool POOL] [--runner ID=POOL]`.
+
+Writes, readable by this user only:
+
+* `users.conf`, which the configuration of nats-server includes;
+* `<user>.env` for each user: the variables that its process needs.
+
+Whoever has a file already keeps its password, so that an agent can be added at any time: run the
+command again and send the server SIGHUP. A `--runner` is confined to its own subjects; agents of
+a `--pool` share a user, for replicas of one container.
+"""
+
+import argparse
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from svc_common.environment import NNI_NATS_PASSWORD, NNI_NATS_USER
+from svc_common.errors import InvalidArgumentError, ServiceError
+from svc_common.messaging.permissions import (
+    BusUser,
+    dispatcher_user,
+    manager_user,
+    runner_user,
+    users_block,
+)
+
+CONFIGURATION: Final = "users.conf"
+_RUNNER_ID: Final = "NNI_RUNNER_ID"
+_PASSWORD_BYTES: Final = 24
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make the files; give the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m svc_common.bus_users", description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the files lie; made when needed")
+    parser.add_argument("--pool", action="append", default=[], help="a user for agents of a pool")
+    parser.add_argument(
+        "--runner", action="append", default=[], metavar="ID=POOL", help="a user for one agent"
+    )
+    chosen = parser.parse_args(arguments)
+    try:
+        write_users(chosen.folder, chosen.pool, dict(_pairs(chosen.runner)))
+    except (ServiceError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def write_users(folder: Path, pools: Sequence[str], runners: Mapping[str, str]) -> None:
+    """Write the configuration and one file of variables per user.
+
+    Args:
+        folder: where; made when needed.
+        pools: names of pools whose agents share a user.
+        runners: pool by the id of an agent with a user of its own.
+
+    Raises:
+        InvalidArgumentError: a name cannot be part of a subject.
+        OSError: a file cannot be read or written.
+    """
+    users: list[tuple[BusUser, dict[str, str]]] = [(manager_user(), {}), (dispatcher_user(), {})]
+    users += [(runner_user(f"pool-{pool}", pool), {}) for pool in pools]
+    users += [(runner_user(name, pool, name), {_RUNNER_ID: name}) for name, pool in runners.items()]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    passwords = [_password(folder / f"{user.name}.env") for user, _ in users]
+    for (user, more), password in zip(users, passwords, strict=True):
+        variables = {NNI_NATS_USER: user.name, NNI_NATS_PASSWORD: password, **more}
+        text = "".join(f"{name}={value}\n" for name, value in variables.items())
+        _write(folder / f"{user.name}.env", text)
+    block = users_block(
+        (user, password) for (user, _), password in zip(users, passwords, strict=True)
+    )
+    _write(folder / CONFIGURATION, block)
+
+
+def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for word in words:
+        runner_id, equals, pool = word.partition("=")
+        if not equals:
+            raise InvalidArgumentError("--runner", "must be ID=POOL", word)
+        yield runner_id, pool
+
+
+def _password(path: Path) -> str:
+    """Return the password that a file of variables holds, or a new one."""
+    start = f"{NNI_NATS_PASSWORD}="
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        lines = []
+    kept = next((line.removeprefix(start) for line in lines if line.startswith(start)), "")
+    # A letter in front: the server would take a password of digits for a number.
+    return kept or f"p{secrets.token_urlsafe(_PASSWORD_BYTES)}"
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+        file.write(text)
+    draft.replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

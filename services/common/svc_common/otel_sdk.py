@@ -1,0 +1,35 @@
+"""What is used of OpenTelemetry, in one place: imported only where traces are wanted."""
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
+from opentelemetry.trace import Status, StatusCode
+
+__all__ = [
+    "BatchSpanProcessor",
+    "Resource",
+    "SimpleSpanProcessor",
+    "Status",
+    "StatusCode",
+    "TracerProvider",
+    "context_below",
+    "open_exporter",
+]
+
+
+def open_exporter() -> SpanExporter:
+    """Return the exporter that the environment describes (`OTEL_EXPORTER_OTLP_…`)."""
+    return OTLPSpanExporter()
+
+
+def context_below(trace_id: int, parent_span_id: int | None) -> Context:
+    """Return a context in which a new span is a part of another one; None: of nothing."""
+    if parent_span_id is None:
+        return Context()
+    parent = trace.SpanContext(
+        trace_id, parent_span_id, is_remote=True, trace_flags=trace.TraceFlags(1)
+    )
+    return trace.set_span_in_context(trace.NonRecordingSpan(parent), Context())
