@@ -12,8 +12,21 @@ from svc_manager.converters.scalars import to_ms
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error", "fatal")
 PLATFORMS: Final = ("local",)
 """Platforms that this version has agents for."""
+DEFAULT_TUNER: Final = "auto"
+"""Chooses by itself how to search; see `nni.hpo.AutoTuner`."""
+
 _MOST_CONCURRENCY: Final = 99_999
 _LONGEST_NAME: Final = 1000
+DUPLICATE_POLICIES: Final = ("", "replicate", "resample", "reuse")
+"""What may become of proposals that were evaluated; empty: the default."""
+_MOST_ENQUEUED: Final = 10_000
+_MOST_EARLIER: Final = 100
+
+
+def choose_tuner(config: config_pb2.ExperimentConfig) -> None:
+    """Give a configuration that names neither tuner nor advisor the default tuner."""
+    if not config.HasField("tuner") and not config.HasField("advisor"):
+        config.tuner.name = DEFAULT_TUNER
 
 
 def check_config(config: config_pb2.ExperimentConfig) -> None:
@@ -25,6 +38,7 @@ def check_config(config: config_pb2.ExperimentConfig) -> None:
     _check_trials(config)
     _check_budgets(config)
     _check_algorithms(config)
+    _check_search(config)
     _check_paths(config)
     _check_rest(config)
     for service in config.training_services:
@@ -63,15 +77,43 @@ def _check_budgets(config: config_pb2.ExperimentConfig) -> None:
 
 
 def _check_algorithms(config: config_pb2.ExperimentConfig) -> None:
-    if config.HasField("advisor"):
-        if config.HasField("tuner") or config.HasField("assessor"):
-            raise InvalidArgumentError("advisor", "must not be combined with tuner or assessor")
-    elif not config.HasField("tuner"):
-        raise InvalidArgumentError("tuner", "must be given, or an advisor")
+    others = config.HasField("tuner") or config.HasField("assessor")
+    if config.HasField("advisor") and others:
+        raise InvalidArgumentError("advisor", "must not be combined with tuner or assessor")
     for name in ("tuner", "assessor", "advisor"):
         algorithm: config_pb2.AlgorithmConfig = getattr(config, name)
         if config.HasField(name) and algorithm.WhichOneof("source") is None:
             raise InvalidArgumentError(name, "must have a name, a class or a server address")
+
+
+def _check_search(config: config_pb2.ExperimentConfig) -> None:
+    if not config.HasField("search"):
+        return
+    search = config.search
+    if config.HasField("advisor") or config.tuner.server_address:
+        raise InvalidArgumentError(
+            "search", "is for tuners that run here", remedy="leave it out; the algorithm decides"
+        )
+    if search.duplicates not in DUPLICATE_POLICIES:
+        raise InvalidArgumentError(
+            "search.duplicates",
+            f"must be one of {', '.join(filter(None, DUPLICATE_POLICIES))}",
+            search.duplicates[:80],
+        )
+    stop = search.stop
+    if stop.HasField("no_improvement") and stop.no_improvement < 1:
+        raise InvalidArgumentError(
+            "search.stop.no_improvement", "must be >= 1", stop.no_improvement
+        )
+    if stop.HasField("regret_bound") and not stop.regret_bound > 0:
+        raise InvalidArgumentError("search.stop.regret_bound", "must be > 0", stop.regret_bound)
+    if len(config.objectives) > 1 and stop.ByteSize():
+        raise InvalidArgumentError("search.stop", "needs a single objective")
+    if len(search.enqueue) > _MOST_ENQUEUED or len(search.warm_start_from) > _MOST_EARLIER:
+        raise InvalidArgumentError(
+            "search",
+            f"must have at most {_MOST_ENQUEUED} points and {_MOST_EARLIER} earlier experiments",
+        )
 
 
 def _check_paths(config: config_pb2.ExperimentConfig) -> None:

@@ -5,8 +5,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
-from nni_proto.experiment.v1 import config_pb2
-from svc_manager.domain.lease import Lease
+from nni_proto.experiment.v1 import config_pb2, experiment_pb2
+from svc_manager.domain.lease import Lease, ManagerId
+from svc_manager.domain.state import Experiment
 
 
 class Listeners(Protocol):
@@ -60,8 +61,13 @@ class AlgorithmChecker(Protocol):
 class TrialIds(Protocol):
     """Draws ids; the only randomness that decisions use."""
 
-    def experiment_id(self) -> str:
-        """Draw 8 characters of [a-z0-9]."""
+    def experiment_id(self, request_id: str = "", draw: int = 0) -> str:
+        """Draw 8 characters of [a-z0-9].
+
+        Args:
+            request_id: what is asked again gives the same id; empty: another one each time.
+            draw: how many ids of this request are taken.
+        """
         ...
 
     def trial_id(self) -> str:
@@ -149,6 +155,14 @@ class Agents(Protocol):
 
     def of_pools(self, pools: Collection[str]) -> list[str]:
         """Give the ids of the living agents of some pools."""
+        ...
+
+    def expect(self, experiment_id: str, experiment: Experiment) -> None:
+        """Watch the agents that an experiment's log names: it was just taken over.
+
+        One that has not been heard of counts as just seen; an attempt that its agent does not hold
+        is suspected to be gone.
+        """
         ...
 
 
@@ -240,6 +254,18 @@ class Presences(Protocol):
         ...
 
 
+class Peers(Protocol):
+    """The other managers of this installation."""
+
+    async def owned(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
+        """Give the experiments that a manager owns, as clients see them, in no order.
+
+        Raises:
+            ServiceError: it does not answer.
+        """
+        ...
+
+
 class Leases(Protocol):
     """Who may decide on what; safe to use from several managers at once.
 
@@ -267,8 +293,11 @@ class Leases(Protocol):
         """
         ...
 
-    async def renew(self, lease: Lease, ttl_s: float) -> bool:
-        """Prolong a lease; False: it has expired or is somebody else's, so stop deciding.
+    async def renew(self, leases: Collection[Lease], ttl_s: float) -> list[Lease]:
+        """Prolong leases, all in one step.
+
+        Returns:
+            Those that have expired or are somebody else's: whoever had them must stop deciding.
 
         Raises:
             ServiceError: it cannot be told now.
@@ -285,6 +314,14 @@ class Leases(Protocol):
 
     async def holder(self, name: str) -> Lease | None:
         """Give the lease that is held; None: nobody holds it.
+
+        Raises:
+            ServiceError: it cannot be told now.
+        """
+        ...
+
+    async def holders(self) -> dict[str, Lease]:
+        """Give all leases that are held, by name.
 
         Raises:
             ServiceError: it cannot be told now.

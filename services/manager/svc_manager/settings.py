@@ -1,18 +1,44 @@
 """What the manager is told when it starts."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from svc_common import environment
+from svc_common.access.guard import ON_LOOPBACK, SecuritySettings, read_security_settings
 from svc_common.errors import InvalidArgumentError
 from svc_common.storage.s3_settings import S3Settings, read_s3_settings
+from svc_manager.domain.quota import Quota
+
+N = TypeVar("N", int, float)
 
 _HOME_ROOT: Final = "~/nni-experiments"
+NNI_BYTES_TRAVEL: Final = "NNI_BYTES_TRAVEL"
+"""Name of a variable: whether clients and agents are on other machines, so that code, checkpoints
+and outputs travel by way of the byte store. Default no."""
+NNI_QUOTA: Final = "NNI_QUOTA_BYTES"
+"""Name of a variable: most that agents and clients may store in all; 0: no limit."""
+NNI_EXPERIMENT_QUOTA: Final = "NNI_EXPERIMENT_QUOTA_BYTES"
+"""Name of a variable: most that one experiment may store; 0: no limit."""
+NNI_BLOB_GRACE: Final = "NNI_BLOB_GRACE_S"
+"""Name of a variable: what was stored so lately is never garbage."""
+_QUOTA_BYTES: Final = 1024**4
+_EXPERIMENT_QUOTA_BYTES: Final = 100 * 1024**3
+_QUOTA: Final = Quota(_QUOTA_BYTES, _EXPERIMENT_QUOTA_BYTES)
+_GRACE_S: Final = 7200.0
+"""Many times longer than the way from stored bytes to the fact that names them."""
+_GRACE: Final = timedelta(seconds=_GRACE_S)
 NNI_STOP_ON_TERM: Final = "NNI_STOP_ON_TERM"
 """Name of a variable: whether TERM stops all experiments first. Default yes; no in a cluster,
 where another manager goes on with them."""
+
+NNI_MANAGER_HOST: Final = "NNI_MANAGER_HOST"
+"""Name of a variable: host under which other managers reach this one."""
+NNI_MANAGER_TLS_NAME: Final = "NNI_MANAGER_TLS_NAME"
+"""Name of a variable: name in the certificates of all managers, if they are reached by others."""
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::", "[::]"})  # noqa: S104 - what is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +48,7 @@ class Settings:
     home: Path
     """Folder of the installation's state."""
     nats_url: str
-    token: str
+    token: str = field(repr=False)
     """Secret of the installation."""
     version: str
     grpc_address: str
@@ -40,7 +66,28 @@ class Settings:
     s3: S3Settings | None = None
     """Where bytes lie; None: in a folder below `home`."""
     redis_url: str | None = field(default=None, repr=False)
-    """Where views and presences lie; None: views beside the bytes, presences nowhere."""
+    """Where views, presences and leases lie; None: views beside the bytes, presences nowhere, and
+    there is no other manager."""
+    host: str = ""
+    """Name or address under which other managers reach this one; no two have the same ports there.
+    Empty: where it listens."""
+    tls_name: str = ""
+    """Name in the certificates of all managers; empty: the host under which each is reached."""
+    security: SecuritySettings = ON_LOOPBACK
+    """How it is protected."""
+
+    quota: Quota = _QUOTA
+    """How much may be stored by way of this process."""
+    bytes_travel: bool = False
+    """Whether agents share no folders with this manager."""
+    blob_grace: timedelta = _GRACE
+    """What was stored so lately is never garbage."""
+
+    def reached_at(self, listens_on: str) -> str:
+        """Return the host that other managers call, of a server that listens on a host."""
+        if self.host:
+            return self.host
+        return environment.host_name() if listens_on in _EVERYWHERE else listens_on
 
 
 def from_environment() -> Settings:
@@ -62,7 +109,27 @@ def from_environment() -> Settings:
         stop_on_term=environment.flag(NNI_STOP_ON_TERM, default=True),
         s3=read_s3_settings(),
         redis_url=_redis_url(),
+        host=environment.text(NNI_MANAGER_HOST, "-").removeprefix("-"),
+        tls_name=environment.text(NNI_MANAGER_TLS_NAME, "-").removeprefix("-"),
+        security=read_security_settings(),
+        quota=Quota(
+            _at_least_0(NNI_QUOTA, environment.integer(NNI_QUOTA, _QUOTA_BYTES)),
+            _at_least_0(
+                NNI_EXPERIMENT_QUOTA,
+                environment.integer(NNI_EXPERIMENT_QUOTA, _EXPERIMENT_QUOTA_BYTES),
+            ),
+        ),
+        bytes_travel=environment.flag(NNI_BYTES_TRAVEL, default=False),
+        blob_grace=timedelta(
+            seconds=_at_least_0(NNI_BLOB_GRACE, environment.number(NNI_BLOB_GRACE, _GRACE_S))
+        ),
     )
+
+
+def _at_least_0(name: str, number: N) -> N:
+    if not number >= 0:  # NaN is refused, too
+        raise InvalidArgumentError(name, "must be >= 0", number)
+    return number
 
 
 def _redis_url() -> str | None:

@@ -1,47 +1,32 @@
-"""`db/events.log`: the batches of an experiment's log in one file.
+"""`db/events.log`: the batches of an experiment's log in one file, see `kept.event_records`.
 
-Layout: the magic line, then records of a header (stream sequence, length, CRC-32 of the payload;
-big-endian) and the payload. What follows the last whole record is cut off when the file is opened
-for writing: it is the rest of a write that a kill has cut in two.
+What follows the last whole record is cut off when the file is opened for writing: it is the rest of
+a write that a kill has cut in two.
 """
 
-import struct
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
 
-MAGIC: Final = b"NNI events 1\n"
-_HEADER: Final = struct.Struct(">QII")
+from svc_common.contained_files import append_to
+from svc_manager.kept.event_records import MAGIC, record_of, whole_records
 
 
 def read_records(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Give (stream sequence, batch) of every whole record, in order.
+    """Give (stream sequence, batch) of every whole record, in order, each once.
+
+    A manager that was stopped, and continued after another had taken its place, may have added a
+    record that the other one had written before.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: it is no such file.
     """
+    last = 0
     with path.open("rb") as file:
-        for sequence, payload, _ in _records(file):
-            yield sequence, payload
-
-
-def _records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
-    """Give (sequence, payload, end of the record in the file)."""
-    if file.read(len(MAGIC)) != MAGIC:
-        raise ValueError("not a log of events: it does not start with the magic line")
-    end = len(MAGIC)
-    while True:
-        header = file.read(_HEADER.size)
-        if len(header) < _HEADER.size:
-            return
-        sequence, length, checksum = _HEADER.unpack(header)
-        payload = file.read(length)
-        if len(payload) < length or zlib.crc32(payload) != checksum:
-            return
-        end += _HEADER.size + length
-        yield sequence, payload, end
+        for sequence, payload, _ in whole_records(file):
+            if sequence > last:
+                last = sequence
+                yield sequence, payload
 
 
 class EventFile:
@@ -61,19 +46,19 @@ class EventFile:
         if path.exists() and path.stat().st_size >= len(MAGIC):
             end = len(MAGIC)
             with path.open("rb") as old:
-                for sequence, _, record_end in _records(old):
-                    self.last_sequence, end = sequence, record_end
-            self._file = path.open("r+b", buffering=0)
+                for sequence, _, record_end in whole_records(old):
+                    self.last_sequence, end = max(sequence, self.last_sequence), record_end
+            # Always at the end of the file, wherever another manager has brought that.
+            self._file = append_to(path)
             self._file.truncate(end)
-            self._file.seek(end)
         else:
-            self._file = path.open("wb", buffering=0)
+            path.unlink(missing_ok=True)
+            self._file = append_to(path)
             self._file.write(MAGIC)
 
     def append(self, sequence: int, payload: bytes) -> None:
         """Add a batch; it is written by the next `flush`."""
-        self._buffer.append(_HEADER.pack(sequence, len(payload), zlib.crc32(payload)))
-        self._buffer.append(payload)
+        self._buffer.append(record_of(sequence, payload))
         self.last_sequence = sequence
 
     def flush(self) -> None:

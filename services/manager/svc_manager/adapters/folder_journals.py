@@ -4,6 +4,7 @@ import asyncio
 from datetime import datetime
 from pathlib import Path
 
+from svc_common.contained_files import append_to
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.logs import get_logger
 from svc_manager.adapters.event_file import EventFile, read_records
@@ -24,7 +25,7 @@ class FolderJournal:
         self._text = None
         try:
             self._events = EventFile(directory / EVENT_FILE)
-            self._text = (directory / TEXT_FILE).open("ab", buffering=0)
+            self._text = append_to(directory / TEXT_FILE)
         except (OSError, ValueError) as error:
             self._give_up(error)
 

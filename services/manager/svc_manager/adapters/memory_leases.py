@@ -1,4 +1,6 @@
-"""`ports.Leases` in memory, for tests and the simulator."""
+"""`ports.Leases` in memory: for a manager that is alone, for tests and the simulator."""
+
+from collections.abc import Collection
 
 from svc_common.clock import Clock
 from svc_manager.domain.lease import Lease
@@ -28,12 +30,16 @@ class InMemoryLeases:
         self._held[name] = (self._clock.monotonic_s() + ttl_s, lease)
         return lease
 
-    async def renew(self, lease: Lease, ttl_s: float) -> bool:
+    async def renew(self, leases: Collection[Lease], ttl_s: float) -> list[Lease]:
         """See `ports.Leases.renew`."""
-        if await self.holder(lease.name) != lease:
-            return False
-        self._held[lease.name] = (self._clock.monotonic_s() + ttl_s, lease)
-        return True
+        until_s = self._clock.monotonic_s() + ttl_s
+        lost = []
+        for lease in leases:
+            if await self.holder(lease.name) == lease:
+                self._held[lease.name] = (until_s, lease)
+            else:
+                lost.append(lease)
+        return lost
 
     async def release(self, lease: Lease) -> None:
         """See `ports.Leases.release`."""
@@ -44,3 +50,8 @@ class InMemoryLeases:
         """See `ports.Leases.holder`."""
         until_s, lease = self._held.get(name, (0.0, None))
         return lease if until_s > self._clock.monotonic_s() else None
+
+    async def holders(self) -> dict[str, Lease]:
+        """See `ports.Leases.holders`."""
+        now_s = self._clock.monotonic_s()
+        return {name: lease for name, (until_s, lease) in self._held.items() if until_s > now_s}

@@ -1,5 +1,6 @@
-"""`TrialIds` from the system's randomness."""
+"""`TrialIds` from the system's randomness, or from the request that they answer."""
 
+import hashlib
 import secrets
 import string
 from typing import Final
@@ -14,9 +15,17 @@ _SEED_LIMIT: Final = 2**31
 class RandomIds:
     """See `svc_manager.ports.TrialIds`."""
 
-    def experiment_id(self) -> str:
+    def experiment_id(self, request_id: str = "", draw: int = 0) -> str:
         """See `TrialIds.experiment_id`."""
-        return "".join(secrets.choice(_EXPERIMENT_LETTERS) for _ in range(_EXPERIMENT_LENGTH))
+        if not request_id:
+            return "".join(secrets.choice(_EXPERIMENT_LETTERS) for _ in range(_EXPERIMENT_LENGTH))
+        digest = hashlib.blake2b(f"{draw} {request_id}".encode("utf-8", "surrogatepass")).digest()
+        number = int.from_bytes(digest)
+        letters = []
+        for _ in range(_EXPERIMENT_LENGTH):
+            number, index = divmod(number, len(_EXPERIMENT_LETTERS))
+            letters.append(_EXPERIMENT_LETTERS[index])
+        return "".join(letters)
 
     def trial_id(self) -> str:
         """See `TrialIds.trial_id`."""

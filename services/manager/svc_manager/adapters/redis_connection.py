@@ -4,8 +4,10 @@ Nothing in Redis is the only copy of anything: whatever is lost there is made ag
 or heard again from the agents.
 """
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit
 
@@ -26,9 +28,10 @@ from svc_common.errors import PermissionDeniedError, ResourceExhaustedError, Una
 
 VIEW_KEY: Final = "nni:view:"
 PRESENCE_KEY: Final = "nni:presence:"
-LEASE_KEY: Final = "nni:lease:"
-EPOCH_KEY: Final = "nni:epoch:"
-"""Starts of all keys; an id follows. Installations that share a server need a database each."""
+EPOCH_KEY: Final = "nni:{lease}:epoch:"
+"""Starts of keys; an id follows. Installations that share a server need a database each."""
+LEASES_KEY: Final = "nni:{lease}s"
+"""The one key of all leases."""
 
 _CONNECT_S: Final = 1.0
 _ANSWER_S: Final = 1.0
@@ -50,12 +53,15 @@ class RedisConnection:
 
     Args:
         url: `redis://[user:password@]host:port/database`, or `rediss://…`.
+        ca_file: authority that has signed a server of `rediss://`; None: one of the system.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, ca_file: Path | None = None) -> None:
         parts = urlsplit(url)
         self._place = f"Redis at {parts.hostname}:{parts.port or 6379}"
         backoff = ExponentialWithJitterBackoff(_LONGEST_WAIT_S, _FIRST_WAIT_S)
+        encrypted = parts.scheme == "rediss" and ca_file is not None
+        authority = {"ssl_ca_certs": str(ca_file)} if encrypted else {}
         # The other kind of pool refuses a call when all connections are busy.
         pool = BlockingConnectionPool.from_url(
             url,
@@ -64,6 +70,7 @@ class RedisConnection:
             socket_connect_timeout=_CONNECT_S,
             socket_timeout=_ANSWER_S,
             retry=Retry(backoff, _REPETITIONS, (ConnectionError, TimeoutError)),
+            **authority,
         )
         self.commands: Redis = Redis.from_pool(pool)
         """The driver; call it within `errors`."""
@@ -86,7 +93,8 @@ class RedisConnection:
             UnavailableError: it is away or does not answer.
         """
         try:
-            yield
+            with _cancellable():
+                yield
         except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
             raise PermissionDeniedError(
                 f"{self._place} refuses this account: {error}; check NNI_REDIS_URL"
@@ -97,6 +105,21 @@ class RedisConnection:
             ) from error
         except RedisError as error:
             raise UnavailableError(f"{self._place} cannot be used: {error}") from error
+
+
+@contextmanager
+def _cancellable() -> Iterator[None]:
+    """Let a task that is being cancelled end: the driver may take that for one of its time-outs.
+
+    A time-out around a command is no such case: it is noticed before and raised as what it is.
+    """
+    task = asyncio.current_task()
+    before = task.cancelling() if task is not None else 0
+    try:
+        yield
+    finally:
+        if task is not None and task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 def raw(value: bytes | str) -> bytes:

@@ -8,6 +8,7 @@ from svc_manager.converters.reports import (
     algorithm_diverged_from,
     algorithm_failed_from,
     algorithm_started_from,
+    checkpoint_from,
     parameters_generated_from,
     report_from,
 )
@@ -106,6 +107,7 @@ def _trial_ended(message: event_pb2.TrialEnded) -> e.TrialEnded:
         to_ms(message.ended_at),
         message.reason,
         message.report_sequence,
+        checkpoint_from(message.checkpoint) if message.HasField("checkpoint") else None,
     )
 
 
@@ -168,7 +170,7 @@ READERS: dict[str, Callable[[Any], e.Event | None]] = {
     "listener_closed": lambda _m: e.ListenerClosed(),
     "experiment_state_changed": _state_changed,
     "experiment_ended": lambda m: e.ExperimentEnded(ExperimentState[m.state], m.reason),
-    "experiment_moved": lambda m: e.ExperimentMoved(m.directory),
-    "request_recorded": lambda m: e.RequestRecorded(m.request_id, m.user, m.method),
+    "experiment_moved": lambda m: e.ExperimentMoved(m.directory, m.trial_code_directory),
+    "request_recorded": lambda m: e.RequestRecorded(m.request_id, m.user, m.method, m.fingerprint),
 }
 """By the name of the kind."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nni_proto.experiment.v1 import event_pb2
-from svc_manager.converters.reports import write_report
+from svc_manager.converters.reports import write_checkpoint, write_report
 from svc_manager.converters.scalars import set_ms, write_metric
 from svc_manager.domain import events as e
 
@@ -49,6 +49,7 @@ def _write_ended(message: event_pb2.Event, event: e.ExperimentEnded) -> None:
 
 def _write_moved(message: event_pb2.Event, event: e.ExperimentMoved) -> None:
     message.experiment_moved.directory = event.directory
+    message.experiment_moved.trial_code_directory = event.code_directory
 
 
 def _write_listener_opened(message: event_pb2.Event, event: e.ListenerOpened) -> None:
@@ -71,6 +72,7 @@ def _write_generated(message: event_pb2.Event, event: e.ParametersGenerated) -> 
     generated.exhausted = event.exhausted
     generated.deferred = event.deferred
     generated.based_on.sequence, generated.based_on.index = event.based_on
+    generated.released_checkpoints.extend(event.released_checkpoints)
     for item in event.parameters:
         added = generated.parameters.add()
         added.parameter_id = item.parameter_id
@@ -133,6 +135,8 @@ def _write_trial_ended(message: event_pb2.Event, event: e.TrialEnded) -> None:
     set_ms(ended.ended_at, event.ended_at_ms)
     ended.reason = event.reason
     ended.report_sequence = event.report_sequence
+    if event.checkpoint is not None:
+        write_checkpoint(ended.checkpoint, event.checkpoint)
 
 
 def _write_unknown(message: event_pb2.Event, event: e.TrialUnknown) -> None:
@@ -210,6 +214,7 @@ def _write_recorded(message: event_pb2.Event, event: e.RequestRecorded) -> None:
     recorded.request_id = event.request_id
     recorded.user = event.user
     recorded.method = event.method
+    recorded.fingerprint = event.fingerprint
 
 
 # `Any`: each function takes the type that stands beside it.

@@ -5,9 +5,12 @@ from typing import Any, Final
 
 from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from nni_proto.trial.v1 import report_pb2
+from svc_common import subjects
+from svc_common.errors import PermissionDeniedError
 from svc_manager.converters.scalars import metric_from, set_ms, to_ms, write_metric
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
+from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.reports import (
     ExitCause,
     Exited,
@@ -25,17 +28,27 @@ TEXT_LIMIT: Final = 64 * 1024
 _CAUSES = {int(member): member for member in ExitCause}
 
 
-def words_from(payload: bytes) -> list[i.Word]:
+def words_from(payload: bytes, source: str | None = None) -> list[i.Word]:
     """Return what one message of the INBOX says; empty if this version cannot tell.
+
+    Args:
+        payload: the message.
+        source: under whose name it came; the bus lets nobody write under another's. None: it is
+            not known, and not checked.
 
     Raises:
         google.protobuf.message.DecodeError: it is no such message.
+        PermissionDeniedError: its source may not say this: an agent speaks for itself only, and
+            an algorithm is nobody but its host.
     """
     message = inbox_pb2.InboxMessage()
     message.ParseFromString(payload)
     kind = message.WhichOneof("kind")
     if kind is None:
         return []
+    speaker = message.runner_reports.runner_id if kind == "runner_reports" else ""
+    if source is not None and not _may_say(source, speaker):
+        raise PermissionDeniedError(f"{source} may not send {kind} of {speaker or 'an algorithm'}")
     if kind == "runner_reports":
         reports = message.runner_reports
         return [
@@ -44,6 +57,12 @@ def words_from(payload: bytes) -> list[i.Word]:
             if (report := report_from(reports.runner_id, item)) is not None
         ]
     return [_WORDS[kind](getattr(message, kind))]
+
+
+def _may_say(source: str, runner_id: str) -> bool:
+    if runner_id:
+        return source == runner_id
+    return source in subjects.ALGORITHM_SOURCES
 
 
 def report_from(runner_id: str, message: report_pb2.TrialReport) -> Report | None:
@@ -88,6 +107,20 @@ def _write_exited(message: report_pb2.AttemptExited, exited: Exited) -> None:
         message.exit_code = exited.exit_code
     message.signal = exited.signal
     message.detail = exited.detail
+    if exited.checkpoint is not None:
+        write_checkpoint(message.checkpoint, exited.checkpoint)
+
+
+def write_checkpoint(message: report_pb2.SavedCheckpoint, checkpoint: SavedCheckpoint) -> None:
+    """Write a checkpoint into an empty message."""
+    message.directory = checkpoint.directory
+    message.archive.sha256 = checkpoint.sha256
+    message.archive.size_bytes = checkpoint.size_bytes
+
+
+def checkpoint_from(message: report_pb2.SavedCheckpoint) -> SavedCheckpoint:
+    """Return the value of a message."""
+    return SavedCheckpoint(message.directory, message.archive.sha256, message.archive.size_bytes)
 
 
 def _started(message: report_pb2.AttemptStarted) -> Started:
@@ -101,6 +134,7 @@ def _exited(message: report_pb2.AttemptExited) -> Exited:
         message.exit_code if message.HasField("exit_code") else None,
         message.signal,
         message.detail[-TEXT_LIMIT:],
+        checkpoint_from(message.checkpoint) if message.HasField("checkpoint") else None,
     )
 
 
@@ -136,6 +170,7 @@ def parameters_generated_from(message: event_pb2.ParametersGenerated) -> e.Param
         message.exhausted,
         message.deferred,
         (message.based_on.sequence, message.based_on.index),
+        tuple(message.released_checkpoints),
     )
 
 

@@ -18,18 +18,29 @@ _SOURCE_NAMES = {
 }
 
 
-def spec_of(experiment: Experiment) -> task_pb2.TrialSpec:
-    """Return what all trials of an experiment have in common."""
+def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.TrialSpec:
+    """Return what all trials of an experiment have in common.
+
+    Args:
+        experiment: as its log tells.
+        bytes_travel: whether agents share no folders with this manager.
+    """
     config = config_pb2.ExperimentConfig()
     config.ParseFromString(experiment.config)
     spec = task_pb2.TrialSpec(
         command=config.trial_command,
-        code_directory=config.trial_code_directory,
+        code_directory=experiment.code_directory or config.trial_code_directory,
         experiment_directory=experiment.directory,
         environment_file=(
             f"{experiment.directory}/{ENVIRONMENT_FILE}" if experiment.environment_sha256 else ""
         ),
     )
+    spec.checkpoints_travel = bytes_travel
+    if config.HasField("code_archive"):  # its agents need not see any folder of ours
+        spec.code_archive.CopyFrom(config.code_archive)
+        spec.outputs_travel = True
+        spec.ClearField("experiment_directory")
+        spec.ClearField("environment_file")
     if config.HasField("trial_gpu_number"):
         spec.gpu_number = config.trial_gpu_number
     if config.HasField("max_trial_duration"):

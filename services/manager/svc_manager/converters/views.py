@@ -63,6 +63,8 @@ def config_view(experiment: Experiment) -> config_pb2.ExperimentConfig:
         config.max_trial_number = budget.max_trial_number
     if budget.max_duration_ms is not None:
         set_ms(config.max_experiment_duration, budget.max_duration_ms)
+    if experiment.code_directory:
+        config.trial_code_directory = experiment.code_directory
     if experiment.search_space is not None:
         config.search_space.ParseFromString(experiment.search_space)
     mask_config(config)

@@ -10,11 +10,14 @@ from svc_manager.domain.decide_reports import (
     decide_attempt_gone,
     decide_report,
     decide_runner_gone,
+    decide_runner_missed,
+    decide_runner_restarted,
     decide_runner_seen,
     decide_runner_silent,
 )
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.reports import Report
+from svc_manager.domain.requests import check_repetition, fingerprint
 from svc_manager.domain.rounds import Round
 from svc_manager.domain.trial import TrialState
 
@@ -27,11 +30,15 @@ def decide_recorded(round_: Round, recorded: i.Recorded) -> None:
     Raises:
         ServiceError: it is refused; nothing has changed.
     """
-    if recorded.request_id and recorded.request_id in round_.experiment.requests:
+    request_id = recorded.request_id
+    print_ = recorded.fingerprint or fingerprint(recorded.command)
+    known = round_.experiment.requests.get(request_id)
+    if request_id and known is not None:
+        check_repetition(known, request_id, recorded.method, print_)
         return
     decide_command(round_, recorded.command)
-    if recorded.request_id:
-        round_.emit(e.RequestRecorded(recorded.request_id, recorded.user, recorded.method))
+    if request_id:
+        round_.emit(e.RequestRecorded(request_id, recorded.user, recorded.method, print_))
 
 
 def decide_word(round_: Round, word: i.Word) -> None:
@@ -101,6 +108,8 @@ _WORDS: dict[type, Callable[[Round, Any], None]] = {
     i.StopAdvice: _stop_advice,
     i.AlgorithmGaveUp: _gave_up,
     i.RunnerSeen: decide_runner_seen,
+    i.RunnerMissed: decide_runner_missed,
+    i.RunnerRestarted: decide_runner_restarted,
     i.RunnerSilent: decide_runner_silent,
     i.RunnerGone: decide_runner_gone,
     i.AttemptGone: decide_attempt_gone,

@@ -4,14 +4,22 @@ Whoever claims an attempt first in the log has it; others are told to drop it. W
 reports count in the order of their sequence, each once; one beyond a gap waits for it.
 """
 
+from itertools import islice
+from typing import Final
+
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
-from svc_manager.domain.effects import SendDrop, SendStop
+from svc_manager.domain.effects import PublishAgain, SendDrop, SendStop
+from svc_manager.domain.endings import CommandEnd, command_end_text
+from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.reports import ExitCause, Exited, Lost, Report, Started, Waits
 from svc_manager.domain.rounds import Round
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.values import Metric, MetricType
+
+GIVEN_AT_ONCE: Final = 1000
+"""Most tasks that an agent is given before it claims one."""
 
 
 def decide_report(round_: Round, report: Report) -> None:
@@ -118,6 +126,7 @@ def _end(round_: Round, trial: Trial, exited: Exited, report: Report) -> None:
             exited.ended_at_ms,
             reason,
             report.sequence,
+            exited.checkpoint if state is TrialState.SUCCEEDED else None,
         )
     )
 
@@ -135,8 +144,8 @@ def _end_state(trial: Trial, exited: Exited) -> tuple[TrialState, str]:
             pass
     if exited.exit_code == 0:
         return TrialState.SUCCEEDED, ""
-    how = f"signal {exited.signal}" if exited.exit_code is None else f"exit code {exited.exit_code}"
-    return TrialState.FAILED, f"{how}: {exited.detail}" if exited.detail else how
+    end = CommandEnd(exited.exit_code, exited.signal, exited.detail)
+    return TrialState.FAILED, command_end_text(end)
 
 
 def _promote_last_intermediate(round_: Round, trial: Trial) -> None:
@@ -149,6 +158,11 @@ def _promote_last_intermediate(round_: Round, trial: Trial) -> None:
     )
 
 
+MOST_FALSE_STARTS: Final = 20
+"""Attempts of a trial that may be lost before its command has started. An agent that is killed
+costs one; a trial that kills every agent that takes it must not go on for ever."""
+
+
 def lose(round_: Round, trial: Trial, reason: str) -> None:
     """State that the present attempt is gone: another one follows, or the trial is over."""
     ran = trial.state is not TrialState.WAITING
@@ -157,6 +171,13 @@ def lose(round_: Round, trial: Trial, reason: str) -> None:
     elif ran and trial.losses >= round_.experiment.settings.max_trial_retries:
         _end_lost(
             round_, trial, TrialState.FAILED, f"lost {trial.losses + 1} times, last: {reason}"
+        )
+    elif not ran and trial.never_started >= MOST_FALSE_STARTS:
+        _end_lost(
+            round_,
+            trial,
+            TrialState.FAILED,
+            f"could not be started {trial.never_started + 1} times, last: {reason}",
         )
     else:
         round_.emit(e.TrialLost(trial.id, trial.attempt, reason, False))  # noqa: FBT003 - a field of a fact
@@ -216,6 +237,33 @@ def concerns(experiment: Experiment, seen: i.RunnerSeen) -> bool:
         if trial.asked_end is not None or trial.state is TrialState.UNKNOWN:
             return True
     return False
+
+
+def decide_runner_restarted(round_: Round, restarted: i.RunnerRestarted) -> None:
+    """Have the oldest tasks of its pool that nobody has claimed published again.
+
+    The bus gives tasks out in the order of their publication, so those that an agent was given and
+    did not come to claim are among them; the bus itself would give them out again only after
+    `ack_wait`.
+    """
+    waiting = (
+        trial
+        for trial in round_.experiment.live.values()
+        if trial.state is TrialState.WAITING and not trial.claim_id and trial.pool == restarted.pool
+    )
+    for trial in islice(waiting, GIVEN_AT_ONCE):
+        round_.say(PublishAgain(trial.id, trial.attempt, restarted.boot_id))
+
+
+def decide_runner_missed(round_: Round, missed: i.RunnerMissed) -> None:
+    """End the trials of an agent that may have vanished, if the experiment is being stopped.
+
+    Nobody waits for their results any more; should the agent come back, it is told to drop them.
+    """
+    if round_.experiment.state is ExperimentState.STOPPING:
+        for trial in list(round_.experiment.live.values()):
+            if trial.runner_id == missed.runner_id and trial.asked_end is not None:
+                lose(round_, trial, "its agent does not answer")
 
 
 def decide_runner_silent(round_: Round, silent: i.RunnerSilent) -> None:

@@ -19,6 +19,16 @@ class PublishTask:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishAgain:
+    """Put an attempt that nobody has claimed on the queue anew, in place of its first task."""
+
+    trial_id: str
+    attempt: int
+    boot_id: str
+    """Of the agent that was restarted; once for each is enough."""
+
+
+@dataclass(frozen=True, slots=True)
 class WithdrawTask:
     """Take an attempt off the queue, if nobody has it yet."""
 
@@ -71,6 +81,7 @@ class WriteSummary:
 
 Effect: TypeAlias = (
     PublishTask
+    | PublishAgain
     | WithdrawTask
     | SendStop
     | SendDrop
@@ -88,7 +99,9 @@ def effects_of(event: e.Event, before: Experiment) -> Iterator[Effect]:
         event: a fact that is about to be folded.
         before: the state without it.
     """
-    if isinstance(event, e.TrialScheduled):
+    if isinstance(event, e.ExperimentStateChanged):
+        yield WriteSummary()
+    elif isinstance(event, e.TrialScheduled):
         yield PublishTask(event.trial_id, 1)
     elif isinstance(event, e.TrialLost):
         yield PublishTask(event.trial_id, event.attempt + 1)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.experiment import Budget, ExperimentState, Settings
 from svc_manager.domain.reports import Report
 from svc_manager.domain.trial import TrialState
@@ -75,6 +76,7 @@ class ParametersGenerated:
     exhausted: bool
     deferred: int
     based_on: Position
+    released_checkpoints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ class TrialEnded:
     ended_at_ms: int
     reason: str
     report_sequence: int
+    checkpoint: SavedCheckpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +274,8 @@ class ExperimentMoved:
     """The experiment's folder lies elsewhere now."""
 
     directory: str
+    code_directory: str = ""
+    """Where the trials' code lies; empty: where it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +285,8 @@ class RequestRecorded:
     request_id: str
     user: str
     method: str
+    fingerprint: str = ""
+    """Of what was asked; empty: not kept."""
 
 
 Event: TypeAlias = (

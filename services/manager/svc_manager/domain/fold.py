@@ -9,6 +9,7 @@ from typing import Any, Final
 from svc_manager.domain import events as e
 from svc_manager.domain.experiment import TRANSITIONS, Budget, ExperimentState
 from svc_manager.domain.fold_trials import TRIAL_FOLDS
+from svc_manager.domain.requests import noted
 from svc_manager.domain.state import Algorithm, Experiment
 
 ERRORS_KEPT: Final = 100
@@ -80,6 +81,7 @@ def _parameters_generated(x: Experiment, event: e.ParametersGenerated, _time_ms:
         # Fewer than asked for, and no word that the rest comes later: there are no more.
         algorithm.exhausted |= len(missing) > event.deferred
     algorithm.exhausted |= event.exhausted
+    x.released_checkpoints.update(event.released_checkpoints)
     for item in event.parameters:
         algorithm.queue[item.parameter_id] = item
 
@@ -160,10 +162,11 @@ def _ended(x: Experiment, _event: e.ExperimentEnded, _time_ms: int) -> None:
 
 def _moved(x: Experiment, event: e.ExperimentMoved, _time_ms: int) -> None:
     x.directory = event.directory
+    x.code_directory = event.code_directory or x.code_directory
 
 
 def _recorded(x: Experiment, event: e.RequestRecorded, _time_ms: int) -> None:
-    x.requests[event.request_id] = event.method
+    x.requests[event.request_id] = noted(event.method, event.fingerprint)
 
 
 # `Any`: each function takes the type of event that it stands beside.

@@ -5,7 +5,7 @@ from typing import Any
 
 from svc_manager.domain import events as e
 from svc_manager.domain.state import Experiment
-from svc_manager.domain.trial import Trial, TrialState
+from svc_manager.domain.trial import LostAttempt, Trial, TrialState
 from svc_manager.domain.values import MetricType, OptimizeMode
 
 
@@ -102,6 +102,9 @@ def _trial_lost(x: Experiment, event: e.TrialLost, _time_ms: int) -> None:
         trial.failures += 1
     elif trial.state is not TrialState.WAITING:
         trial.losses += 1
+    trial.lost_attempts += (
+        LostAttempt(event.attempt, trial.runner_id, event.reason, event.command_failed),
+    )
     _forget_deferred(x, trial)
     _change_trial(x, trial, TrialState.WAITING)
     trial.attempt = event.attempt + 1
@@ -121,6 +124,8 @@ def _trial_ended(x: Experiment, event: e.TrialEnded, _time_ms: int) -> None:
     trial.exit_code = event.exit_code
     trial.ended_at_ms = event.ended_at_ms
     trial.reason = event.reason
+    if event.checkpoint is not None:
+        x.checkpoints[event.checkpoint.directory] = event.checkpoint
     _change_trial(x, trial, event.state)
 
 

@@ -131,6 +131,22 @@ class RunnerSilent:
 
 
 @dataclass(frozen=True, slots=True)
+class RunnerMissed:
+    """An agent has missed to say that it lives, twice."""
+
+    runner_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerRestarted:
+    """An agent took the place of one that may have been given tasks which it did not claim."""
+
+    pool: str
+    boot_id: str
+    """Of the new one."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunnerGone:
     """An agent has been silent for so long that it has killed its trials by now, or left."""
 
@@ -154,6 +170,8 @@ class Recorded:
     request_id: str
     method: str
     user: str = ""
+    fingerprint: str = ""
+    """Of what was asked; empty: the command says all of it."""
 
 
 Command: TypeAlias = Create | Resume | View | Stop | Update | KillTrial | AddTrial | ImportData
@@ -167,6 +185,8 @@ Word: TypeAlias = (
     | StopAdvice
     | AlgorithmGaveUp
     | RunnerSeen
+    | RunnerMissed
+    | RunnerRestarted
     | RunnerSilent
     | RunnerGone
     | AttemptGone

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
 
+from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.values import Metric
 
 
@@ -37,6 +38,8 @@ class Exited:
     """None: killed by ``signal``, or never started."""
     signal: int = 0
     detail: str = ""
+    checkpoint: SavedCheckpoint | None = None
+    """What it has saved, where checkpoints travel."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,16 @@
 """When trials are made, when parameters are asked for, and what state follows."""
 
+from typing import Final
+
 from svc_manager.domain import events as e
 from svc_manager.domain.budget import target_state, time_left_ms, trials_left
 from svc_manager.domain.experiment import TUNING_STATES, ExperimentState
 from svc_manager.domain.rounds import Round
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import EncodedValue, ParameterSource
+
+LARGEST_REQUEST: Final = 1000
+"""Sets of parameters asked for at once: the answer is one message, and the bus takes 8 MB."""
 
 
 def settle(round_: Round) -> None:
@@ -91,12 +96,14 @@ def _request(round_: Round) -> None:
     left = trials_left(experiment)
     if left is not None:
         wanted = min(wanted, left - ahead)
-    if wanted > 0:
+    while wanted > 0:
+        count = min(wanted, LARGEST_REQUEST)
+        wanted -= count
         first = experiment.next_parameter_id
         round_.emit(
             e.TrialsRequested(
                 f"{algorithm.generation}-{algorithm.request_count}",
-                tuple(range(first, first + wanted)),
+                tuple(range(first, first + count)),
             )
         )
 

@@ -6,6 +6,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.experiment import (
     TICKING_STATES,
     Budget,
@@ -63,6 +64,8 @@ class Experiment:
     search_space: EncodedValue | None = None
     """Set once it was replaced; else it stands in ``config``."""
     directory: str = ""
+    code_directory: str = ""
+    """Of the trials, once it was moved; else it stands in ``config``."""
     environment_sha256: str = ""
     interpreter: str = ""
     optimize_mode: OptimizeMode | None = None
@@ -88,8 +91,12 @@ class Experiment:
     """Parameter id by the request that added it."""
     deferred: dict[tuple[str, int, str], dict[int, Report]] = field(default_factory=dict)
     """Reports beyond a gap, by claim and sequence."""
+    checkpoints: dict[str, SavedCheckpoint] = field(default_factory=dict)
+    """What trials have saved, by folder; only where checkpoints travel."""
+    released_checkpoints: set[str] = field(default_factory=set)
+    """Folders that the algorithm will not name again."""
     requests: dict[str, str] = field(default_factory=dict)
-    """Method by id of each request that was carried out."""
+    """Method, and behind a space the fingerprint, by id of each request that was carried out."""
     port: int = 0
     url_prefix: str = ""
     errors: list[str] = field(default_factory=list)

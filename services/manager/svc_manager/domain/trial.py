@@ -45,6 +45,18 @@ TRANSITIONS: dict[TrialState, frozenset[TrialState]] = {
 """Every change of state that an experiment's log may tell of."""
 
 
+@dataclass(frozen=True, slots=True)
+class LostAttempt:
+    """An attempt that was followed by another one."""
+
+    attempt: int
+    runner_id: str
+    """Empty: nobody had claimed it."""
+    reason: str
+    command_failed: bool
+    """Its command failed and was run again, as the user asked."""
+
+
 @dataclass(slots=True)
 class Trial:
     """One set of parameters and what became of it; owned and changed by the fold only."""
@@ -82,6 +94,13 @@ class Trial:
     intermediate_count: int = 0
     last_intermediate: Metric | None = None
     gpu_indices: tuple[int, ...] = ()
+    lost_attempts: tuple[LostAttempt, ...] = ()
+    """Oldest first; few, for each of them is something gone wrong."""
+
+    @property
+    def never_started(self) -> int:
+        """How many of its attempts were lost before its command had started."""
+        return self.attempt - 1 - self.losses - self.failures
 
     @property
     def live(self) -> bool:

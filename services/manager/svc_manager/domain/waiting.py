@@ -30,6 +30,11 @@ def _trials_wait(experiment: Experiment, agent_count: int) -> str:
     if len(waiting) == len(experiment.live) and waiting:
         reasons = sorted({trial.reason for trial in waiting if trial.reason})
         return "; ".join(reasons[:3])
+    # A running trial waits, too, when what it has saved cannot be stored; and with it, perhaps,
+    # those that are to load it.
+    running = [t for t in experiment.live.values() if t.state is TrialState.RUNNING]
+    if running and all(trial.reason for trial in running):
+        return "; ".join(sorted({trial.reason for trial in running})[:3])
     if unknown and unknown == len(experiment.live):
         return f"waiting for the agent of {_trials(unknown)}: it has not been heard of"
     if not experiment.live and experiment.algorithm.outstanding:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError
+from svc_manager.web.search_json import search_from_json, search_to_json
 from svc_manager.web.values import duration_text, parse_duration, value_from, value_of
 
 MASK: Final = "******"
@@ -86,6 +87,8 @@ def config_to_json(config: config_pb2.ExperimentConfig) -> dict[str, Any]:
         "constraints": [{"metric": limit.metric, "max": limit.max} for limit in config.constraints],
         "tags": dict(config.tags),
     }
+    if config.HasField("search"):
+        out["search"] = search_to_json(config.search)
     return out | {key: items for key, items in collections.items() if items}
 
 
@@ -122,6 +125,7 @@ def config_from_json(data: object) -> config_pb2.ExperimentConfig:
             relative.
     """
     given = _mapping(data, "body")
+    _check_annotation(given)
     for name in _REQUIRED:
         if given.get(name) is None:
             raise InvalidArgumentError(name, "must be given")
@@ -130,6 +134,17 @@ def config_from_json(data: object) -> config_pb2.ExperimentConfig:
         if value is not None:
             _write_field(config, key, value)
     return config
+
+
+def _check_annotation(given: Mapping[str, Any]) -> None:
+    """Refuse annotated code as people write it: only the client side can convert it."""
+    if given.get("useAnnotation") and given.get("searchSpace") is None:
+        raise InvalidArgumentError(
+            "useAnnotation",
+            "must be false here, or come with the searchSpace of code that is converted already",
+            given["useAnnotation"],
+            "create the experiment with nnictl or nni.experiment, which convert annotated code",
+        )
 
 
 def _write_field(config: config_pb2.ExperimentConfig, key: str, value: object) -> None:
@@ -199,6 +214,10 @@ def _write_constraints(config: config_pb2.ExperimentConfig, value: object) -> No
         config.constraints.add(metric=str(limit.get("metric", "")), max=largest)
 
 
+def _write_search(config: config_pb2.ExperimentConfig, value: object) -> None:
+    config.search.CopyFrom(search_from_json(_mapping(value, "search")))
+
+
 def _write_tags(config: config_pb2.ExperimentConfig, value: object) -> None:
     for key, text in _mapping(value, "tags").items():
         config.tags[key] = str(text)
@@ -210,6 +229,7 @@ _OTHER_FIELDS: Final[Mapping[str, Callable[[config_pb2.ExperimentConfig, object]
     "tunerGpuIndices": _write_gpu_indices,
     "objectives": _write_objectives,
     "constraints": _write_constraints,
+    "search": _write_search,
     "tags": _write_tags,
 }
 

@@ -51,10 +51,23 @@ class BodyTooLargeError(ServiceError):
         self.limit_bytes = limit_bytes
 
 
+class SlowBodyError(ServiceError):
+    """A body that does not come to its end.
+
+    Args:
+        limit_s: longest time that is waited for it.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"the body must have come within {limit_s:g} s")
+
+
 def status_of(error: ServiceError) -> int:
     """Return the HTTP status that tells a client of ``error``."""
     if isinstance(error, BodyTooLargeError):
         return 413
+    if isinstance(error, SlowBodyError):
+        return 408
     if isinstance(error, UnsupportedTypeError):
         return 415
     return next((status for kind, status in STATUS_BY_ERROR if isinstance(error, kind)), 500)
@@ -62,7 +75,9 @@ def status_of(error: ServiceError) -> int:
 
 def error_response(error: ServiceError) -> Response:
     """Return the answer that a client gets for ``error``: `{"error": text}` and its facts."""
-    return text_response(status_of(error), error.message, facts=error.facts)
+    wait_s = error.facts.get("retry_after_s")
+    headers = {"Retry-After": wait_s} if wait_s else None
+    return text_response(status_of(error), error.message, facts=error.facts, headers=headers)
 
 
 def text_response(

@@ -10,8 +10,9 @@ from starlette.responses import Response
 
 from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
 from svc_common.errors import InvalidArgumentError
-from svc_manager.experiments import ConfigChange, NewExperiment
+from svc_manager.owned.ownership import OwnedElsewhereError
 from svc_manager.pages import Page
+from svc_manager.usecases.experiments import ConfigChange, NewExperiment
 from svc_manager.web import records
 from svc_manager.web.config_json import config_from_json
 from svc_manager.web.json_text import from_json
@@ -122,11 +123,17 @@ async def experiments_info(call: Call) -> Response:
 
     found: list[dict[str, Any]] = []
     async for experiment in all_items(fetch):
-        urls: list[str] = []
-        if experiment.port:
-            urls = (await call.installation.experiments.get(experiment.id)).urls
+        urls = await _urls(call, experiment.id) if experiment.port else []
         found.append(records.metadata(experiment, urls, os.getpid()))
     return json_answer(found)
+
+
+async def _urls(call: Call, experiment_id: str) -> list[str]:
+    """Give the addresses of an experiment's page; none if it is at another manager."""
+    try:
+        return (await call.installation.experiments.get(experiment_id)).urls
+    except OwnedElsewhereError:
+        return []
 
 
 async def experiment_metadata(call: Call) -> Response:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import BinaryIO, Final
 from starlette.responses import Response, StreamingResponse
 
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb
+from svc_common.contained_files import open_inside
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_manager.web.live import until
 from svc_manager.web.route import Call
@@ -45,8 +45,9 @@ async def get_trial_file(call: Call) -> Response:
     name = call.path["name"]
     if name in TRIAL_SOURCES:
         return await _log(call, TRIAL_SOURCES[name], trial.id)
+    await call.installation.experiments.bring_output(call.experiment_id, trial.id)
     path = file_inside(trial.directory, name)
-    file, size = await asyncio.to_thread(_open_regular, path, name)
+    file, size = await asyncio.to_thread(_open_regular, Path(trial.directory), path, name)
     text = path.suffix in _SHOWN_AS_TEXT or not path.suffix
     return StreamingResponse(
         _content(file, size),
@@ -113,18 +114,12 @@ async def _live(
                 yield piece.data
 
 
-def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
-    """Open a regular file without ever waiting for a writer, as a pipe would make us."""
+def _open_regular(root: Path, path: Path, name: str) -> tuple[BinaryIO, int]:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_inside(root, path)
     except OSError:
         raise NotFoundError("file", name) from None
-    file = os.fdopen(descriptor, "rb")
-    facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode):
-        file.close()
-        raise NotFoundError("file", name)
-    return file, facts.st_size
+    return file, os.fstat(file.fileno()).st_size
 
 
 async def _content(file: BinaryIO, size: int) -> AsyncGenerator[bytes, None]:

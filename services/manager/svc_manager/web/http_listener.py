@@ -8,14 +8,88 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from typing import Final
 
+import h11
 from starlette.types import ASGIApp
 from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+CERTIFICATE_NAME: Final = "certificate_name"
+"""Where the common name of the client's certificate stands in the state of a request."""
 BACKLOG: Final = 128
+CONNECTIONS_LIMIT: Final = 2_000
+"""Of one listener; beyond, requests are answered with 503."""
+HEAD_S: Final = 10.0
+"""How long a client may take for the head of a request, and for its half of a TLS handshake."""
+LINGER_S: Final = 1.0
+"""How long a client may go on sending after its request was refused."""
+HEAD_LIMIT_BYTES: Final = 32 * 1024
+"""Longest head of a request."""
+
+
+class _PatientToAPoint(H11Protocol):
+    """Closes connections whose client says nothing, or spells its request out for ever.
+
+    It also tells the application which client certificate was shown.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
+        """See `asyncio.Protocol`."""
+        super().connection_made(transport)
+        name = _common_name(transport.get_extra_info("peercert"))
+        self.app_state = {**self.app_state, CERTIFICATE_NAME: name}
+        self._overdue: asyncio.TimerHandle | None = None
+        self._talking: asyncio.TimerHandle | None = None
+        self._begin_head()
+
+    def handle_events(self) -> None:
+        """Let time run from the first byte of a head to its last; more bytes do not extend it."""
+        super().handle_events()
+        if self.conn.their_state is not h11.IDLE:
+            self._end_head()
+        elif self._overdue is None and self.conn.trailing_data[0]:
+            self._begin_head()
+
+    def on_response_complete(self) -> None:
+        """Hang up on a client that goes on with a body after it was answered."""
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY:
+            # Not at once: that would take the answer from one who is about to read it.
+            self._talking = self.loop.call_later(LINGER_S, self._hang_up, self.cycle)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        self._end_head()
+        if self._talking is not None:
+            self._talking.cancel()
+        super().connection_lost(exc)
+
+    def _hang_up(self, cycle: RequestResponseCycle) -> None:
+        if self.cycle is cycle and self.conn.their_state is h11.SEND_BODY:
+            self._give_up()
+
+    def _begin_head(self) -> None:
+        self._overdue = self.loop.call_later(HEAD_S, self._give_up)
+
+    def _end_head(self) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+def _common_name(certificate: object) -> str:
+    """Return the common name in what `ssl` tells of a certificate; empty: there is none."""
+    if not isinstance(certificate, dict):
+        return ""
+    parts = (pair for part in certificate.get("subject", ()) for pair in part)
+    return next((str(value) for name, value in parts if name == "commonName"), "")
 
 
 class HttpListener:
@@ -31,7 +105,11 @@ class HttpListener:
 
     @classmethod
     async def start(
-        cls, app: ASGIApp, bound: socket.socket, stopped: asyncio.Event
+        cls,
+        app: ASGIApp,
+        bound: socket.socket,
+        stopped: asyncio.Event,
+        tls: ssl.SSLContext | None = None,
     ) -> HttpListener:
         """Serve ``app`` on ``bound`` and return when connections are accepted.
 
@@ -39,11 +117,14 @@ class HttpListener:
             app: the application.
             bound: a bound stream socket, which this listener closes.
             stopped: set by `close`; answers without an end wait for it.
+            tls: encrypts it; None: it speaks plain HTTP.
         """
         config = Config(
             app,
             access_log=False,
             date_header=False,
+            h11_max_incomplete_event_size=HEAD_LIMIT_BYTES,
+            limit_concurrency=CONNECTIONS_LIMIT,
             http="h11",
             interface="asgi3",
             lifespan="off",
@@ -56,7 +137,11 @@ class HttpListener:
         state = ServerState()
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: H11Protocol(config, state, {}), sock=bound, backlog=BACKLOG
+            lambda: _PatientToAPoint(config, state, {}),
+            sock=bound,
+            backlog=BACKLOG,
+            ssl=tls,
+            ssl_handshake_timeout=None if tls is None else HEAD_S,
         )
         return cls(server, state, stopped)
 

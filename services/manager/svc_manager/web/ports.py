@@ -1,7 +1,7 @@
 """What the web face needs from the manager's use cases: that part of them which it calls.
 
-`svc_manager.experiments.Experiments` and `svc_manager.trials.Trials` are the real ones; what
-each method promises stands there.
+`Experiments` and `Trials` of `svc_manager.usecases` are the real ones; what each method promises
+stands there.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Protocol
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2, experiment_service_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
-from svc_manager.experiments import ConfigChange, NewExperiment, Opened
 from svc_manager.pages import Page
-from svc_manager.trials import TrialFilter
+from svc_manager.usecases.analyses import Front, Importance
+from svc_manager.usecases.experiments import ConfigChange, NewExperiment, Opened
+from svc_manager.usecases.trials import TrialFilter
 
 
 class ExperimentUseCases(Protocol):
@@ -84,6 +85,10 @@ class ExperimentUseCases(Protocol):
         """Give a log from byte ``offset`` on."""
         ...
 
+    async def bring_output(self, experiment_id: str, trial_id: str) -> None:
+        """Make the folder of a trial that is over and ran on another machine."""
+        ...
+
 
 class TrialUseCases(Protocol):
     """What the web face asks and does about trials."""
@@ -129,4 +134,24 @@ class TrialUseCases(Protocol):
 
     async def counts(self, experiment_id: str) -> Mapping[str, int]:
         """Give the number of trials by the name of their state."""
+        ...
+
+    async def explain(
+        self, experiment_id: str, trial_id: str = ""
+    ) -> trial_service_pb2.ExplainTrialResponse:
+        """Say why a trial is as it is; empty id: why the next one is not there yet."""
+        ...
+
+
+class AnalysisUseCases(Protocol):
+    """What the web face asks about results."""
+
+    async def importance(self, experiment_id: str, metric: str = "") -> Importance:
+        """Tell which hyperparameters explain a metric."""
+        ...
+
+    async def front(
+        self, experiment_id: str, objectives: Sequence[metric_pb2.Objective] = ()
+    ) -> Front:
+        """Tell which trials no other one beats in every objective."""
         ...

@@ -165,6 +165,41 @@ def exported(
     return out
 
 
+def explanation(message: trial_service_pb2.ExplainTrialResponse) -> dict[str, Any]:
+    """Return why a trial is as it is; null for what does not apply."""
+    exists = bool(message.trial_id)
+    return {
+        "trialJobId": message.trial_id or None,
+        "status": trial_state_name(message.state) if exists else None,
+        "verdict": _word(trial_service_pb2.Verdict.Name(message.verdict), "VERDICT_"),
+        "summary": message.summary,
+        "reasons": [
+            {
+                "kind": _word(trial_service_pb2.ReasonKind.Name(reason.kind), "REASON_KIND_"),
+                "text": reason.text,
+                "remedy": reason.remedy,
+            }
+            for reason in message.reasons
+        ],
+        "lostAttempts": [
+            {
+                "attempt": lost.attempt,
+                "runnerId": lost.runner_id,
+                "reason": lost.reason,
+                "commandFailed": lost.command_failed,
+            }
+            for lost in message.lost_attempts
+        ],
+        "stderrTail": message.stderr_tail,
+        "exitCode": message.exit_code if message.HasField("exit_code") else None,
+        "signal": message.signal or None,
+    }
+
+
+def _word(name: str, prefix: str) -> str:
+    return name.removeprefix(prefix)
+
+
 def _ms_or(
     experiment: experiment_pb2.Experiment, field: str, otherwise: str | None
 ) -> int | str | None:

@@ -11,8 +11,10 @@ from starlette.responses import Response
 
 from nni_wire.limits import METRIC_LIMIT_BYTES
 from svc_common.errors import InvalidArgumentError
+from svc_manager.observed.instruments import Instruments
+from svc_manager.web.forwarding import Forwarding
 from svc_manager.web.json_text import to_json_bytes
-from svc_manager.web.ports import ExperimentUseCases, TrialUseCases
+from svc_manager.web.ports import AnalysisUseCases, ExperimentUseCases, TrialUseCases
 from svc_manager.web.tensorboards import TensorBoards
 
 Schema = Mapping[str, Any]
@@ -41,8 +43,14 @@ class Installation:
     grpc_address: str
     """`host:port` of the manager's gRPC services."""
     tensorboards: TensorBoards = field(default_factory=TensorBoards)
+    analyses: AnalysisUseCases | None = None
+    """None: there is no dispatcher to ask."""
+    instruments: Instruments | None = None
+    """Counts requests, and has what `/metrics` shows; None: nobody looks."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What experiments get that are created over REST, where no client tells its own."""
+    forwarding: Forwarding | None = None
+    """Asks other managers about their experiments; None: there are no others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,14 @@ from typing import Final
 
 from nni_wire.limits import SEARCH_SPACE_LIMIT_BYTES
 from svc_manager.web import (
+    analysis_handlers,
     event_handlers,
     experiment_handlers,
     file_handlers,
+    output_handlers,
     tensorboard_handlers,
     trial_handlers,
+    why_handlers,
 )
 from svc_manager.web.route import Parameter, Route, Scope
 from svc_manager.web.schemas import ANY, TEXT, array, component, record
@@ -182,6 +185,54 @@ ROUTES: Final[tuple[Route, ...]] = (
         trial_handlers.kill_trial,
         "Cancel a live trial",
         component("Trial"),
+    ),
+    Route(
+        "GET",
+        "/trials/{trial_id}/log",
+        output_handlers.follow_output,
+        "What a trial writes as server-sent events; `end` is the last one",
+        TEXT,
+        query=(
+            Parameter("stream", "Which output.", choices=tuple(output_handlers.STREAMS)),
+            Parameter("offset", "First byte wanted.", int, 0, 2**53),
+            Parameter("follow", "Go on until the trial has ended; the default.", bool),
+        ),
+        media_type=event_handlers.EVENT_STREAM_TYPE,
+    ),
+    Route(
+        "GET",
+        "/trials/{trial_id}/why",
+        why_handlers.explain_trial,
+        "Why a trial waits, was stopped or failed, in words",
+        component("Explanation"),
+    ),
+    Route(
+        "GET",
+        "/why",
+        why_handlers.explain_next,
+        "Why the next trial does not exist yet, in words",
+        component("Explanation"),
+    ),
+    Route(
+        "GET",
+        "/importance",
+        analysis_handlers.importance,
+        "How much of a metric's variance each hyperparameter explains",
+        component("Importance"),
+        query=(Parameter("metric", "Which metric; without it the first objective's."),),
+    ),
+    Route(
+        "GET",
+        "/pareto",
+        analysis_handlers.pareto,
+        "The trials that no other one beats in every objective",
+        component("ParetoFront"),
+        query=(
+            Parameter(
+                "objectives",
+                "`metric:mode`, separated by commas; without it those of the configuration.",
+            ),
+        ),
     ),
     Route(
         "GET",

@@ -140,6 +140,31 @@ COMPONENTS: Final[dict[str, Any]] = {
             "provenance": ANY,
         },
     ),
+    "Explanation": record(
+        {
+            "trialJobId": {"type": ["string", "null"]},
+            "status": {"type": ["string", "null"]},
+            "verdict": {
+                "type": "string",
+                "enum": ["NOT_CREATED", "WAITS", "RUNS", "SUCCEEDED", "STOPPED", "FAILED"],
+            },
+            "summary": TEXT,
+            "reasons": array(record({"kind": TEXT, "text": TEXT, "remedy": TEXT})),
+            "lostAttempts": array(
+                record(
+                    {
+                        "attempt": INTEGER,
+                        "runnerId": TEXT,
+                        "reason": TEXT,
+                        "commandFailed": {"type": "boolean"},
+                    }
+                )
+            ),
+            "stderrTail": TEXT,
+            "exitCode": {"type": ["integer", "null"]},
+            "signal": {"type": ["integer", "null"]},
+        }
+    ),
     "ExportedTrial": record(
         {"parameter": ANY, "value": ANY, "id": TEXT}, {"intermediate": array(ANY)}
     ),
@@ -151,6 +176,35 @@ COMPONENTS: Final[dict[str, Any]] = {
             "trialLogDirectoryList": array(TEXT),
             "pid": INTEGER,
             "port": INTEGER,
+        }
+    ),
+    "Importance": record(
+        {
+            "metric": TEXT,
+            "trials": {"type": "integer", "description": "How many it was learnt from."},
+            "parameters": array(record({"name": TEXT, "share": {"type": "number"}})),
+            "interactions": {
+                "type": "number",
+                "description": "Share of the variance that no single parameter explains.",
+            },
+        }
+    ),
+    "ParetoFront": record(
+        {
+            "objectives": array(record({"metric": TEXT, "mode": TEXT})),
+            "front": array(
+                record(
+                    {
+                        "trialJobId": TEXT,
+                        "sequenceId": INTEGER,
+                        "values": {"type": "object"},
+                        "parameters": ANY,
+                    }
+                )
+            ),
+            "trials": {"type": "integer", "description": "How many have a result."},
+            "infeasible": {"type": "integer", "description": "How many are beyond a limit."},
+            "incomplete": {"type": "integer", "description": "How many lack an objective."},
         }
     ),
     "Counts": {"type": "object", "additionalProperties": INTEGER},

@@ -3,23 +3,29 @@
 On loopback, reading is open to every program of this machine, so a browser is what has to be
 kept out: a foreign page must neither read (DNS rebinding: its Host is not loopback; or its
 Origin is another one) nor change anything (its cookie is `SameSite=Strict`, and a form cannot
-send `application/json`). Changing needs the installation's token.
+send `application/json`). Changing needs a token or a client certificate, and off loopback so does
+reading; what their holder may do, the table of permissions says.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+from svc_common.access.gate import Gate
+from svc_common.access.roles import READER, Caller
+from svc_common.access.transport import is_loopback
 from svc_common.errors import PermissionDeniedError, UnauthenticatedError
 from svc_manager.web.errors import UnsupportedTypeError
 
 READING_METHODS: Final = frozenset({"GET", "HEAD"})
+_NEEDED: Final = (
+    "this needs the token of the installation: open the address that nnictl printed, or send "
+    "`Authorization: Bearer <token of $NNI_HOME/endpoint.json, or your own>`"
+)
 TOKEN_QUERY: Final = "token"  # noqa: S105 - the name of a parameter
 """Parameter of the printed address that carries the token once."""
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
@@ -31,6 +37,10 @@ SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "Referrer-Policy": "no-referrer",  # the token may stand in the first address
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    # For browsers that know no frame-ancestors.
+    "X-Frame-Options": "DENY",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 
 
@@ -47,6 +57,12 @@ class RequestHead:
     cookie_token: str = field(repr=False)
     is_page: bool = False
     """Whether it asks for a file of the page, which holds nothing of anybody."""
+    address: str = ""
+    """Where it comes from, without port."""
+    certificate_name: str = ""
+    """Common name of a client certificate that TLS has checked; empty: none was shown."""
+    path: str = ""
+    """For the audit trail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +70,7 @@ class AccessPolicy:
     """The rules of one listener."""
 
     token: str = field(repr=False)
-    """What proves that the caller may change things; never empty."""
+    """Secret of the installation, whose holder may do everything; never empty."""
     reading_needs_token: bool = False
     """True off loopback, where other machines could read."""
     allowed_hosts: frozenset[str] = frozenset()
@@ -62,10 +78,16 @@ class AccessPolicy:
 
     Empty: none on loopback; off loopback, where the token protects reading, any.
     """
+    gate: Gate | None = field(default=None, repr=False)
+    """Who has which credentials; None: only the holder of `token` has any."""
+    encrypted: bool = False
+    """Whether the listener speaks HTTPS."""
 
     def __post_init__(self) -> None:
         if not self.token:
             raise ValueError("token must not be empty")
+        if self.gate is None:
+            object.__setattr__(self, "gate", Gate.of_token(self.token))
 
     @property
     def cookie_name(self) -> str:
@@ -76,37 +98,45 @@ class AccessPolicy:
         """
         return "nni-" + hashlib.sha256(self.token.encode()).hexdigest()[:8]
 
-    def check(self, head: RequestHead) -> None:
-        """Return if the request may go on.
+    def check(self, head: RequestHead) -> Caller:
+        """Return who asks, if the request may go on.
 
         Raises:
             PermissionDeniedError: its Host or Origin is not ours.
             UnsupportedTypeError: it would change something with a body that is not JSON.
-            UnauthenticatedError: it lacks the token where one is needed.
+            UnauthenticatedError: it lacks credentials where they are needed, or has wrong ones.
+            ResourceExhaustedError: too many wrong ones came from its address.
         """
         self._check_host(head)
         _check_origin(head)
         if head.method not in READING_METHODS:
             _check_type(head)
-        elif head.is_page or not self.reading_needs_token:
-            return
-        if not self.knows_token(head):
-            raise UnauthenticatedError(
-                "this needs the token of the installation: open the address that nnictl printed, "
-                "or send `Authorization: Bearer <token of $NNI_HOME/endpoint.json>`"
-            )
+        elif head.is_page:
+            return READER
+        elif not self.reading_needs_token:
+            return self._reader(head)
+        return self.identify(head, _sent(head))
 
-    def knows_token(self, head: RequestHead) -> bool:
-        """Return whether the request carries the token, as bearer or as cookie."""
-        kind, _, bearer = head.authorization.partition(" ")
-        sent = bearer.strip() if kind.lower() == "bearer" else head.cookie_token
-        return self.matches(sent)
+    def _reader(self, head: RequestHead) -> Caller:
+        """Return who reads on loopback, where nobody needs credentials: not even right ones."""
+        assert self.gate is not None, "__post_init__ made one"
+        return self.gate.recognise(_sent(head), head.certificate_name) or READER
 
-    def matches(self, token: str) -> bool:
-        """Return whether ``token`` is the right one; takes as long for each wrong one."""
-        return hmac.compare_digest(
-            token.encode("utf-8", "surrogateescape"), self.token.encode("utf-8", "surrogateescape")
-        )
+    def identify(self, head: RequestHead, token: str) -> Caller:
+        """Return whose credentials these are.
+
+        Raises:
+            UnauthenticatedError: nobody's, or there are none.
+            ResourceExhaustedError: too many wrong ones came from the address.
+        """
+        assert self.gate is not None, "__post_init__ made one"
+        if not token and not head.certificate_name:
+            raise UnauthenticatedError(_NEEDED)
+        what = f"{head.method} {head.path}"
+        try:
+            return self.gate.identify(head.address, token, head.certificate_name, what)
+        except UnauthenticatedError as error:
+            raise UnauthenticatedError(_NEEDED) from error
 
     def _check_host(self, head: RequestHead) -> None:
         # Where even reading needs the token, a rebound name gains nothing: the browser keeps the
@@ -118,6 +148,12 @@ class AccessPolicy:
             raise PermissionDeniedError(
                 f"Host must be a loopback name like 127.0.0.1 or localhost, got {head.host!r:.80}"
             )
+
+
+def _sent(head: RequestHead) -> str:
+    """Return the token that a request carries, as bearer or as cookie; empty: none."""
+    kind, _, bearer = head.authorization.partition(" ")
+    return bearer.strip() if kind.lower() == "bearer" else head.cookie_token
 
 
 def _check_origin(head: RequestHead) -> None:
@@ -157,13 +193,3 @@ def host_name(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.rpartition(":")[0] if host.count(":") == 1 else host
-
-
-def is_loopback(name: str) -> bool:
-    """Return whether ``name`` can only mean this machine."""
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

@@ -12,13 +12,15 @@ import socket
 from dataclasses import dataclass
 from typing import Final
 
+from svc_common.access.guard import Guard
+from svc_common.access.transport import is_loopback
 from svc_common.errors import InvalidArgumentError, PermissionDeniedError
 from svc_manager.listeners import PortTakenError
 from svc_manager.web.http_listener import HttpListener
 from svc_manager.web.port_holder import program_on_port
 from svc_manager.web.rest import Listener
 from svc_manager.web.route import Installation
-from svc_manager.web.security import AccessPolicy, is_loopback
+from svc_manager.web.security import AccessPolicy
 from svc_manager.web.site import create_site
 
 LOOPBACK: Final = "127.0.0.1"
@@ -44,19 +46,40 @@ class WebServer:
         token: the installation's secret; whoever shows it may change things.
         host: address that all listeners bind; off loopback reading needs the token, too.
         allowed_hosts: names besides loopback ones under which clients may address it.
+        guard: who else may call, and how listeners are encrypted; None: nobody, and not at all.
+
+    Raises:
+        FailedPreconditionError: other machines could read what is said there.
+        InvalidArgumentError: a file of the guard cannot be used.
     """
 
     def __init__(
-        self, token: str, host: str = LOOPBACK, allowed_hosts: frozenset[str] = frozenset()
+        self,
+        token: str,
+        host: str = LOOPBACK,
+        allowed_hosts: frozenset[str] = frozenset(),
+        guard: Guard | None = None,
     ) -> None:
         self._host = host
+        guard = guard or Guard.of_token(token)
+        guard.check_listener("NNI_MANAGER_HTTP", host)
+        self._tls = guard.transport.http_server_context()
         self._policy = AccessPolicy(
-            token=token, reading_needs_token=not is_loopback(host), allowed_hosts=allowed_hosts
+            token=token,
+            reading_needs_token=not is_loopback(host),
+            allowed_hosts=allowed_hosts,
+            gate=guard.gate,
+            encrypted=self._tls is not None,
         )
         self._installation: Installation | None = None
         self._base: HttpListener | None = None
         self._by_experiment: dict[str, _Open] = {}
         self._closing: set[HttpListener] = set()
+
+    @property
+    def scheme(self) -> str:
+        """`http`, or `https` where listeners are encrypted."""
+        return "http" if self._tls is None else "https"
 
     async def serve(self, installation: Installation, port: int = 0) -> int:
         """Open the base listener and return its port.
@@ -101,7 +124,7 @@ class WebServer:
         """Give the addresses under which a listener can be reached, loopback first."""
         path = f"/{url_prefix}/" if url_prefix else ""
         names = [LOOPBACK] if is_loopback(self._host) else [LOOPBACK, self._host]
-        return [f"http://{name}:{port}{path}" for name in names]
+        return [f"{self.scheme}://{name}:{port}{path}" for name in names]
 
     async def aclose(self, grace_s: float = 2.0) -> None:
         """Close all listeners and wait for the requests in flight.
@@ -137,7 +160,7 @@ class WebServer:
             ),
             url_prefix,
         )
-        return await HttpListener.start(site, bound, stopped)
+        return await HttpListener.start(site, bound, stopped, self._tls)
 
     async def _bind(self, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET

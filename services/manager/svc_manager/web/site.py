@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc_common.errors import ServiceError
 from svc_manager.web.errors import error_response, text_response
+from svc_manager.web.metrics_page import metrics_routes
 from svc_manager.web.page import page_routes
 from svc_manager.web.rest import Listener, head_of, http_routes
 from svc_manager.web.route_table import ROUTES
@@ -30,7 +31,11 @@ def create_site(listener: Listener, url_prefix: str = "") -> ASGIApp:
         url_prefix: path under which a reverse proxy shows it, without slashes at its ends. What
             lies there lies at the root as well, for programs on this machine.
     """
-    routes: list[BaseRoute] = [*http_routes(listener, ROUTES), *page_routes(listener.policy)]
+    routes: list[BaseRoute] = [
+        *http_routes(listener, ROUTES),
+        *metrics_routes(listener.installation.instruments),
+        *page_routes(listener.policy),
+    ]
     if url_prefix:
         routes.append(Mount(f"/{url_prefix}", routes=list(routes)))
     site = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
@@ -71,7 +76,7 @@ class GuardedSite:
 
         request = Request(scope, receive)
         try:
-            self._policy.check(head_of(request, self._policy))
+            request.state.caller = self._policy.check(head_of(request, self._policy))
         except ServiceError as error:
             await error_response(error)(scope, receive, send_with_headers)
         else:

@@ -13,14 +13,13 @@ from nni_proto.experiment.v1 import experiment_pb2
 from nni_proto.trial.v1 import trial_pb2
 from nni_wire.values import from_value, to_value
 from svc_common.errors import InvalidArgumentError
+from svc_manager.incoming import LONGEST_S
 
 _NS_PER_MS: Final = 1_000_000
 _NS_PER_S: Final = 1_000_000_000
 _MS_PER_S: Final = 1_000
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
-_LONGEST_S: Final = 315_576_000_000
-"""What a protobuf duration holds: 10,000 years."""
 
 
 def to_ms(time: Timestamp) -> int:
@@ -56,7 +55,7 @@ def parse_duration(value: object, field: str) -> Duration:
         seconds = value
     else:
         raise InvalidArgumentError(field, rule, value)
-    if not 0 < seconds <= _LONGEST_S:
+    if not 0 < seconds <= LONGEST_S:
         raise InvalidArgumentError(field, rule, value)
     return Duration(seconds=int(seconds), nanos=int((seconds % 1) * _NS_PER_S))
 

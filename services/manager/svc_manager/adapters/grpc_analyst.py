@@ -1,0 +1,56 @@
+"""`Analyst` by the dispatcher's gRPC service."""
+
+from collections.abc import Awaitable, Sequence
+from typing import Final, TypeVar
+
+import grpc.aio
+
+from nni_proto.tuning.v1 import analysis_service_pb2 as pb
+from nni_proto.tuning.v1 import analysis_service_pb2_grpc as pb_grpc
+from svc_common.grpc_client import credentials, service_error
+
+_DEADLINE_S: Final = 60.0
+"""A model of 2,000 trials takes seconds; several who ask wait for each other."""
+
+_T = TypeVar("_T")
+
+
+class GrpcAnalyst:
+    """See `svc_manager.usecases.analyses.Analyst`.
+
+    Args:
+        channel: to the dispatcher; whoever opened it closes it.
+        token: of the installation; None: the dispatcher asks for none.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:
+        self._stub = pb_grpc.AnalysisServiceStub(channel)
+        self._credentials = credentials(token)
+
+    async def importance(
+        self, request: pb.MeasureImportanceRequest
+    ) -> pb.MeasureImportanceResponse:
+        """See `Analyst.importance`."""
+        return await _translated(
+            self._stub.MeasureImportance(request, timeout=_DEADLINE_S, metadata=self._credentials)
+        )
+
+    async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
+        """See `Analyst.front`."""
+        return await _translated(
+            self._stub.FindParetoFront(request, timeout=_DEADLINE_S, metadata=self._credentials)
+        )
+
+    async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
+        """See `Analyst.broken`."""
+        answer = await _translated(
+            self._stub.CheckConfigurations(request, timeout=_DEADLINE_S, metadata=self._credentials)
+        )
+        return list(answer.broken)
+
+
+async def _translated(call: Awaitable[_T]) -> _T:
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        raise service_error(error) from error

@@ -1,0 +1,47 @@
+"""`Replayer` by the dispatcher's gRPC service."""
+
+from collections.abc import AsyncGenerator
+from typing import Final
+
+import grpc.aio
+
+from nni_proto.experiment.v1 import history_service_pb2
+from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
+from svc_common.grpc_client import credentials, service_error
+
+_DEADLINE_S: Final = 24 * 3600.0
+"""A replay computes what the experiment computed; a silent host is noticed by the dispatcher."""
+
+
+class GrpcReplayer:
+    """See `svc_manager.usecases.histories.Replayer`.
+
+    Args:
+        channel: to the dispatcher; whoever opened it closes it.
+        token: of the installation; None: the dispatcher asks for none.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:
+        self._stub = algorithm_service_pb2_grpc.AlgorithmServiceStub(channel)
+        self._credentials = credentials(token)
+
+    async def replay(
+        self, experiment_id: str
+    ) -> AsyncGenerator[history_service_pb2.ReplayExperimentResponse, None]:
+        """See `Replayer.replay`."""
+        call = self._stub.ReplaySuggestions(
+            algorithm_service_pb2.ReplaySuggestionsRequest(experiment_id=experiment_id),
+            timeout=_DEADLINE_S,
+            metadata=self._credentials,
+            wait_for_ready=True,
+        )
+        try:
+            async for told in call:
+                # The same messages under the name of another method.
+                yield history_service_pb2.ReplayExperimentResponse.FromString(
+                    told.SerializeToString()
+                )
+        except grpc.aio.AioRpcError as error:
+            raise service_error(error) from error
+        finally:
+            call.cancel()

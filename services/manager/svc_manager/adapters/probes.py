@@ -1,0 +1,61 @@
+"""What the manager tries when it is asked what is wrong: one probe per thing it needs."""
+
+import secrets
+from typing import Any, Final
+
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from svc_common.errors import NotFoundError, UnavailableError
+from svc_common.storage.ports import BlobStore
+from svc_manager.fleet.diagnosis import Probe
+from svc_manager.ports import Views
+
+_PATIENCE_S: Final = 3.0
+
+
+def dispatcher_probe(channel: grpc.aio.Channel, address: str) -> Probe:
+    """Ask the dispatcher whether it serves."""
+
+    async def probe() -> str:
+        stub: Any = health_pb2_grpc.HealthStub(channel)  # its types name no method
+        try:
+            answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=_PATIENCE_S)
+        except grpc.aio.AioRpcError as error:
+            raise UnavailableError(
+                f"{address} does not answer ({error.code().name}): algorithms cannot be checked "
+                "or started; see dispatcher.log"
+            ) from error
+        if answer.status != health_pb2.HealthCheckResponse.SERVING:
+            raise UnavailableError(f"{address} does not serve; see dispatcher.log")
+        return f"{address} serves"
+
+    return probe
+
+
+def store_probe(blobs: BlobStore) -> Probe:
+    """Write some bytes, read them again, forget them."""
+
+    async def probe() -> str:
+        key = f"probe/{secrets.token_hex(8)}/manager"
+        await blobs.put_named(key, b"nni")
+        try:
+            if await blobs.get(key) != b"nni":
+                raise UnavailableError("the byte store gives back other bytes than it was given")
+        except NotFoundError as error:
+            raise UnavailableError("the byte store has lost what it was just given") from error
+        finally:
+            await blobs.delete(key)
+        return "bytes can be written and read"
+
+    return probe
+
+
+def views_probe(views: Views) -> Probe:
+    """Ask for a view that nobody has."""
+
+    async def probe() -> str:
+        await views.get(["probe"])
+        return "answers"
+
+    return probe

@@ -1,0 +1,199 @@
+"""Why a trial waits, and why the next one does not exist yet."""
+
+from collections.abc import Iterator
+
+from svc_manager.domain.budget import time_left_ms, trials_left
+from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
+from svc_manager.domain.explanation import (
+    AgentFacts,
+    Around,
+    Explanation,
+    Reason,
+    ReasonKind,
+    Verdict,
+    ago,
+    count,
+)
+from svc_manager.domain.scheduling import free_slots
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import Trial
+
+_START_AN_AGENT = (
+    "start one: nnictl up on this machine, or python -m svc_trial_runner --pool {pool}"
+)
+_LOOK_AT_BUS = "see nats.log in the folder of the logs; nnictl doctor looks at the bus"
+_LOOK_AT_BYTES = "look at the byte store with: nnictl doctor"
+
+
+def explain_waiting(trial: Trial, around: Around) -> Explanation:
+    """Say why a WAITING trial has not started."""
+    since = ago(around.now_ms - trial.created_at_ms)
+    reasons = tuple(_waits(trial, around))
+    attempt = f"attempt {trial.attempt} of " if trial.attempt > 1 else ""
+    return Explanation(
+        trial.id,
+        trial.state,
+        Verdict.WAITS,
+        f"{attempt}trial {trial.id} waits, for {since} since the trial was made: {reasons[0].text}",
+        reasons,
+        trial.lost_attempts,
+    )
+
+
+def _waits(trial: Trial, around: Around) -> Iterator[Reason]:
+    if around.bus_trouble:
+        yield Reason(
+            ReasonKind.BUS, f"no task can be given out: {around.bus_trouble}", _LOOK_AT_BUS
+        )
+        return
+    holder = next((agent for agent in around.agents if agent.waits_for is not None), None)
+    if holder is None and trial.runner_id:
+        known = (agent for agent in around.agents if agent.runner_id == trial.runner_id)
+        holder = next(known, None)
+    if trial.claim_id or holder is not None:
+        yield _at_agent(trial, holder)
+    else:
+        yield from _unclaimed(trial, around)
+    if trial.lost_attempts:
+        last = trial.lost_attempts[-1]
+        what = "failed and is run again" if last.command_failed else "was lost"
+        yield Reason(ReasonKind.LOST, f"attempt {last.attempt} {what}: {last.reason}")
+
+
+def _at_agent(trial: Trial, holder: AgentFacts | None) -> Reason:
+    if holder is not None and holder.silent:
+        return Reason(
+            ReasonKind.AGENT,
+            f"its agent {holder.runner_id} has not been heard of for {ago(holder.silent_s * 1000)}",
+            "nothing is needed: another agent gets it when that one is given up",
+        )
+    runner_id = holder.runner_id if holder is not None else trial.runner_id
+    what = (holder.waits_for if holder is not None else "") or trial.reason
+    if "GPU" in what:
+        return Reason(
+            ReasonKind.GPU,
+            f"agent {runner_id} has it: {what}",
+            "free a GPU, lower trialGpuNumber, or let trials share one (maxTrialNumberPerGpu)",
+        )
+    if what:
+        return Reason(ReasonKind.OBJECT, f"agent {runner_id} waits for {what}", _LOOK_AT_BYTES)
+    return Reason(ReasonKind.AGENT, f"agent {runner_id} has it and is about to start it")
+
+
+def _unclaimed(trial: Trial, around: Around) -> Iterator[Reason]:
+    of_pool = [agent for agent in around.agents if agent.pool == trial.pool]
+    heard = [agent for agent in of_pool if not agent.silent]
+    taking = [agent for agent in heard if not agent.draining]
+    if taking:
+        held = sum(agent.held_count for agent in taking)
+        yield Reason(
+            ReasonKind.SLOT,
+            f"no agent of pool {trial.pool!r} has taken it yet: "
+            f"{count(len(taking), 'agent')} there, with {count(held, 'trial')} in hand",
+            "wait for a slot, raise NNI_RUNNER_SLOTS, or start another agent" if held else "",
+        )
+    elif heard:
+        yield Reason(
+            ReasonKind.AGENT,
+            f"{count(len(heard), 'agent')} of pool {trial.pool!r} "
+            f"{'takes' if len(heard) == 1 else 'take'} no more trials: draining",
+            _START_AN_AGENT.format(pool=trial.pool),
+        )
+    else:
+        others = sorted({agent.pool for agent in around.agents if not agent.silent} - {trial.pool})
+        seen = f"; connected are agents of {', '.join(map(repr, others))}" if others else ""
+        yield Reason(
+            ReasonKind.POOL,
+            f"no agent of pool {trial.pool!r} is connected{seen}",
+            _START_AN_AGENT.format(pool=trial.pool),
+        )
+
+
+def explain_next(experiment: Experiment, around: Around) -> Explanation:
+    """Say why the next trial does not exist yet."""
+    reasons = tuple(_why_no_other(experiment, around))
+    return Explanation(
+        "",
+        None,
+        Verdict.NOT_CREATED,
+        f"the next trial of experiment {experiment.id} is not there yet: {reasons[0].text}",
+        reasons,
+    )
+
+
+def _why_no_other(experiment: Experiment, around: Around) -> Iterator[Reason]:
+    if around.bus_trouble:
+        yield Reason(ReasonKind.BUS, around.bus_trouble, _LOOK_AT_BUS)
+    state = _of_state(experiment)
+    if state is not None:
+        yield state
+        return
+    yield from _of_budget(experiment, around)
+    if not free_slots(experiment):
+        limit = experiment.budget.trial_concurrency
+        yield Reason(
+            ReasonKind.SLOT,
+            f"{count(len(experiment.live), 'trial')} live at once, and trialConcurrency is {limit}",
+            "nothing is needed; for more at once: nnictl update concurrency",
+        )
+    yield _of_algorithm(experiment)
+
+
+def _of_state(experiment: Experiment) -> Reason | None:
+    state = experiment.state
+    if state is ExperimentState.ERROR:
+        why = experiment.errors[-1].strip().splitlines()[-1] if experiment.errors else "see its log"
+        return Reason(
+            ReasonKind.EXPERIMENT,
+            f"the experiment is in ERROR: {why}",
+            "mend the cause; then nnictl stop and nnictl resume",
+        )
+    if state in CLOSED_STATES or state is ExperimentState.STOPPING:
+        return Reason(
+            ReasonKind.EXPERIMENT,
+            f"the experiment is {state.name}",
+            f"nnictl resume {experiment.id}",
+        )
+    return None
+
+
+def _of_budget(experiment: Experiment, around: Around) -> Iterator[Reason]:
+    if trials_left(experiment) == 0:
+        yield Reason(
+            ReasonKind.BUDGET,
+            f"all {experiment.budget.max_trial_number} trials of maxTrialNumber are made",
+            "for more: nnictl update trialnum",
+        )
+    if time_left_ms(experiment, around.now_ms) == 0:
+        yield Reason(
+            ReasonKind.BUDGET,
+            "maxExperimentDuration has passed",
+            "for more: nnictl update duration",
+        )
+
+
+def _of_algorithm(experiment: Experiment) -> Reason:
+    algorithm = experiment.algorithm
+    errors = experiment.errors[-1].strip().splitlines()[-1:] if experiment.errors else []
+    trouble = f" (its last error: {errors[0]})" if errors else ""
+    look = "see dispatcher.log of the experiment, and nnictl doctor"
+    if not algorithm.started:
+        text = f"the dispatcher has not started the algorithm yet{trouble}"
+        return Reason(ReasonKind.ALGORITHM, text, look)
+    if algorithm.exhausted:
+        return Reason(
+            ReasonKind.ALGORITHM,
+            "the algorithm has no more parameters",
+            "give it a larger space (nnictl update searchspace), or end the experiment",
+        )
+    if algorithm.late_count:
+        text = f"the algorithm gives the next parameters when it has more results{trouble}"
+        return Reason(ReasonKind.ALGORITHM, text)
+    if algorithm.outstanding:
+        return Reason(
+            ReasonKind.ALGORITHM,
+            f"the algorithm is asked for {count(algorithm.outstanding, 'set')} of parameters "
+            f"and has not answered yet{trouble}",
+            look,
+        )
+    return Reason(ReasonKind.ALGORITHM, "the algorithm is asked as soon as a slot is free")

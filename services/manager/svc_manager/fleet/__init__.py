@@ -1,0 +1,1 @@
+"""The agents: who is there, and what is wrong around them."""

@@ -1,0 +1,1 @@
+"""Experiments at rest: their logs, snapshots and summaries."""

@@ -1,0 +1,44 @@
+"""The file form of an experiment's log: `db/events.log`, and `events.log` of an archive.
+
+Layout: the magic line, then records of a header (stream sequence, length, CRC-32 of the payload;
+big-endian) and the payload.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+MAGIC: Final = b"NNI events 1\n"
+_HEADER: Final = struct.Struct(">QII")
+
+
+def record_of(sequence: int, payload: bytes) -> bytes:
+    """Give one record."""
+    return _HEADER.pack(sequence, len(payload), zlib.crc32(payload)) + payload
+
+
+def whole_records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
+    """Give (sequence, payload, end of the record in the file) of every whole record, in order.
+
+    It stops before the first one that is torn or damaged.
+
+    Args:
+        file: at its beginning.
+
+    Raises:
+        ValueError: it does not start with the magic line.
+    """
+    if file.read(len(MAGIC)) != MAGIC:
+        raise ValueError("not a log of events: it does not start with the magic line")
+    end = len(MAGIC)
+    while True:
+        header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            return
+        sequence, length, checksum = _HEADER.unpack(header)
+        payload = file.read(length)
+        if len(payload) < length or zlib.crc32(payload) != checksum:
+            return
+        end += _HEADER.size + length
+        yield sequence, payload, end

@@ -1,0 +1,1 @@
+"""What the manager tells of itself: figures and traces."""

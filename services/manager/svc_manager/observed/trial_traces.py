@@ -1,0 +1,93 @@
+"""The manager's spans in a trial's trace: the trial as a whole, and its time in the queue."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from svc_common.tracing import Tracer, TrialSpan
+from svc_manager.domain import events as e
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import TrialState
+
+
+class TrialTraces:
+    """Notes spans of facts that are in the log.
+
+    A trial begins with the request for its parameters. When that was made is kept in memory only:
+    after a restart, a trial begins when it was made.
+
+    Args:
+        tracer: where spans are noted.
+    """
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._requested_ms: dict[str, dict[int, int]] = {}
+
+    def traceparent(self, experiment_id: str, parameter_id: int) -> str:
+        """Return the trace context that a trial's task carries; empty: it is not traced."""
+        return self._tracer.traceparent(experiment_id, parameter_id)
+
+    def saw(self, experiment: Experiment, events: Sequence[e.Event], now_ms: int) -> None:
+        """Note what facts that are folded now tell."""
+        for event in events:
+            note = _NOTES.get(type(event))
+            if note is not None:
+                note(self, experiment, event, now_ms)
+
+    def _requested(self, experiment: Experiment, event: e.TrialsRequested, now_ms: int) -> None:
+        times = self._requested_ms.setdefault(experiment.id, {})
+        times.update(dict.fromkeys(event.parameter_ids, now_ms))
+
+    def _started(self, experiment: Experiment, event: e.TrialStarted, _now_ms: int) -> None:
+        trial = experiment.trials[event.trial_id]
+        if event.attempt == 1:
+            self._tracer.note(
+                TrialSpan(
+                    "trial.queued",
+                    experiment.id,
+                    trial.parameter_id,
+                    trial.created_at_ms,
+                    event.started_at_ms,
+                    ("queued",),
+                    attributes={"nni.pool": trial.pool, "nni.runner_id": event.runner_id},
+                )
+            )
+
+    def _ended(self, experiment: Experiment, event: e.TrialEnded, now_ms: int) -> None:
+        trial = experiment.trials[event.trial_id]
+        times = self._requested_ms.get(experiment.id, {})
+        failed = event.state is TrialState.FAILED
+        self._tracer.note(
+            TrialSpan(
+                "trial",
+                experiment.id,
+                trial.parameter_id,
+                times.pop(trial.parameter_id, trial.created_at_ms),
+                now_ms,
+                parent=None,
+                attributes={
+                    "nni.experiment_id": experiment.id,
+                    "nni.trial_id": trial.id,
+                    "nni.sequence_id": trial.sequence_id,
+                    "nni.parameter_id": trial.parameter_id,
+                    "nni.state": event.state.name,
+                    "nni.attempts": event.attempt,
+                    "nni.result_count": trial.intermediate_count + (trial.final is not None),
+                },
+                error=event.reason.partition("\n")[0] if failed else "",
+            )
+        )
+
+    def _experiment_ended(
+        self, experiment: Experiment, _event: e.ExperimentEnded, _now_ms: int
+    ) -> None:
+        self._requested_ms.pop(experiment.id, None)
+
+
+# `Any`: each function takes the type of event that it stands beside.
+_NOTES: Final[dict[type, Callable[[TrialTraces, Experiment, Any, int], None]]] = {
+    e.TrialsRequested: TrialTraces._requested,  # noqa: SLF001 - its own table
+    e.TrialStarted: TrialTraces._started,  # noqa: SLF001 - as above
+    e.TrialEnded: TrialTraces._ended,  # noqa: SLF001 - as above
+    e.ExperimentEnded: TrialTraces._experiment_ended,  # noqa: SLF001 - as above
+}

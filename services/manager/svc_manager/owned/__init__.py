@@ -1,0 +1,1 @@
+"""Experiments that live here: who owns them, decides, and carries out."""

@@ -1,0 +1,296 @@
+"""Which experiments this manager may decide on, and who decides on the others.
+
+A lease keeps managers out of each other's way; what makes a late word harmless is the log, which
+takes no append of one who has not read it to its end. So while the store of leases is away every
+manager goes on with what it has, and what nobody is known to have may be taken.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
+
+from svc_common import subjects
+from svc_common.clock import Clock
+from svc_common.errors import ServiceError, UnavailableError
+from svc_common.logs import get_logger
+from svc_common.messaging.ports import Signal, Signals
+from svc_manager.domain.lease import (
+    PRESENCE_PREFIX,
+    Lease,
+    ManagerId,
+    Vacancies,
+    living_managers,
+)
+from svc_manager.ports import Leases
+
+TTL_S: Final = 3.0
+"""How long the experiments of a dead manager stay its own."""
+LOOK_EVERY_S: Final = 0.5
+"""How often leases are renewed and looked at. With `TTL_S` and `lease.TURN_S` a dead manager's
+experiments have another owner within 4.5 s."""
+CALM_S: Final = 2.0
+"""How long nobody's experiments are taken after leases were lost by their store: their owners take
+them again first."""
+
+
+class OwnedElsewhereError(UnavailableError):
+    """Another manager decides on the experiment; whoever faces the client asks that one.
+
+    Args:
+        experiment_id: which experiment.
+        manager: who has it.
+    """
+
+    def __init__(self, experiment_id: str, manager: ManagerId) -> None:
+        super().__init__(
+            f"experiment {experiment_id!r} is changing hands between managers; try again",
+            {"experiment": experiment_id},
+        )
+        self.experiment_id = experiment_id
+        self.manager = manager
+
+
+class Ownership:
+    """The leases of one manager.
+
+    Call order: where other managers share the leases `listening`, then `join`, before experiments
+    are taken; `keep` in a task; `leave` once, at the end.
+
+    Args:
+        leases: where they are.
+        me: who this manager is.
+        clock: tells how long ago something was.
+        signals: how managers tell each other to look.
+        shared: whether there may be other managers. If not, nothing is ever renewed.
+    """
+
+    def __init__(
+        self, leases: Leases, me: ManagerId, clock: Clock, signals: Signals, *, shared: bool
+    ) -> None:
+        self._leases = leases
+        self._me = me
+        self._clock = clock
+        self._signals = signals
+        self.shared = shared
+        """Whether there may be other managers."""
+        self._held: dict[str, Lease] = {}
+        self._holders: dict[str, Lease] = {}
+        """All leases, at the last look."""
+        self._change = asyncio.Event()
+        """Set when somebody else has something; another one takes its place."""
+        self._presence = Lease(me.presence_name, str(me), 0)
+        self._vacancies = Vacancies(me.boot_id)
+        self._looked_s = clock.monotonic_s()
+        self._calm_until_s = 0.0
+        self._away = False
+
+    def listening(self, grpc_address: str, http_address: str) -> None:
+        """Take note of where other managers reach this one, both `host:port`."""
+        self._me = replace(self._me, grpc_address=grpc_address, http_address=http_address)
+        self._presence = Lease(self._me.presence_name, str(self._me), 0)
+
+    @property
+    def others(self) -> list[ManagerId]:
+        """The other managers that live."""
+        mine = self._me.presence_name
+        return [
+            ManagerId.of(self._holders[name].owner)
+            for name in self._holders
+            if name.startswith(PRESENCE_PREFIX) and name != mine
+        ]
+
+    async def join(self) -> None:
+        """Say that this manager lives, and learn who else does."""
+        if self.shared:
+            await self.look()
+
+    async def take(self, experiment_id: str, above: int) -> int:
+        """Take an experiment; give the epoch of this ownership.
+
+        Args:
+            experiment_id: which one.
+            above: largest epoch in its log.
+
+        Raises:
+            OwnedElsewhereError: another manager has it.
+        """
+        if self.shared and not self._me.grpc_address:
+            raise UnavailableError("this manager is starting; try again")
+        if self.owned_elsewhere(experiment_id):
+            # Not even if it is free now: its owner may be about to take it again, see `CALM_S`.
+            owner = self._holders[experiment_id].owner
+            raise OwnedElsewhereError(experiment_id, ManagerId.of(owner))
+        try:
+            lease = await self._acquire(experiment_id, above)
+        except OwnedElsewhereError:
+            raise
+        except ServiceError as error:
+            get_logger().warning("lease not taken", experiment=experiment_id, error=error.message)
+            # Nobody is known to have it, and the log refuses one of two; `look` makes up for it.
+            lease = Lease(experiment_id, str(self._me), above + 1)
+        self._held[experiment_id] = lease
+        self._vacancies.drop(experiment_id)
+        return lease.epoch
+
+    async def _acquire(self, experiment_id: str, above: int) -> Lease:
+        lease = await self._leases.acquire(experiment_id, str(self._me), TTL_S, above)
+        if lease is not None:
+            return lease
+        holder = await self._leases.holder(experiment_id)
+        manager = ManagerId("") if holder is None else ManagerId.of(holder.owner)
+        if holder is not None and not self._is_other(manager):
+            await self._leases.release(holder)
+            lease = await self._leases.acquire(experiment_id, str(self._me), TTL_S, above)
+        if lease is None:
+            if holder is not None:
+                self._holders[experiment_id] = holder
+            raise OwnedElsewhereError(experiment_id, manager)
+        return lease
+
+    def _is_other(self, manager: ManagerId) -> bool:
+        """Tell whether it is no earlier life of this manager: two cannot listen at one address."""
+        return manager.grpc_address != self._me.grpc_address
+
+    async def give_back(self, experiment_id: str) -> None:
+        """Let others have an experiment; nothing happens if it is not held."""
+        lease = self._held.pop(experiment_id, None)
+        if lease is not None:
+            await self._release(lease)
+
+    def owned_elsewhere(self, experiment_id: str) -> bool:
+        """Tell whether another manager had an experiment at the last look."""
+        known = self._holders.get(experiment_id)
+        return known is not None and self._is_other(ManagerId.of(known.owner))
+
+    async def until_moved(self, elsewhere: OwnedElsewhereError) -> None:
+        """Wait until a manager no longer has an experiment, as far as is known here."""
+        owner = str(elsewhere.manager)
+        while True:
+            change = self._change
+            known = self._holders.get(elsewhere.experiment_id)
+            if known is not None and known.owner != owner:
+                return
+            await change.wait()
+
+    def vacant(self, experiment_id: str) -> None:
+        """Have it told of an experiment when it is this manager's turn, if nobody has it."""
+        if experiment_id not in self._held:
+            self._vacancies.add(experiment_id, self._clock.monotonic_s())
+
+    async def keep(
+        self,
+        on_lost: Callable[[str], None],
+        on_vacant: Callable[[str], None],
+        on_doubt: Callable[[], None],
+    ) -> None:
+        """Renew and look until cancelled.
+
+        Args:
+            on_lost: told of an experiment that another manager has now.
+            on_vacant: told of an experiment that is to be taken here.
+            on_doubt: told that leases may have come and gone unseen, so that there may be
+                experiments without an owner that nobody knows of.
+        """
+        calls = await self._signals.subscribe(subjects.ALL_MANAGERS)
+        called = asyncio.Event()
+        listening = asyncio.create_task(self._hear(calls, called), name="calls of managers")
+        try:
+            while True:
+                called.clear()
+                lost, vacant, doubt = await self.look()
+                for experiment_id in lost:
+                    on_lost(experiment_id)
+                for experiment_id in vacant:
+                    on_vacant(experiment_id)
+                if doubt:
+                    on_doubt()
+                await self._pause(called)
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+    async def look(self) -> tuple[list[str], list[str], bool]:
+        """Renew what is held and look who holds the rest.
+
+        Returns:
+            Experiments that are lost, those to be taken here, and whether others may have come and
+            gone unseen.
+        """
+        now_s = self._clock.monotonic_s()
+        doubt = now_s - self._looked_s > TTL_S
+        try:
+            lost, forgotten = await self._renew()
+            holders = await self._leases.holders()
+        except ServiceError as error:
+            if not self._away:
+                get_logger().warning("leases not renewed", error=error.message)
+            self._away = True
+            return [], [], False
+        self._away = False
+        self._looked_s = now_s
+        # What a manager took since the last look, before it died, has never been seen.
+        doubt |= not living_managers(self._holders) <= living_managers(holders)
+        if forgotten:
+            doubt = True
+            self._calm_until_s = now_s + CALM_S
+        if now_s < self._calm_until_s:
+            self._holders |= holders
+            return lost, [], doubt
+        if holders != self._holders:
+            self._holders = holders
+            change, self._change = self._change, asyncio.Event()
+            change.set()
+        return lost, self._vacancies.look(self._holders, now_s), doubt
+
+    async def _renew(self) -> tuple[list[str], bool]:
+        """Renew everything; give what somebody else has, and whether the store has lost leases."""
+        renewed = await self._leases.renew([self._presence, *self._held.values()], TTL_S)
+        lost: list[str] = []
+        forgotten = False
+        for lease in renewed:
+            again = await self._leases.acquire(lease.name, str(self._me), TTL_S, lease.epoch)
+            if lease.name == self._me.presence_name:
+                forgotten = self._presence.epoch > 0
+                self._presence = again or self._presence
+            elif again is not None:
+                if lease.name in self._held:
+                    self._held[lease.name] = again
+            elif self._held.pop(lease.name, None) is not None:
+                lost.append(lease.name)
+        return lost, forgotten
+
+    async def leave(self) -> None:
+        """Give everything back, at once for all."""
+        held, self._held = self._held, {}
+        if not self.shared:
+            return
+        for lease in (*held.values(), self._presence):
+            await self._release(lease)
+        word = " ".join(held).encode()
+        self._signals.publish(subjects.manager_subject(self._me.boot_id), word)
+
+    async def _release(self, lease: Lease) -> None:
+        try:
+            await self._leases.release(lease)
+        except ServiceError as error:  # it expires by itself
+            get_logger().warning("lease not released", name=lease.name, error=error.message)
+
+    async def _hear(self, calls: AsyncGenerator[Signal, None], called: asyncio.Event) -> None:
+        """Take note of what managers that end have left."""
+        async with aclosing(calls):
+            async for call in calls:
+                for experiment_id in call.payload.decode("ascii", "replace").split():
+                    self.vacant(experiment_id)
+                called.set()
+
+    async def _pause(self, called: asyncio.Event) -> None:
+        """Wait until it is time to look again, or another manager calls."""
+        sleeping = asyncio.ensure_future(self._clock.sleep(LOOK_EVERY_S))
+        hearing = asyncio.ensure_future(called.wait())
+        try:
+            await asyncio.wait({sleeping, hearing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            hearing.cancel()

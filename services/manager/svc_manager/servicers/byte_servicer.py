@@ -1,0 +1,169 @@
+"""The gRPC face on the byte store: a message becomes values, a use case answers, and back."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, Final, TypeAlias
+
+import grpc.aio
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from nni_proto.bytes.v1 import byte_service_pb2 as pb
+from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
+from svc_common.errors import InvalidArgumentError
+from svc_manager.incoming import length_ms
+from svc_manager.stored.byte_exchange import ByteExchange, Purpose, Upload, Way
+from svc_manager.stored.collection import Collected
+from svc_manager.stored.storage import Storage
+
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+
+KEYS_SHOWN: Final = 1000
+"""Names of deleted blobs in an answer."""
+
+_PURPOSES: Final = {
+    pb.BLOB_PURPOSE_CODE: Purpose.CODE,
+    pb.BLOB_PURPOSE_VALUE: Purpose.VALUE,
+    pb.BLOB_PURPOSE_CHECKPOINT: Purpose.CHECKPOINT,
+    pb.BLOB_PURPOSE_OUTPUT: Purpose.OUTPUT,
+}
+
+
+class ByteServicer(pb_grpc.ByteServiceServicer):
+    """See the proto.
+
+    Args:
+        exchange: use cases of those who bring and fetch.
+        storage: use cases of those who look after the store.
+    """
+
+    def __init__(self, exchange: ByteExchange, storage: Storage) -> None:
+        self._exchange = exchange
+        self._storage = storage
+
+    async def DescribeStore(
+        self, request: pb.DescribeStoreRequest, context: Context
+    ) -> pb.DescribeStoreResponse:
+        """See the proto."""
+        return pb.DescribeStoreResponse(code_travels=self._storage.code_travels)
+
+    async def PrepareUpload(
+        self, request: pb.PrepareUploadRequest, context: Context
+    ) -> pb.PrepareUploadResponse:
+        """See the proto."""
+        way = await self._exchange.prepare_upload(upload_from(request))
+        answer = pb.PrepareUploadResponse(key=way.key, expires_at=_time(way))
+        if way.stored:
+            answer.stored = True
+        elif way.url:
+            answer.url = way.url
+        else:
+            answer.stream = True
+        return answer
+
+    async def Upload(
+        self, request_iterator: AsyncIterator[pb.UploadRequest], context: Context
+    ) -> pb.UploadResponse:
+        """See the proto."""
+        first = await anext(aiter(request_iterator), None)
+        if first is None or not first.HasField("header"):
+            raise InvalidArgumentError("header", "must be in the first message")
+        key = await self._exchange.take(
+            upload_from(first.header), _chunks(first.data, request_iterator)
+        )
+        return pb.UploadResponse(key=key)
+
+    async def CompleteUpload(
+        self, request: pb.CompleteUploadRequest, context: Context
+    ) -> pb.CompleteUploadResponse:
+        """See the proto."""
+        await self._exchange.complete_upload(upload_from(request.header))
+        return pb.CompleteUploadResponse()
+
+    async def PrepareDownload(
+        self, request: pb.PrepareDownloadRequest, context: Context
+    ) -> pb.PrepareDownloadResponse:
+        """See the proto."""
+        way = await self._exchange.prepare_download(request.key)
+        answer = pb.PrepareDownloadResponse(expires_at=_time(way))
+        if way.url:
+            answer.url = way.url
+        else:
+            answer.stream = True
+        return answer
+
+    async def Download(
+        self, request: pb.DownloadRequest, context: Context
+    ) -> AsyncIterator[pb.DownloadResponse]:
+        """See the proto."""
+        async with aclosing(self._exchange.give(request.key)) as pieces:
+            async for data in pieces:
+                yield pb.DownloadResponse(data=data)
+
+    async def GetUsage(self, request: pb.GetUsageRequest, context: Context) -> pb.GetUsageResponse:
+        """See the proto."""
+        usage = await self._storage.usage(request.experiment_id)
+        return pb.GetUsageResponse(
+            used_bytes=usage.total.used_bytes,
+            blob_count=usage.total.blob_count,
+            limit_bytes=usage.quota.installation_bytes,
+            experiment_limit_bytes=usage.quota.experiment_bytes,
+            experiments=[
+                pb.ExperimentUsage(
+                    experiment_id=experiment_id,
+                    used_bytes=use.used_bytes,
+                    blob_count=use.blob_count,
+                )
+                for experiment_id, use in usage.experiments
+            ],
+        )
+
+    async def CollectGarbage(
+        self, request: pb.CollectGarbageRequest, context: Context
+    ) -> pb.CollectGarbageResponse:
+        """See the proto."""
+        grace_ms = length_ms(request.grace, "grace") if request.HasField("grace") else None
+        collected = await self._storage.clean(dry_run=request.dry_run, grace_ms=grace_ms)
+        return collected_message(collected)
+
+
+def collected_message(collected: Collected) -> pb.CollectGarbageResponse:
+    """Return what a collection did as a message."""
+    return pb.CollectGarbageResponse(
+        deleted_count=len(collected.deleted),
+        deleted_bytes=collected.deleted_bytes,
+        kept_count=collected.kept_count,
+        kept_bytes=collected.kept_bytes,
+        keys=[blob.key for blob in collected.deleted[:KEYS_SHOWN]],
+    )
+
+
+def upload_from(request: pb.PrepareUploadRequest) -> Upload:
+    """Return the value of a message.
+
+    Raises:
+        InvalidArgumentError: its purpose is none.
+    """
+    purpose = _PURPOSES.get(request.purpose)
+    if purpose is None:
+        raise InvalidArgumentError("purpose", "must be given", int(request.purpose))
+    return Upload(
+        purpose,
+        request.blob.sha256,
+        request.blob.size_bytes,
+        request.experiment_id,
+        request.trial_id,
+        request.attempt,
+        request.file_name,
+    )
+
+
+async def _chunks(first: bytes, rest: AsyncIterator[pb.UploadRequest]) -> AsyncIterator[bytes]:
+    yield first
+    async for message in rest:
+        yield message.data
+
+
+def _time(way: Way) -> Timestamp:
+    moment = Timestamp()
+    moment.FromDatetime(way.expires_at)
+    return moment

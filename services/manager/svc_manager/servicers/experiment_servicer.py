@@ -1,0 +1,223 @@
+"""The gRPC face on experiments: a message becomes values, a use case answers, and back."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, TypeAlias
+
+import grpc.aio
+
+from nni_proto.experiment.v1 import experiment_service_pb2 as pb
+from nni_proto.experiment.v1 import experiment_service_pb2_grpc as pb_grpc
+from svc_manager.fleet.diagnosis import Diagnosis
+from svc_manager.fleet.runners import Runners
+from svc_manager.incoming import length_ms
+from svc_manager.usecases.experiments import ConfigChange, Experiments
+from svc_manager.usecases.opening import NewExperiment, Opened, Reopening
+
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+
+_MS_PER_S = 1000
+
+
+class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
+    """See the proto.
+
+    Args:
+        experiments: use cases.
+        runners: use cases.
+        diagnosis: use case.
+    """
+
+    def __init__(self, experiments: Experiments, runners: Runners, diagnosis: Diagnosis) -> None:
+        self._experiments = experiments
+        self._runners = runners
+        self._diagnosis = diagnosis
+
+    async def CreateExperiment(
+        self, request: pb.CreateExperimentRequest, context: Context
+    ) -> pb.CreateExperimentResponse:
+        """See the proto."""
+        opened = await self._experiments.create(
+            NewExperiment(
+                config=request.config,
+                request_id=request.request_id,
+                port=request.port,
+                url_prefix=request.url_prefix,
+                environment=dict(request.environment),
+                interpreter=request.interpreter,
+            )
+        )
+        return pb.CreateExperimentResponse(
+            experiment=opened.experiment, urls=opened.urls, warnings=opened.warnings
+        )
+
+    async def ResumeExperiment(
+        self, request: pb.ResumeExperimentRequest, context: Context
+    ) -> pb.ResumeExperimentResponse:
+        """See the proto."""
+        opened = await self._experiments.resume(
+            Reopening(
+                experiment_id=request.experiment_id,
+                request_id=request.request_id,
+                port=request.port,
+                url_prefix=request.url_prefix,
+                experiment_directory=request.experiment_directory,
+                environment=dict(request.environment),
+                interpreter=request.interpreter,
+            )
+        )
+        return pb.ResumeExperimentResponse(experiment=opened.experiment, urls=opened.urls)
+
+    async def ViewExperiment(
+        self, request: pb.ViewExperimentRequest, context: Context
+    ) -> pb.ViewExperimentResponse:
+        """See the proto."""
+        opened: Opened = await self._experiments.view(
+            Reopening(
+                experiment_id=request.experiment_id,
+                request_id=request.request_id,
+                port=request.port,
+                experiment_directory=request.experiment_directory,
+            )
+        )
+        return pb.ViewExperimentResponse(experiment=opened.experiment, urls=opened.urls)
+
+    async def StopExperiment(
+        self, request: pb.StopExperimentRequest, context: Context
+    ) -> pb.StopExperimentResponse:
+        """See the proto."""
+        experiment = await self._experiments.stop(request.experiment_id, request.request_id)
+        return pb.StopExperimentResponse(experiment=experiment)
+
+    async def GetExperiment(
+        self, request: pb.GetExperimentRequest, context: Context
+    ) -> pb.GetExperimentResponse:
+        """See the proto."""
+        opened = await self._experiments.get(request.experiment_id)
+        return pb.GetExperimentResponse(experiment=opened.experiment, urls=opened.urls)
+
+    async def ListExperiments(
+        self, request: pb.ListExperimentsRequest, context: Context
+    ) -> pb.ListExperimentsResponse:
+        """See the proto."""
+        page = await self._experiments.list(
+            include_stopped=request.include_stopped,
+            id_prefix=request.id_prefix,
+            page_size=request.page_size,
+            page_token=request.page_token,
+            owned_only=request.owned_only,
+        )
+        return pb.ListExperimentsResponse(experiments=page.items, next_page_token=page.next_token)
+
+    async def DeleteExperiment(
+        self, request: pb.DeleteExperimentRequest, context: Context
+    ) -> pb.DeleteExperimentResponse:
+        """See the proto."""
+        await self._experiments.delete(request.experiment_id, request.request_id)
+        return pb.DeleteExperimentResponse()
+
+    async def UpdateExperiment(
+        self, request: pb.UpdateExperimentRequest, context: Context
+    ) -> pb.UpdateExperimentResponse:
+        """See the proto."""
+        experiment = await self._experiments.update(
+            request.experiment_id, _change(request), request.request_id
+        )
+        return pb.UpdateExperimentResponse(experiment=experiment)
+
+    async def ImportData(
+        self, request: pb.ImportDataRequest, context: Context
+    ) -> pb.ImportDataResponse:
+        """See the proto."""
+        warnings = await self._experiments.import_data(
+            request.experiment_id, request.data, request.request_id
+        )
+        return pb.ImportDataResponse(warnings=warnings)
+
+    async def ExportData(
+        self, request: pb.ExportDataRequest, context: Context
+    ) -> pb.ExportDataResponse:
+        """See the proto."""
+        page = await self._experiments.export(
+            request.experiment_id,
+            include_intermediates=request.include_intermediates,
+            page_size=request.page_size,
+            page_token=request.page_token,
+        )
+        return pb.ExportDataResponse(trials=page.items, next_page_token=page.next_token)
+
+    async def FollowEvents(
+        self, request: pb.FollowEventsRequest, context: Context
+    ) -> AsyncIterator[pb.FollowEventsResponse]:
+        """See the proto."""
+        feed = self._experiments.follow_events(
+            request.experiment_id,
+            request.after if request.HasField("after") else None,
+            follow=request.follow,
+        )
+        async with aclosing(feed):
+            async for item in feed:
+                yield item
+
+    async def FollowLogs(
+        self, request: pb.FollowLogsRequest, context: Context
+    ) -> AsyncIterator[pb.FollowLogsResponse]:
+        """See the proto."""
+        feed = self._experiments.follow_logs(
+            request.experiment_id,
+            request.source,
+            trial_id=request.trial_id,
+            offset=request.offset,
+            follow=request.follow,
+        )
+        async with aclosing(feed):
+            async for item in feed:
+                yield item
+
+    async def WaitExperiment(
+        self, request: pb.WaitExperimentRequest, context: Context
+    ) -> pb.WaitExperimentResponse:
+        """See the proto."""
+        experiment = await self._experiments.wait(request.experiment_id, request.states)
+        return pb.WaitExperimentResponse(experiment=experiment)
+
+    async def ListRunners(
+        self, request: pb.ListRunnersRequest, context: Context
+    ) -> pb.ListRunnersResponse:
+        """See the proto."""
+        page = await self._runners.list(page_size=request.page_size, page_token=request.page_token)
+        return pb.ListRunnersResponse(runners=page.items, next_page_token=page.next_token)
+
+    async def DrainRunner(
+        self, request: pb.DrainRunnerRequest, context: Context
+    ) -> pb.DrainRunnerResponse:
+        """See the proto."""
+        await self._runners.drain(request.runner_id, request.request_id)
+        return pb.DrainRunnerResponse()
+
+    async def DiagnoseServices(
+        self, request: pb.DiagnoseServicesRequest, context: Context
+    ) -> pb.DiagnoseServicesResponse:
+        """See the proto."""
+        findings = [
+            pb.Finding(
+                check=finding.check,
+                result=finding.result.value,  # type: ignore[arg-type] # the contract's numbers
+                explanation=finding.explanation,
+            )
+            for finding in await self._diagnosis.look()
+        ]
+        return pb.DiagnoseServicesResponse(findings=findings)
+
+
+def _change(request: pb.UpdateExperimentRequest) -> ConfigChange:
+    return ConfigChange(
+        request.trial_concurrency if request.HasField("trial_concurrency") else None,
+        request.max_trial_number if request.HasField("max_trial_number") else None,
+        (
+            length_ms(request.max_experiment_duration, "max_experiment_duration") / _MS_PER_S
+            if request.HasField("max_experiment_duration")
+            else None
+        ),
+        request.search_space if request.HasField("search_space") else None,
+    )

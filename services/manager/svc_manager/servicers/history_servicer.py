@@ -1,0 +1,50 @@
+"""The gRPC face on the logs of experiments."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, TypeAlias
+
+import grpc.aio
+
+from nni_proto.experiment.v1 import history_service_pb2 as pb
+from nni_proto.experiment.v1 import history_service_pb2_grpc as pb_grpc
+from svc_manager.usecases.histories import Histories
+from svc_manager.usecases.saving import Saves
+
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+
+
+class HistoryServicer(pb_grpc.HistoryServiceServicer):
+    """See the proto.
+
+    Args:
+        histories: use cases.
+        saves: use cases.
+    """
+
+    def __init__(self, histories: Histories, saves: Saves) -> None:
+        self._histories = histories
+        self._saves = saves
+
+    async def ReplayExperiment(
+        self, request: pb.ReplayExperimentRequest, context: Context
+    ) -> AsyncIterator[pb.ReplayExperimentResponse]:
+        """See the proto."""
+        async with aclosing(self._histories.replay(request.experiment_id)) as told:
+            async for message in told:
+                yield message
+
+    async def SaveExperiment(
+        self, request: pb.SaveExperimentRequest, context: Context
+    ) -> AsyncIterator[pb.SaveExperimentResponse]:
+        """See the proto."""
+        saved = self._saves.save(request.experiment_id, with_files=not request.without_files)
+        async with aclosing(saved) as messages:
+            async for message in messages:
+                yield message
+
+    async def LoadExperiment(
+        self, request_iterator: AsyncIterator[pb.LoadExperimentRequest], context: Context
+    ) -> pb.LoadExperimentResponse:
+        """See the proto."""
+        return pb.LoadExperimentResponse(experiment=await self._saves.load(request_iterator))

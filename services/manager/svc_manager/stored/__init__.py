@@ -1,0 +1,1 @@
+"""The byte store: what lies in it, for whom, and what may go."""

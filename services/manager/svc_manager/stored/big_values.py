@@ -1,0 +1,69 @@
+"""Values that are too large for messages: kept in the byte store, named by their hash."""
+
+import json
+from collections import OrderedDict
+from typing import Final
+
+from nni_proto.common.v1 import value_pb2
+from nni_wire.limits import INLINE_VALUE_LIMIT_BYTES
+from nni_wire.values import blob_of, from_value, to_value
+from svc_common.storage.ports import CONTENT_KIND, BlobStore
+
+KEPT_BYTES: Final = 16 * 1024 * 1024
+"""Text of the values that were used last and stay in memory: what is asked for with every status,
+like a search space, is not read again each time, and is there while the byte store is not."""
+
+
+class BigValues:
+    """Moves values to the byte store and back.
+
+    Args:
+        blobs: where large values lie.
+    """
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+        self._kept: OrderedDict[str, tuple[int, value_pb2.Value]] = OrderedDict()
+        self._kept_bytes = 0
+
+    async def put(self, value: value_pb2.Value) -> value_pb2.Value:
+        """Return ``value``, or, if it is large, a value that says where its JSON text lies."""
+        if value.ByteSize() <= INLINE_VALUE_LIMIT_BYTES or blob_of(value) is not None:
+            return value
+        text = json.dumps(from_value(value)).encode()
+        key = await self._blobs.put(text)
+        sha256 = key.removeprefix(f"{CONTENT_KIND}/")
+        own = value_pb2.Value()
+        own.CopyFrom(value)  # the caller may put the reference in its place
+        self._keep(sha256, len(text), own)
+        return value_pb2.Value(blob_value=value_pb2.BlobRef(sha256=sha256, size_bytes=len(text)))
+
+    async def load(self, value: value_pb2.Value) -> value_pb2.Value:
+        """Return the value itself, wherever it lies; for reading only.
+
+        Raises:
+            NotFoundError: the byte store has lost it.
+        """
+        blob = blob_of(value)
+        if blob is None:
+            return value
+        if blob.sha256 in self._kept:
+            self._kept.move_to_end(blob.sha256)
+            return self._kept[blob.sha256][1]
+        text = await self._blobs.get(f"{CONTENT_KIND}/{blob.sha256}")
+        found = to_value(json.loads(text))
+        self._keep(blob.sha256, len(text), found)
+        return found
+
+    async def has(self, sha256: str) -> bool:
+        """Tell whether there are bytes with this content."""
+        return await self._blobs.exists(f"{CONTENT_KIND}/{sha256}")
+
+    def _keep(self, sha256: str, size_bytes: int, value: value_pb2.Value) -> None:
+        if sha256 in self._kept or size_bytes > KEPT_BYTES:
+            return
+        self._kept[sha256] = (size_bytes, value)
+        self._kept_bytes += size_bytes
+        while self._kept_bytes > KEPT_BYTES:
+            _, (gone_bytes, _) = self._kept.popitem(last=False)
+            self._kept_bytes -= gone_bytes

@@ -1,0 +1,1 @@
+"""What clients can ask for, whichever face they ask."""

@@ -1,0 +1,232 @@
+"""What can be learnt from the results of an experiment; the dispatcher does the mathematics."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.experiment.v1 import config_pb2
+from nni_proto.trial.v1 import trial_pb2
+from nni_proto.tuning.v1 import analysis_service_pb2 as pb
+from svc_common.errors import InvalidArgumentError, UnavailableError
+from svc_manager.converters.views import trial_view
+from svc_manager.domain.trial import Trial
+from svc_manager.owned.actor import ExperimentActor
+from svc_manager.owned.roster import Roster
+from svc_manager.stored.big_values import BigValues
+
+DEFAULT_METRIC: Final = "default"
+"""Name of the metric that a report is which is a plain number."""
+CONSTRAINTS_KEY: Final = "_constraints"
+"""The one key of a search space that is no hyperparameter."""
+_MOST_MEASURED: Final = 2000
+"""Trials from which importance is learnt: more would make the request too large."""
+
+
+class Analyst(Protocol):
+    """The mathematics of results: the dispatcher."""
+
+    async def importance(
+        self, request: pb.MeasureImportanceRequest
+    ) -> pb.MeasureImportanceResponse:
+        """Tell which hyperparameters matter.
+
+        Raises:
+            FailedPreconditionError: there are too few results.
+            UnavailableError: the dispatcher cannot be reached.
+        """
+        ...
+
+    async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
+        """Tell which results no other one beats in every objective.
+
+        Raises:
+            UnavailableError: the dispatcher cannot be reached.
+        """
+        ...
+
+    async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
+        """Tell per configuration which constraint it breaks; empty if none.
+
+        Raises:
+            UnavailableError: the dispatcher cannot be reached.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Importance:
+    """Which hyperparameters explain a metric."""
+
+    objective: metric_pb2.Objective
+    found: pb.MeasureImportanceResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The trials that no other one beats in every objective."""
+
+    objectives: Sequence[metric_pb2.Objective]
+    trials: Sequence[trial_pb2.Trial]
+    """In order of creation."""
+    finished: int
+    """How many trials have a result."""
+    infeasible: int
+    """How many of them are beyond a limit of the configuration."""
+    incomplete: int
+    """How many of them lack a finite number for an objective."""
+
+
+class Analyses:
+    """Everything that can be asked about the results of an experiment.
+
+    Args:
+        roster: the experiments.
+        big_values: brings large values back.
+        analyst: the dispatcher.
+    """
+
+    def __init__(self, roster: Roster, big_values: BigValues, analyst: Analyst) -> None:
+        self._roster = roster
+        self._big_values = big_values
+        self._analyst = analyst
+
+    async def importance(self, experiment_id: str, metric: str = "") -> Importance:
+        """Tell which hyperparameters explain a metric.
+
+        Args:
+            experiment_id: the experiment.
+            metric: empty: the first objective's.
+
+        Raises:
+            FailedPreconditionError: there are too few results.
+        """
+        actor = await self._roster.find(experiment_id)
+        config = actor.view().config
+        objective = _chosen(_objectives(actor, config), metric)
+        finished = _finished(actor)
+        step = max(1.0, len(finished) / _MOST_MEASURED)
+        chosen = [finished[int(place * step)] for place in range(int(len(finished) / step))]
+        request = pb.MeasureImportanceRequest(
+            search_space=await self._big_values.load(config.search_space), objective=objective
+        )
+        for trial in chosen:
+            outcome = _outcome(trial)
+            outcome.parameters.MergeFromString(trial.parameters)
+            outcome.parameters.CopyFrom(await self._big_values.load(outcome.parameters))
+            request.outcomes.append(outcome)
+        return Importance(objective, await self._analyst.importance(request))
+
+    async def front(
+        self, experiment_id: str, objectives: Sequence[metric_pb2.Objective] = ()
+    ) -> Front:
+        """Tell which trials no other one beats in every objective.
+
+        Args:
+            experiment_id: the experiment.
+            objectives: empty: those of the configuration.
+        """
+        actor = await self._roster.find(experiment_id)
+        config = actor.view().config
+        wanted = list(objectives) or _objectives(actor, config)
+        finished = _finished(actor)
+        found = await self._analyst.front(
+            pb.FindParetoFrontRequest(
+                outcomes=map(_outcome, finished), objectives=wanted, constraints=config.constraints
+            )
+        )
+        best = set(found.trial_ids)
+        views = [_view(actor, trial) for trial in finished if trial.id in best]
+        for view in views:
+            view.parameters.CopyFrom(await self._big_values.load(view.parameters))
+        return Front(wanted, views, len(finished), found.infeasible, found.incomplete)
+
+
+class Points:
+    """Checks configurations that no algorithm made against the constraints of a search space.
+
+    Args:
+        big_values: brings large values back.
+        analyst: the dispatcher.
+    """
+
+    def __init__(self, big_values: BigValues, analyst: Analyst) -> None:
+        self._big_values = big_values
+        self._analyst = analyst
+
+    async def check(self, actor: ExperimentActor, parameters: value_pb2.Value) -> None:
+        """Return if a configuration keeps all constraints.
+
+        Raises:
+            InvalidArgumentError: it breaks one; the message says which.
+            UnavailableError: there are constraints, and the dispatcher cannot be reached.
+        """
+        (broken,) = await self._broken(actor, [parameters])
+        if broken:
+            raise InvalidArgumentError(
+                "parameters", f"must keep the constraint {broken} of the search space"
+            )
+
+    async def warnings(self, actor: ExperimentActor, data: value_pb2.Value) -> list[str]:
+        """Say which samples of an import break a constraint: the algorithm leaves them out."""
+        parameters = [
+            entry.value
+            for item in data.list_value.items
+            for entry in item.map_value.entries
+            if entry.key == "parameter"
+        ]
+        try:
+            broken = [text for text in await self._broken(actor, parameters) if text]
+        except UnavailableError:
+            return []  # the algorithm's log will tell
+        if not broken:
+            return []
+        warning = (
+            f"{len(broken)} of {len(parameters)} samples break a constraint of the search space "
+            f"and are left out; the first of them {broken[0]}"
+        )
+        return [warning]
+
+    async def _broken(
+        self, actor: ExperimentActor, configurations: Sequence[value_pb2.Value]
+    ) -> Sequence[str]:
+        space = await self._big_values.load(actor.view().config.search_space)
+        if not any(entry.key == CONSTRAINTS_KEY for entry in space.map_value.entries):
+            return [""] * len(configurations)
+        return await self._analyst.broken(
+            pb.CheckConfigurationsRequest(search_space=space, configurations=configurations)
+        )
+
+
+def _finished(actor: ExperimentActor) -> list[Trial]:
+    trials: Iterable[Trial] = actor.experiment.trials.values()
+    return [trial for trial in trials if trial.final is not None and not trial.live]
+
+
+def _outcome(trial: Trial) -> pb.Outcome:
+    outcome = pb.Outcome(trial_id=trial.id)
+    if trial.final is not None:
+        outcome.metric.MergeFromString(trial.final.value)
+    return outcome
+
+
+def _objectives(
+    actor: ExperimentActor, config: config_pb2.ExperimentConfig
+) -> list[metric_pb2.Objective]:
+    """Return what the experiment optimises, at least one."""
+    if config.objectives:
+        return list(config.objectives)
+    mode = actor.experiment.optimize_mode
+    number = metric_pb2.OPTIMIZE_MODE_MAXIMIZE if mode is None else mode.value
+    return [metric_pb2.Objective(metric=DEFAULT_METRIC, mode=number)]  # type: ignore[arg-type] # the contract's numbers
+
+
+def _chosen(objectives: list[metric_pb2.Objective], metric: str) -> metric_pb2.Objective:
+    for objective in objectives:
+        if metric in {"", objective.metric}:
+            return objective
+    return metric_pb2.Objective(metric=metric, mode=objectives[0].mode)
+
+
+def _view(actor: ExperimentActor, trial: Trial) -> trial_pb2.Trial:
+    return trial_view(trial, actor.experiment.directory, "")

@@ -1,0 +1,343 @@
+"""Use cases on experiments, called by the gRPC servicer and by the web face.
+
+Answers are messages of `nni_proto`: they are the read model that both faces show. Secrets in them
+are masked. Every method may raise `svc_common.errors.ServiceError`s; the docstrings name those
+that are peculiar to it. A changing call repeated with the same ``request_id`` has no further effect
+and gets the same answer; an empty ``request_id`` stands for one that nobody repeats.
+"""
+
+import uuid
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from nni_proto.common.v1 import value_pb2
+from nni_proto.experiment.v1 import event_pb2, experiment_pb2
+from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
+from nni_wire.values import blob_of
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_manager.converters.views import exported_view
+from svc_manager.domain.experiment import ExperimentState
+from svc_manager.domain.inputs import ImportData, Recorded, Stop, Update
+from svc_manager.domain.trial import Trial
+from svc_manager.incoming import check_given
+from svc_manager.kept.deletion import Deletion
+from svc_manager.owned.everywhere import Everywhere
+from svc_manager.owned.roster import Roster
+from svc_manager.pages import Page, Place, page_after
+from svc_manager.pages import page_size as sized
+from svc_manager.ports import AlgorithmChecker
+from svc_manager.stored.big_values import BigValues
+from svc_manager.usecases.analyses import Points
+from svc_manager.usecases.feeds import LogFeeds, follow_events
+from svc_manager.usecases.metric_book import MetricBooks
+from svc_manager.usecases.opening import NewExperiment, Opened, Openings, Reopening
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """What a client wants changed; `None` leaves a field as it is."""
+
+    trial_concurrency: int | None = None
+    max_trial_number: int | None = None
+    max_experiment_duration_s: float | None = None
+    search_space: value_pb2.Value | None = None
+
+
+_STOPPED: Final = experiment_pb2.EXPERIMENT_STATE_STOPPED
+_ANY_INDEX: Final = 2**31 - 1
+"""Index behind every event of a batch."""
+
+__all__ = ["ConfigChange", "Experiments", "NewExperiment", "Opened", "Reopening"]
+
+
+class Experiments:
+    """Everything a client can do with experiments.
+
+    Args:
+        roster: the experiments.
+        openings: creates and reopens them.
+        big_values: keeps large values out of messages.
+        checker: the dispatcher's word on algorithms.
+        books: metrics.
+        feeds: logs.
+        deletion: removes what an experiment leaves.
+        everywhere: the experiments of all managers.
+        points: checks imported configurations; None: nobody can.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of the manager, put together in one place
+        self,
+        roster: Roster,
+        openings: Openings,
+        big_values: BigValues,
+        checker: AlgorithmChecker,
+        books: MetricBooks,
+        feeds: LogFeeds,
+        deletion: Deletion,
+        everywhere: Everywhere,
+        points: Points | None = None,
+    ) -> None:
+        self._points = points
+        self._roster = roster
+        self._openings = openings
+        self._big_values = big_values
+        self._checker = checker
+        self._books = books
+        self._feeds = feeds
+        self._deletion = deletion
+        self._everywhere = everywhere
+        self._deletions: set[str] = set()
+
+    async def create(self, new: NewExperiment) -> Opened:
+        """Check everything, then create and start; a refusal leaves nothing behind.
+
+        Raises:
+            InvalidArgumentError: the configuration breaks a rule.
+            PortTakenError: the port is in use.
+        """
+        return await self._openings.create(new)
+
+    async def resume(self, reopening: Reopening) -> Opened:
+        """Let a stopped experiment go on: its trials stay, its algorithm learns them again.
+
+        Raises:
+            FailedPreconditionError: it is running.
+        """
+        return await self._openings.resume(reopening)
+
+    async def view(self, reopening: Reopening) -> Opened:
+        """Open a stopped experiment for reading only.
+
+        Raises:
+            FailedPreconditionError: it is running.
+        """
+        return await self._openings.view(reopening)
+
+    async def stop(
+        self, experiment_id: str, request_id: str = "", *, reason: str = "stopped by the user"
+    ) -> experiment_pb2.Experiment:
+        """Cancel its live trials and close its listener; returns when it is STOPPED."""
+        actor = await self._roster.find(experiment_id)
+        repeated = bool(request_id) and request_id in actor.experiment.requests
+        await actor.submit(Recorded(Stop(reason), request_id, "StopExperiment"))
+        if repeated and actor.experiment.state is not ExperimentState.STOPPING:
+            return actor.view()  # that stop is over, and it may have been resumed since
+        await actor.reached({ExperimentState.STOPPED})
+        return actor.view()
+
+    async def get(self, experiment_id: str) -> Opened:
+        """Give the experiment as it is now, and the addresses of its page."""
+        view = await self._loaded(await self._roster.view(experiment_id))
+        return Opened(view, self._openings.urls(view))
+
+    async def list(
+        self,
+        *,
+        include_stopped: bool = False,
+        id_prefix: str = "",
+        page_size: int = 0,
+        page_token: str = "",
+        owned_only: bool = False,
+    ) -> Page[experiment_pb2.Experiment]:
+        """List experiments, newest first.
+
+        Args:
+            include_stopped: stopped ones too.
+            id_prefix: only ids that start with this.
+            page_size: 0: 100; at most 1,000.
+            page_token: empty: the first page.
+            owned_only: those that are open here, stopped ones too.
+        """
+        found = self._roster.owned_views() if owned_only else await self._everywhere.views()
+        views = [
+            view
+            for view in found
+            if (owned_only or include_stopped or view.state != _STOPPED)
+            and view.id.startswith(id_prefix)
+        ]
+        views.sort(key=_age, reverse=True)
+        size = sized(page_size, default=100, limit=1000)
+        rest = [view for view in views if not page_token or _age(view) < _age_of(page_token)]
+        token = "-".join(map(str, _age(rest[size - 1]))) if len(rest) > size else ""
+        return Page(rest[:size], token, len(views))
+
+    async def delete(self, experiment_id: str, request_id: str = "") -> None:
+        """Remove log, folder and bytes of a stopped experiment.
+
+        A repeated request is known for as long as this process lives; nothing else is left of it.
+
+        Raises:
+            FailedPreconditionError: it is not STOPPED.
+        """
+        if request_id and request_id in self._deletions:
+            return
+        await self._roster.view(experiment_id)
+        await self._roster.claim(experiment_id)
+        try:
+            await self._delete(experiment_id)
+        finally:
+            await self._roster.unclaim(experiment_id)
+        if request_id:
+            self._deletions.add(request_id)
+
+    async def _delete(self, experiment_id: str) -> None:
+        view = await self._roster.view(experiment_id)
+        if view.state != experiment_pb2.EXPERIMENT_STATE_STOPPED:
+            state = ExperimentState(view.state).name
+            raise FailedPreconditionError(
+                f"experiment {experiment_id!r} is {state}: only a stopped one can be deleted; "
+                "stop it first",
+                {"state": state},
+            )
+        await self._roster.forget(experiment_id)
+        self._books.forget(experiment_id)
+        code_directory = view.config.trial_code_directory
+        await self._deletion.delete(experiment_id, view.directory, code_directory)
+
+    async def update(
+        self, experiment_id: str, change: ConfigChange, request_id: str = ""
+    ) -> experiment_pb2.Experiment:
+        """Change concurrency, budgets or search space; each change adds 1 to the revision.
+
+        Raises:
+            InvalidArgumentError: a value breaks its rule; nothing was changed.
+            FailedPreconditionError: it is stopped, or open for reading only.
+        """
+        actor = await self._roster.find(experiment_id)
+        space = change.search_space
+        if space is not None:
+            check_given(space, "search_space")
+            config = actor.view().config
+            config.search_space.CopyFrom(space)
+            await self._checker.check(config, actor.experiment.interpreter)
+            space = await self._big_values.put(space)
+        duration_s = change.max_experiment_duration_s
+        update = Update(
+            change.trial_concurrency,
+            change.max_trial_number,
+            None if duration_s is None else round(duration_s * 1000),
+            None if space is None else space.SerializeToString(deterministic=True),
+        )
+        await actor.submit(Recorded(update, request_id, "UpdateExperiment"))
+        return await self._loaded(actor.view())
+
+    async def import_data(
+        self, experiment_id: str, data: value_pb2.Value, request_id: str = ""
+    ) -> Sequence[str]:
+        """Feed samples to the algorithm (a list of `{"parameter", "value"}`); give warnings."""
+        check_given(data, "data")
+        actor = await self._roster.find(experiment_id)
+        stored = await self._big_values.put(data)
+        import_id = request_id or uuid.uuid4().hex
+        command = ImportData(import_id, stored.SerializeToString(deterministic=True))
+        await actor.submit(Recorded(command, request_id, "ImportData"))
+        return [] if self._points is None else await self._points.warnings(actor, data)
+
+    async def export(
+        self,
+        experiment_id: str,
+        *,
+        include_intermediates: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+    ) -> Page[service_pb2.ExportedTrial]:
+        """Give the trials with a final result, in order of creation (0: 1,000 to a page)."""
+        actor = await self._roster.find(experiment_id)
+        book = await self._books.read(actor) if include_intermediates else None
+        finished: list[tuple[Place, Trial]] = [
+            ((False, trial.sequence_id, trial.sequence_id), trial)
+            for trial in actor.experiment.trials.values()
+            if trial.final is not None and not trial.live
+        ]
+        size = sized(page_size, default=1000, limit=10_000)
+        page = page_after(finished, page_token, size)
+        exported = [
+            exported_view(trial, book.by_trial.get(trial.id, []) if book else [])
+            for trial in page.items
+        ]
+        for item in exported:
+            await self._load_into(item.parameters)
+        return Page(exported, page.next_token, page.total)
+
+    async def follow_events(
+        self,
+        experiment_id: str,
+        after: event_pb2.EventPosition | None = None,
+        *,
+        follow: bool = True,
+    ) -> AsyncGenerator[service_pb2.FollowEventsResponse, None]:
+        """Give the log behind ``after``; with ``follow`` also what is appended later.
+
+        A negative sequence in ``after`` stands for the present end of the log. Close it
+        (`contextlib.aclosing`) when you stop reading.
+        """
+        if after is not None and after.sequence < 0:
+            actor = await self._roster.find(experiment_id)
+            after = event_pb2.EventPosition(sequence=actor.sequence, index=_ANY_INDEX)
+        await self._roster.view(experiment_id)
+        feed = follow_events(self._openings.events, experiment_id, after, follow=follow)
+        async with aclosing(feed):
+            async for item in feed:
+                yield item
+
+    async def follow_logs(
+        self,
+        experiment_id: str,
+        source: service_pb2.LogSource.ValueType,
+        *,
+        trial_id: str = "",
+        offset: int = 0,
+        follow: bool = False,
+    ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
+        """Give a log from byte ``offset`` on; with ``follow`` until its writer is done.
+
+        Raises:
+            NotFoundError: the trial is unknown, or nothing was written yet (and not followed).
+        """
+        actor = await self._roster.find(experiment_id)
+        feed = self._feeds.follow(actor, source, trial_id, offset, follow=follow)
+        async with aclosing(feed):
+            async for item in feed:
+                yield item
+
+    async def bring_output(self, experiment_id: str, trial_id: str) -> None:
+        """Make the folder of a trial that is over and ran where nobody else can look."""
+        await self._feeds.bring(await self._roster.find(experiment_id), trial_id)
+
+    async def wait(
+        self, experiment_id: str, states: Collection[experiment_pb2.ExperimentState.ValueType]
+    ) -> experiment_pb2.Experiment:
+        """Return once its state is, or since the call has been, one of ``states``."""
+        if not states:
+            raise InvalidArgumentError("states", "must name at least one state")
+        actor = await self._roster.find(experiment_id)
+        await actor.reached({ExperimentState(state) for state in states})
+        return actor.view()
+
+    async def _loaded(self, view: experiment_pb2.Experiment) -> experiment_pb2.Experiment:
+        if blob_of(view.config.search_space) is None:
+            return view
+        full = experiment_pb2.Experiment()
+        full.CopyFrom(view)
+        await self._load_into(full.config.search_space)
+        return full
+
+    async def _load_into(self, value: value_pb2.Value) -> None:
+        if blob_of(value) is not None:
+            value.CopyFrom(await self._big_values.load(value))
+
+
+def _age(view: experiment_pb2.Experiment) -> tuple[int, str]:
+    """Return what lists are sorted by; unlike a count it stays right when experiments come."""
+    return view.created_at.ToMilliseconds(), view.id
+
+
+def _age_of(token: str) -> tuple[int, str]:
+    created_ms, _, experiment_id = token.partition("-")
+    if not (created_ms.isascii() and created_ms.isdigit()):
+        raise InvalidArgumentError(
+            "page_token", "must be one that an earlier page gave", token[:40]
+        )
+    return int(created_ms), experiment_id

@@ -1,0 +1,340 @@
+"""How experiments come to life here: created, resumed, or opened for reading."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from nni_proto.common.v1 import metric_pb2
+from nni_proto.experiment.v1 import config_pb2, experiment_pb2
+from svc_common.clock import Clock
+from svc_common.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    LostOwnershipError,
+    NotFoundError,
+    ServiceError,
+)
+from svc_common.messaging.ports import EventLog
+from svc_manager.config_rules import check_config, choose_tuner
+from svc_manager.converters.event_readers import created_event
+from svc_manager.domain.events import ExperimentCreated
+from svc_manager.domain.inputs import Command, Create, Recorded, Resume, View
+from svc_manager.domain.requests import check_repetition, fingerprint
+from svc_manager.incoming import check_environment, check_parts_of, check_text
+from svc_manager.kept.folder_import import import_folder
+from svc_manager.owned.actor import ExperimentActor
+from svc_manager.owned.ownership import OwnedElsewhereError
+from svc_manager.owned.roster import CREATE_METHOD, Roster
+from svc_manager.ports import AlgorithmChecker, Folders, Journals, Listeners, TrialIds
+from svc_manager.stored.big_values import BigValues
+from svc_manager.usecases.earlier_results import EarlierResults
+
+_MODES = {
+    "": metric_pb2.OPTIMIZE_MODE_UNSPECIFIED,
+    "minimize": metric_pb2.OPTIMIZE_MODE_MINIMIZE,
+    "maximize": metric_pb2.OPTIMIZE_MODE_MAXIMIZE,
+}
+_LAST_PORT = 65535
+_DRAWS = 100
+"""Ids tried for a new experiment until one is unused."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewExperiment:
+    """What a client says to create one."""
+
+    config: config_pb2.ExperimentConfig
+    request_id: str = ""
+    port: int = 0
+    """Port of its own listener; 0: none."""
+    url_prefix: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The client's environment."""
+    interpreter: str = ""
+    """The client's `sys.executable`; empty: the manager's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reopening:
+    """What a client says to resume or view one."""
+
+    experiment_id: str
+    request_id: str = ""
+    port: int = 0
+    url_prefix: str = ""
+    experiment_directory: str = ""
+    """Where its folder lies now; empty: where the log says."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    interpreter: str = ""
+    debug: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An experiment that was created, resumed or opened for reading."""
+
+    experiment: experiment_pb2.Experiment
+    urls: list[str]
+    """Addresses of its page."""
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningPorts:
+    """What opening an experiment needs from outside."""
+
+    events: EventLog
+    journals: Journals
+    folders: Folders
+    listeners: Listeners
+    checker: AlgorithmChecker
+    ids: TrialIds
+    clock: Clock
+
+
+class Openings:
+    """Creates and reopens experiments; a refusal leaves nothing behind.
+
+    Args:
+        roster: where they are from then on.
+        ports: what is needed from outside.
+        big_values: keeps large values out of messages.
+        default_root: folder of experiments that name none.
+        version: of NNI.
+        environment: of this installation, for experiments whose code came as an archive: nothing
+            of their client's machine is here.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        ports: OpeningPorts,
+        big_values: BigValues,
+        default_root: Path,
+        version: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._roster = roster
+        self._ports = ports
+        self._big_values = big_values
+        self._earlier = EarlierResults(roster, big_values)
+        self._default_root = default_root
+        self._version = version
+        self._environment = dict(environment or {})
+        self._creating: dict[str, asyncio.Lock] = {}
+        self.events = ports.events
+
+    def urls(self, view: experiment_pb2.Experiment) -> list[str]:
+        """Give the addresses of an experiment's page; none if it has no port."""
+        return self._ports.listeners.urls(view.port, view.url_prefix) if view.port else []
+
+    async def create(self, new: NewExperiment) -> Opened:
+        """See `Experiments.create`."""
+        if not new.request_id:
+            return await self._create(new, self._unused_id())
+        async with self._creating.setdefault(new.request_id, asyncio.Lock()):
+            for draw in range(_DRAWS):
+                # The id follows from the request, so whichever manager is asked again finds it.
+                experiment_id = self._ports.ids.experiment_id(new.request_id, draw)
+                if await self._ports.events.last(experiment_id) is None:
+                    return await self._create(new, experiment_id)
+                actor = await self._roster.find(experiment_id)
+                known = actor.experiment.requests.get(new.request_id)
+                if known is not None:
+                    check_repetition(known, new.request_id, CREATE_METHOD, _print(new))
+                    return self._opened(actor.view())
+        raise AlreadyExistsError("experiment", experiment_id)
+
+    async def _create(self, new: NewExperiment, experiment_id: str) -> Opened:
+        config = self._completed(new.config)
+        choose_tuner(config)
+        check_config(config)
+        check_parts_of(config)
+        check_environment(new.environment)
+        check_text(new.interpreter, "interpreter")
+        _check_port(new.port)
+        if config.HasField("code_archive"):
+            new = replace(new, environment=self._environment, interpreter="")
+        interpreter = new.interpreter or sys.executable
+        await self._check_code(config)
+        warnings, mode = await self._ports.checker.check(config, interpreter)
+        if config.HasField("search_space"):
+            config.search_space.CopyFrom(await self._big_values.put(config.search_space))
+        if config.HasField("search"):
+            await self._earlier.bring(config.search)
+        prefix = new.url_prefix.strip("/")
+        if new.port:
+            await self._ports.listeners.open_listener(new.port, experiment_id, prefix)
+        directory = Path(config.experiment_working_directory) / experiment_id
+        try:
+            digest = await self._ports.folders.create(directory, new.environment, interpreter)
+        except BaseException:
+            await self._ports.listeners.close_listener(experiment_id)
+            raise
+        created = created_event(
+            experiment_id,
+            config,
+            environment_sha256=digest,
+            interpreter=interpreter,
+            nni_version=self._version,
+            resolved_mode=_MODES.get(mode, metric_pb2.OPTIMIZE_MODE_UNSPECIFIED),
+        )
+        view = await self._start(created, new, prefix)
+        return self._opened(view, warnings)
+
+    async def _start(
+        self, created: ExperimentCreated, new: NewExperiment, prefix: str
+    ) -> experiment_pb2.Experiment:
+        """Write the first facts; a client that goes away meanwhile finds it by its request id."""
+        experiment_id = created.experiment_id
+        command = Create(created, new.port, prefix)
+        debug = created.settings.debug
+        try:
+            actor = await self._roster.start(experiment_id, created.directory, debug=debug)
+            await actor.submit(Recorded(command, new.request_id, CREATE_METHOD, "", _print(new)))
+        except (LostOwnershipError, OwnedElsewhereError):
+            # The same request at another manager came first: log and folder are that one's.
+            await self._ports.listeners.close_listener(experiment_id)
+            raise
+        except ServiceError:
+            await self._roster.forget(experiment_id)
+            await self._ports.listeners.close_listener(experiment_id)
+            await self._ports.events.delete(experiment_id)
+            await self._ports.folders.remove(Path(created.directory))
+            await self._roster.unclaim(experiment_id)
+            raise
+        return actor.view()
+
+    async def resume(self, reopening: Reopening) -> Opened:
+        """See `Experiments.resume`."""
+        check_environment(reopening.environment)
+        check_text(reopening.interpreter, "interpreter")
+        actor = await self._known(reopening)
+        if _repeats(actor, reopening, "ResumeExperiment"):
+            return self._opened(actor.view())
+        directory = Path(_directory(actor, reopening))
+        told = bool(reopening.environment or reopening.interpreter)
+        if told and directory.is_dir():  # noqa: ASYNC240 - one stat
+            await self._ports.folders.create(
+                directory,
+                reopening.environment,
+                reopening.interpreter or actor.experiment.interpreter or sys.executable,
+            )
+        prefix = reopening.url_prefix.strip("/") or actor.experiment.url_prefix
+        command = Resume(reopening.port, prefix, reopening.experiment_directory.rstrip("/"))
+        return await self._reopen(actor, reopening, command, "ResumeExperiment")
+
+    async def view(self, reopening: Reopening) -> Opened:
+        """See `Experiments.view`."""
+        actor = await self._known(reopening)
+        if _repeats(actor, reopening, "ViewExperiment"):
+            return self._opened(actor.view())
+        prefix = reopening.url_prefix.strip("/") or actor.experiment.url_prefix
+        command = View(reopening.port, prefix, reopening.experiment_directory.rstrip("/"))
+        return await self._reopen(actor, reopening, command, "ViewExperiment")
+
+    async def _reopen(
+        self, actor: ExperimentActor, reopening: Reopening, command: Command, method: str
+    ) -> Opened:
+        _check_port(reopening.port)
+        opens = bool(reopening.port) and reopening.port != actor.experiment.port
+        if opens:
+            prefix = reopening.url_prefix.strip("/") or actor.experiment.url_prefix
+            await self._ports.listeners.open_listener(reopening.port, actor.id, prefix)
+        try:
+            await actor.submit(Recorded(command, reopening.request_id, method))
+        except BaseException:
+            if opens and actor.experiment.port != reopening.port:
+                await self._ports.listeners.close_listener(actor.id)
+            raise
+        return self._opened(actor.view())
+
+    async def _known(self, reopening: Reopening) -> ExperimentActor:
+        """Find the experiment, importing its folder if it is unknown here."""
+        check_text(reopening.experiment_directory, "experiment_directory")
+        try:
+            return await self._roster.find(reopening.experiment_id)
+        except NotFoundError:
+            if not reopening.experiment_directory:
+                raise
+        directory = Path(reopening.experiment_directory)
+        if not directory.is_absolute():
+            raise InvalidArgumentError(
+                "experiment_directory", "must be an absolute path", str(directory)
+            )
+        await import_folder(
+            self._ports.events,
+            self._ports.journals,
+            self._ports.ids,
+            reopening.experiment_id,
+            directory,
+        )
+        return await self._roster.find(reopening.experiment_id)
+
+    async def _check_code(self, config: config_pb2.ExperimentConfig) -> None:
+        if not config.HasField("code_archive"):
+            await _check_folder(config)
+        elif not await self._big_values.has(config.code_archive.sha256):
+            raise InvalidArgumentError(
+                "code_archive",
+                "must be the hash of an archive that was uploaded",
+                config.code_archive.sha256[:80],
+                "upload it with ByteService, then create the experiment",
+            )
+
+    def _opened(self, view: experiment_pb2.Experiment, warnings: list[str] | None = None) -> Opened:
+        return Opened(view, self.urls(view), warnings or [])
+
+    def _completed(self, config: config_pb2.ExperimentConfig) -> config_pb2.ExperimentConfig:
+        """Return the configuration with what the user left to us."""
+        full = config_pb2.ExperimentConfig()
+        full.CopyFrom(config)
+        if not full.experiment_working_directory:
+            full.experiment_working_directory = str(self._default_root)
+        if not full.HasField("seed"):
+            full.seed = self._ports.ids.seed()
+        if not full.training_services:
+            full.training_services.add(platform="local")
+        return full
+
+    def _unused_id(self) -> str:
+        for _ in range(_DRAWS):
+            experiment_id = self._ports.ids.experiment_id()
+            if not self._roster.exists(experiment_id):
+                return experiment_id
+        raise AlreadyExistsError("experiment", experiment_id)
+
+
+def _print(new: NewExperiment) -> str:
+    """Return the fingerprint of a creation: of what was asked, without what is drawn for it."""
+    config = new.config.SerializeToString(deterministic=True)
+    return fingerprint((config, new.port, new.url_prefix))
+
+
+def _repeats(actor: ExperimentActor, reopening: Reopening, method: str) -> bool:
+    """Tell whether a request was carried out before; another one with its id is refused later."""
+    known = actor.experiment.requests.get(reopening.request_id, "")
+    return known.partition(" ")[0] == method
+
+
+def _directory(actor: ExperimentActor, reopening: Reopening) -> str:
+    return reopening.experiment_directory or actor.experiment.directory
+
+
+def _check_port(port: int) -> None:
+    if not 0 <= port <= _LAST_PORT:
+        raise InvalidArgumentError("port", f"must be 1 to {_LAST_PORT}", port)
+
+
+async def _check_folder(config: config_pb2.ExperimentConfig) -> None:
+    path = Path(config.trial_code_directory)
+    try:
+        readable = path.is_dir() and next(path.iterdir(), path) is not None  # noqa: ASYNC240 - one look
+    except OSError as error:
+        raise InvalidArgumentError(
+            "trial_code_directory", "must be readable", str(path), error.strerror or str(error)
+        ) from error
+    if not readable:
+        raise InvalidArgumentError("trial_code_directory", "must be a folder", str(path))

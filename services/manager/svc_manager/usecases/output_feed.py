@@ -1,0 +1,153 @@
+"""The output of a trial as its agent sends it, for those whose files are on another machine."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
+from nni_proto.trial.v1 import output_pb2
+from svc_common.errors import AbortedError, NotFoundError
+from svc_common.messaging.ports import LogChunk, LogLines
+from svc_manager.owned.actor import ExperimentActor
+
+LAST_WORDS_S: Final = 3.0
+"""Its agent sends the end of the output last of all, and may be dead."""
+
+
+class OutputFeed:
+    """Gives one stream of one trial, from what the bus keeps of it on.
+
+    Args:
+        lines: the stream of output.
+        actor: owner of the experiment.
+        trial_id: whose output.
+        stream: which.
+        offset: first byte wanted of the attempt that is under way.
+        last_words_s: how long a trial that is over may owe the end of its output.
+    """
+
+    def __init__(
+        self,
+        lines: LogLines,
+        actor: ExperimentActor,
+        trial_id: str,
+        stream: output_pb2.OutputStream.ValueType,
+        offset: int,
+        last_words_s: float = LAST_WORDS_S,
+    ) -> None:
+        self._lines = lines
+        self._actor = actor
+        self._trial_id = trial_id
+        self._stream = stream
+        self._offset = offset
+        self._attempt = actor.experiment.trials[trial_id].attempt
+        self._last_words_s = last_words_s
+        self._ended = False
+
+    async def read(self) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
+        """Give what is kept now.
+
+        Raises:
+            NotFoundError: nothing is kept.
+        """
+        last = await self._lines.last_sequence(self._actor.id, self._trial_id)
+        if last == 0:
+            raise NotFoundError("output of trial", self._trial_id)
+        feed = self._lines.follow(self._actor.id, self._trial_id)
+        try:
+            async for chunk in feed:
+                answer = self._take(chunk)
+                if answer is not None:
+                    yield answer
+                if chunk.sequence >= last:
+                    return
+        finally:
+            await feed.aclose()
+
+    async def follow(self) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
+        """Give what is kept and what comes, until the trial is over.
+
+        Raises:
+            AbortedError: the experiment was closed here; ask again.
+        """
+        feed = self._lines.follow(self._actor.id, self._trial_id)
+        step: asyncio.Future[LogChunk] | None = None
+        patience: asyncio.Future[None] | None = None
+        try:
+            while True:
+                change = self._actor.next_change
+                over = self._over()
+                if over and self._ended:
+                    return
+                if over and not self._actor.experiment.trials[self._trial_id].started_at_ms:
+                    return  # it never ran, so nobody owes anything
+                if over and patience is None:
+                    patience = asyncio.ensure_future(asyncio.sleep(self._last_words_s))
+                if not self._actor.alive:
+                    raise AbortedError("the experiment was closed here; follow its log again")
+                step = step or asyncio.ensure_future(anext(feed))
+                await _first_of(step, patience, None if over else change)
+                if step.done():
+                    answer = self._take(step.result())
+                    step = None
+                    if answer is not None:
+                        yield answer
+                elif patience is not None and patience.done():
+                    return
+        finally:
+            await _cancel(step, patience)
+            await feed.aclose()
+
+    def _over(self) -> bool:
+        return not self._actor.experiment.trials[self._trial_id].live and not self._actor.deciding
+
+    def _take(self, chunk: LogChunk) -> service_pb2.FollowLogsResponse | None:
+        try:
+            piece = output_pb2.TrialOutput.FromString(chunk.payload)
+        except DecodeError:
+            return None
+        if piece.stream != self._stream or piece.attempt < self._attempt:
+            return None
+        if piece.attempt > self._attempt:  # its agent was lost, another one began anew
+            self._attempt, self._offset, self._ended = piece.attempt, 0, False
+        if piece.at_end:
+            self._ended = True
+            return None
+        known = max(0, self._offset - piece.offset)
+        data = piece.data[known:]
+        if not data:
+            return None
+        self._offset = piece.offset + len(piece.data)
+        return service_pb2.FollowLogsResponse(data=data, offset=piece.offset + known)
+
+
+async def _first_of(
+    step: "asyncio.Future[LogChunk]",
+    patience: "asyncio.Future[None] | None",
+    change: asyncio.Event | None,
+) -> None:
+    waits: set[asyncio.Future[object]] = {step}  # type: ignore[arg-type] # only waited for
+    if patience is not None:
+        waits.add(patience)  # type: ignore[arg-type] # as above
+    changed = None if change is None else asyncio.ensure_future(change.wait())
+    if changed is not None:
+        waits.add(changed)  # type: ignore[arg-type] # as above
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if changed is not None:
+            changed.cancel()
+
+
+async def _cancel(*futures: "asyncio.Future[LogChunk] | asyncio.Future[None] | None") -> None:
+    pending = [future for future in futures if future is not None]
+    for future in pending:
+        future.cancel()
+    # A generator cannot be closed while a step of it is still being cancelled.
+    await asyncio.gather(*pending, return_exceptions=True)
+
+
+IsHere = Callable[[str], bool]
+"""Whether the agent with this id runs on the manager's machine."""

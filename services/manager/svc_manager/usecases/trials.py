@@ -1,0 +1,240 @@
+"""Use cases on trials, called by the gRPC servicer and by the web face.
+
+See `svc_manager.usecases.experiments` for what holds of all use cases.
+"""
+
+import math
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from nni_wire.values import blob_of
+from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_manager.converters.explanations import explanation_view
+from svc_manager.converters.views import counts_view, trial_view
+from svc_manager.domain.explain import explain_next, explain_trial
+from svc_manager.domain.inputs import AddTrial, KillTrial, Recorded
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import Trial
+from svc_manager.fleet.surroundings import Surroundings
+from svc_manager.incoming import check_given
+from svc_manager.owned.roster import Roster
+from svc_manager.pages import Page, Place, cut, page_after, token_moment
+from svc_manager.pages import page_size as sized
+from svc_manager.stored.big_values import BigValues
+from svc_manager.usecases.analyses import Points
+from svc_manager.usecases.metric_book import MetricBooks
+
+_BY_SEQUENCE: Final = frozenset(
+    {trial_service_pb2.TRIAL_ORDER_UNSPECIFIED, trial_service_pb2.TRIAL_ORDER_SEQUENCE}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFilter:
+    """Which trials, in what order."""
+
+    states: Collection[trial_pb2.TrialState.ValueType] = ()
+    """Empty: all."""
+    id_prefix: str = ""
+    with_result: bool = False
+    """Only trials that have a final result."""
+    order: trial_service_pb2.TrialOrder.ValueType = trial_service_pb2.TRIAL_ORDER_SEQUENCE
+    descending: bool = False
+
+
+class Trials:
+    """Everything a client can do with trials.
+
+    Args:
+        roster: the experiments.
+        big_values: keeps large values out of messages.
+        books: metrics.
+        surroundings: what explanations need beside the log.
+        points: checks configurations that users chose; None: nobody can.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        big_values: BigValues,
+        books: MetricBooks,
+        surroundings: Surroundings,
+        points: Points | None = None,
+    ) -> None:
+        self._points = points
+        self._roster = roster
+        self._big_values = big_values
+        self._books = books
+        self._surroundings = surroundings
+
+    async def list(
+        self,
+        experiment_id: str,
+        trial_filter: TrialFilter | None = None,
+        *,
+        page_size: int = 0,
+        page_token: str = "",
+    ) -> Page[trial_pb2.Trial]:
+        """List trials (0: 100 to a page; at most 10,000)."""
+        actor = await self._roster.find(experiment_id)
+        experiment = actor.experiment
+        moment_ms = token_moment(page_token, actor.now_ms())
+        ranked = rank(experiment, trial_filter or TrialFilter(), moment_ms)
+        size = sized(page_size, default=100, limit=10_000)
+        page = page_after(ranked, page_token, size, moment_ms)
+        views = [_view(experiment, trial) for trial in page.items]
+        for view in views:
+            await self._load(view)
+        return Page(views, page.next_token, page.total)
+
+    async def get(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
+        """Give one trial.
+
+        Raises:
+            NotFoundError: the experiment has no such trial.
+        """
+        actor = await self._roster.find(experiment_id)
+        trial = actor.experiment.trials.get(trial_id)
+        if trial is None:
+            raise NotFoundError("trial", trial_id)
+        return await self._load(_view(actor.experiment, trial))
+
+    async def kill(
+        self, experiment_id: str, trial_id: str, request_id: str = ""
+    ) -> trial_pb2.Trial:
+        """Have a live trial end as USER_CANCELED; returns when that is asked for.
+
+        Raises:
+            NotFoundError: the experiment has no such trial.
+            FailedPreconditionError: the trial is over.
+        """
+        actor = await self._roster.find(experiment_id)
+        await actor.submit(Recorded(KillTrial(trial_id), request_id, "KillTrial"))
+        return _view(actor.experiment, actor.experiment.trials[trial_id])
+
+    async def add(
+        self, experiment_id: str, parameters: value_pb2.Value, request_id: str = ""
+    ) -> int:
+        """Have a trial run with parameters that the user chose; give its parameter id.
+
+        Raises:
+            FailedPreconditionError: the experiment takes no more trials.
+            InvalidArgumentError: the parameters break a constraint of the search space.
+        """
+        if parameters.WhichOneof("kind") is None:
+            raise InvalidArgumentError("parameters", "must be given")
+        check_given(parameters, "parameters")
+        actor = await self._roster.find(experiment_id)
+        if self._points is not None:
+            await self._points.check(actor, parameters)
+        key = request_id or uuid.uuid4().hex
+        stored = await self._big_values.put(parameters)
+        command = AddTrial(key, stored.SerializeToString(deterministic=True))
+        await actor.submit(Recorded(command, request_id, "AddTrial"))
+        return actor.experiment.custom_ids[key]
+
+    async def metrics(
+        self,
+        experiment_id: str,
+        trial_id: str = "",
+        type_: metric_pb2.MetricType.ValueType = metric_pb2.METRIC_TYPE_UNSPECIFIED,
+        *,
+        page_size: int = 0,
+        page_token: str = "",
+    ) -> Page[trial_service_pb2.TrialMetric]:
+        """List reports of one trial or (empty id) of all (0: 1,000 to a page)."""
+        actor = await self._roster.find(experiment_id)
+        if trial_id and trial_id not in actor.experiment.trials:
+            raise NotFoundError("trial", trial_id)
+        book = await self._books.read(actor)
+        rows = book.by_trial.get(trial_id, []) if trial_id else book.rows
+        if type_ != metric_pb2.METRIC_TYPE_UNSPECIFIED:
+            rows = [row for row in rows if row.metric.type == type_]
+        return cut(rows, page_token, sized(page_size, default=1000, limit=100_000))
+
+    async def counts(self, experiment_id: str) -> Mapping[str, int]:
+        """Give the number of trials by the name of their state, states without any left out."""
+        return counts_view((await self._roster.find(experiment_id)).experiment)
+
+    async def explain(
+        self, experiment_id: str, trial_id: str = ""
+    ) -> trial_service_pb2.ExplainTrialResponse:
+        """Say why a trial waits, was stopped or failed; empty id: why the next is not there yet.
+
+        Raises:
+            NotFoundError: the experiment has no such trial.
+        """
+        actor = await self._roster.find(experiment_id)
+        experiment, trouble = actor.experiment, actor.bus_trouble
+        if not trial_id:
+            around = self._surroundings.around(experiment_id, None, trouble)
+            return explanation_view(explain_next(experiment, around))
+        trial = experiment.trials.get(trial_id)
+        if trial is None:
+            raise NotFoundError("trial", trial_id)
+        around = self._surroundings.around(experiment_id, trial, trouble)
+        return explanation_view(explain_trial(experiment, trial, around))
+
+    async def _load(self, view: trial_pb2.Trial) -> trial_pb2.Trial:
+        if blob_of(view.parameters) is not None:
+            view.parameters.CopyFrom(await self._big_values.load(view.parameters))
+        return view
+
+
+def rank(experiment: Experiment, wanted: TrialFilter, moment_ms: int) -> list[tuple[Place, Trial]]:
+    """Return the trials that a filter wants, in its order, each with its place in it.
+
+    Trials without the value that they are sorted by come last, whichever way it goes.
+
+    Args:
+        experiment: whose trials.
+        wanted: which, and in what order.
+        moment_ms: until when the durations of trials that run are counted, ms since 1970.
+    """
+    states = frozenset(wanted.states)
+    sign = -1 if wanted.descending else 1
+    rows: list[tuple[Place, Trial]] = []
+    for trial in experiment.trials.values():
+        if states and trial.state.value not in states:
+            continue
+        if not trial.id.startswith(wanted.id_prefix):
+            continue
+        if wanted.with_result and trial.final is None:
+            continue
+        key = _key(experiment, trial, wanted.order, moment_ms)
+        place = (key is None, 0.0 if key is None else sign * key, trial.sequence_id)
+        rows.append((place, trial))
+    rows.sort(key=_place_of)  # nothing to do where they come in order of creation
+    return rows
+
+
+def _place_of(row: tuple[Place, Trial]) -> Place:
+    return row[0]
+
+
+def _key(
+    experiment: Experiment,
+    trial: Trial,
+    order: trial_service_pb2.TrialOrder.ValueType,
+    moment_ms: int,
+) -> float | None:
+    if order in _BY_SEQUENCE:
+        return trial.sequence_id
+    if order == trial_service_pb2.TRIAL_ORDER_METRIC:
+        value = trial.final.number(experiment.settings.objective) if trial.final else None
+        return None if value is None or math.isnan(value) else value
+    if order == trial_service_pb2.TRIAL_ORDER_STATE:
+        return trial.state.value
+    if not trial.started_at_ms:
+        return None
+    if order == trial_service_pb2.TRIAL_ORDER_START_TIME:
+        return trial.started_at_ms
+    return (trial.ended_at_ms or moment_ms) - trial.started_at_ms
+
+
+def _view(experiment: Experiment, trial: Trial) -> trial_pb2.Trial:
+    return trial_view(trial, experiment.directory, trial.pool)

@@ -1,0 +1,137 @@
+// What REST answers, as far as the page reads it. A test compares the names here with the
+// OpenAPI document of the manager, so that neither side can drift away.
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type JsonObject = { [key: string]: Json };
+
+export type TrialState =
+  | "WAITING"
+  | "RUNNING"
+  | "SUCCEEDED"
+  | "FAILED"
+  | "USER_CANCELED"
+  | "SYS_CANCELED"
+  | "EARLY_STOPPED"
+  | "UNKNOWN";
+
+export interface Version {
+  version: string;
+  /** Empty on the base address, which serves no single experiment. */
+  experimentId: string;
+  grpc: string;
+}
+
+export interface Status {
+  status: string;
+  errors: string[];
+  /** Why nothing happens at the moment, in words; empty if something does. */
+  waitingFor: string;
+}
+
+export interface Profile {
+  id: string;
+  revision: number;
+  /** Seconds. */
+  execDuration: number;
+  logDir: string;
+  nextSequenceId: number;
+  /** The configuration in schema v2. */
+  params: JsonObject;
+  status: string;
+  optimizeMode: "minimize" | "maximize";
+  algorithm: string;
+  repeatable: boolean;
+  /** Milliseconds since 1970. */
+  startTime?: number;
+  endTime?: number;
+  bestValue?: Json;
+  bestTrialId?: string;
+}
+
+export interface Metadata {
+  id: string;
+  name: string;
+  port: number | null;
+  status: string;
+  platform: string;
+  startTime: number | null;
+  /** Milliseconds since 1970, or the text `N/A`. */
+  endTime: number | string;
+  tag: string[];
+  webuiUrl: string[];
+  logDir: string;
+  trialCounts: Record<string, number>;
+  bestValue: Json;
+}
+
+export interface Metric {
+  timestamp: number;
+  trialJobId: string;
+  parameterId: string;
+  type: "PERIODICAL" | "FINAL";
+  /** 0-based, per trial and type. */
+  sequence: number;
+  data: Json;
+}
+
+export interface Trial {
+  trialJobId: string;
+  sequenceId: number;
+  status: TrialState;
+  /** One JSON text: parameter_id, parameter_source, parameters. */
+  hyperParameters: string[];
+  /** Folder with trial.log, stdout, stderr. */
+  logPath: string;
+  attempt: number;
+  intermediateCount: number;
+  createdTime: number;
+  startTime?: number;
+  endTime?: number;
+  finalMetricData?: Metric[];
+  latestIntermediate?: Json;
+  message?: string;
+  exitCode?: number;
+  runnerId?: string;
+  platform?: string;
+  gpuIndices?: number[];
+  provenance?: Json;
+}
+
+export interface TensorBoard {
+  id: string;
+  status: string;
+  trialJobIdList: string[];
+  port: number;
+}
+
+/** Why a trial, or the next one, is as it is. */
+export interface Explanation {
+  trialJobId: string | null;
+  status: string | null;
+  summary: string;
+  reasons: { kind: string; text: string; remedy: string }[];
+  lostAttempts: { attempt: number; runnerId: string; reason: string; commandFailed: boolean }[];
+  stderrTail: string;
+  exitCode: number | null;
+  signal: number | null;
+}
+
+/** How much of a metric's variance each parameter explains. */
+export interface Importance {
+  metric: string;
+  /** How many trials it was learnt from. */
+  trials: number;
+  parameters: { name: string; share: number }[];
+  /** Share of the variance that no single parameter explains. */
+  interactions: number;
+}
+
+/** The trials that no other one beats in every objective. */
+export interface ParetoFront {
+  objectives: { metric: string; mode: string }[];
+  front: { trialJobId: string; sequenceId: number; values: Record<string, Json> }[];
+  /** How many have a result. */
+  trials: number;
+  infeasible: number;
+  incomplete: number;
+}

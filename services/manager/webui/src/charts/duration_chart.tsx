@@ -1,0 +1,70 @@
+// How long each trial took.
+
+import { useMemo } from "preact/hooks";
+
+import { count, showDuration, showState } from "../format";
+import { useApp, useClock } from "../state/context";
+import type { Store } from "../state/store";
+import { LIVE, TRIAL_STATES } from "../state/trial";
+import { Plot, type PlotSeries } from "./plot";
+import { durationsOf, median } from "./series";
+import { TrialTip } from "./trial_tip";
+
+export function DurationChart({ store, height }: { store: Store; height: number }) {
+  const { go } = useApp();
+  const running = [...store.trials.values()].some(
+    (trial) => LIVE.has(trial.state) && trial.record.startTime,
+  );
+  const now = useClock(running);
+  const second = running ? Math.floor(now / 1000) : 0;
+  const { trials, x, y } = useMemo(
+    () => durationsOf(store.trials.values(), now),
+    [store.version, second],
+  );
+  const states = useMemo(
+    () => TRIAL_STATES.filter((state) => trials.some((trial) => trial.state === state)),
+    [trials],
+  );
+  const series = useMemo(
+    () =>
+      states.map((state): PlotSeries => ({
+        name: state,
+        colour: `--s-${state.toLowerCase()}`,
+        kind: "bars",
+        y: y.map((value, i) => (trials[i]!.state === state ? value : null)),
+      })),
+    [trials, states],
+  );
+  if (trials.length === 0) return <p class="empty">No trial has started yet.</p>;
+  const longest = y.reduce((most, value, i) => (value > y[most]! ? i : most), 0);
+  const summary =
+    `${count(trials.length, "trial")}. The middle one took ${showDuration(median(y))}, ` +
+    `the longest, trial ${trials[longest]!.number}, ${showDuration(y[longest]!)}.`;
+  return (
+    <figure class="chart">
+      <Plot
+        label="Duration of each trial"
+        summary={summary}
+        x={x}
+        series={series}
+        height={height}
+        xTitle="trial"
+        yTitle="seconds"
+        tip={(_series, index) => (
+          <TrialTip trial={trials[index]!}>
+            took <b>{showDuration(y[index]!)}</b>
+          </TrialTip>
+        )}
+        onPick={(_series, index) => go({ trial: trials[index]!.id })}
+      />
+      <figcaption class="legend">
+        {states.map((state) => (
+          <span key={state}>
+            <i class="dot" data-state={state} /> {showState(state)}
+          </span>
+        ))}
+        <span class="muted">{summary}</span>
+      </figcaption>
+    </figure>
+  );
+}

@@ -1,0 +1,333 @@
+// Parallel coordinates: one axis per parameter and metric, one line per trial.
+//
+// Axes move by dragging their names or with the arrow keys; dragging along an axis marks a range.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+
+import { count, show } from "../format";
+import { Icon } from "../parts/icon";
+import { NoResult } from "../parts/no_result";
+import { Menu } from "../parts/menu";
+import { useApp } from "../state/context";
+import { usePreference } from "../state/preferences";
+import { dimensionsOf } from "../state/space";
+import type { Store } from "../state/store";
+import { type Trial, ranked } from "../state/trial";
+import { type Axis, type Brushes, axisOf, passes } from "./parallel_axes";
+import {
+  type Colours,
+  type Frame,
+  axisX,
+  drawLines,
+  drawOne,
+  lineAt,
+  yPlace,
+} from "./parallel_canvas";
+import { colourOf } from "./plot";
+import { Scale } from "./scale";
+import { TrialTip } from "./trial_tip";
+
+/** Axes shown before the user has chosen. */
+const MOST_AXES = 9;
+
+interface Props {
+  store: Store;
+  metric: string;
+  minimize: boolean;
+  height: number;
+}
+
+export function ParallelChart({ store, metric, minimize, height }: Props) {
+  const [chosen, setChosen] = usePreference<string[] | null>(`axes:${store.profile?.id}`, null);
+  const [top, setTop] = usePreference("axes:top", 100);
+  const [brushes, setBrushes] = useState<Brushes>({});
+  const dimensions = useMemo(
+    () => dimensionsOf(store.profile?.params["searchSpace"]),
+    [store.profile?.revision],
+  );
+  const known = useMemo(() => keysOf(store), [store.version, dimensions]);
+  const keys = (chosen ?? usual(known, metric)).filter((key) => known.includes(key));
+  // Worst first: the best ones are drawn on top.
+  const trials = useMemo(() => {
+    const all = ranked(store.trials.values(), minimize, metric).filter((trial) =>
+      Number.isFinite(trial.metrics[metric]!),
+    );
+    return all.slice(0, Math.max(1, Math.ceil((all.length * top) / 100))).reverse();
+  }, [store.version, minimize, metric, top]);
+  const axes = useMemo(() => {
+    const byName = new Map(dimensions.map((one) => [one.name, one]));
+    return keys.map((key) => axisOf(key, trials, byName.get(key.slice(2))));
+  }, [keys.join("|"), trials, dimensions]);
+  const inside = useMemo(
+    () => trials.filter((trial) => passes(trial, axes, brushes)),
+    [trials, axes, brushes],
+  );
+  if (trials.length === 0) return <NoResult store={store} />;
+  return (
+    <>
+      <div class="tools">
+        <Menu label="Axes" icon="columns">
+          {() => (
+            <fieldset class="choices">
+              <legend class="unseen">Axes</legend>
+              {known.map((key) => (
+                <label key={key} class="check">
+                  <input
+                    type="checkbox"
+                    checked={keys.includes(key)}
+                    onChange={() =>
+                      setChosen(
+                        keys.includes(key) ? keys.filter((one) => one !== key) : [...keys, key],
+                      )
+                    }
+                  />
+                  {key.slice(2) === "default" && key.startsWith("m:") ? "result" : key.slice(2)}
+                </label>
+              ))}
+              <button type="button" class="plain" onClick={() => setChosen(null)}>
+                As at first
+              </button>
+            </fieldset>
+          )}
+        </Menu>
+        <label>
+          Best{" "}
+          <input
+            type="range"
+            min={1}
+            max={100}
+            value={top}
+            aria-valuetext={`${top} percent`}
+            onInput={(event) => setTop(Number(event.currentTarget.value))}
+          />{" "}
+          {top} %
+        </label>
+        {Object.keys(brushes).length ? (
+          <button type="button" class="plain" onClick={() => setBrushes({})}>
+            <Icon name="close" /> Clear ranges
+          </button>
+        ) : null}
+        <span class="muted" role="status">
+          {inside.length < trials.length ? `${inside.length} of ` : ""}
+          {count(trials.length, "trial")}
+        </span>
+      </div>
+      <Lines
+        axes={axes}
+        trials={trials}
+        inside={inside}
+        brushes={brushes}
+        height={height}
+        onMove={(from, to) => setChosen(moved(keys, from, to))}
+        onBrush={(key, range) => setBrushes(withRange(brushes, key, range))}
+      />
+      <p class="legend">
+        <Scale />
+        <span class="muted">
+          drag along an axis to mark a range, drag a name to move its axis; lines pass below an axis
+          on which they have no value
+        </span>
+      </p>
+    </>
+  );
+}
+
+function keysOf(store: Store): string[] {
+  const parameters = store.parameters().map((name) => `p:${name}`);
+  return [...parameters, ...[...store.metricKeys].map((key) => `m:${key}`)];
+}
+
+function usual(known: string[], metric: string): string[] {
+  const parameters = known.filter((key) => key.startsWith("p:")).slice(0, MOST_AXES - 1);
+  return [...parameters, `m:${metric}`];
+}
+
+function moved(keys: string[], from: number, to: number): string[] {
+  const next = [...keys];
+  const [key] = next.splice(from, 1);
+  next.splice(to, 0, key!);
+  return next;
+}
+
+function withRange(brushes: Brushes, key: string, range: [number, number] | null): Brushes {
+  const { [key]: _before, ...others } = brushes;
+  return range ? { ...others, [key]: range } : others;
+}
+
+interface LinesProps {
+  axes: Axis[];
+  trials: Trial[];
+  inside: Trial[];
+  brushes: Brushes;
+  height: number;
+  onMove: (from: number, to: number) => void;
+  onBrush: (key: string, range: [number, number] | null) => void;
+}
+
+function Lines({ axes, trials, inside, brushes, height, onMove, onBrush }: LinesProps) {
+  const { go, theme } = useApp();
+  const box = useRef<HTMLDivElement>(null);
+  const base = useRef<HTMLCanvasElement>(null);
+  const over = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(0);
+  const [hit, setHit] = useState<{ trial: Trial; x: number; y: number } | null>(null);
+  const brushing = useRef<{ key: string; from: number } | null>(null);
+  const frame: Frame = { width, height, axes };
+
+  useEffect(() => {
+    const element = box.current!;
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  useEffect(
+    () =>
+      width
+        ? drawLines(base.current!, frame, trials, brushes, coloursOf(box.current!, theme))
+        : undefined,
+    [axes, trials, brushes, width, height, theme],
+  );
+  useEffect(() => {
+    if (width) drawOne(over.current!, frame, hit?.trial ?? null, coloursOf(box.current!, theme));
+  }, [hit?.trial, axes, width, height, theme]);
+
+  const at = (event: PointerEvent) => {
+    const rect = box.current!.getBoundingClientRect();
+    return { x: event.clientX - rect.left, y: event.clientY - rect.top };
+  };
+  const nearAxis = (x: number) => axes.find((_, i) => Math.abs(axisX(frame, i) - x) < 12);
+  const summary = `${count(axes.length, "axis").replace("axiss", "axes")}: ${axes.map((axis) => axis.title).join(", ")}. ${bestInWords(inside, axes)}`;
+  return (
+    <div
+      class="parallel"
+      ref={box}
+      style={{ height: `${height}px` }}
+      onPointerDown={(event) => {
+        const { x, y } = at(event);
+        const axis = (event.target as Element).tagName === "CANVAS" ? nearAxis(x) : undefined;
+        if (!axis) return;
+        brushing.current = { key: axis.key, from: yPlace(frame, y) };
+        (event.currentTarget as Element).setPointerCapture(event.pointerId);
+      }}
+      onPointerMove={(event) => {
+        const { x, y } = at(event);
+        const mark = brushing.current;
+        if (mark) {
+          const to = yPlace(frame, y);
+          onBrush(mark.key, [Math.min(mark.from, to), Math.max(mark.from, to)]);
+        } else {
+          const trial = lineAt(frame, inside, x, y);
+          setHit(trial ? { trial, x, y } : null);
+        }
+      }}
+      onPointerUp={(event) => {
+        const mark = brushing.current;
+        brushing.current = null;
+        // A click on an axis takes its range away.
+        if (mark && Math.abs(mark.from - yPlace(frame, at(event).y)) < 0.01)
+          onBrush(mark.key, null);
+        else if (!mark && hit && (event.target as Element).tagName === "CANVAS")
+          go({ trial: hit.trial.id });
+      }}
+      onPointerLeave={() => setHit(null)}
+    >
+      <canvas ref={base} role="img" aria-label={`Parallel coordinates. ${summary}`} />
+      <canvas ref={over} aria-hidden="true" class={hit ? "pickable" : ""} />
+      {width
+        ? axes.map((axis, i) => (
+            <AxisName
+              key={axis.key}
+              axis={axis}
+              x={axisX(frame, i)}
+              index={i}
+              frame={frame}
+              onMove={onMove}
+            />
+          ))
+        : null}
+      {hit ? (
+        <div
+          class="tip"
+          style={{
+            top: `${hit.y + 14}px`,
+            ...(hit.x > width / 2
+              ? { right: `${width - hit.x + 14}px` }
+              : { left: `${hit.x + 14}px` }),
+          }}
+        >
+          <TrialTip trial={hit.trial} />
+        </div>
+      ) : null}
+    </div>
+  );
+}
+
+function coloursOf(element: Element, theme: "light" | "dark"): Colours {
+  const read = (name: string) => colourOf(element, name);
+  return {
+    theme,
+    ink: read("--ink"),
+    muted: read("--muted"),
+    line: read("--grid"),
+    accent: read("--hit"),
+    surface: read("--card"),
+    font: `11.5px ${getComputedStyle(element).fontFamily}`,
+  };
+}
+
+function bestInWords(trials: Trial[], axes: Axis[]): string {
+  const best = trials.at(-1);
+  if (!best) return "No trial lies in the marked ranges.";
+  const values = axes
+    .filter((axis) => axis.key.startsWith("p:"))
+    .map((axis) => `${axis.title} ${show(best.flat[axis.title])}`);
+  return `The best trial, ${best.number}, has ${values.join(", ")}.`;
+}
+
+interface AxisNameProps {
+  axis: Axis;
+  x: number;
+  index: number;
+  frame: Frame;
+  onMove: (from: number, to: number) => void;
+}
+
+function AxisName({ axis, x, index, frame, onMove }: AxisNameProps) {
+  const [offset, setOffset] = useState(0);
+  const start = useRef<number | null>(null);
+  const last = frame.axes.length - 1;
+  const gap = last > 0 ? axisX(frame, 1) - axisX(frame, 0) : 1;
+  const move = (to: number) => {
+    const next = Math.max(0, Math.min(last, to));
+    if (next !== index) onMove(index, next);
+  };
+  return (
+    <button
+      type="button"
+      class="axis-name"
+      title={`${axis.title}${axis.kind === "log" ? " (logarithmic)" : ""}: drag or use the arrow keys to move`}
+      style={{ left: `${x + offset}px`, maxWidth: `${Math.max(60, gap - 8)}px` }}
+      onKeyDown={(event) => {
+        const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+        if (step) {
+          event.preventDefault();
+          move(index + step);
+        }
+      }}
+      onPointerDown={(event) => {
+        start.current = event.clientX;
+        event.currentTarget.setPointerCapture(event.pointerId);
+      }}
+      onPointerMove={(event) => {
+        if (start.current !== null) setOffset(event.clientX - start.current);
+      }}
+      onPointerUp={() => {
+        start.current = null;
+        if (Math.abs(offset) > gap / 2) move(index + Math.round(offset / gap));
+        setOffset(0);
+      }}
+    >
+      {axis.title}
+    </button>
+  );
+}

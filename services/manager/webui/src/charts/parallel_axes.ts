@@ -1,0 +1,157 @@
+// Axes of the parallel coordinates: from values to places between 0 (bottom) and 1 (top).
+
+import type { Json } from "../api/records";
+import { show, showShort } from "../format";
+import type { Dimension } from "../state/space";
+import type { Trial } from "../state/trial";
+
+export interface Axis {
+  /** `p:lr` or `m:default`. */
+  key: string;
+  title: string;
+  kind: "linear" | "log" | "category";
+  /** Place of a trial's value on the axis; null where it has none. */
+  place: (trial: Trial) => number | null;
+  ticks: { place: number; text: string }[];
+}
+
+/** Most words written beside an axis of categories; more would hide each other. */
+const MOST_WORDS = 14;
+
+/** Return the axis of a parameter, or of a metric's key, over the trials shown. */
+export function axisOf(key: string, trials: Trial[], dimension: Dimension | undefined): Axis {
+  const name = key.slice(2);
+  const read = key.startsWith("p:")
+    ? (t: Trial): Json => t.flat[name] ?? null
+    : (t: Trial): Json => t.metrics[name] ?? null;
+  const title = key === "m:default" ? "result" : name;
+  const values = trials.map(read).filter((value) => value !== null);
+  const numbers = values.filter(
+    (value): value is number => typeof value === "number" && Number.isFinite(value),
+  );
+  if (dimension?.options.length || numbers.length < values.length) {
+    return categories(key, title, read, values, dimension?.options ?? []);
+  }
+  const low = Math.min(...chunked(numbers, Math.min));
+  const high = Math.max(...chunked(numbers, Math.max));
+  return numeric(
+    key,
+    title,
+    read,
+    low,
+    high,
+    Boolean(dimension?.log) && low > 0,
+    numbers.every(Number.isInteger),
+  );
+}
+
+/** Extremes of parts: a call with 10⁵ arguments would overflow the stack. */
+function chunked(values: number[], extreme: (...of: number[]) => number): number[] {
+  const found: number[] = [];
+  for (let i = 0; i < values.length; i += 10_000)
+    found.push(extreme(...values.slice(i, i + 10_000)));
+  return found;
+}
+
+function categories(
+  key: string,
+  title: string,
+  read: (t: Trial) => Json,
+  values: Json[],
+  options: string[],
+): Axis {
+  const words = [...new Set([...options, ...values.map(show)])];
+  const places = new Map(
+    words.map((word, i) => [word, words.length > 1 ? i / (words.length - 1) : 0.5]),
+  );
+  const stride = Math.ceil(words.length / MOST_WORDS);
+  return {
+    key,
+    title,
+    kind: "category",
+    place: (trial) => {
+      const value = read(trial);
+      return value === null ? null : (places.get(show(value)) ?? null);
+    },
+    ticks: words
+      .filter((_, i) => i % stride === 0)
+      .map((text) => ({ text, place: places.get(text)! })),
+  };
+}
+
+function numeric(
+  key: string,
+  title: string,
+  read: (t: Trial) => Json,
+  low: number,
+  high: number,
+  log: boolean,
+  whole: boolean,
+): Axis {
+  const scale = log ? Math.log : (value: number) => value;
+  const [from, to] = [scale(low), scale(high)];
+  const place = (value: number) => (to > from ? (scale(value) - from) / (to - from) : 0.5);
+  const marks =
+    to > from
+      ? [0, 0.25, 0.5, 0.75, 1].map((step) => unscaled(from + step * (to - from), log))
+      : [low];
+  // An axis of whole numbers has whole marks.
+  const kept = whole && !log ? [...new Set(marks.map(Math.round))] : marks;
+  const ticks = kept
+    .filter(Number.isFinite)
+    .map((mark) => ({ place: place(mark), text: showShort(mark) }));
+  return {
+    key,
+    title,
+    kind: log ? "log" : "linear",
+    ticks,
+    place: (trial) => {
+      const value = read(trial);
+      return typeof value === "number" && Number.isFinite(value) ? place(value) : null;
+    },
+  };
+}
+
+function unscaled(value: number, log: boolean): number {
+  return log ? Math.exp(value) : value;
+}
+
+/** Ranges that the user has marked on axes: key to lowest and highest place. */
+export type Brushes = Record<string, [number, number]>;
+
+/** Whether a trial passes through every marked range. */
+export function passes(trial: Trial, axes: Axis[], brushes: Brushes): boolean {
+  return axes.every((axis) => {
+    const brush = brushes[axis.key];
+    if (!brush) return true;
+    const place = axis.place(trial);
+    return place !== null && place >= brush[0] && place <= brush[1];
+  });
+}
+
+// A scale whose lightness rises evenly, so that it reads without colours as well (cividis-like).
+const STOPS: Record<"light" | "dark", [number, number, number][]> = {
+  light: [
+    [233, 196, 66],
+    [148, 160, 116],
+    [77, 119, 150],
+    [20, 62, 124],
+    [3, 22, 71],
+  ],
+  dark: [
+    [58, 84, 130],
+    [84, 120, 158],
+    [131, 158, 152],
+    [196, 190, 108],
+    [255, 229, 92],
+  ],
+};
+
+/** Return the colour of a rank between 0 (worst) and 1 (best). */
+export function rankColour(rank: number, theme: "light" | "dark", opacity = 1): string {
+  const stops = STOPS[theme];
+  const at = Math.max(0, Math.min(1, rank)) * (stops.length - 1);
+  const i = Math.min(stops.length - 2, Math.floor(at));
+  const mix = stops[i]!.map((low, c) => Math.round(low + (stops[i + 1]![c]! - low) * (at - i)));
+  return `rgba(${mix.join(",")},${opacity})`;
+}

@@ -1,0 +1,195 @@
+// Draws parallel coordinates: many lines, a few at a time, so that the page stays responsive.
+
+import { type Axis, type Brushes, passes, rankColour } from "./parallel_axes";
+import type { Trial } from "../state/trial";
+
+export interface Frame {
+  width: number;
+  height: number;
+  axes: Axis[];
+}
+
+const TOP = 44;
+const BOTTOM = 40;
+/** Where lines pass that have no value on an axis: below it. */
+const LANE_PX = 24;
+const SIDE = 70;
+/** Lines between two turns of the browser: about 10 ms. */
+const AT_ONCE = 1_000;
+/** Most lines that are drawn thick: the best ones. */
+const MOST_STRONG = 10;
+
+export function axisX(frame: Frame, index: number): number {
+  const gaps = frame.axes.length - 1;
+  return gaps > 0 ? SIDE + (index * (frame.width - 2 * SIDE)) / gaps : frame.width / 2;
+}
+
+export function placeY(frame: Frame, place: number): number {
+  return TOP + (1 - place) * (frame.height - TOP - BOTTOM);
+}
+
+export function yPlace(frame: Frame, y: number): number {
+  return Math.max(0, Math.min(1, 1 - (y - TOP) / (frame.height - TOP - BOTTOM)));
+}
+
+/** Give a canvas the pixels of the screen and return its context, in CSS px. */
+function prepared(canvas: HTMLCanvasElement, { width, height }: Frame): CanvasRenderingContext2D {
+  const ratio = devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  const context = canvas.getContext("2d")!;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+function trace(context: CanvasRenderingContext2D, frame: Frame, trial: Trial): void {
+  context.beginPath();
+  frame.axes.forEach((axis, i) => {
+    const [x, y] = [axisX(frame, i), trialY(frame, axis, trial)];
+    if (i === 0) context.moveTo(x, y);
+    else context.lineTo(x, y);
+    if (frame.axes.length === 1) {
+      context.moveTo(x - 6, y);
+      context.lineTo(x + 6, y);
+    }
+  });
+  context.stroke();
+}
+
+/** A parameter of a branch that the trial did not take is passed below its axis. */
+function trialY(frame: Frame, axis: Axis, trial: Trial): number {
+  const place = axis.place(trial);
+  return place === null ? frame.height - BOTTOM + LANE_PX : placeY(frame, place);
+}
+
+export interface Colours {
+  theme: "light" | "dark";
+  ink: string;
+  muted: string;
+  line: string;
+  accent: string;
+  surface: string;
+  font: string;
+}
+
+/** Draw lines (worst first, so that the best lie on top) and axes; returns what ends the drawing. */
+export function drawLines(
+  canvas: HTMLCanvasElement,
+  frame: Frame,
+  trials: Trial[],
+  brushes: Brushes,
+  colours: Colours,
+): () => void {
+  const context = prepared(canvas, frame);
+  const inside = trials.filter((trial) => passes(trial, frame.axes, brushes));
+  const chosen = new Set(inside);
+  const faint = trials.filter((trial) => !chosen.has(trial));
+  // Many lines must shine through each other, or the last ones would hide all.
+  const opacity = Math.min(0.85, 8 / Math.sqrt(inside.length + 1));
+  const strong = inside.length - Math.min(MOST_STRONG, Math.ceil(inside.length * 0.03));
+  const queue = [
+    ...faint.map((trial) => ({ trial, rank: -1, best: false })),
+    ...inside.map((trial, i) => ({
+      trial,
+      rank: inside.length > 1 ? i / (inside.length - 1) : 1,
+      best: i >= strong,
+    })),
+  ];
+  context.lineJoin = "round";
+  let at = 0;
+  let turn = 0;
+  const step = () => {
+    for (const end = Math.min(queue.length, at + AT_ONCE); at < end; at += 1) {
+      const { trial, rank, best } = queue[at]!;
+      context.lineWidth = best ? 2 : 1;
+      context.strokeStyle =
+        rank < 0 ? colours.line : rankColour(rank, colours.theme, best ? 1 : opacity);
+      trace(context, frame, trial);
+    }
+    if (at < queue.length) turn = requestAnimationFrame(step);
+    else drawAxes(context, frame, brushes, colours);
+  };
+  step();
+  return () => cancelAnimationFrame(turn);
+}
+
+function drawAxes(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  brushes: Brushes,
+  colours: Colours,
+): void {
+  context.font = colours.font;
+  context.textBaseline = "middle";
+  frame.axes.forEach((axis, i) => {
+    const x = axisX(frame, i);
+    context.strokeStyle = colours.muted;
+    context.lineWidth = 1;
+    context.beginPath();
+    context.moveTo(x, placeY(frame, 1));
+    context.lineTo(x, placeY(frame, 0));
+    context.stroke();
+    const last = i === frame.axes.length - 1 && i > 0;
+    context.textAlign = last ? "left" : "right";
+    for (const tick of axis.ticks) {
+      const text = tick.text.length > 12 ? `${tick.text.slice(0, 11)}…` : tick.text;
+      const y = placeY(frame, tick.place);
+      const at = last ? x + 7 : x - 7;
+      context.strokeStyle = colours.surface;
+      context.lineWidth = 4;
+      context.lineJoin = "round";
+      context.strokeText(text, at, y); // a halo, so that words stay readable over lines
+      context.fillStyle = colours.ink;
+      context.fillText(text, at, y);
+    }
+    const brush = brushes[axis.key];
+    if (brush) {
+      context.fillStyle = colours.accent;
+      const top = placeY(frame, brush[1]);
+      context.fillRect(x - 4, top, 8, Math.max(2, placeY(frame, brush[0]) - top));
+    }
+  });
+}
+
+/** Draw one line on a canvas of its own, above the others. */
+export function drawOne(
+  canvas: HTMLCanvasElement,
+  frame: Frame,
+  trial: Trial | null,
+  colours: Colours,
+): void {
+  const context = prepared(canvas, frame);
+  if (!trial) return;
+  context.lineJoin = "round";
+  context.lineWidth = 5;
+  context.strokeStyle = colours.surface;
+  trace(context, frame, trial);
+  context.lineWidth = 2.5;
+  context.strokeStyle = colours.accent;
+  trace(context, frame, trial);
+}
+
+/** Farthest the pointer may be from a line that it means, in px. */
+const REACH_PX = 8;
+
+/** Return the trial whose line is nearest to a point; the last of equals, which lies on top. */
+export function lineAt(frame: Frame, trials: Trial[], x: number, y: number): Trial | null {
+  const gaps = frame.axes.length - 1;
+  if (gaps < 1) return null;
+  const width = (frame.width - 2 * SIDE) / gaps;
+  const left = Math.max(0, Math.min(gaps - 1, Math.floor((x - SIDE) / width)));
+  const part = Math.max(0, Math.min(1, (x - axisX(frame, left)) / width));
+  const [a, b] = [frame.axes[left]!, frame.axes[left + 1]!];
+  let found: Trial | null = null;
+  let least = REACH_PX;
+  for (const trial of trials) {
+    const from = trialY(frame, a, trial);
+    const to = trialY(frame, b, trial);
+    const distance = Math.abs(from + (to - from) * part - y);
+    if (distance <= least) {
+      least = distance;
+      found = trial;
+    }
+  }
+  return found;
+}

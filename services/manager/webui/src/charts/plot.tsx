@@ -1,0 +1,326 @@
+// One chart on a canvas: axes, series, zoom by dragging, a tip at the nearest point.
+//
+// uPlot draws; this module makes it a part of the page: sizes, colours of the theme, tips and
+// clicks. What the picture shows must also stand in words: `summary` is read to those who
+// cannot see it.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+
+import { showShort } from "../format";
+import { useApp } from "../state/context";
+
+export interface PlotSeries {
+  name: string;
+  /** A custom property of the style sheet (`--accent`) or a colour. */
+  colour: string;
+  kind: "points" | "line" | "step" | "bars";
+  y: (number | null | undefined)[];
+  width?: number;
+  /** Size of points in px. */
+  size?: number;
+  /** False: the pointer passes over it. */
+  pickable?: boolean;
+}
+
+interface Props {
+  /** What the chart is, in a few words. */
+  label: string;
+  /** What it shows, in a sentence or two. */
+  summary: string;
+  x: number[];
+  series: PlotSeries[];
+  xTitle: string;
+  yTitle: string;
+  height: number;
+  logY?: boolean;
+  /** True: x is no count, so its axis may have fractions. */
+  fractions?: boolean;
+  /** Words at the point under the pointer. */
+  tip: (series: number, index: number) => ComponentChildren;
+  onPick?: (series: number, index: number) => void;
+}
+
+interface Pick {
+  series: number;
+  index: number;
+  left: number;
+  top: number;
+}
+
+/** How far from a point the pointer still means it, in px. */
+const REACH_PX = 30;
+
+export function Plot(props: Props) {
+  const { label, summary, x, series, xTitle, yTitle, height, logY = false } = props;
+  const { theme } = useApp();
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const [pick, setPick] = useState<Pick | null>(null);
+  const [zoomed, setZoomed] = useState(false);
+  const shape = series
+    .map((one) => `${one.name} ${one.colour} ${one.kind} ${one.width} ${one.size}`)
+    .join("|");
+  const isZoomed = useRef(false);
+  isZoomed.current = zoomed;
+
+  useLayoutEffect(() => {
+    const element = box.current!;
+    const made = new uPlot(
+      options(element, latest.current, {
+        move: (one) => setPick((before) => (same(before, one) ? before : one)),
+        zoom: setZoomed,
+      }),
+      dataOf(latest.current),
+      element,
+    );
+    plot.current = made;
+    const observer = new ResizeObserver(() => {
+      const width = element.clientWidth;
+      if (width > 0 && width !== made.width) made.setSize({ width, height });
+    });
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = null;
+      setPick(null);
+      setZoomed(false);
+    };
+  }, [shape, theme, logY, height, xTitle, yTitle]);
+
+  useEffect(() => {
+    plot.current?.setData(dataOf(latest.current), !isZoomed.current);
+    if (isZoomed.current) plot.current?.redraw();
+  }, [x, series]);
+
+  const onClick = () => {
+    if (pick) props.onPick?.(pick.series, pick.index);
+  };
+  return (
+    <div class="plot">
+      <div
+        class={pick && props.onPick ? "plot-canvas pickable" : "plot-canvas"}
+        ref={box}
+        role="img"
+        aria-label={`${label}. ${summary}`}
+        style={{ height: `${height}px` }}
+        onClick={onClick}
+      />
+      {zoomed ? (
+        <button
+          type="button"
+          class="plain plot-reset"
+          onClick={() => {
+            setZoomed(false);
+            plot.current?.setData(dataOf(latest.current), true);
+          }}
+        >
+          Show all
+        </button>
+      ) : null}
+      {pick ? (
+        <Tip pick={pick} width={box.current?.clientWidth ?? 0}>
+          {props.tip(pick.series, pick.index)}
+        </Tip>
+      ) : null}
+    </div>
+  );
+}
+
+function Tip({
+  pick,
+  width,
+  children,
+}: {
+  pick: Pick;
+  width: number;
+  children: ComponentChildren;
+}) {
+  const left = pick.left > width / 2;
+  return (
+    <div
+      class="tip"
+      style={{
+        top: `${pick.top}px`,
+        ...(left ? { right: `${width - pick.left + 14}px` } : { left: `${pick.left + 14}px` }),
+      }}
+    >
+      {children}
+    </div>
+  );
+}
+
+function same(a: Pick | null, b: Pick | null): boolean {
+  return (
+    a?.series === b?.series && a?.index === b?.index && a?.left === b?.left && a?.top === b?.top
+  );
+}
+
+function dataOf({ x, series }: Props): uPlot.AlignedData {
+  return [x, ...series.map((one) => one.y)] as uPlot.AlignedData;
+}
+
+/** Return the value of a colour of the style sheet. */
+export function colourOf(element: Element, colour: string): string {
+  return colour.startsWith("--")
+    ? getComputedStyle(element).getPropertyValue(colour).trim()
+    : colour;
+}
+
+interface Told {
+  move: (pick: Pick | null) => void;
+  zoom: (zoomed: boolean) => void;
+}
+
+function options(element: HTMLElement, props: Props, told: Told): uPlot.Options {
+  const ink = colourOf(element, "--muted");
+  const line = colourOf(element, "--grid");
+  const font = `12px ${getComputedStyle(element).fontFamily}`;
+  const axis = (title: string): uPlot.Axis => ({
+    stroke: ink,
+    font,
+    labelFont: font,
+    label: title,
+    labelSize: 20,
+    labelGap: 2,
+    grid: { stroke: line, width: 1 },
+    ticks: { show: false },
+  });
+  return {
+    width: element.clientWidth || 600,
+    height: props.height,
+    legend: { show: false },
+    padding: [12, 14, 0, 0],
+    scales: {
+      x: { time: false, range: props.fractions ? spreadEvenly : spread },
+      y: props.logY
+        ? { distr: 3 }
+        : {
+            range: (_plot, low, high) =>
+              uPlot.rangeNum(low ?? 0, high ?? 1, 0.08, false) as uPlot.Range.MinMax,
+          },
+    },
+    cursor: {
+      x: false,
+      y: false,
+      points: { show: false },
+      drag: { x: true, y: true, uni: 24, setScale: true },
+    },
+    axes: [
+      props.fractions
+        ? { ...axis(props.xTitle), size: 28, values: (_plot, all) => all.map(showShort) }
+        : {
+            ...axis(props.xTitle),
+            size: 28,
+            incrs: WHOLE_STEPS,
+            values: (_plot, all) => all.map((one) => (Number.isInteger(one) ? String(one) : "")),
+          },
+      {
+        ...axis(props.yTitle),
+        size: 62,
+        values: (_plot, all) => all.map((one) => (one === null ? "" : showShort(one))),
+      },
+    ],
+    series: [{}, ...props.series.map((one) => seriesOf(element, one))],
+    hooks: {
+      setCursor: [
+        (plot) =>
+          told.move(
+            nearest(
+              plot,
+              props.series.map((one) => one.pickable !== false),
+            ),
+          ),
+      ],
+      setSelect: [
+        (plot) => {
+          if (plot.select.width > 0 || plot.select.height > 0) told.zoom(true);
+        },
+      ],
+      init: [
+        (plot) => {
+          plot.over.addEventListener("dblclick", () => told.zoom(false));
+          plot.over.addEventListener("mouseleave", () => told.move(null));
+        },
+      ],
+    },
+  };
+}
+
+const WHOLE_STEPS = [
+  1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1e3, 2e3, 2.5e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5,
+  1e6,
+];
+
+/** Room at both ends, so that the first and last points are whole. */
+function spread(_plot: uPlot, low: number | null, high: number | null): uPlot.Range.MinMax {
+  if (low === null || high === null) return [0, 1];
+  const room = Math.max((high - low) * 0.015, 0.5);
+  return [low - room, high + room];
+}
+
+function spreadEvenly(_plot: uPlot, low: number | null, high: number | null): uPlot.Range.MinMax {
+  return uPlot.rangeNum(low ?? 0, high ?? 1, 0.05, false) as uPlot.Range.MinMax;
+}
+
+function seriesOf(element: HTMLElement, one: PlotSeries): uPlot.Series {
+  const stroke = colourOf(element, one.colour);
+  if (one.kind === "points") {
+    return {
+      stroke,
+      paths: () => null,
+      points: { show: true, size: one.size ?? 6, fill: stroke, width: 0 },
+    };
+  }
+  if (one.kind === "bars") {
+    return {
+      stroke,
+      fill: stroke,
+      width: 0,
+      points: { show: false },
+      paths: uPlot.paths.bars!({ size: [0.72, 40, 1], gap: 0 }),
+    };
+  }
+  return {
+    stroke,
+    width: one.width ?? 2,
+    spanGaps: true,
+    points: { show: one.size !== undefined, size: one.size ?? 0, fill: stroke, width: 0 },
+    ...(one.kind === "step" ? { paths: uPlot.paths.stepped!({ align: 1 }) } : {}),
+  };
+}
+
+/** Return the point nearest to the pointer, if one is within reach. */
+function nearest(plot: uPlot, pickable: boolean[]): Pick | null {
+  const { left = -1, top = -1 } = plot.cursor;
+  const xs = plot.data[0];
+  if (left < 0 || top < 0 || xs.length === 0) return null;
+  const from = plot.posToIdx(left - REACH_PX);
+  const to = plot.posToIdx(left + REACH_PX);
+  let found: Pick | null = null;
+  let least = REACH_PX ** 2;
+  for (let index = from; index <= to; index += 1) {
+    const x = plot.valToPos(xs[index]!, "x");
+    for (let s = 1; s < plot.data.length; s += 1) {
+      const value = pickable[s - 1] ? plot.data[s]![index] : null;
+      if (value === null || value === undefined) continue;
+      const y = plot.valToPos(value, "y");
+      const bar = plot.series[s]!.fill && y < top ? 0 : (y - top) ** 2; // a bar is meant anywhere on it
+      const distance = (x - left) ** 2 + bar;
+      if (distance < least) {
+        least = distance;
+        found = {
+          series: s - 1,
+          index,
+          left: x + plot.bbox.left / devicePixelRatio,
+          top: y + plot.bbox.top / devicePixelRatio,
+        };
+      }
+    }
+  }
+  return found;
+}

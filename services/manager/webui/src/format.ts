@@ -1,0 +1,106 @@
+// Values as a person reads them.
+
+import type { Json } from "./api/records";
+
+/** Return a number with six digits; what is no number as text; nothing as a dash. */
+export function show(value: Json | undefined): string {
+  if (value === null || value === undefined) return "–";
+  if (typeof value === "string") return value;
+  if (typeof value !== "number") return JSON.stringify(value);
+  if (Number.isSafeInteger(value)) return String(value);
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-4)
+    return value
+      .toExponential(4)
+      .replace(/\.?0+e/, "e")
+      .replace("e+", "e");
+  return String(Number(value.toPrecision(6)));
+}
+
+/** Return a number short enough for an axis. */
+export function showShort(value: number): string {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e5 || size < 1e-3)
+    return value.toExponential(1).replace(".0e", "e").replace("e+", "e");
+  return String(Number(value.toPrecision(4)));
+}
+
+const UNITS: [string, number][] = [
+  ["d", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+  ["s", 1],
+];
+
+/** Return seconds as e.g. `2 h 5 min`: two units, never negative. */
+export function showDuration(seconds: number): string {
+  const left = Math.max(0, seconds);
+  if (left === 0) return "0 s";
+  if (left < 1) return `${Math.round(left * 1000)} ms`;
+  if (left < 10) return `${left.toFixed(1)} s`;
+  let rest = Math.round(left);
+  const words: string[] = [];
+  for (const [name, size] of UNITS) {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    if (count > 0) words.push(`${count} ${name}`);
+    if (words.length === 2) break;
+  }
+  return words.join(" ");
+}
+
+const UNIT_S: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 };
+
+/** Return the seconds of a duration of the configuration, such as `30m`; null if it has none. */
+export function durationSeconds(text: Json | undefined): number | null {
+  const match = /^(\d+(?:\.\d+)?)\s*([smhd])$/.exec(String(text ?? "").trim());
+  return match ? Number(match[1]) * UNIT_S[match[2]!]! : null;
+}
+
+/** Return a duration in seconds as the configuration writes it: `90m`, `2h`. */
+export function durationText(seconds: number): string {
+  for (const unit of ["d", "h", "m"]) {
+    if (seconds >= UNIT_S[unit]! && seconds % UNIT_S[unit]! === 0)
+      return `${seconds / UNIT_S[unit]!}${unit}`;
+  }
+  return `${seconds}s`;
+}
+
+const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** Return an instant in local time. */
+export function showTime(milliseconds: number | null | undefined): string {
+  return milliseconds ? TIME.format(milliseconds) : "–";
+}
+
+/** Return e.g. `EARLY_STOPPED` as `early stopped`. */
+export function showState(state: string): string {
+  const words: Record<string, string> = {
+    NO_MORE_TRIAL: "budget used up",
+    TUNER_NO_MORE_TRIAL: "nothing left to try",
+    USER_CANCELED: "killed",
+    SYS_CANCELED: "canceled",
+    INITIALIZED: "starting",
+    VIEWED: "read only",
+  };
+  return words[state] ?? state.toLowerCase().replaceAll("_", " ");
+}
+
+/** Return JSON as a Python literal. */
+export function pythonLiteral(value: Json): string {
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "number") return String(value);
+  if (Array.isArray(value)) return `[${value.map(pythonLiteral).join(", ")}]`;
+  const items = Object.entries(value).map(
+    ([key, item]) => `${JSON.stringify(key)}: ${pythonLiteral(item)}`,
+  );
+  return `{${items.join(", ")}}`;
+}
+
+/** Return `1 trial`, `2 trials`. */
+export function count(number: number, noun: string): string {
+  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,234 @@
+// The whole page: header, the view one has chosen, details of a trial above it.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+
+import type { Version } from "./api/records";
+import { Icon } from "./parts/icon";
+import { StatePill } from "./parts/state_pill";
+import { type App, AppContext, type Place, useStore } from "./state/context";
+import { placeOf, search } from "./state/place";
+import { usePreference } from "./state/preferences";
+import { Store } from "./state/store";
+import { Charts } from "./views/charts";
+import { Experiments } from "./views/experiments";
+import { Overview } from "./views/overview";
+import { More } from "./views/panels";
+import { TrialDetails } from "./views/trial_details";
+import { Trials } from "./views/trials";
+
+const VIEWS = [
+  ["oview", "Overview"],
+  ["detail", "Trials"],
+  ["charts", "Charts"],
+  ["experiment", "All experiments"],
+] as const;
+
+export function Page({ version }: { version: Version }) {
+  const id = new URLSearchParams(location.search).get("id") ?? "";
+  const bound = Boolean(id || version.experimentId);
+  const store = useMemo(() => new Store(id), [id]);
+  const [place, setPlace] = useState<Place>(() => placeOf(location, bound));
+  const [note, setNote] = useState<{ text: string; kind: "error" | "done" } | null>(null);
+  const [theme, setTheme] = useTheme();
+
+  useEffect(() => {
+    const moved = () => setPlace(placeOf(location, bound));
+    addEventListener("popstate", moved);
+    return () => removeEventListener("popstate", moved);
+  }, [bound]);
+  useEffect(() => {
+    if (bound) void store.open();
+  }, [store, bound]);
+  useEffect(() => {
+    if (note?.kind !== "done") return undefined;
+    const timer = setTimeout(() => setNote(null), 4000);
+    return () => clearTimeout(timer);
+  }, [note]);
+
+  const app = useMemo((): App => {
+    const href = (to: Partial<Place>) => {
+      const next = { ...place, ...to };
+      return next.view + search(next, id);
+    };
+    return {
+      store,
+      place,
+      theme,
+      href,
+      go: (to) => {
+        history.pushState(null, "", href(to));
+        setPlace({ ...place, ...to });
+      },
+      notify: (text, kind = "error") => setNote({ text, kind }),
+    };
+  }, [store, place, theme, id]);
+
+  return (
+    <AppContext.Provider value={app}>
+      <a class="skip" href="#main">
+        Skip to content
+      </a>
+      <header class="bar">
+        <span class="brand">
+          <Mark />
+          NNI
+        </span>
+        <nav aria-label="Pages">
+          {VIEWS.filter(([name]) => bound || name === "experiment").map(([name, title]) => (
+            <a
+              key={name}
+              href={app.href({ view: name, trial: "" })}
+              aria-current={place.view === name ? "page" : undefined}
+              onClick={(event) => {
+                if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+                event.preventDefault();
+                app.go({ view: name, trial: "" });
+                scrollTo(0, 0);
+              }}
+            >
+              {title}
+            </a>
+          ))}
+        </nav>
+        <span class="grow" />
+        {bound ? <Which /> : null}
+        {bound ? <Live /> : null}
+        {bound ? <More version={version.version} /> : null}
+        <button
+          type="button"
+          class="quiet"
+          aria-label={theme === "dark" ? "Switch to light" : "Switch to dark"}
+          title={theme === "dark" ? "Switch to light" : "Switch to dark"}
+          onClick={() => setTheme(theme === "dark" ? "light" : "dark")}
+        >
+          <Icon name={theme === "dark" ? "sun" : "moon"} />
+        </button>
+      </header>
+      {note ? (
+        <div class={`notice ${note.kind}`} role={note.kind === "error" ? "alert" : "status"}>
+          <span>{note.text}</span>
+          <button type="button" class="quiet" aria-label="Dismiss" onClick={() => setNote(null)}>
+            <Icon name="close" />
+          </button>
+        </div>
+      ) : null}
+      <main
+        class={place.view === "detail" || place.view === "experiment" ? "content wide" : "content"}
+        id="main"
+        tabIndex={-1}
+      >
+        <View place={place} own={version.experimentId} />
+      </main>
+      {bound && place.trial ? <TrialDetails key={place.trial} id={place.trial} /> : null}
+    </AppContext.Provider>
+  );
+}
+
+/** The view one has chosen, or why it cannot be shown. */
+function View({ place, own }: { place: Place; own: string }) {
+  const store = useStore();
+  if (place.view === "experiment") {
+    return (
+      <>
+        <h1 class="unseen">All experiments</h1>
+        <Experiments own={own} />
+      </>
+    );
+  }
+  if (!store.profile) {
+    return store.problem ? (
+      <div class="empty" role="alert">
+        <h1>This experiment cannot be shown</h1>
+        <p>{store.problem}</p>
+        <p>
+          <a href="experiment">All experiments</a>
+        </p>
+      </div>
+    ) : (
+      <p class="empty" role="status">
+        Loading the experiment…
+      </p>
+    );
+  }
+  if (place.view === "oview") return <Overview />;
+  return (
+    <>
+      <h1 class="unseen">{place.view === "detail" ? "Trials" : "Charts"}</h1>
+      {place.view === "detail" ? <Trials /> : <Charts />}
+    </>
+  );
+}
+
+/** The experiment's name and state, on every page. */
+function Which() {
+  const store = useStore();
+  const name = store.profile
+    ? String(store.profile.params["experimentName"] ?? store.profile.id)
+    : "";
+  useEffect(() => {
+    if (name) document.title = `${name} – NNI`;
+  }, [name]);
+  if (!store.profile || !store.status) return null;
+  return (
+    <span class="which">
+      <span class="which-name" title={store.profile.id}>
+        {name}
+      </span>
+      <StatePill state={store.status.status} />
+    </span>
+  );
+}
+
+const CONNECTIONS = {
+  connecting: "connecting",
+  live: "live",
+  lost: "connection lost",
+  paused: "paused",
+};
+
+/** Whether what is shown is current; a click stops and starts that. */
+function Live() {
+  const store = useStore();
+  const paused = store.connection === "paused";
+  const title = paused ? "Go on following" : "Pause: keep what is shown as it is";
+  return (
+    <button
+      type="button"
+      class="live"
+      data-connection={store.connection}
+      title={title}
+      aria-label={`${CONNECTIONS[store.connection]}. ${title}`}
+      onClick={() => store.pause(!paused)}
+    >
+      <Icon name={paused ? "play" : "pause"} size={12} />
+      <span role="status">{CONNECTIONS[store.connection]}</span>
+    </button>
+  );
+}
+
+function Mark() {
+  return (
+    <svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
+      <rect width="24" height="24" rx="6" class="mark-back" />
+      <path d="M5 17l4.500-5 3 2.500L19 6" class="mark-line" />
+      <circle cx="19" cy="6" r="2" class="mark-dot" />
+    </svg>
+  );
+}
+
+type Theme = "light" | "dark";
+
+/** The theme: the system's unless the user has chosen. */
+function useTheme(): [Theme, (theme: Theme) => void] {
+  const [chosen, setChosen] = usePreference<Theme | "">("theme", "");
+  const system = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
+  const [dark, setDark] = useState(system.matches);
+  useEffect(() => {
+    const changed = () => setDark(system.matches);
+    system.addEventListener("change", changed);
+    return () => system.removeEventListener("change", changed);
+  }, [system]);
+  const theme = chosen || (dark ? "dark" : "light");
+  document.documentElement.dataset["theme"] = theme;
+  return [theme, setChosen];
+}

@@ -1,0 +1,32 @@
+// The state of a trial or an experiment: a picture, a colour and a word.
+
+import { showState } from "../format";
+import { Icon, type IconName } from "./icon";
+
+const ICONS: Record<string, IconName> = {
+  SUCCEEDED: "check",
+  DONE: "check",
+  FAILED: "cross",
+  ERROR: "cross",
+  RUNNING: "ring",
+  WAITING: "dots",
+  INITIALIZED: "dots",
+  EARLY_STOPPED: "stop",
+  STOPPED: "stop",
+  STOPPING: "stop",
+  USER_CANCELED: "slash",
+  SYS_CANCELED: "slash",
+  UNKNOWN: "question",
+  VIEWED: "pause",
+  NO_MORE_TRIAL: "ring",
+  TUNER_NO_MORE_TRIAL: "ring",
+};
+
+export function StatePill({ state }: { state: string }) {
+  return (
+    <span class="pill" data-state={state}>
+      <Icon name={ICONS[state] ?? "question"} size={13} />
+      {showState(state)}
+    </span>
+  );
+}

@@ -1,0 +1,122 @@
+// The search line of the trial table: `failed lr:0.001..0.1 optimizer=adam,sgd #12`.
+//
+// Words stand for themselves and are found in number, id, state and parameter values. A name
+// with `=`, `:`, `!=`, `<`, `<=`, `>` or `>=` asks one column. All parts must hold.
+
+import type { Json } from "../api/records";
+import { show, showState } from "../format";
+import type { Column } from "./columns";
+import type { Trial } from "./trial";
+
+type Test = (trial: Trial, now: number) => boolean;
+
+export interface Filter {
+  test: Test;
+  /** What could not be understood, in words; such parts are left out. */
+  problems: string[];
+}
+
+const PART = /(?:[^\s"]|"[^"]*"?)+/g;
+const ASKED = /^([^\s<>=:!"]+|"[^"]+")(<=|>=|!=|<|>|=|:)(.*)$/;
+const RANGE = /^(-?[\d.]*(?:e[-+]?\d+)?)(?:\.\.|…)(-?[\d.]*(?:e[-+]?\d+)?)$/i;
+/** Other names of columns that people type. */
+const ALIASES: Record<string, string> = {
+  no: "number",
+  "#": "number",
+  status: "state",
+  metric: "result",
+  default: "result",
+  trial: "id",
+};
+
+/** Return the rule that a search line states about trials with these columns. */
+export function parseFilter(text: string, columns: Column[]): Filter {
+  const tests: Test[] = [];
+  const problems: string[] = [];
+  for (const part of text.match(PART) ?? []) {
+    const asked = ASKED.exec(part);
+    if (!asked) {
+      tests.push(
+        part.startsWith("#") ? numberTest(part.slice(1), problems) : wordTest(unquoted(part)),
+      );
+      continue;
+    }
+    const name = unquoted(asked[1]!);
+    const column = find(name, columns);
+    if (!column) problems.push(`There is no column "${name}".`);
+    else tests.push(columnTest(column, asked[2]!, unquoted(asked[3]!), problems));
+  }
+  return { test: (trial, now) => tests.every((one) => one(trial, now)), problems };
+}
+
+function unquoted(text: string): string {
+  return text.replaceAll('"', "");
+}
+
+function find(name: string, columns: Column[]): Column | undefined {
+  const wanted = name.toLowerCase();
+  const key = ALIASES[wanted] ?? wanted;
+  return (
+    columns.find((one) => one.key === key || one.title === name) ??
+    columns.find((one) => one.title.toLowerCase() === wanted) ??
+    // `lr` finds `model/lr` if nothing else is called so
+    columns.find((one) => one.title.toLowerCase().endsWith(`/${wanted}`))
+  );
+}
+
+function numberTest(text: string, problems: string[]): Test {
+  const range = RANGE.exec(text);
+  if (range) return (trial) => within(trial.number, range[1]!, range[2]!);
+  const wanted = text.split(",").map(Number);
+  if (wanted.some(Number.isNaN)) problems.push(`"#${text}" is no trial number.`);
+  return (trial) => wanted.includes(trial.number);
+}
+
+function wordTest(text: string): Test {
+  const word = text.toLowerCase();
+  return (trial) =>
+    trial.id.toLowerCase().startsWith(word) ||
+    String(trial.number) === word ||
+    trial.state.toLowerCase().startsWith(word.replaceAll(" ", "_")) ||
+    showState(trial.state).startsWith(word) ||
+    Object.values(trial.flat).some((value) => show(value).toLowerCase().includes(word));
+}
+
+function columnTest(column: Column, operator: string, text: string, problems: string[]): Test {
+  if (operator === "=" || operator === ":") {
+    const range = RANGE.exec(text);
+    if (range && (range[1] || range[2])) {
+      return (trial, now) => within(column.value(trial, now), range[1]!, range[2]!);
+    }
+    const wanted = text.split(",");
+    return (trial, now) => wanted.some((one) => equals(column, trial, now, one));
+  }
+  if (operator === "!=") {
+    const wanted = text.split(",");
+    return (trial, now) => !wanted.some((one) => equals(column, trial, now, one));
+  }
+  const limit = Number(text);
+  if (text === "" || Number.isNaN(limit)) {
+    problems.push(`"${column.title}${operator}" needs a number, got "${text}".`);
+    return () => true;
+  }
+  return (trial, now) => {
+    const value = column.value(trial, now);
+    if (typeof value !== "number") return false;
+    if (operator === "<") return value < limit;
+    if (operator === "<=") return value <= limit;
+    return operator === ">" ? value > limit : value >= limit;
+  };
+}
+
+function equals(column: Column, trial: Trial, now: number, wanted: string): boolean {
+  const value = column.value(trial, now);
+  if (typeof value === "number") return wanted !== "" && value === Number(wanted);
+  const text = wanted.toLowerCase();
+  return show(value).toLowerCase() === text || column.text(trial, now).toLowerCase() === text;
+}
+
+function within(value: Json, low: string, high: string): boolean {
+  if (typeof value !== "number") return false;
+  return (low === "" || value >= Number(low)) && (high === "" || value <= Number(high));
+}

@@ -1,0 +1,114 @@
+// A trial as the page works with it: parsed once, when its record arrives.
+
+import type { Json, JsonObject, Trial as TrialRecord, TrialState } from "../api/records";
+
+export const LIVE: ReadonlySet<string> = new Set(["RUNNING", "WAITING", "UNKNOWN"]);
+export const TRIAL_STATES: readonly TrialState[] = [
+  "RUNNING",
+  "WAITING",
+  "SUCCEEDED",
+  "EARLY_STOPPED",
+  "FAILED",
+  "USER_CANCELED",
+  "SYS_CANCELED",
+  "UNKNOWN",
+];
+
+export interface Trial {
+  id: string;
+  /** Its number in the experiment, from 0. */
+  number: number;
+  state: TrialState;
+  parameters: Json;
+  /** Parameters by name; those of a nested choice are named `outer/inner`. */
+  flat: Record<string, Json>;
+  /** Who chose the parameters: `algorithm` or `customized`. */
+  source: string;
+  /** The result as reported; undefined if there is none. */
+  result: Json | undefined;
+  /** The number it is judged by; null if there is none. */
+  value: number | null;
+  /** All numbers of its result by key; a plain number is `default`. */
+  metrics: Record<string, number>;
+  record: TrialRecord;
+}
+
+/** Return the trial that a record describes. */
+export function trialOf(record: TrialRecord): Trial {
+  const given = JSON.parse(record.hyperParameters[0] ?? "{}") as {
+    parameters?: Json;
+    parameter_source?: string;
+  };
+  const result = record.finalMetricData?.[0]?.data;
+  const metrics = numbersOf(result);
+  return {
+    id: record.trialJobId,
+    number: record.sequenceId,
+    state: record.status,
+    parameters: given.parameters ?? {},
+    flat: flatten(given.parameters ?? {}),
+    source: given.parameter_source ?? "algorithm",
+    result,
+    value: metrics["default"] ?? null,
+    metrics,
+    record,
+  };
+}
+
+/** Return parameters by full name; a nested choice `{_name, a}` becomes `outer` and `outer/a`. */
+export function flatten(
+  parameters: Json,
+  prefix = "",
+  into: Record<string, Json> = {},
+): Record<string, Json> {
+  if (parameters === null || typeof parameters !== "object" || Array.isArray(parameters)) {
+    if (prefix) into[prefix] = parameters;
+    return into;
+  }
+  for (const [name, value] of Object.entries(parameters)) {
+    const full = !prefix ? name : name === "_name" ? prefix : `${prefix}/${name}`;
+    if (value !== null && typeof value === "object" && !Array.isArray(value))
+      flatten(value, full, into);
+    else into[full] = value;
+  }
+  return into;
+}
+
+/** Return the numbers of a report by key; NaN is no number. */
+export function numbersOf(data: Json | undefined): Record<string, number> {
+  const found: Record<string, number> = {};
+  const entries: [string, Json][] =
+    data !== null && typeof data === "object" && !Array.isArray(data)
+      ? Object.entries(data as JsonObject)
+      : [["default", data ?? null]];
+  for (const [key, item] of entries) {
+    const number = typeof item === "number" ? item : INFINITE[String(item)];
+    if (number !== undefined && !Number.isNaN(number)) found[key] = number;
+  }
+  return found;
+}
+
+const INFINITE: Record<string, number> = { Infinity: Infinity, "-Infinity": -Infinity };
+
+/** Return how long it has run, in seconds; null if it has not started. */
+export function durationOf(trial: Trial, now: number): number | null {
+  const { startTime, endTime } = trial.record;
+  if (!startTime) return null;
+  return Math.max(0, ((endTime ?? (LIVE.has(trial.state) ? now : startTime)) - startTime) / 1000);
+}
+
+/** Return trials with a number under `key`, best first; infinities count. */
+export function ranked(trials: Iterable<Trial>, minimize: boolean, key = "default"): Trial[] {
+  const sign = minimize ? 1 : -1;
+  return [...trials]
+    .filter((trial) => trial.metrics[key] !== undefined)
+    .sort((a, b) => sign * (a.metrics[key]! - b.metrics[key]!) || a.number - b.number);
+}
+
+/** Return how many of the trials by state are over. */
+export function doneOf(counts: Record<string, number>): number {
+  return Object.entries(counts).reduce(
+    (sum, [state, number]) => sum + (LIVE.has(state) ? 0 : number),
+    0,
+  );
+}

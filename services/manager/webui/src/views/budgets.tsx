@@ -1,0 +1,173 @@
+// The three budgets of an experiment: shown, and changed while it runs.
+
+import { useState } from "preact/hooks";
+
+import { words } from "../api/client";
+import { durationSeconds, durationText, showDuration } from "../format";
+import { Icon } from "../parts/icon";
+import { useApp, useClock } from "../state/context";
+import type { Store } from "../state/store";
+import { doneOf } from "../state/trial";
+import { TimeUsed, TrialsByState } from "./progress_bars";
+
+interface Field {
+  name: string;
+  label: string;
+  type: string;
+  hint: string;
+  /** Return the value that text means, or what is wrong with it. */
+  read: (text: string) => { value: number | string } | { problem: string };
+}
+
+const whole = (text: string): ReturnType<Field["read"]> =>
+  /^\d+$/.test(text) && Number(text) >= 1
+    ? { value: Number(text) }
+    : { problem: "must be a whole number from 1 up" };
+
+const FIELDS: Field[] = [
+  {
+    name: "maxTrialNumber",
+    label: "Trial number",
+    type: "MAX_TRIAL_NUM",
+    hint: "how many trials are created in all",
+    read: whole,
+  },
+  {
+    name: "maxExperimentDuration",
+    label: "Duration",
+    type: "MAX_EXEC_DURATION",
+    hint: "such as 90s, 30m, 2h or 1d",
+    read: (text) =>
+      durationSeconds(text)
+        ? { value: text }
+        : { problem: "must be a duration such as 90s, 30m, 2h or 1d" },
+  },
+  {
+    name: "trialConcurrency",
+    label: "Concurrency",
+    type: "TRIAL_CONCURRENCY",
+    hint: "most trials at the same time",
+    read: whole,
+  },
+];
+
+export function Budgets({ store }: { store: Store }) {
+  const [open, setOpen] = useState(false);
+  useClock(!open);
+  const params = store.profile!.params;
+  const limit = durationSeconds(params["maxExperimentDuration"]);
+  const most = params["maxTrialNumber"];
+  const used = store.executionSeconds();
+  const done = doneOf(store.counts);
+  return (
+    <div class="budgets">
+      <div class="budget-grid">
+        <section aria-label="Trials">
+          <h2>Trials done</h2>
+          <p class="budget-value">
+            {done.toLocaleString("en")}{" "}
+            <span class="muted">
+              {most ? `of ${Number(most).toLocaleString("en")}` : "no limit"}
+            </span>
+          </p>
+          <TrialsByState store={store} />
+        </section>
+        <section aria-label="Time">
+          <h2>Time</h2>
+          <p class="budget-value">
+            {showDuration(Math.floor(used))}{" "}
+            <span class="muted">{limit ? `of ${showDuration(limit)}` : "no limit"}</span>
+          </p>
+          {limit ? <TimeUsed used={used} limit={limit} /> : null}
+        </section>
+        <section class="budget-side" aria-label="Concurrency">
+          <div>
+            <h2>Concurrency</h2>
+            <p
+              class="budget-value"
+              title="Most trials at the same time; there may be fewer if resources are short"
+            >
+              {String(params["trialConcurrency"])} <span class="muted">at a time</span>
+            </p>
+          </div>
+          <button
+            type="button"
+            class="plain"
+            disabled={!store.editable}
+            title={store.readOnlyReason}
+            onClick={() => setOpen(!open)}
+            aria-expanded={open}
+          >
+            <Icon name="edit" /> Change
+          </button>
+        </section>
+      </div>
+      {open ? <Form store={store} onDone={() => setOpen(false)} /> : null}
+    </div>
+  );
+}
+
+function Form({ store, onDone }: { store: Store; onDone: () => void }) {
+  const { notify } = useApp();
+  const now = (name: string) => {
+    const value = store.profile!.params[name];
+    const seconds = name === "maxExperimentDuration" ? durationSeconds(value) : null;
+    return seconds ? durationText(seconds) : String(value ?? "");
+  };
+  const [texts, setTexts] = useState<Record<string, string>>(() =>
+    Object.fromEntries(FIELDS.map(({ name }) => [name, now(name)])),
+  );
+  const [problems, setProblems] = useState<Record<string, string>>({});
+  const [busy, setBusy] = useState(false);
+
+  const save = async (event: Event) => {
+    event.preventDefault();
+    const found: Record<string, string> = {};
+    setBusy(true);
+    for (const { name, type, read } of FIELDS) {
+      const text = (texts[name] ?? "").trim();
+      if (text === now(name)) continue;
+      const given = read(text);
+      try {
+        if ("problem" in given) found[name] = given.problem;
+        else await store.update(type, name, given.value);
+      } catch (error) {
+        found[name] = words(error);
+      }
+    }
+    setBusy(false);
+    setProblems(found);
+    if (Object.keys(found).length === 0) {
+      notify("The budgets are changed.", "done");
+      onDone();
+    }
+  };
+  return (
+    <form class="form-row" onSubmit={(event) => void save(event)}>
+      {FIELDS.map(({ name, label, hint }) => (
+        <label key={name} class="field">
+          <span>{label}</span>
+          <input
+            name={name}
+            value={texts[name]}
+            autocomplete="off"
+            aria-invalid={name in problems}
+            aria-describedby={`hint-${name}`}
+            onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
+          />
+          <small id={`hint-${name}`} class={name in problems ? "wrong" : "muted"}>
+            {problems[name] ?? hint}
+          </small>
+        </label>
+      ))}
+      <div class="row">
+        <button class="primary" disabled={busy}>
+          Save
+        </button>
+        <button type="button" class="plain" onClick={onDone}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,93 @@
+// The charts of an experiment, one at a time.
+
+import { DurationChart } from "../charts/duration_chart";
+import { FrontChart } from "../charts/front_chart";
+import { ImportanceChart } from "../charts/importance";
+import { IntermediateChart } from "../charts/intermediate_chart";
+import { ParallelChart } from "../charts/parallel";
+import { ResultChart } from "../charts/result_chart";
+import { Tabs } from "../parts/tabs";
+import { useStore } from "../state/context";
+import { usePreference } from "../state/preferences";
+
+const TABS = [
+  ["results", "Results"],
+  ["parameters", "Hyper-parameters"],
+  ["curves", "Intermediate results"],
+  ["durations", "Durations"],
+  ["importance", "Importance"],
+  ["front", "Metrics"],
+] as const;
+type Tab = (typeof TABS)[number][0];
+const HEIGHT = 440;
+
+export function Charts() {
+  const store = useStore();
+  const id = store.profile?.id ?? "";
+  const [tab, setTab] = usePreference<Tab>(`chart:${id}`, "results");
+  const [way] = usePreference<"" | "minimize" | "maximize">(`way:${id}`, "");
+  const [metric, setMetric] = usePreference(`metric:${id}`, "default");
+  const [best, setBest] = usePreference("chart:best", true);
+  const [logY, setLogY] = usePreference("chart:log", false);
+  if (!store.profile) return null; // the page says why
+  const minimize = (way || store.profile.optimizeMode) === "minimize";
+  const key = store.metricKeys.has(metric) ? metric : "default";
+  // Only results with several numbers have objectives to weigh against each other.
+  const tabs = TABS.filter(([name]) => name !== "front" || store.metricKeys.size > 1);
+  const takesMetric = tab === "results" || tab === "parameters" || tab === "importance";
+  return (
+    <section class="card" aria-label="Charts">
+      <Tabs label="Charts" tabs={tabs} current={tab} onChange={setTab}>
+        {takesMetric && (store.metricKeys.size > 1 || tab === "results") ? (
+          <div class="tools">
+            {store.metricKeys.size > 1 ? (
+              <label>
+                Metric{" "}
+                <select value={key} onChange={(event) => setMetric(event.currentTarget.value)}>
+                  {[...store.metricKeys].map((one) => (
+                    <option key={one}>{one}</option>
+                  ))}
+                </select>
+              </label>
+            ) : null}
+            {tab === "results" ? (
+              <>
+                <label class="check">
+                  <input type="checkbox" checked={best} onChange={() => setBest(!best)} /> Best so
+                  far
+                </label>
+                <label class="check">
+                  <input type="checkbox" checked={logY} onChange={() => setLogY(!logY)} />{" "}
+                  Logarithmic
+                </label>
+                <span class="muted">
+                  drag to zoom, double-click to see all, click a point to open its trial
+                </span>
+              </>
+            ) : null}
+          </div>
+        ) : null}
+        {tab === "results" ? (
+          <ResultChart
+            store={store}
+            metric={key}
+            minimize={minimize}
+            height={HEIGHT}
+            logY={logY}
+            best={best}
+            table
+          />
+        ) : null}
+        {tab === "parameters" ? (
+          <ParallelChart store={store} metric={key} minimize={minimize} height={HEIGHT} />
+        ) : null}
+        {tab === "curves" ? (
+          <IntermediateChart store={store} minimize={minimize} height={HEIGHT} />
+        ) : null}
+        {tab === "durations" ? <DurationChart store={store} height={HEIGHT} /> : null}
+        {tab === "front" ? <FrontChart store={store} height={HEIGHT} /> : null}
+        {tab === "importance" ? <ImportanceChart store={store} metric={key} /> : null}
+      </Tabs>
+    </section>
+  );
+}

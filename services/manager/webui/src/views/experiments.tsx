@@ -1,0 +1,240 @@
+// All experiments of this installation.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+
+import { words } from "../api/client";
+import type { Metadata } from "../api/records";
+import { count, show, showTime } from "../format";
+import { Progress } from "../parts/progress";
+import { StatePill } from "../parts/state_pill";
+import { useApp } from "../state/context";
+import { usePreference } from "../state/preferences";
+import { LIVE } from "../state/trial";
+import { type TableColumn, VirtualTable } from "../table/virtual_table";
+
+const AGAIN_MS = 5_000;
+const AGES: [string, number][] = [
+  ["any time", Infinity],
+  ["the last day", 1],
+  ["the last week", 7],
+  ["the last month", 30],
+];
+const DAY_MS = 86_400_000;
+
+/** `own` is the experiment of this address; empty on the base address. */
+export function Experiments({ own }: { own: string }) {
+  const { all, problem } = useExperiments();
+  const [search, setSearch] = usePreference("experiments:search", "");
+  const [states, setStates] = usePreference<string[]>("experiments:states", []);
+  const [platform, setPlatform] = usePreference("experiments:platform", "");
+  const [age, setAge] = usePreference("experiments:age", 0);
+  const [sort, setSort] = usePreference("experiments:sort", { key: "started", descending: true });
+  const known = [...new Set((all ?? []).map((one) => one.status))].sort();
+  const platforms = [...new Set((all ?? []).map((one) => one.platform))].sort();
+  const rows = useMemo(() => {
+    const wanted = search.trim().toLowerCase();
+    const since = Date.now() - AGES[age]![1] * DAY_MS;
+    const matching = (all ?? []).filter(
+      (one) =>
+        `${one.id} ${one.name} ${one.tag.join(" ")}`.toLowerCase().includes(wanted) &&
+        (states.length === 0 || states.includes(one.status)) &&
+        (!platform || one.platform === platform) &&
+        (one.startTime ?? Date.now()) >= since,
+    );
+    const value = VALUES[sort.key] ?? VALUES["started"]!;
+    const sign = sort.descending ? -1 : 1;
+    return matching.sort((a, b) => {
+      const [x, y] = [value(a), value(b)];
+      if (x === null || y === null) return Number(x === null) - Number(y === null);
+      return x < y ? -sign : x > y ? sign : 0;
+    });
+  }, [all, search, states, platform, age, sort]);
+  if (problem && !all)
+    return (
+      <p class="hint" role="alert">
+        {problem}
+      </p>
+    );
+  const toggle = (state: string) =>
+    setStates(states.includes(state) ? states.filter((one) => one !== state) : [...states, state]);
+  return (
+    <section class="card fill" aria-label="All experiments">
+      <div class="tools">
+        <input
+          type="search"
+          class="grow"
+          placeholder="Search: id, name or tag"
+          aria-label="Search experiments"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+        {platforms.length > 1 ? (
+          <label>
+            Platform{" "}
+            <select value={platform} onChange={(event) => setPlatform(event.currentTarget.value)}>
+              <option value="">all</option>
+              {platforms.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </select>
+          </label>
+        ) : null}
+        <label>
+          Started{" "}
+          <select value={age} onChange={(event) => setAge(Number(event.currentTarget.value))}>
+            {AGES.map(([name], i) => (
+              <option key={name} value={i}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <fieldset class="chips">
+        <legend class="unseen">Only experiments in these states</legend>
+        {known.map((state) => (
+          <label key={state} class={states.includes(state) ? "chip on" : "chip"}>
+            <input
+              type="checkbox"
+              class="unseen"
+              checked={states.includes(state)}
+              onChange={() => toggle(state)}
+            />
+            <StatePill state={state} /> {all!.filter((one) => one.status === state).length}
+          </label>
+        ))}
+      </fieldset>
+      <VirtualTable
+        label="Experiments"
+        columns={columnsFor(own)}
+        rows={rows}
+        sort={sort}
+        onSort={(key) =>
+          setSort({
+            key,
+            descending: sort.key === key ? !sort.descending : key !== "name" && key !== "id",
+          })
+        }
+        onOpen={(one) => location.assign(addressOf(one, own))}
+        isMarked={(one) => one.id === own}
+        empty={
+          all === null
+            ? "Loading…"
+            : all.length
+              ? "No experiment matches."
+              : "There are no experiments yet. `nnictl create --config FILE` starts one."
+        }
+      />
+      <p class="table-foot muted" role="status">
+        {all
+          ? `${rows.length < all.length ? `${rows.length} of ` : ""}${count(all.length, "experiment")}`
+          : ""}
+        {problem ? ` · ${problem}` : ""}
+      </p>
+    </section>
+  );
+}
+
+function useExperiments(): { all: Metadata[] | null; problem: string } {
+  const { store } = useApp();
+  const [all, setAll] = useState<Metadata[] | null>(null);
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    let ended = false;
+    let timer: ReturnType<typeof setTimeout>;
+    const load = async () => {
+      try {
+        const found = await store.client.installation<Metadata[]>("experiments-info");
+        if (!ended) setAll(found);
+        setProblem("");
+      } catch (error) {
+        setProblem(words(error));
+      }
+      if (!ended) timer = setTimeout(() => void load(), AGAIN_MS);
+    };
+    void load();
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+    };
+  }, [store]);
+  return { all, problem };
+}
+
+function addressOf(one: Metadata, own: string): string {
+  return one.id === own ? "oview" : `oview?id=${encodeURIComponent(one.id)}`;
+}
+
+const created = (one: Metadata) =>
+  Object.values(one.trialCounts).reduce((sum, number) => sum + number, 0);
+
+const VALUES: Record<string, (one: Metadata) => string | number | null> = {
+  id: (one) => one.id,
+  name: (one) => one.name || null,
+  state: (one) => one.status,
+  trials: created,
+  best: (one) => (typeof one.bestValue === "number" ? one.bestValue : null),
+  port: (one) => one.port,
+  platform: (one) => one.platform,
+  started: (one) => one.startTime,
+  ended: (one) => (typeof one.endTime === "number" ? one.endTime : null),
+  tag: (one) => one.tag.join(" ") || null,
+};
+
+function columnsFor(own: string): TableColumn<Metadata>[] {
+  return [
+    {
+      key: "id",
+      title: "Id",
+      width: 110,
+      cell: (one) => (
+        <a class="mono" href={addressOf(one, own)}>
+          {one.id}
+        </a>
+      ),
+    },
+    { key: "name", title: "Name", width: 220, cell: (one) => one.name || "–" },
+    { key: "state", title: "State", width: 150, cell: (one) => <StatePill state={one.status} /> },
+    {
+      key: "trials",
+      title: "Trials",
+      width: 150,
+      cell: (one) => <TrialCounts counts={one.trialCounts} />,
+    },
+    { key: "best", title: "Best", width: 110, number: true, cell: (one) => show(one.bestValue) },
+    { key: "platform", title: "Platform", width: 100, cell: (one) => one.platform },
+    {
+      key: "port",
+      title: "Port",
+      width: 76,
+      number: true,
+      cell: (one) => (one.port && one.webuiUrl[0] ? <a href={one.webuiUrl[0]}>{one.port}</a> : "–"),
+    },
+    { key: "started", title: "Started", width: 200, cell: (one) => showTime(one.startTime) },
+    {
+      key: "ended",
+      title: "Ended",
+      width: 200,
+      cell: (one) => (typeof one.endTime === "number" ? showTime(one.endTime) : "–"),
+    },
+    { key: "tag", title: "Tags", width: 140, cell: (one) => one.tag.join(", ") || "–" },
+  ];
+}
+
+function TrialCounts({ counts }: { counts: Record<string, number> }) {
+  const all = Object.values(counts).reduce((sum, number) => sum + number, 0);
+  const parts = Object.entries(counts)
+    .filter(([, number]) => number > 0)
+    .sort(([a], [b]) => Number(LIVE.has(a)) - Number(LIVE.has(b)))
+    .map(([state, number]) => ({ state, part: number / Math.max(1, all) }));
+  return (
+    <span class="counts">
+      <span>{all.toLocaleString("en")}</span>
+      <Progress
+        label="Trials by state"
+        text={parts.map(({ state }) => `${counts[state]} ${state}`).join(", ")}
+        parts={parts}
+      />
+    </span>
+  );
+}

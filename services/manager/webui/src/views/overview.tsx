@@ -1,0 +1,327 @@
+// One experiment at a glance: state, budgets, the best trials, results, what it searches.
+
+import { useMemo } from "preact/hooks";
+
+import type { JsonObject } from "../api/records";
+import { ResultChart } from "../charts/result_chart";
+import { count, pythonLiteral, show, showDuration, showTime } from "../format";
+import { CopyButton } from "../parts/copy_button";
+import { Icon } from "../parts/icon";
+import { NoResult } from "../parts/no_result";
+import { Parameters } from "../parts/parameters";
+import { StatePill } from "../parts/state_pill";
+import { TrialLink } from "../parts/trial_link";
+import { useApp, useClock, useStore } from "../state/context";
+import { usePreference } from "../state/preferences";
+import { dimensionsOf } from "../state/space";
+import type { Store } from "../state/store";
+import { doneOf, ranked } from "../state/trial";
+import { Budgets } from "./budgets";
+
+const COUNTING = new Set(["RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL"]);
+
+export function Overview() {
+  const store = useStore();
+  const [way, setWay] = usePreference<"" | "minimize" | "maximize">(`way:${store.profile?.id}`, "");
+  if (!store.profile || !store.status) return null; // the page says why
+  const direction = way || store.profile.optimizeMode;
+  const minimize = direction === "minimize";
+  return (
+    <div class="grid">
+      <Problems store={store} />
+      <section class="card w8" aria-labelledby="about">
+        <About store={store} />
+      </section>
+      <section class="card w4" aria-labelledby="best">
+        <Best store={store} minimize={minimize} />
+      </section>
+      <section class="card w8" aria-labelledby="results">
+        <h2 id="results">Results</h2>
+        <ResultChart store={store} metric="default" minimize={minimize} height={300} table />
+      </section>
+      <section class="card w4" aria-labelledby="top">
+        <Top store={store} minimize={minimize} onWay={setWay} />
+      </section>
+      <section class="card w6" aria-labelledby="space">
+        <Space store={store} />
+      </section>
+      <section class="card w6" aria-labelledby="config">
+        <Config store={store} />
+      </section>
+    </div>
+  );
+}
+
+function Problems({ store }: { store: Store }) {
+  const errors = store.status!.errors;
+  if (!errors.length) return null;
+  const { status } = store.status!;
+  return (
+    <section class="card w12 trouble" role="alert" aria-label="Errors">
+      <h2>
+        <Icon name="cross" />{" "}
+        {status === "ERROR"
+          ? "The experiment ended with an error"
+          : "Something went wrong; the experiment goes on"}
+      </h2>
+      {errors.map((text, i) => {
+        const lines = text.trim().split("\n");
+        const last = lines.at(-1)!;
+        return lines.length === 1 ? (
+          <p key={i}>{last}</p>
+        ) : (
+          <details key={i} open={errors.length === 1}>
+            <summary>{last}</summary>
+            <pre class="code" tabIndex={0} aria-label="Traceback">
+              {text}
+            </pre>
+          </details>
+        );
+      })}
+      <p class="muted">
+        The logs of manager and dispatcher (menu “More”) say what happened before.
+      </p>
+    </section>
+  );
+}
+
+function About({ store }: { store: Store }) {
+  const { profile, status } = store;
+  const params = profile!.params;
+  const services = [params["trainingService"]]
+    .flat()
+    .map((one) => (one as JsonObject | undefined)?.["platform"])
+    .join(", ");
+  return (
+    <>
+      <div class="title-row">
+        <h1 id="about">{String(params["experimentName"] ?? "Experiment")}</h1>
+        <StatePill state={status!.status} />
+      </div>
+      <Pace store={store} />
+      <Budgets store={store} />
+      <dl class="facts columns">
+        <div>
+          <dt>Id</dt>
+          <dd>
+            {profile!.id} <CopyButton small label="Copy the experiment's id" text={profile!.id} />
+          </dd>
+        </div>
+        <div>
+          <dt>Algorithm</dt>
+          <dd>{profile!.algorithm || "–"}</dd>
+        </div>
+        <div>
+          <dt>Platform</dt>
+          <dd>{services || "–"}</dd>
+        </div>
+        <div>
+          <dt>Started</dt>
+          <dd>{showTime(profile!.startTime)}</dd>
+        </div>
+        {profile!.endTime ? (
+          <div>
+            <dt>Ended</dt>
+            <dd>{showTime(profile!.endTime)}</dd>
+          </div>
+        ) : null}
+        <div>
+          <dt>Folder</dt>
+          <dd class="path">{profile!.logDir}</dd>
+        </div>
+      </dl>
+      {profile!.repeatable ? null : (
+        <p class="hint">
+          Not repeatable: the algorithm answered differently when its log was replayed.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** What happens now and how long it will take, in a sentence. */
+function Pace({ store }: { store: Store }) {
+  const status = store.status!;
+  const runs = COUNTING.has(status.status);
+  useClock(runs);
+  const done = doneOf(store.counts);
+  const most = Number(store.profile!.params["maxTrialNumber"] ?? 0);
+  const used = store.executionSeconds();
+  const running = store.counts["RUNNING"] ?? 0;
+  const words: string[] = [];
+  if (status.waitingFor) words.push(`Waiting: ${status.waitingFor}`);
+  else if (runs) words.push(`${count(running, "trial")} running`);
+  if (done > 0 && used > 0)
+    words.push(`${show(Number(((done / used) * 60).toPrecision(2)))} trials a minute`);
+  if (runs && most > done && done > 2)
+    words.push(`about ${showDuration(((most - done) * used) / done)} left`);
+  if (status.status === "VIEWED") words.push("Open for reading only: nothing can be changed.");
+  return (
+    <p class="lead" role="status">
+      {words.join(" · ") || "\u00a0"}
+    </p>
+  );
+}
+
+function Best({ store, minimize }: { store: Store; minimize: boolean }) {
+  const best = useMemo(() => ranked(store.trials.values(), minimize)[0], [store.version, minimize]);
+  return (
+    <>
+      <h2 id="best">
+        <Icon name="best" /> Best result{" "}
+        <span class="muted">({minimize ? "smallest" : "largest"})</span>
+      </h2>
+      {best ? (
+        <>
+          <p class="big">{show(best.value)}</p>
+          <p class="muted">
+            trial <TrialLink trial={best} /> · number {best.number}
+          </p>
+          <Parameters flat={best.flat} />
+          <CopyButton label="Copy as Python" text={() => pythonLiteral(best.parameters)} />
+        </>
+      ) : (
+        <NoResult store={store} />
+      )}
+    </>
+  );
+}
+
+function Top({
+  store,
+  minimize,
+  onWay,
+}: {
+  store: Store;
+  minimize: boolean;
+  onWay: (way: "minimize" | "maximize") => void;
+}) {
+  const [many, setMany] = usePreference("top", 10);
+  const rows = useMemo(
+    () => ranked(store.trials.values(), minimize).slice(0, many),
+    [store.version, minimize, many],
+  );
+  const { href, go } = useApp();
+  return (
+    <>
+      <h2 id="top">Top trials</h2>
+      <div class="tools">
+        <label>
+          Best is{" "}
+          <select
+            value={minimize ? "minimize" : "maximize"}
+            onChange={(event) => onWay(event.currentTarget.value as "minimize")}
+          >
+            <option value="maximize">largest</option>
+            <option value="minimize">smallest</option>
+          </select>
+        </label>
+        <label>
+          Show{" "}
+          <select value={many} onChange={(event) => setMany(Number(event.currentTarget.value))}>
+            {[5, 10, 20, 50].map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </label>
+      </div>
+      {rows.length === 0 ? (
+        <NoResult store={store} />
+      ) : (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col" class="number">
+                No.
+              </th>
+              <th scope="col">Trial</th>
+              <th scope="col" class="number">
+                Result
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((trial) => (
+              <tr key={trial.id}>
+                <td class="number">{trial.number}</td>
+                <td>
+                  <TrialLink trial={trial} />
+                </td>
+                <td class="number">{show(trial.value)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <p>
+        <a
+          href={href({ view: "detail", trial: "" })}
+          onClick={(event) => {
+            event.preventDefault();
+            go({ view: "detail", trial: "" });
+          }}
+        >
+          All trials
+        </a>
+      </p>
+    </>
+  );
+}
+
+function Space({ store }: { store: Store }) {
+  const dimensions = useMemo(
+    () => dimensionsOf(store.profile!.params["searchSpace"]),
+    [store.profile!.revision],
+  );
+  return (
+    <>
+      <h2 id="space">Search space</h2>
+      {dimensions.length === 0 ? (
+        <p class="empty">There is nothing to search for.</p>
+      ) : (
+        <div class="scroll">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Parameter</th>
+                <th scope="col">Type</th>
+                <th scope="col">Values</th>
+              </tr>
+            </thead>
+            <tbody>
+              {dimensions.map((one) => (
+                <tr key={one.name}>
+                  <th scope="row" class="mono" data-depth={one.depth}>
+                    {one.name}
+                  </th>
+                  <td>{one.type}</td>
+                  <td class="mono">{one.range}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** Fields that other cards show. */
+const ELSEWHERE = new Set(["searchSpace", "experimentName"]);
+
+function Config({ store }: { store: Store }) {
+  const entries = Object.entries(store.profile!.params).filter(([key]) => !ELSEWHERE.has(key));
+  return (
+    <>
+      <h2 id="config">Configuration</h2>
+      <dl class="facts">
+        {entries.map(([key, value]) => (
+          <div key={key}>
+            <dt>{key}</dt>
+            <dd class="mono">{typeof value === "object" ? JSON.stringify(value) : show(value)}</dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}

@@ -1,0 +1,138 @@
+// The panels behind the menu "More": configuration, search space, logs, summary, about.
+
+import { useState } from "preact/hooks";
+
+import { words } from "../api/client";
+import type { Json, Metric, Profile } from "../api/records";
+import { CopyButton } from "../parts/copy_button";
+import { Dialog } from "../parts/dialog";
+import { LogView } from "../parts/log_view";
+import { Menu } from "../parts/menu";
+import { Tabs } from "../parts/tabs";
+import { useApp, useStore } from "../state/context";
+import type { Store } from "../state/store";
+import { TensorBoards } from "./tensorboards";
+
+type Panel = "config" | "space" | "logs" | "tensorboards" | "about";
+const LOGS = [
+  ["nnimanager.log", "Manager"],
+  ["dispatcher.log", "Dispatcher"],
+] as const;
+
+export function More({ version }: { version: string }) {
+  const store = useStore();
+  const { notify } = useApp();
+  const [panel, setPanel] = useState<Panel | null>(null);
+  const close = () => setPanel(null);
+  const params = store.profile?.params;
+  const item = (name: Panel, text: string, closeMenu: () => void) => (
+    <button
+      type="button"
+      class="menu-item"
+      onClick={() => {
+        closeMenu();
+        setPanel(name);
+      }}
+    >
+      {text}
+    </button>
+  );
+  return (
+    <>
+      <Menu label="More" align="right">
+        {(closeMenu) => (
+          <>
+            {item("config", "Configuration", closeMenu)}
+            {item("space", "Search space", closeMenu)}
+            {item("logs", "Logs of manager and dispatcher", closeMenu)}
+            <button
+              type="button"
+              class="menu-item"
+              onClick={() => {
+                closeMenu();
+                void download(store).catch((error: unknown) => notify(words(error)));
+              }}
+            >
+              Download a summary
+            </button>
+            {item("tensorboards", "TensorBoards", closeMenu)}
+            {item("about", "About", closeMenu)}
+          </>
+        )}
+      </Menu>
+      {panel === "config" ? (
+        <JsonPanel title="Configuration" data={params ?? {}} onClose={close} />
+      ) : null}
+      {panel === "space" ? (
+        <JsonPanel title="Search space" data={params?.["searchSpace"] ?? {}} onClose={close} />
+      ) : null}
+      {panel === "logs" ? <LogPanel onClose={close} /> : null}
+      {panel === "tensorboards" ? <TensorBoards onClose={close} /> : null}
+      {panel === "about" ? <About version={version} onClose={close} /> : null}
+    </>
+  );
+}
+
+function JsonPanel({ title, data, onClose }: { title: string; data: Json; onClose: () => void }) {
+  const text = JSON.stringify(data, null, 2);
+  return (
+    <Dialog title={title} onClose={onClose} actions={<CopyButton label="Copy" text={text} />}>
+      <pre class="code" tabIndex={0} aria-label={title}>
+        {text}
+      </pre>
+    </Dialog>
+  );
+}
+
+function LogPanel({ onClose }: { onClose: () => void }) {
+  const [name, setName] = useState<(typeof LOGS)[number][0]>("nnimanager.log");
+  return (
+    <Dialog title="Logs" onClose={onClose}>
+      <Tabs label="Log" tabs={LOGS} current={name} onChange={setName}>
+        <LogView path={`logs/${name}`} follow />
+      </Tabs>
+    </Dialog>
+  );
+}
+
+function About({ version, onClose }: { version: string; onClose: () => void }) {
+  return (
+    <Dialog title="About" kind="modal" onClose={onClose}>
+      <p>NNI {version}</p>
+      <p>
+        <a href="api/v1/nni/openapi.json">
+          The REST interface of this address, as an OpenAPI document
+        </a>
+      </p>
+      <p class="muted">
+        When you report a problem, attach the summary and the logs (menu “More”) and what{" "}
+        <code>nnictl doctor</code> says.
+      </p>
+    </Dialog>
+  );
+}
+
+/** Save configuration, trials and intermediate results as one JSON file. */
+async function download(store: Store): Promise<void> {
+  const [profile, metrics] = await Promise.all([
+    store.client.get<Profile>("experiment"),
+    store.client.get<Metric[]>("metric-data"),
+  ]);
+  const summary = {
+    experimentParameters: profile,
+    trialMessage: [...store.trials.values()]
+      .sort((a, b) => a.number - b.number)
+      .map((trial) => ({ ...trial.record, intermediate: [] as Json[] })),
+  };
+  const byId = new Map(summary.trialMessage.map((trial) => [trial.trialJobId, trial.intermediate]));
+  for (const one of metrics)
+    if (one.type === "PERIODICAL") byId.get(one.trialJobId)?.push(one.data);
+  const address = URL.createObjectURL(
+    new Blob([JSON.stringify(summary, null, 1)], { type: "application/json" }),
+  );
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = `experiment-${profile.id}.json`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}

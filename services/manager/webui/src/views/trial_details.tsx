@@ -1,0 +1,379 @@
+// Everything about one trial, in a drawer: parameters, result, course, why it is as it is, logs.
+
+import { useEffect, useMemo, useReducer, useState } from "preact/hooks";
+
+import { isAbort, words } from "../api/client";
+import type { Explanation, Json, Metric } from "../api/records";
+import { Plot, type PlotSeries } from "../charts/plot";
+import { pythonLiteral, show, showDuration, showTime } from "../format";
+import { CopyButton } from "../parts/copy_button";
+import { Dialog } from "../parts/dialog";
+import { Icon } from "../parts/icon";
+import { LogView } from "../parts/log_view";
+import { Parameters } from "../parts/parameters";
+import { StatePill } from "../parts/state_pill";
+import { Tabs } from "../parts/tabs";
+import { useApp, useClock, useStore } from "../state/context";
+import { usePreference } from "../state/preferences";
+import type { Store } from "../state/store";
+import { LIVE, type Trial, durationOf, numbersOf } from "../state/trial";
+import { CustomTrial } from "./custom_trial";
+
+const TABS = [
+  ["about", "About"],
+  ["course", "Intermediate results"],
+  ["log", "Logs"],
+  ["record", "Record"],
+] as const;
+type Tab = (typeof TABS)[number][0];
+const LOGS = [
+  ["trial.log", "Trial log"],
+  ["stdout", "stdout"],
+  ["stderr", "stderr"],
+] as const;
+
+export function TrialDetails({ id }: { id: string }) {
+  const store = useStore();
+  const { go, notify } = useApp();
+  const [tab, setTab] = useState<Tab>("about");
+  const [copying, setCopying] = useState(false);
+  const trial = store.trials.get(id);
+  const close = () => go({ trial: "" });
+  if (!trial) {
+    return (
+      <Dialog title={`Trial ${id}`} onClose={close}>
+        <p class="empty" role="status">
+          {store.complete ? "This experiment has no such trial." : "Loading…"}
+        </p>
+      </Dialog>
+    );
+  }
+  const kill = async () => {
+    if (!confirm(`Kill trial ${trial.number} (${trial.id})? What it has computed so far is lost.`))
+      return;
+    await store.kill(trial.id).catch((error: unknown) => notify(words(error)));
+  };
+  const step = (by: number) => {
+    const next = [...store.trials.values()].find((one) => one.number === trial.number + by);
+    if (next) go({ trial: next.id });
+  };
+  return (
+    <Dialog
+      title={
+        <>
+          Trial {trial.number} <span class="muted mono">{trial.id}</span>
+        </>
+      }
+      onClose={close}
+      actions={
+        <>
+          <button type="button" class="quiet" aria-label="Trial before" onClick={() => step(-1)}>
+            <Icon name="left" />
+          </button>
+          <button type="button" class="quiet" aria-label="Next trial" onClick={() => step(1)}>
+            <Icon name="right" />
+          </button>
+        </>
+      }
+    >
+      <div class="tools">
+        <StatePill state={trial.state} />
+        <span class="grow" />
+        <CopyButton label="Copy id" text={trial.id} />
+        <CopyButton label="Copy as Python" text={() => pythonLiteral(trial.parameters)} />
+        <button
+          type="button"
+          class="plain"
+          disabled={!store.editable}
+          title={store.readOnlyReason}
+          onClick={() => setCopying(true)}
+        >
+          <Icon name="edit" /> Run again, changed
+        </button>
+        {LIVE.has(trial.state) ? (
+          <button
+            type="button"
+            class="plain danger"
+            disabled={!store.editable}
+            title={store.readOnlyReason}
+            onClick={() => void kill()}
+          >
+            <Icon name="cross" /> Kill
+          </button>
+        ) : null}
+      </div>
+      <Tabs label="About the trial" tabs={TABS} current={tab} onChange={setTab}>
+        {tab === "about" ? <About store={store} trial={trial} /> : null}
+        {tab === "course" ? <Course store={store} trial={trial} /> : null}
+        {tab === "log" ? <Logs trial={trial} /> : null}
+        {tab === "record" ? <Record trial={trial} /> : null}
+      </Tabs>
+      {copying ? (
+        <CustomTrial store={store} from={trial} onClose={() => setCopying(false)} />
+      ) : null}
+    </Dialog>
+  );
+}
+
+function About({ store, trial }: { store: Store; trial: Trial }) {
+  const now = useClock(LIVE.has(trial.state));
+  const { record } = trial;
+  const seconds = durationOf(trial, now);
+  const others = Object.entries(trial.metrics).filter(([key]) => key !== "default");
+  return (
+    <div class="two">
+      <div>
+        <h3>Result</h3>
+        <p class="big">{show(trial.value ?? trial.result)}</p>
+        {others.length ? <Parameters flat={Object.fromEntries(others)} /> : null}
+        <h3>Parameters</h3>
+        <Parameters flat={trial.flat} />
+      </div>
+      <div>
+        <Why store={store} trial={trial} />
+        <h3>Course</h3>
+        <dl class="facts">
+          <div>
+            <dt>Duration</dt>
+            <dd>{seconds === null ? "not started" : showDuration(seconds)}</dd>
+          </div>
+          <div>
+            <dt>Created</dt>
+            <dd>{showTime(record.createdTime)}</dd>
+          </div>
+          <div>
+            <dt>Started</dt>
+            <dd>{showTime(record.startTime)}</dd>
+          </div>
+          <div>
+            <dt>Ended</dt>
+            <dd>{showTime(record.endTime)}</dd>
+          </div>
+          <div>
+            <dt>Chosen by</dt>
+            <dd>{trial.source === "customized" ? "you" : "the algorithm"}</dd>
+          </div>
+          {record.attempt > 1 ? (
+            <div>
+              <dt>Attempt</dt>
+              <dd>{record.attempt}</dd>
+            </div>
+          ) : null}
+          {record.runnerId ? (
+            <div>
+              <dt>Runner</dt>
+              <dd class="mono">{record.runnerId}</dd>
+            </div>
+          ) : null}
+          {record.gpuIndices?.length ? (
+            <div>
+              <dt>GPUs</dt>
+              <dd>{record.gpuIndices.join(", ")}</dd>
+            </div>
+          ) : null}
+          <div>
+            <dt>Folder</dt>
+            <dd class="path">{record.logPath}</dd>
+          </div>
+        </dl>
+      </div>
+    </div>
+  );
+}
+
+/** Why the trial waits, was stopped or failed, with what to do about it. */
+function Why({ store, trial }: { store: Store; trial: Trial }) {
+  const [why, setWhy] = useState<Explanation | null>(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    if (trial.state === "SUCCEEDED") setWhy(null);
+    else
+      store.client
+        .get<Explanation>(`trials/${trial.id}/why`, stop.signal)
+        .then(setWhy, () => setWhy(null));
+    return () => stop.abort();
+  }, [trial.id, trial.state, trial.record.message, store]);
+  if (!why) {
+    return trial.record.message ? (
+      <>
+        <h3>Message</h3>
+        <pre class="code" tabIndex={0} aria-label="Message">
+          {trial.record.message}
+        </pre>
+      </>
+    ) : null;
+  }
+  return (
+    <section class="why" aria-label="Why">
+      <h3>Why</h3>
+      <p>{why.summary}</p>
+      {why.reasons.length ? (
+        <ul>
+          {why.reasons.map((one, i) => (
+            <li key={i}>
+              {one.text}
+              {one.remedy ? <span class="remedy">{one.remedy}</span> : null}
+            </li>
+          ))}
+        </ul>
+      ) : null}
+      {why.lostAttempts.length ? (
+        <details>
+          <summary>Attempts that were lost ({why.lostAttempts.length})</summary>
+          <ul>
+            {why.lostAttempts.map((one) => (
+              <li key={one.attempt}>
+                attempt {one.attempt} on {one.runnerId || "no runner"}: {one.reason}
+              </li>
+            ))}
+          </ul>
+        </details>
+      ) : null}
+      {why.stderrTail ? (
+        <>
+          <h4>End of stderr</h4>
+          <pre class="code" tabIndex={0} aria-label="End of stderr">
+            {why.stderrTail}
+          </pre>
+        </>
+      ) : null}
+    </section>
+  );
+}
+
+function Course({ store, trial }: { store: Store; trial: Trial }) {
+  const [key, setKey] = useState("default");
+  const { reports, problem } = useReports(store, trial);
+  const keys = [...new Set(reports.flatMap((data) => Object.keys(numbersOf(data))))];
+  const shown = keys.includes(key) ? key : keys[0];
+  const y = useMemo(
+    () =>
+      reports.map((data) => {
+        const one = numbersOf(data)[shown ?? ""];
+        return Number.isFinite(one ?? NaN) ? one! : null;
+      }),
+    [reports, shown],
+  );
+  const x = useMemo(() => y.map((_, i) => i + 1), [y]);
+  const series = useMemo(
+    (): PlotSeries[] => [
+      { name: "intermediate", colour: "--accent", kind: "line", y, size: y.length > 60 ? 3 : 6 },
+    ],
+    [y],
+  );
+  if (problem)
+    return (
+      <p class="hint" role="alert">
+        {problem}
+      </p>
+    );
+  if (!shown)
+    return (
+      <p class="empty">
+        It has reported no intermediate results{LIVE.has(trial.state) ? " yet" : ""}.
+      </p>
+    );
+  return (
+    <>
+      {keys.length > 1 ? (
+        <div class="tools">
+          <label>
+            Key{" "}
+            <select value={shown} onChange={(event) => setKey(event.currentTarget.value)}>
+              {keys.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </select>
+          </label>
+        </div>
+      ) : null}
+      <Plot
+        label="Intermediate results of the trial"
+        summary={`${reports.length} reports; the last is ${show(y.at(-1))}.`}
+        x={x}
+        series={series}
+        height={280}
+        xTitle="number of the intermediate result"
+        yTitle={shown}
+        tip={(_series, i) => (
+          <>
+            #{i + 1}: <b>{show(y[i])}</b>
+          </>
+        )}
+      />
+      <details>
+        <summary>As a table</summary>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col" class="number">
+                #
+              </th>
+              <th scope="col">Report</th>
+            </tr>
+          </thead>
+          <tbody>
+            {reports.slice(-500).map((data, i) => (
+              <tr key={i}>
+                <td class="number">{Math.max(0, reports.length - 500) + i + 1}</td>
+                <td class="mono">{show(data)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </details>
+    </>
+  );
+}
+
+/** Return the intermediate results of a trial; they grow as it reports. */
+function useReports(store: Store, trial: Trial): { reports: Json[]; problem: string } {
+  const [reports, setReports] = useState<Json[]>([]);
+  const [problem, setProblem] = useState("");
+  const [round, again] = useReducer((number: number) => number + 1, 0);
+  const count = trial.record.intermediateCount;
+  useEffect(() => {
+    const stop = new AbortController();
+    store.client
+      .get<Metric[]>(`metric-data/${trial.id}?type=PERIODICAL`, stop.signal)
+      .then((all) => {
+        setReports(all.map((one) => one.data));
+        setProblem("");
+      })
+      .catch((error: unknown) => {
+        if (!isAbort(error)) setProblem(words(error));
+      });
+    return () => stop.abort();
+  }, [store, trial.id, round]);
+  useEffect(() => {
+    if (count !== reports.length) again(null);
+  }, [count]);
+  return { reports, problem };
+}
+
+function Logs({ trial }: { trial: Trial }) {
+  const [name, setName] = usePreference<(typeof LOGS)[number][0]>("log", "trial.log");
+  return (
+    <Tabs label="Log" tabs={LOGS} current={name} onChange={setName}>
+      <LogView path={`trial-file/${trial.id}/${name}`} follow={LIVE.has(trial.state)} />
+    </Tabs>
+  );
+}
+
+function Record({ trial }: { trial: Trial }) {
+  const text = JSON.stringify(
+    { ...trial.record, hyperParameters: undefined, parameters: trial.parameters },
+    null,
+    2,
+  );
+  return (
+    <>
+      <div class="tools">
+        <CopyButton label="Copy" text={text} />
+      </div>
+      <pre class="code" tabIndex={0} aria-label="Record">
+        {text}
+      </pre>
+    </>
+  );
+}

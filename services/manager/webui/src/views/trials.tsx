@@ -1,0 +1,321 @@
+// All trials of an experiment: searched, sorted, compared.
+
+import { useMemo, useState } from "preact/hooks";
+
+import { words } from "../api/client";
+import type { TensorBoard } from "../api/records";
+import { count } from "../format";
+import { Icon } from "../parts/icon";
+import { Menu } from "../parts/menu";
+import { StatePill } from "../parts/state_pill";
+import { TrialLink } from "../parts/trial_link";
+import { type Column, allColumns, sorted, usualColumns } from "../state/columns";
+import { useApp, useClock, useStore } from "../state/context";
+import { parseFilter } from "../state/filter";
+import { usePreference } from "../state/preferences";
+import type { Store } from "../state/store";
+import { LIVE, TRIAL_STATES, type Trial } from "../state/trial";
+import { type TableColumn, VirtualTable } from "../table/virtual_table";
+import { Compare } from "./compare";
+import { FilterBuilder } from "./filter_builder";
+import { CustomTrial } from "./custom_trial";
+import { boardAddress } from "./tensorboards";
+
+export function Trials() {
+  const store = useStore();
+  const { go, place } = useApp();
+  const id = store.profile?.id ?? "";
+  const [search, setSearch] = usePreference(`search:${id}`, "");
+  const [states, setStates] = usePreference<string[]>(`states:${id}`, []);
+  const [sort, setSort] = usePreference(`sort:${id}`, { key: "number", descending: true });
+  const [chosen, setChosen] = usePreference<string[] | null>(`columns:${id}`, null);
+  const [marked, setMarked] = useState<ReadonlySet<string>>(new Set());
+  const [comparing, setComparing] = useState(false);
+  const [making, setMaking] = useState(false);
+  const running = (store.counts["RUNNING"] ?? 0) > 0;
+  const now = useClock(running && (chosen ?? ["duration"]).includes("duration"));
+
+  const columns = useMemo(
+    () => allColumns(store.parameters(), store.metricKeys),
+    [store.parameterNames.size, store.metricKeys.size, store.profile?.revision],
+  );
+  const shown = useMemo(() => {
+    const keys = chosen ?? usualColumns(columns);
+    return columns.filter((one) => keys.includes(one.key));
+  }, [columns, chosen]);
+  const filter = useMemo(() => parseFilter(search, columns), [search, columns]);
+  // The clock sorts only where durations grow: otherwise the order would be computed each second for nothing.
+  const tick = sort.key === "duration" ? now : 0;
+  const rows = useMemo(() => {
+    if (!store.listed) return []; // a list that soon becomes another one would only be a flicker
+    const matching = [...store.trials.values()].filter(
+      (trial) => (states.length === 0 || states.includes(trial.state)) && filter.test(trial, now),
+    );
+    const by = columns.find((one) => one.key === sort.key) ?? columns[0]!;
+    return sorted(matching, by, sort.descending, now);
+  }, [store.version, filter, states, sort, columns, tick]);
+  const selected = [...marked]
+    .map((one) => store.trials.get(one))
+    .filter((one): one is Trial => one !== undefined);
+
+  const mark = (trial: Trial) => {
+    const next = new Set(marked);
+    if (!next.delete(trial.id)) next.add(trial.id);
+    setMarked(next);
+  };
+  const onSort = (key: string) =>
+    setSort({
+      key,
+      descending: sort.key === key ? !sort.descending : !["id", "state"].includes(key),
+    });
+  return (
+    <section class="card fill" aria-label="Trials">
+      <div class="tools">
+        <input
+          type="search"
+          class="grow"
+          aria-label="Search trials"
+          aria-describedby="search-problems"
+          spellcheck={false}
+          placeholder="Search: id, number, state, value, or lr:0.001..0.1  result>0.9"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+        <FilterBuilder
+          store={store}
+          columns={columns}
+          onAdd={(part) => setSearch(`${search} ${part}`.trim())}
+        />
+        <ColumnMenu columns={columns} shown={shown} onChange={setChosen} />
+        <button
+          type="button"
+          class="plain"
+          disabled={!store.editable}
+          title={store.readOnlyReason}
+          onClick={() => setMaking(true)}
+        >
+          <Icon name="play" /> New trial
+        </button>
+      </div>
+      <StateChips store={store} chosen={states} onChange={setStates} />
+      <p class={filter.problems.length ? "hint" : "unseen"} id="search-problems" role="status">
+        {filter.problems.join(" ")}
+      </p>
+      <VirtualTable
+        label="Trials"
+        rows={rows}
+        sort={sort}
+        onSort={onSort}
+        columns={tableColumns(shown, now, marked, mark)}
+        onOpen={(trial) => go({ trial: trial.id })}
+        isMarked={(trial) => marked.has(trial.id) || trial.id === place.trial}
+        empty={
+          store.listed && store.trials.size
+            ? "No trial matches."
+            : store.complete
+              ? "There are no trials yet."
+              : "Loading trials…"
+        }
+      />
+      <div class="table-foot">
+        <span class="muted" role="status">
+          {rows.length < store.trials.size && store.listed
+            ? `${rows.length.toLocaleString("en")} of `
+            : ""}
+          {count(store.trials.size, "trial")}
+          {store.complete ? "" : ", loading more…"}
+        </span>
+        <Selection
+          store={store}
+          selected={selected}
+          onCompare={() => setComparing(true)}
+          onClear={() => setMarked(new Set())}
+        />
+      </div>
+      {comparing && selected.length >= 2 ? (
+        <Compare store={store} trials={selected} onClose={() => setComparing(false)} />
+      ) : null}
+      {making ? (
+        <CustomTrial store={store} from={rows[0] ?? null} onClose={() => setMaking(false)} />
+      ) : null}
+    </section>
+  );
+}
+
+function tableColumns(
+  shown: Column[],
+  now: number,
+  marked: ReadonlySet<string>,
+  mark: (trial: Trial) => void,
+): TableColumn<Trial>[] {
+  const box: TableColumn<Trial> = {
+    key: "",
+    title: "",
+    width: 44,
+    sortable: false,
+    cell: (trial) => (
+      <input
+        type="checkbox"
+        aria-label={`Select trial ${trial.number}`}
+        checked={marked.has(trial.id)}
+        onChange={() => mark(trial)}
+      />
+    ),
+  };
+  const cells = shown.map((column): TableColumn<Trial> => ({
+    key: column.key,
+    title: column.title,
+    width: column.width,
+    ...(column.number ? { number: true } : {}),
+    cell: (trial) => cellOf(column, trial, now),
+  }));
+  return [box, ...cells];
+}
+
+function cellOf(column: Column, trial: Trial, now: number) {
+  if (column.key === "id") return <TrialLink trial={trial} />;
+  if (column.key === "state") return <StatePill state={trial.state} />;
+  const text = column.text(trial, now);
+  return text;
+}
+
+function StateChips({
+  store,
+  chosen,
+  onChange,
+}: {
+  store: Store;
+  chosen: string[];
+  onChange: (states: string[]) => void;
+}) {
+  const known = TRIAL_STATES.filter((state) => store.counts[state] || chosen.includes(state));
+  return (
+    <fieldset class="chips">
+      <legend class="unseen">Only trials in these states</legend>
+      {known.map((state) => (
+        <label key={state} class={chosen.includes(state) ? "chip on" : "chip"}>
+          <input
+            type="checkbox"
+            class="unseen"
+            checked={chosen.includes(state)}
+            onChange={() =>
+              onChange(
+                chosen.includes(state) ? chosen.filter((one) => one !== state) : [...chosen, state],
+              )
+            }
+          />
+          <StatePill state={state} /> {(store.counts[state] ?? 0).toLocaleString("en")}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function ColumnMenu({
+  columns,
+  shown,
+  onChange,
+}: {
+  columns: Column[];
+  shown: Column[];
+  onChange: (keys: string[] | null) => void;
+}) {
+  const keys = shown.map((one) => one.key);
+  return (
+    <Menu label="Columns" icon="columns" align="right">
+      {() => (
+        <fieldset class="choices">
+          <legend class="unseen">Columns</legend>
+          {columns.map((column) => (
+            <label key={column.key} class="check">
+              <input
+                type="checkbox"
+                checked={keys.includes(column.key)}
+                onChange={() =>
+                  onChange(
+                    keys.includes(column.key)
+                      ? keys.filter((one) => one !== column.key)
+                      : [...keys, column.key],
+                  )
+                }
+              />
+              {column.title}
+            </label>
+          ))}
+          <button type="button" class="plain" onClick={() => onChange(null)}>
+            As at first
+          </button>
+        </fieldset>
+      )}
+    </Menu>
+  );
+}
+
+function Selection({
+  store,
+  selected,
+  onCompare,
+  onClear,
+}: {
+  store: Store;
+  selected: Trial[];
+  onCompare: () => void;
+  onClear: () => void;
+}) {
+  const { notify } = useApp();
+  if (selected.length === 0) return null;
+  const live = selected.filter((trial) => LIVE.has(trial.state));
+  const kill = async () => {
+    if (!confirm(`Kill ${count(live.length, "trial")}? What they have computed so far is lost.`))
+      return;
+    for (const trial of live)
+      await store.kill(trial.id).catch((error: unknown) => notify(words(error)));
+  };
+  const tensorboard = async () => {
+    try {
+      const task = await store.client.send<TensorBoard>("POST", "tensorboard", {
+        trials: selected.map((one) => one.id),
+      });
+      window.open(boardAddress(task), "_blank", "noopener");
+    } catch (error) {
+      notify(words(error));
+    }
+  };
+  return (
+    <div class="selection" role="region" aria-label="Selected trials">
+      <b>{count(selected.length, "trial")} selected</b>
+      <button
+        type="button"
+        class="plain"
+        disabled={selected.length < 2}
+        title={selected.length < 2 ? "Select two trials or more" : undefined}
+        onClick={onCompare}
+      >
+        Compare
+      </button>
+      <button
+        type="button"
+        class="plain"
+        disabled={!store.editable}
+        title={store.readOnlyReason}
+        onClick={() => void tensorboard()}
+      >
+        TensorBoard
+      </button>
+      {live.length ? (
+        <button
+          type="button"
+          class="plain danger"
+          disabled={!store.editable}
+          title={store.readOnlyReason}
+          onClick={() => void kill()}
+        >
+          Kill {live.length}
+        </button>
+      ) : null}
+      <button type="button" class="quiet" onClick={onClear}>
+        <Icon name="close" /> Clear
+      </button>
+    </div>
+  );
+}

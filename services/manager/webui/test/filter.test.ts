@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+
+import { allColumns, sorted } from "../src/state/columns";
+import { parseFilter } from "../src/state/filter";
+import { trial } from "./trials";
+
+const TRIALS = [
+  trial(0, 0.5, { lr: 0.001, opt: "adam", model: { _name: "svm", C: 3 } }),
+  trial(1, 0.9, { lr: 0.1, opt: "sgd", model: { _name: "mlp", units: 32 } }),
+  trial(2, undefined, { lr: 0.01, opt: "adam", model: { _name: "svm", C: 0.5 } }, "FAILED"),
+  trial(3, { default: 0.7, loss: 4 }, { lr: 0.05, opt: "rms prop", model: { _name: "svm", C: 9 } }),
+];
+const COLUMNS = allColumns(["lr", "opt", "model", "model/C", "model/units"], ["default", "loss"]);
+
+const found = (text: string) =>
+  TRIALS.filter((one) => parseFilter(text, COLUMNS).test(one, 0)).map((one) => one.number);
+
+test.each([
+  ["", [0, 1, 2, 3]],
+  ["id2", [2]],
+  ["#1", [1]],
+  ["#1..2", [1, 2]],
+  ["#0,3", [0, 3]],
+  ["failed", [2]],
+  ["status:FAILED", [2]],
+  ["state=succeeded", [0, 1, 3]],
+  ["sgd", [1]],
+  ["lr:0.005..0.06", [2, 3]],
+  ["lr:..0.01", [0, 2]],
+  ["lr:0.1", [1]],
+  ["result>0.6", [1, 3]],
+  ["metric<=0.7 adam", [0]],
+  ["opt=adam,sgd", [0, 1, 2]],
+  ["opt!=adam", [1, 3]],
+  ['opt="rms prop"', [3]],
+  ["C>1", [0, 3]],
+  ["loss>=4", [3]],
+  ["model=svm lr<0.02", [0, 2]],
+])("%s finds %j", (text, numbers) => expect(found(text)).toEqual(numbers));
+
+test("what cannot be understood is said and left out", () => {
+  const filter = parseFilter("depth>3 lr>many adam", COLUMNS);
+
+  expect(filter.problems).toEqual([
+    'There is no column "depth".',
+    '"lr>" needs a number, got "many".',
+  ]);
+  expect(TRIALS.filter((one) => filter.test(one, 0)).map((one) => one.number)).toEqual([0, 2]);
+});
+
+test("trials without a value are last in both directions", () => {
+  const result = COLUMNS.find((one) => one.key === "result")!;
+  const loss = COLUMNS.find((one) => one.key === "m:loss")!;
+
+  expect(sorted(TRIALS, result, false, 0).map((one) => one.number)).toEqual([0, 3, 1, 2]);
+  expect(sorted(TRIALS, result, true, 0).map((one) => one.number)).toEqual([1, 3, 0, 2]);
+  expect(sorted(TRIALS, loss, true, 0)[0]!.number).toBe(3);
+});

@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+
+import { fieldsOf, parametersOf, textsOf } from "../src/state/form";
+import { dimensionsOf, problemsWith } from "../src/state/space";
+
+const SPACE = {
+  lr: { _type: "loguniform", _value: [1e-5, 0.1] },
+  layers: { _type: "randint", _value: [1, 6] },
+  model: {
+    _type: "choice",
+    _value: ["linear", { _name: "svm", C: { _type: "uniform", _value: [0, 10] } }],
+  },
+  _constraints: ["lr < 1"],
+};
+
+test("dimensions are said in words, nested ones below their choice", () => {
+  const found = dimensionsOf(SPACE);
+
+  expect(found.map((one) => [one.name, one.type, one.range, one.depth])).toEqual([
+    ["lr", "loguniform", "1e-5 … 0.1", 0],
+    ["layers", "randint", "1 … 6, without 6", 0],
+    ["model", "choice", "linear, svm", 0],
+    ["model/C", "uniform", "0 … 10", 1],
+  ]);
+  expect(found[0]!.log).toBe(true);
+  expect(found[2]!.options).toEqual(["linear", "svm"]);
+});
+
+test("parameters inside of the space have no problem", () => {
+  expect(problemsWith({ lr: 0.01, layers: 5, model: "linear" }, SPACE)).toEqual([]);
+  expect(problemsWith({ lr: 0.01, layers: 1, model: { _name: "svm", C: 3 } }, SPACE)).toEqual([]);
+});
+
+test("every problem is said with name, rule and value", () => {
+  const found = problemsWith({ lr: 3, layers: 6, model: { _name: "svm", C: 11 }, more: 1 }, SPACE);
+
+  expect(found).toEqual([
+    "lr must be from 1e-5 to 0.1, got 3",
+    "layers must be an integer from 1 to 5, got 6",
+    "in model: C must be from 0 to 10, got 11",
+    "more is no parameter of the search space",
+  ]);
+  expect(problemsWith({ lr: 0.01, layers: 2, model: { _name: "tree" } }, SPACE)).toEqual([
+    "model must be one of linear, svm, got tree",
+  ]);
+  expect(problemsWith({ lr: "x", model: "linear" }, SPACE)).toEqual([
+    "lr must be a number, got x",
+    "layers is missing",
+  ]);
+});
+
+test("an unreadable space has no dimensions", () => {
+  expect(dimensionsOf(null)).toEqual([]);
+  expect(dimensionsOf("a value in the byte store")).toEqual([]);
+});
+
+test("a form has fields for the branch that is chosen only", () => {
+  const texts = textsOf({ lr: 0.01, layers: 2, model: { _name: "svm", C: 3 } });
+
+  expect(texts).toEqual({ lr: "0.01", layers: "2", model: "svm", "model/C": "3" });
+  expect(fieldsOf(SPACE, texts).map((one) => one.name)).toEqual([
+    "lr",
+    "layers",
+    "model",
+    "model/C",
+  ]);
+  expect(fieldsOf(SPACE, { ...texts, model: "linear" }).map((one) => one.name)).toEqual([
+    "lr",
+    "layers",
+    "model",
+  ]);
+});
+
+test("the parameters of a form are those it was filled with", () => {
+  const parameters = { lr: 0.01, layers: 2, model: { _name: "svm", C: 3 } };
+
+  expect(parametersOf(SPACE, textsOf(parameters))).toEqual({ parameters, problems: [] });
+  expect(
+    parametersOf(SPACE, { lr: "1e-2", layers: " 3 ", model: "linear", "model/C": "9" }).parameters,
+  ).toEqual({ lr: 0.01, layers: 3, model: "linear" });
+  expect(parametersOf(SPACE, { lr: "{1" }).problems).toEqual([
+    "lr must be a number, a word or JSON, got {1",
+  ]);
+});

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+
+import { doneOf, durationOf, flatten, numbersOf, ranked } from "../src/state/trial";
+import { trial } from "./trials";
+
+test("a nested choice is flat under the name of its parameter", () => {
+  const parameters = {
+    lr: 0.1,
+    model: { _name: "svm", C: 2, kernel: { _name: "rbf", gamma: 1 } },
+    sizes: [1, 2],
+  };
+
+  expect(flatten(parameters)).toEqual({
+    lr: 0.1,
+    model: "svm",
+    "model/C": 2,
+    "model/kernel": "rbf",
+    "model/kernel/gamma": 1,
+    sizes: [1, 2],
+  });
+});
+
+test("numbers of a report are found by key, infinities among them, NaN is none", () => {
+  expect(numbersOf(0.5)).toEqual({ default: 0.5 });
+  expect(numbersOf({ default: "Infinity", loss: "NaN", words: "x", acc: 1 })).toEqual({
+    default: Infinity,
+    acc: 1,
+  });
+  expect(numbersOf("words")).toEqual({});
+  expect(numbersOf(undefined)).toEqual({});
+});
+
+test("the best trial comes first in either direction, earlier ones before equal later ones", () => {
+  const all = [
+    trial(0, 2),
+    trial(1, 5),
+    trial(2, undefined),
+    trial(3, 5),
+    trial(4, { default: 1, loss: 9 }),
+  ];
+
+  expect(ranked(all, false).map((one) => one.number)).toEqual([1, 3, 0, 4]);
+  expect(ranked(all, true).map((one) => one.number)).toEqual([4, 0, 1, 3]);
+  expect(ranked(all, true, "loss").map((one) => one.number)).toEqual([4]);
+});
+
+test("the duration runs while the trial does and is never negative", () => {
+  expect(durationOf(trial(3, 1), 99_000)).toBe(3);
+  expect(durationOf(trial(3, undefined, {}, "RUNNING"), 12_000)).toBe(10);
+  expect(durationOf(trial(3, undefined, {}, "RUNNING"), 0)).toBe(0);
+});
+
+test("live trials are not done", () => {
+  expect(doneOf({ RUNNING: 2, WAITING: 1, SUCCEEDED: 5, FAILED: 1 })).toBe(6);
+});
