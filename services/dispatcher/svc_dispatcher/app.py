@@ -2,69 +2,130 @@
 
 from collections.abc import Mapping
 
-from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
+from nni_proto.tuning.v1 import (
+    algorithm_service_pb2,
+    algorithm_service_pb2_grpc,
+    analysis_service_pb2,
+    analysis_service_pb2_grpc,
+)
+from svc_common import environment
+from svc_common.access.guard import Guard
+from svc_common.access.privacy import keep_to_itself
+from svc_common.access.transport import names_loopback
 from svc_common.clock import SystemClock
 from svc_common.grpc_server import GrpcServer
 from svc_common.lifecycle import Service
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.metrics import Registry, process_registry
+from svc_common.metrics_listener import serve_metrics
+from svc_common.observed_calls import CallMetrics
 from svc_common.storage.opening import open_blob_store
+from svc_common.tracing import open_tracer
 from svc_dispatcher.adapters.child_class_checker import ChildClassChecker
+from svc_dispatcher.adapters.child_importance_meter import ChildImportanceMeter
 from svc_dispatcher.adapters.launching import Launcher
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
+from svc_dispatcher.adapters.scratch_hosts import ScratchLauncher
 from svc_dispatcher.algorithms import Algorithms
+from svc_dispatcher.analyses import Analyses
+from svc_dispatcher.analysis_servicer import AnalysisServicer
 from svc_dispatcher.blobs import ValueBlobs
 from svc_dispatcher.experiments import Experiments
 from svc_dispatcher.life import Surroundings
+from svc_dispatcher.replays import Replays, ReplaySurroundings
 from svc_dispatcher.servicer import AlgorithmServicer
 from svc_dispatcher.settings import Settings, read_settings
+from svc_dispatcher.witness import Witness
 
 
 async def build(service: Service) -> Mapping[str, str]:
     """Start the dispatcher; return where it listens."""
     settings = read_settings()
-    bus = await service.adapters.enter_async_context(
-        NatsBus(
-            NatsSettings(
-                settings.nats_url,
-                token=settings.token,
-                name="dispatcher",
-                replicas=settings.replicas,
-            )
-        )
-    )
+    if not names_loopback(settings.nats_url):
+        keep_to_itself()
+    bus = await _open_bus(service, settings)
     blobs = await service.adapters.enter_async_context(
         open_blob_store(settings.home, settings.s3, waits=True)
     )
-    address = await _serve_grpc(service, settings)
+    values, clock, launcher = (
+        ValueBlobs(blobs),
+        SystemClock(),
+        Launcher(settings.inherited, settings.security.transport),
+    )
+    replays = Replays(
+        ReplaySurroundings(
+            events=bus.events,
+            blobs=values,
+            launcher=ScratchLauncher(launcher, settings.inherited),
+            clock=clock,
+            answer_timeout_s=settings.answer_timeout_s,
+        )
+    )
+    registry = process_registry("dispatcher", settings.version)
+    tracer = await open_tracer(service.adapters, "dispatcher", settings.version)
+    guard = Guard.open(settings.security, settings.token, settings.home)
+    service.adapters.callback(guard.close)
+    address = await _serve_grpc(service, settings, guard, replays, registry)
+    facts = {"grpc": address, **await serve_metrics(service, registry, guard)}
     experiments = Experiments(
         Surroundings(
             events=bus.events,
             inbox=bus.inbox,
-            blobs=ValueBlobs(blobs),
-            launcher=Launcher(settings.inherited),
-            clock=SystemClock(),
+            blobs=values,
+            launcher=launcher,
+            clock=clock,
             answer_timeout_s=settings.answer_timeout_s,
             idle_limit_s=settings.idle_limit_s,
+            witness=Witness(clock, registry, tracer),
         )
     )
     service.add_consumer(experiments.aclose)
     service.tasks.start(experiments.run(), "experiments")
-    return {"grpc": address}
+    return facts
 
 
-async def _serve_grpc(service: Service, settings: Settings) -> str:
+async def _open_bus(service: Service, settings: Settings) -> NatsBus:
+    wanted = NatsSettings.confined(
+        settings.nats_url,
+        settings.security,
+        token=settings.token,
+        name="dispatcher",
+        replicas=settings.replicas,
+    )
+    return await service.adapters.enter_async_context(NatsBus(wanted))
+
+
+async def _serve_grpc(
+    service: Service, settings: Settings, guard: Guard, replays: Replays, registry: Registry
+) -> str:
+    if settings.s3 is not None:
+        guard.transport.check_url(environment.NNI_S3_ENDPOINT, settings.s3.endpoint)
     server = GrpcServer(
-        [algorithm_service_pb2.DESCRIPTOR.services_by_name["AlgorithmService"].full_name],
-        settings.token,
+        [
+            algorithm_service_pb2.DESCRIPTOR.services_by_name["AlgorithmService"].full_name,
+            analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"].full_name,
+        ],
+        guard,
+        environment.NNI_DISPATCHER_GRPC,
+        CallMetrics(registry),
     )
     servicer = AlgorithmServicer(
         Algorithms(
             RegistryCatalog(), ChildClassChecker(settings.inherited, settings.check_timeout_s)
-        )
+        ),
+        replays,
     )
     server.register(
         lambda grpc_server: algorithm_service_pb2_grpc.add_AlgorithmServiceServicer_to_server(
             servicer, grpc_server
+        )
+    )
+    analyst = AnalysisServicer(
+        Analyses(ChildImportanceMeter(settings.inherited, settings.answer_timeout_s))
+    )
+    server.register(
+        lambda grpc_server: analysis_service_pb2_grpc.add_AnalysisServiceServicer_to_server(
+            analyst, grpc_server
         )
     )
     port = await server.start(settings.grpc_host, settings.grpc_port)

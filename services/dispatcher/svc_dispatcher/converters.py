@@ -66,6 +66,7 @@ def setup_of(event: event_pb2.ExperimentCreated) -> ExperimentSetup:
         log_level=config.log_level or ("debug" if config.debug else "info"),
         gpu_indices=tuple(config.tuner_gpu_indices),
         objectives=config,
+        trial_code_directory=config.trial_code_directory,
     )
 
 
@@ -107,7 +108,9 @@ def _metric(message: event_pb2.MetricReported) -> events.Event:
 _EVENTS: Final[dict[str, Callable[[Any], events.Event | None]]] = {
     "experiment_created": lambda m: events.ExperimentCreated(setup_of(m)),
     "algorithm_requested": lambda m: events.AlgorithmRequested(m.generation, m.directory),
-    "algorithm_started": lambda m: events.AlgorithmStarted(m.generation),
+    "algorithm_started": lambda m: events.AlgorithmStarted(
+        m.generation, tuple(sorted(m.provenance.items()))
+    ),
     "trials_requested": lambda m: events.TrialsRequested(m.request_id, tuple(m.parameter_ids)),
     "parameters_generated": lambda m: events.ParametersGenerated(
         m.request_id,
@@ -123,7 +126,9 @@ _EVENTS: Final[dict[str, Callable[[Any], events.Event | None]]] = {
         m.source == trial_pb2.PARAMETER_SOURCE_CUSTOMIZED,
     ),
     "metric_reported": _metric,
-    "trial_stop_requested": lambda m: events.TrialStopRequested(m.trial_id),
+    "trial_stop_requested": lambda m: events.TrialStopRequested(
+        m.trial_id, early=m.end_state == trial_pb2.TRIAL_STATE_EARLY_STOPPED
+    ),
     "trial_ended": lambda m: events.TrialEnded(m.trial_id, _STATE_NAMES[m.state]),
     "algorithm_failed": lambda m: events.AlgorithmFailed(m.call, _position(m.position)),
     "algorithm_diverged": lambda m: events.AlgorithmDiverged(m.parameter_id),
@@ -132,6 +137,7 @@ _EVENTS: Final[dict[str, Callable[[Any], events.Event | None]]] = {
     "custom_trial_added": lambda m: events.CustomTrialAdded(m.parameter_id, m.parameters),
     "experiment_state_changed": _state_changed,
     "experiment_ended": lambda _: events.ExperimentEnded(),
+    "experiment_moved": lambda m: events.ExperimentMoved(m.directory, m.trial_code_directory),
 }
 
 
@@ -156,7 +162,11 @@ def _values_of(event: event_pb2.Event) -> list[value_pb2.Value]:
     if kind == "experiment_created":
         config = event.experiment_created.config
         choices = (config.tuner, config.assessor, config.advisor)
-        return [config.search_space, *(choice.class_args for choice in choices)]
+        return [
+            config.search_space,
+            config.search.known,
+            *(choice.class_args for choice in choices),
+        ]
     if kind == "search_space_changed":
         return [event.search_space_changed.search_space]
     if kind == "data_imported":
@@ -203,6 +213,7 @@ def _write_generated(message: event_pb2.ParametersGenerated, report: answers.Gen
     message.request_id = report.request_id
     message.exhausted = report.exhausted
     message.deferred = report.deferred
+    message.released_checkpoints.extend(report.released_checkpoints)
     _write_position(message.based_on, report.position)
     for suggestion in report.suggestions:
         item = message.parameters.add()

@@ -148,6 +148,8 @@ class Experiment:
             reason: why it died.
         """
         self._deaths_in_row += 1
+        if self._around.witness is not None:
+            self._around.witness.host_died()
         count = self._ledger.note(position)
         hopeless = self._ledger.hopeless(count)
         self._log.warning("host ended", reason=reason, count=count, position=position)

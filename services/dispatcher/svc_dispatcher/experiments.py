@@ -8,7 +8,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from svc_common.errors import UnavailableError
-from svc_common.logs import get_logger
+from svc_common.logs import bind_task, get_logger
 from svc_common.messaging.ports import LogMessage
 from svc_common.tasks import TaskOwner
 from svc_dispatcher import converters
@@ -54,14 +54,18 @@ class Experiments:
 
     async def _open(self, experiment_id: str) -> None:
         last = await self._around.events.last(experiment_id)
-        if last is not None and self._told(converters.ends_experiment, last) is False:
+        if (
+            last is not None
+            and not last.is_loading
+            and self._told(converters.ends_experiment, last) is False
+        ):
             self._serve(experiment_id)
 
     def _route(self, message: LogMessage) -> None:
         experiment = self._served.get(message.experiment_id)
         if experiment is not None:
             experiment.deliver(message)
-        elif self._told(converters.wants_algorithm, message):
+        elif not message.is_loading and self._told(converters.wants_algorithm, message):
             self._serve(message.experiment_id)
 
     @staticmethod
@@ -85,7 +89,8 @@ class Experiments:
             self._tasks.start(self._serving(experiment), f"serve {experiment_id}")
 
     async def _serving(self, experiment: Experiment) -> None:
-        log = get_logger().bind(experiment=experiment.id)
+        bind_task(experiment=experiment.id)
+        log = get_logger()
         log.info("experiment served")
         try:
             while not await self._served_to_its_end(experiment):

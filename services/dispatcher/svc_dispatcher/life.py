@@ -21,6 +21,7 @@ from svc_dispatcher.domain.commands import Command
 from svc_dispatcher.domain.session import Session
 from svc_dispatcher.domain.values import Position
 from svc_dispatcher.ports import AlgorithmHost, HostLauncher
+from svc_dispatcher.witness import Witness
 
 _BATCH_LIMIT: Final = 1_000
 _PATIENCE_S: Final = 0.02
@@ -41,6 +42,8 @@ class Surroundings:
     """How long a host may work on one command."""
     idle_limit_s: float
     """How long a host without trials and requests is kept; it is brought back when needed."""
+    witness: Witness | None = None
+    """Counts and traces; None: nobody looks."""
 
 
 class Over(Enum):
@@ -126,6 +129,8 @@ class Life:
         self._finish(Over.AGAIN)
         if self._host is not None:
             await self._host.aclose()
+            if self._around.witness is not None:
+                self._around.witness.host_closed(self._experiment.id)
         await self._tasks.aclose()
 
     async def _launch(self, *, eager: bool) -> None:
@@ -140,6 +145,8 @@ class Life:
             self._waiting.append(first.position)
             self.ended(error.message)
         else:
+            if self._around.witness is not None:
+                self._around.witness.host_started()
             self._send()
 
     async def _wait_for_news(self, box: Mailbox[LogMessage]) -> None:
@@ -190,6 +197,8 @@ class Life:
         if not self._waiting:
             self._moved_at_s = self._around.clock.monotonic_s()
         self._waiting.extend(command.position for command in commands)
+        if self._around.witness is not None:
+            self._around.witness.sent(self._experiment.id, commands)
         self._host.send(commands)
 
     def _abandoned(self) -> bool:
@@ -216,6 +225,8 @@ class Life:
 
     def said(self, outputs: Sequence[answers.Output]) -> None:
         """See `HostSink.said`."""
+        if self._around.witness is not None:
+            self._around.witness.heard(self._experiment.id, outputs)
         for output in outputs:
             if isinstance(output, answers.Done):
                 self._handled(output.position)

@@ -1,16 +1,21 @@
 """Face of the dispatcher: `nni_proto.tuning.v1.AlgorithmService`."""
 
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any, Final
 
 import grpc.aio
 
+from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2 as pb
 from nni_proto.tuning.v1 import algorithm_service_pb2_grpc as pb_grpc
-from nni_wire.values import from_value
+from nni_wire.values import check_value, from_value
 from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.algorithms import Algorithms, PlainChoice
 from svc_dispatcher.ports import NamedAlgorithm
+from svc_dispatcher.replay_messages import told_to_proto
+from svc_dispatcher.replays import Replays
 
 _KINDS: Final = {
     pb.ALGORITHM_KIND_TUNER: "tuner",
@@ -28,11 +33,13 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     """See the proto.
 
     Args:
-        algorithms: the use cases.
+        algorithms: use cases.
+        replays: use cases.
     """
 
-    def __init__(self, algorithms: Algorithms) -> None:
+    def __init__(self, algorithms: Algorithms, replays: Replays) -> None:
         self._algorithms = algorithms
+        self._replays = replays
 
     async def ListAlgorithms(
         self, request: pb.ListAlgorithmsRequest, context: _Context
@@ -52,12 +59,25 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     ) -> pb.ValidateAlgorithmsResponse:
         """See the proto."""
         del context
+        if "\0" in request.interpreter:
+            raise InvalidArgumentError(
+                "interpreter", "must not hold the character NUL", request.interpreter[:200]
+            )
         verdict = await self._algorithms.validate(
-            _choices(request), from_value(request.search_space), request.interpreter
+            _choices(request), _given(request.search_space, "search_space"), request.interpreter
         )
         return pb.ValidateAlgorithmsResponse(
             warnings=verdict.warnings, optimize_mode=verdict.optimize_mode
         )
+
+    async def ReplaySuggestions(
+        self, request: pb.ReplaySuggestionsRequest, context: _Context
+    ) -> AsyncIterator[pb.ReplaySuggestionsResponse]:
+        """See the proto."""
+        del context
+        async with aclosing(self._replays.run(request.experiment_id)) as told:
+            async for word in told:
+                yield told_to_proto(word)
 
 
 def _choices(request: pb.ValidateAlgorithmsRequest) -> list[PlainChoice]:
@@ -69,8 +89,17 @@ def _choices(request: pb.ValidateAlgorithmsRequest) -> list[PlainChoice]:
     return [_plain(kind, config) for kind, config in named.items() if config is not None]
 
 
+def _given(value: value_pb2.Value, field: str) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        check_value(value)
+    except ValueError as error:
+        raise InvalidArgumentError(field, f"must be a readable value ({error})") from None
+    return from_value(value)
+
+
 def _plain(kind: str, config: config_pb2.AlgorithmConfig) -> PlainChoice:
-    class_args = from_value(config.class_args) if config.HasField("class_args") else {}
+    args = config.class_args
+    class_args = _given(args, f"{kind}.classArgs") if config.HasField("class_args") else {}
     if class_args is None:
         class_args = {}
     if not isinstance(class_args, dict):

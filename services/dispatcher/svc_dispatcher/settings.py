@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from svc_common import environment
+from svc_common.access.guard import ON_LOOPBACK, SecuritySettings, read_security_settings
 from svc_common.storage.s3_settings import S3Settings, read_s3_settings
 
 NNI_ALGORITHM_TIMEOUT_S: Final = "NNI_ALGORITHM_TIMEOUT_S"
@@ -34,8 +35,12 @@ class Settings:
     """How long the import of a custom class may take; > 0."""
     inherited: dict[str, str] = field(repr=False)
     """Environment of hosts whose experiment brought none."""
+    version: str = "unknown"
+    """Of NNI, for figures and traces."""
     s3: S3Settings | None = None
     """Where bytes lie; None: in a folder below `home`."""
+    security: SecuritySettings = ON_LOOPBACK
+    """How it is protected."""
 
 
 def read_settings() -> Settings:
@@ -56,5 +61,7 @@ def read_settings() -> Settings:
         idle_limit_s=environment.number(NNI_ALGORITHM_IDLE_S, 60.0),
         check_timeout_s=environment.number(NNI_CLASS_CHECK_TIMEOUT_S, 20.0),
         inherited=environment.for_user_code(),
+        version=environment.text(environment.NNI_VERSION, "unknown"),
         s3=read_s3_settings(),
+        security=read_security_settings(),
     )

@@ -1,5 +1,6 @@
 """Chooses between a child process and an external server for an experiment's algorithm."""
 
+from svc_common.access.transport import PLAIN, Transport
 from svc_dispatcher.adapters.child_host import ChildHostLauncher
 from svc_dispatcher.adapters.server_host import ServerHostLauncher
 from svc_dispatcher.domain.values import ExperimentSetup
@@ -11,11 +12,12 @@ class Launcher:
 
     Args:
         inherited: environment for child hosts whose experiment brought none.
+        transport: how servers on other machines are called.
     """
 
-    def __init__(self, inherited: dict[str, str]) -> None:
+    def __init__(self, inherited: dict[str, str], transport: Transport = PLAIN) -> None:
         self._children = ChildHostLauncher(inherited)
-        self._servers = ServerHostLauncher()
+        self._servers = ServerHostLauncher(transport)
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> AlgorithmHost:
         """See `HostLauncher.launch`."""

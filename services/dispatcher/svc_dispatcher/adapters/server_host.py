@@ -11,6 +11,8 @@ from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.tuning.v1 import tuning_service_pb2 as pb
 from nni_proto.tuning.v1 import tuning_service_pb2_grpc as pb_grpc
+from nni_wire.values import check_value
+from svc_common.access.transport import PLAIN, Transport
 from svc_common.errors import UnavailableError
 from svc_common.grpc_client import open_channel, service_error
 from svc_common.messaging.mailbox import Mailbox
@@ -21,6 +23,10 @@ from svc_dispatcher.ports import HostSink
 
 _CONNECT_TIMEOUT_S: Final = 10.0
 _CLOSE_TIMEOUT_S: Final = 2.0
+
+
+class UnreadableAnswerError(ValueError):
+    """A server answered with a value that breaks the rules of values."""
 
 
 class ServerHost:
@@ -72,6 +78,10 @@ class ServerHost:
             sink, self._sink = self._sink, None
             if sink is not None:
                 sink.ended(f"the algorithm's server failed: {service_error(error).message}")
+        except UnreadableAnswerError as error:
+            sink, self._sink = self._sink, None
+            if sink is not None:
+                sink.ended(str(error))
 
     def _say(self, outputs: list[answers.Output]) -> None:
         if self._sink is not None:
@@ -219,10 +229,23 @@ class ServerHost:
 
     def _suggestions(self, items: Sequence[pb.Suggestion]) -> tuple[Suggestion, ...]:
         for item in items:
+            _check(item)
             self._parameters[item.parameter_id] = item.parameters
         return tuple(
             Suggestion(item.parameter_id, item.parameters, item.provenance) for item in items
         )
+
+
+def _check(item: pb.Suggestion) -> None:
+    """Raise if what a server suggests could not be read by those who run it."""
+    try:
+        check_value(item.parameters)
+        check_value(item.provenance)
+    except ValueError as error:
+        raise UnreadableAnswerError(
+            f"the algorithm's server suggested what cannot be read, as number {item.parameter_id}: "
+            f"{error}"
+        ) from error
 
 
 _HANDLERS: Final[dict[type, Any]] = {
@@ -238,14 +261,21 @@ _HANDLERS: Final[dict[type, Any]] = {
 
 
 class ServerHostLauncher:
-    """Opens sessions with external algorithms."""
+    """Opens sessions with external algorithms.
+
+    Args:
+        transport: how other machines are called.
+    """
+
+    def __init__(self, transport: Transport = PLAIN) -> None:
+        self._transport = transport
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> ServerHost:
         """See `HostLauncher.launch`; every handled command is always reported at once."""
         del eager
         assert setup.tuner is not None, "the caller has looked"
         address = setup.tuner.server_address
-        channel = open_channel(address)
+        channel = open_channel(address, self._transport)
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 await channel.channel_ready()

@@ -37,6 +37,8 @@ class Generated:
     suggestions: tuple[Suggestion, ...]
     exhausted: bool = False
     deferred: int = 0
+    released_checkpoints: tuple[str, ...] = ()
+    """Folders that no later suggestion will load."""
 
 
 @dataclass(frozen=True, slots=True)

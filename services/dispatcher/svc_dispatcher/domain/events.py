@@ -28,6 +28,8 @@ class AlgorithmStarted:
     """The manager knows that the algorithm answers."""
 
     generation: int
+    provenance: tuple[tuple[str, str], ...] = ()
+    """Versions and machine at that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class TrialStopRequested:
     """A trial is being stopped."""
 
     trial_id: str
+    early: bool = False
+    """The algorithm wanted it, not the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,14 @@ class ExperimentEnded:
     """No more is asked of the algorithm, unless the experiment is resumed."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExperimentMoved:
+    """The experiment lies elsewhere now; empty: as it was."""
+
+    directory: str
+    trial_code_directory: str
+
+
 Event: TypeAlias = (
     ExperimentCreated
     | AlgorithmRequested
@@ -150,4 +162,5 @@ Event: TypeAlias = (
     | DataImported
     | CustomTrialAdded
     | ExperimentEnded
+    | ExperimentMoved
 )

@@ -92,6 +92,19 @@ class Session:
         else:
             self._commands.append(command)
 
+    def recorded_life(self) -> list[commands.Command]:
+        """Give, while replaying, all that the present generation was told, answers included.
+
+        Every request stands without a word that it was answered, so a fresh host draws and says
+        its answer; what the log holds follows each one as `Recorded`.
+        """
+        told: list[commands.Command] = []
+        for command in self._commands:
+            told.append(command)
+            if isinstance(command, commands.Generate) and command.request_id in self._recorded:
+                told.append(commands.Recorded(command.position, self._recorded[command.request_id]))
+        return told
+
     @property
     def live(self) -> bool:
         """Whether `go_live` was called."""
@@ -273,6 +286,11 @@ class Session:
             commands.AddCustomized(position, event.parameter_id, event.parameters)
         )
 
+    def _moved(self, position: Position, event: events.ExperimentMoved) -> None:
+        del position
+        assert self.setup is not None, "a log begins with the creation of its experiment"
+        self.setup = self.setup.moved(event.directory, event.trial_code_directory)
+
     def _experiment_ended(self, position: Position, event: events.ExperimentEnded) -> None:
         del position, event
         self.wants_host = False
@@ -340,4 +358,5 @@ class Session:
         events.DataImported: _imported,
         events.CustomTrialAdded: _custom_added,
         events.ExperimentEnded: _experiment_ended,
+        events.ExperimentMoved: _moved,
     }

@@ -1,6 +1,6 @@
 """Values that the parts of the dispatcher hand to each other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 Payload: TypeAlias = object
@@ -53,12 +53,37 @@ class ExperimentSetup:
     """What the host may see; empty = whatever it sees."""
     objectives: Payload = None
     """Objectives and constraints, for external algorithms."""
+    trial_code_directory: str = ""
+    """Where the trials' code lies; classes of the user's own often lie there, too."""
 
     @property
     def wants_intermediate(self) -> bool:
         """Whether anything here may read intermediate results."""
         external = self.tuner is not None and bool(self.tuner.server_address)
         return self.assessor is not None or self.advisor is not None or external
+
+    def moved(self, directory: str, trial_code_directory: str) -> "ExperimentSetup":
+        """Give the setup of the experiment after it came to another place; empty: as it was.
+
+        Classes that lay in the folder of the trials' code have come along with it.
+        """
+        old, new = self.trial_code_directory, trial_code_directory or self.trial_code_directory
+        return replace(
+            self,
+            directory=directory or self.directory,
+            trial_code_directory=new,
+            tuner=_moved_choice(self.tuner, old, new),
+            assessor=_moved_choice(self.assessor, old, new),
+            advisor=_moved_choice(self.advisor, old, new),
+        )
+
+
+def _moved_choice(choice: AlgorithmChoice | None, old: str, new: str) -> AlgorithmChoice | None:
+    if choice is None or not old or old == new:
+        return choice
+    folder = choice.code_directory
+    inside = folder == old or folder.startswith(f"{old}/")
+    return replace(choice, code_directory=new + folder[len(old) :]) if inside else choice
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,96 @@
+"""Hosts that work beside the experiment they belong to: nothing of it is read, written or shared.
+
+A host in the experiment's own folder would go on from its checkpoint, replace it, and write into
+`dispatcher.log`.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from svc_common.errors import FailedPreconditionError
+from svc_dispatcher.adapters.host_environment import ENVIRONMENT_NAME, client_side
+from svc_dispatcher.domain.commands import Command, Initialize
+from svc_dispatcher.domain.values import ExperimentSetup
+from svc_dispatcher.ports import AlgorithmHost, HostLauncher, HostSink
+
+_PREFIX: Final = "nni-replay-"
+
+
+class ScratchHost:
+    """A host whose experiment seems to lie in a folder that ends with it.
+
+    Args:
+        inner: the host.
+        folder: of its own, removed at its end.
+    """
+
+    def __init__(self, inner: AlgorithmHost, folder: Path) -> None:
+        self._inner = inner
+        self._folder = folder
+
+    def send(self, commands: Sequence[Command]) -> None:
+        """See `AlgorithmHost.send`."""
+        self._inner.send([self._moved(command) for command in commands])
+
+    def _moved(self, command: Command) -> Command:
+        if not isinstance(command, Initialize):
+            return command
+        return replace(command, setup=replace(command.setup, directory=str(self._folder)))
+
+    async def aclose(self) -> None:
+        """See `AlgorithmHost.aclose`."""
+        try:
+            await self._inner.aclose()
+        finally:
+            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+
+class ScratchLauncher:
+    """`HostLauncher` for hosts that must leave their experiment alone.
+
+    An experiment that came from elsewhere may name an interpreter that is not here; its host then
+    runs under this process's own.
+
+    Args:
+        inner: starts them.
+        inherited: environment where the experiment's folder tells none.
+    """
+
+    def __init__(self, inner: HostLauncher, inherited: dict[str, str]) -> None:
+        self._inner = inner
+        self._inherited = inherited
+
+    async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> AlgorithmHost:
+        """See `HostLauncher.launch`."""
+        try:
+            folder = await asyncio.to_thread(_scratch, setup, self._inherited)
+        except (OSError, ValueError) as error:
+            raise FailedPreconditionError(
+                f"no folder for the replay can be made in {tempfile.gettempdir()}: {error}"
+            ) from error
+        here = replace(setup, directory=str(folder), interpreter="")
+        try:
+            host = await self._inner.launch(here, sink, eager=eager)
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            raise
+        return ScratchHost(host, folder)
+
+
+def _scratch(setup: ExperimentSetup, inherited: dict[str, str]) -> Path:
+    """Make a folder that says with what the host is to run."""
+    client = client_side(setup, inherited)
+    interpreter = client.interpreter if os.access(client.interpreter, os.X_OK) else ""
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # nobody else may look into it
+    text = json.dumps({"environment": client.environment, "interpreter": interpreter})
+    path = folder / ENVIRONMENT_NAME
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+    return folder

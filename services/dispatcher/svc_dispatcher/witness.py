@@ -1,0 +1,127 @@
+"""Who sees what is asked of algorithms and what they answer: figures and traces."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from svc_common.clock import Clock
+from svc_common.metrics import Registry
+from svc_common.tracing import NoTracer, Tracer, TrialSpan
+from svc_dispatcher.domain import answers
+from svc_dispatcher.domain.commands import Command, Generate
+
+_MS_PER_S: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request for parameters that is under way."""
+
+    at_s: float
+    at_ms: int
+
+
+class Witness:
+    """Counts and traces; decides nothing.
+
+    Args:
+        clock: times answers.
+        registry: where figures are kept; None: nowhere that anybody looks.
+        tracer: None: nothing is traced.
+    """
+
+    def __init__(
+        self, clock: Clock, registry: Registry | None = None, tracer: Tracer | None = None
+    ) -> None:
+        self._clock = clock
+        self._tracer = tracer or NoTracer()
+        self._asked: dict[tuple[str, str], _Asked] = {}
+        self._hosts = 0
+        registry = registry or Registry()
+        self._ask_seconds = registry.histogram(
+            "nni_algorithm_ask_seconds",
+            "From the request for parameters at an algorithm host until its answer",
+        )
+        self._generated = registry.counter(
+            "nni_parameters_generated_total", "Sets of parameters that algorithms have made"
+        )
+        self._advised = registry.counter(
+            "nni_stops_advised_total", "Trials that an assessor or advisor wants stopped"
+        )
+        self._failed = registry.counter(
+            "nni_algorithm_failures_total", "Calls of algorithms that raised", ("call",)
+        )
+        self._started = registry.counter(
+            "nni_algorithm_host_starts_total", "Processes of algorithms that were started"
+        )
+        self._died = registry.counter(
+            "nni_algorithm_host_deaths_total",
+            "Processes of algorithms that ended unasked; each is followed by another or an error",
+        )
+        registry.gauge(
+            "nni_algorithm_hosts",
+            "Processes of algorithms that there are now",
+            lambda: [((), float(self._hosts))],
+        )
+
+    def host_started(self) -> None:
+        """Take note of a host that has been launched."""
+        self._hosts += 1
+        self._started.inc()
+
+    def host_died(self) -> None:
+        """Take note of a host that has ended without being asked to."""
+        self._died.inc()
+
+    def host_closed(self, experiment_id: str) -> None:
+        """Take note that a host, dead or not, is let go; what it owes is not waited for."""
+        self._hosts -= 1
+        for key in [key for key in self._asked if key[0] == experiment_id]:
+            del self._asked[key]
+
+    def sent(self, experiment_id: str, commands: Iterable[Command]) -> None:
+        """Take note of commands that go to a host."""
+        for command in commands:
+            if isinstance(command, Generate) and not command.replayed:
+                key = (experiment_id, command.request_id)
+                self._asked[key] = _Asked(self._clock.monotonic_s(), self._now_ms())
+
+    def heard(self, experiment_id: str, outputs: Iterable[answers.Output]) -> None:
+        """Take note of what a host says."""
+        for output in outputs:
+            if isinstance(output, answers.Generated):
+                self._answered(experiment_id, output)
+            elif isinstance(output, answers.StopAdvised):
+                self._advised.inc()
+            elif isinstance(output, answers.CallFailed):
+                self._failed.inc(output.call)
+
+    def _answered(self, experiment_id: str, output: answers.Generated) -> None:
+        asked = self._asked.pop((experiment_id, output.request_id), None)
+        if asked is None and output.request_id:
+            return  # of a replay: the log has the answer
+        self._generated.inc(by=len(output.suggestions))
+        if asked is None:
+            return
+        self._ask_seconds.observe(self._clock.monotonic_s() - asked.at_s)
+        now_ms = self._now_ms()
+        for suggestion in output.suggestions:
+            self._tracer.note(
+                TrialSpan(
+                    "parameters.generate",
+                    experiment_id,
+                    suggestion.parameter_id,
+                    asked.at_ms,
+                    now_ms,
+                    ("generate",),
+                    attributes={
+                        "nni.experiment_id": experiment_id,
+                        "nni.request_id": output.request_id,
+                        "nni.parameter_id": suggestion.parameter_id,
+                        "nni.request_size": len(output.suggestions),
+                    },
+                )
+            )
+
+    def _now_ms(self) -> int:
+        return int(self._clock.now().timestamp() * _MS_PER_S)
