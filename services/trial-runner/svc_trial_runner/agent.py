@@ -9,9 +9,10 @@ from datetime import timedelta
 from typing import Final
 
 from svc_common.errors import ServiceError, UnavailableError
-from svc_common.logs import get_logger
+from svc_common.logs import bind_task, get_logger
 from svc_common.messaging.ports import Task, TaskQueue
 from svc_common.tasks import TaskOwner
+from svc_common.trace_ids import trace_text
 from svc_trial_runner.attempts import AttemptRun
 from svc_trial_runner.converters import work_from_payload
 from svc_trial_runner.domain.attempt import Phase, StopCause
@@ -110,7 +111,10 @@ class Agent:
             get_logger().error("task dropped", sequence=task.sequence, error=str(error))
             self._later(self._queue.term(task.ack_subject), "drop task")
             return
-        match judge(work.key, self._held, self._ended):
+        verdict = judge(work.key, self._held, self._ended)
+        if self._shop.witness is not None:
+            self._shop.witness.pulled(verdict, work)
+        match verdict:
             case Verdict.RUNNING:
                 held = self._held[work.key]
                 held.ack_subject = task.ack_subject
@@ -141,6 +145,14 @@ class Agent:
         self._changed()
 
     async def _run(self, run: AttemptRun) -> None:
+        key = run.key
+        bind_task(
+            experiment=key.experiment_id,
+            trial=key.trial_id,
+            attempt=key.attempt,
+            trace=trace_text(key.experiment_id, run.work.parameter_id),
+        )
+        get_logger().debug("attempt begins", sequence=run.work.sequence_id)
         try:
             await run.run()
         except Exception as error:  # noqa: BLE001 - rim: one trial must not end the agent

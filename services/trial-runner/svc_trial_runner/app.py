@@ -13,20 +13,26 @@ from nni_proto.runner.v1.runner_service_pb2_grpc import add_RunnerServiceService
 
 from nni_proto.runner.v1 import runner_service_pb2
 from svc_common import environment
+from svc_common.access.guard import Guard
+from svc_common.access.privacy import keep_to_itself
 from svc_common.clock import Clock, SystemClock
 from svc_common.grpc_server import GrpcServer
 from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.messaging.ports import Bus
-from svc_common.storage.opening import open_blob_store
+from svc_common.metrics import Registry, process_registry
+from svc_common.metrics_listener import serve_metrics
+from svc_common.observed_calls import CallMetrics
 from svc_common.subjects import control_subject
+from svc_common.tracing import open_tracer
 from svc_trial_runner.adapters.blob_values import BlobValues
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
 from svc_trial_runner.adapters.gpus import InMemoryGpuDevices, NvmlGpuDevices
 from svc_trial_runner.adapters.local_processes import LocalProcesses
+from svc_trial_runner.adapters.opening_bytes import BytePlaces, open_bytes
 from svc_trial_runner.adapters.process_table import ProcProcessTable
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
 from svc_trial_runner.adapters.runner_folder import runner_id, trial_sdk_folder, write_tools
@@ -38,14 +44,19 @@ from svc_trial_runner.adapters.this_process import (
     machine_boot_id,
     raise_descriptor_limit,
 )
+from svc_trial_runner.adapters.trial_bytes import TarFolders
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
+from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.agent import RENEW_EVERY_S, Agent
 from svc_trial_runner.allotments import GpuDesk
+from svc_trial_runner.checkpoints import Checkpoints
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from svc_trial_runner.domain.claims import ServerStarted
 from svc_trial_runner.domain.gpus import GpuDevice
+from svc_trial_runner.live_output import LiveOutput
 from svc_trial_runner.logs_of_trials import TrialLogs
+from svc_trial_runner.outputs import OutputUploads
 from svc_trial_runner.plans import Plans
 from svc_trial_runner.ports import ClaimJournal, GpuDevices, Processes
 from svc_trial_runner.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
@@ -53,6 +64,7 @@ from svc_trial_runner.recovery import Recovery
 from svc_trial_runner.reporting import Reporter
 from svc_trial_runner.servicer import RunnerServicer
 from svc_trial_runner.settings import Settings
+from svc_trial_runner.witness import Witness
 from svc_trial_runner.workshop import Workshop
 
 _SERVICE = runner_service_pb2.DESCRIPTOR.services_by_name["RunnerService"].full_name
@@ -70,12 +82,16 @@ class _State:
 
     name: str
     boot_id: str
+    restarted: bool
+    """Whether there was an earlier process with this folder."""
     journal: FileClaimJournal
     spool: DirectoryReportSpool
 
 
 async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     """Start the agent; return the facts of its readiness."""
+    if not settings.bus_is_here:
+        keep_to_itself()
     become_subreaper()
     raise_descriptor_limit()
     reaper = Reaper()
@@ -84,7 +100,13 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     state = _open_state(service, settings)
     tools = await asyncio.to_thread(write_tools, settings.runner_directory, trial_sdk_folder())
     bus = NatsBus(
-        NatsSettings(settings.nats_url, settings.token, state.name, replicas=settings.replicas)
+        NatsSettings.confined(
+            settings.nats_url,
+            settings.security,
+            token=settings.token,
+            name=state.name,
+            replicas=settings.replicas,
+        )
     )
     await service.adapters.enter_async_context(bus)
     reporter = Reporter(bus.inbox, state.spool, service.tasks, state.name, state.boot_id)
@@ -92,6 +114,13 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     ended = recovery.settle()
     processes = _open_processes(service, settings, state.journal, reaper)
     workshop = await _open_workshop(service, settings, state.journal, reporter, processes, tools)
+    registry = process_registry("trial-runner", settings.version)
+    tracer = await open_tracer(service.adapters, "trial-runner", settings.version)
+    witness = Witness(workshop.clock, registry, tracer)
+    workshop = replace(workshop, witness=witness)
+    if settings.live_output:
+        live = LiveOutput(bus.log_lines, bus.wait_connected, workshop.clock, service.tasks)
+        workshop = replace(workshop, live=live)
     agent = Agent(
         workshop,
         bus.tasks,
@@ -100,24 +129,27 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
         slots=settings.slots,
         task_limit=settings.max_trials,
     )
+    witness.look_at(lambda: len(agent.attempts), lambda: processes.warm_count)
     for key in ended:
         agent.remember_ended(key)
     state.spool.before_forgetting(agent.note_progress)
-    return await _serve(service, settings, bus, workshop, agent, state)
+    return await _serve(service, settings, bus, workshop, agent, state, registry)
 
 
 def _open_state(service: Service, settings: Settings) -> _State:
     """Take the agent's folder, and kill what a predecessor has left: before anything waits."""
     folder = settings.runner_directory
-    name = runner_id(folder)
-    journal = FileClaimJournal(folder / "claims.journal", machine_boot_id())
+    name = runner_id(folder, settings.runner_id)
+    claims = folder / "claims.journal"
+    restarted = claims.exists()
+    journal = FileClaimJournal(claims, machine_boot_id())
     service.adapters.callback(journal.close)
     killed = ProcSweeper().sweep(journal.state)
     if killed:
         get_logger().warning("predecessor's processes killed", count=killed)
     spool = DirectoryReportSpool(folder / "spool")
     service.adapters.callback(spool.close)
-    return _State(name, secrets.token_hex(8), journal, spool)
+    return _State(name, secrets.token_hex(8), restarted, journal, spool)
 
 
 def _open_processes(
@@ -142,23 +174,33 @@ async def _open_workshop(
     tools: Path,
 ) -> Workshop:
     folder = settings.runner_directory
-    blobs = await service.adapters.enter_async_context(
-        open_blob_store(settings.home, settings.s3, waits=True)
+    clock = SystemClock()
+    places = BytePlaces(
+        settings.home,
+        settings.s3,
+        settings.manager_grpc,
+        settings.security.transport,
+        settings.token,
     )
+    opened = await service.adapters.enter_async_context(open_bytes(places, clock))
+    archives = TarFolders()
+    uploads = DirectoryUploadSpool(folder / "uploads")
     sockets = UnixTrialSockets(settings.runtime_directory)
     service.adapters.callback(sockets.close)
     environments = FileEnvironments(environment.for_user_code(), sys.executable)
-    code = CachedCodeStore(blobs, folder / "code")
+    code = CachedCodeStore(opened.blobs, folder / "code", clock)
     return Workshop(
-        clock=SystemClock(),
+        clock=clock,
         plans=Plans(code, environments, tools, folder / "experiments"),
-        values=BlobValues(blobs),
+        values=BlobValues(opened.blobs),
         gpus=GpuDesk(_gpu_source(settings), ProcProcessTable()),
         folders=DiskTrialFolders(settings.output_limit_bytes),
         sockets=sockets,
         processes=processes,
         journal=journal,
         reporter=reporter,
+        checkpoints=Checkpoints(opened.trials, archives),
+        outputs=OutputUploads(opened.trials, archives, uploads, clock),
     )
 
 
@@ -169,13 +211,21 @@ async def _serve(
     workshop: Workshop,
     agent: Agent,
     state: _State,
+    registry: Registry,
 ) -> Mapping[str, str]:
     """Open the agent to the world: gRPC, controls, presence, and last of all tasks."""
     clock = workshop.clock
     identity = RunnerIdentity(
-        state.name, state.boot_id, settings.pool, settings.host_name, settings.version
+        state.name,
+        state.boot_id,
+        settings.pool,
+        settings.host_name,
+        settings.version,
+        restarted=state.restarted,
     )
-    address = await _serve_grpc(service, settings, workshop, agent, identity)
+    guard = _open_guard(service, settings)
+    address = await _serve_grpc(service, settings, guard, workshop, agent, identity, registry)
+    metrics = await serve_metrics(service, registry, guard)
     reachable = replace(identity, grpc_address=address)
     gpu_count = await _gpu_count(workshop.gpus)
     presence = Presence(agent, reachable, bus.signals, clock, gpu_count)
@@ -184,6 +234,7 @@ async def _serve(
     for name, work in {
         "controls": controls.run(),
         "presence": presence.run(),
+        "outputs": workshop.outputs.run(),
         "renew": _renew_for_ever(agent, clock),
         "tidy": _tidy_for_ever(workshop, clock),
         "drain": _stop_when_drained(service, agent),
@@ -202,18 +253,29 @@ async def _serve(
         presence.say(leaving=True)
 
     service.add_consumer(leave)
-    return {"grpc": address, "runner": state.name}
+    return {"grpc": address, "runner": state.name, **metrics}
+
+
+def _open_guard(service: Service, settings: Settings) -> Guard:
+    """Open what protects this process; refuse a byte store that would be called in plain text."""
+    guard = Guard.open(settings.security, settings.token, settings.home)
+    service.adapters.callback(guard.close)
+    if settings.s3 is not None:
+        guard.transport.check_url(environment.NNI_S3_ENDPOINT, settings.s3.endpoint)
+    return guard
 
 
 async def _serve_grpc(
     service: Service,
     settings: Settings,
+    guard: Guard,
     workshop: Workshop,
     agent: Agent,
     identity: RunnerIdentity,
+    registry: Registry,
 ) -> str:
     """Serve `RunnerService` where the settings say; return its address."""
-    server = GrpcServer([_SERVICE], settings.token)
+    server = GrpcServer([_SERVICE], guard, "NNI_RUNNER_GRPC", CallMetrics(registry))
     logs = TrialLogs(agent, settings.runner_directory / "experiments")
     now = workshop.clock.now()
     servicer = RunnerServicer(agent, identity, now, workshop.gpus, workshop.processes, logs)

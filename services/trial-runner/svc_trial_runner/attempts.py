@@ -1,14 +1,15 @@
 """One attempt of a trial, from the task to its last report."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from svc_common.logs import get_logger
 from svc_trial_runner.converters import report_entry
 from svc_trial_runner.domain.attempt import AttemptLife, Order, Phase, StopCause
+from svc_trial_runner.domain.checkpoints import CheckpointFolders, checkpoint_folders
 from svc_trial_runner.domain.claims import AttemptKey, Ended, Started
 from svc_trial_runner.domain.gpus import Allotment, GpuRequest, cuda_visible_devices
 from svc_trial_runner.domain.launch import (
@@ -25,6 +26,7 @@ from svc_trial_runner.domain.reports import (
     MetricReported,
     ProcessExited,
     ProcessStarted,
+    SavedCheckpoint,
     Saying,
     is_last,
     shell_code,
@@ -33,6 +35,7 @@ from svc_trial_runner.domain.reports import (
 from svc_trial_runner.domain.tasks import BlobKey, TrialWork
 from svc_trial_runner.plans import LaunchPlan
 from svc_trial_runner.ports import (
+    FinishedTrial,
     LaunchError,
     LaunchRequest,
     TrialFilesRequest,
@@ -42,8 +45,13 @@ from svc_trial_runner.ports import (
 from svc_trial_runner.sessions import AttemptSession
 from svc_trial_runner.workshop import Workshop
 
+T = TypeVar("T")
+
 _KILLED: Final = 9
 """Wait status of a process whose starter died: the kernel killed it."""
+
+_UNSAID_S: Final = 3.0
+"""How long bytes may travel before the trial says that it waits for them."""
 
 
 def _end_cause(cause: StopCause | None) -> EndCause:
@@ -88,6 +96,9 @@ class AttemptRun:
         self._early: list[MetricReported] = []
         self._timers: list[asyncio.TimerHandle] = []
         self._silent = False
+        self._directory = ""
+        """Of the trial, once it has one."""
+        self._saving: asyncio.Future[SavedCheckpoint | None] | None = None
 
     @property
     def key(self) -> AttemptKey:
@@ -117,10 +128,14 @@ class AttemptRun:
 
     async def _run(self) -> None:
         self.waiting_for = "its code and parameters"
-        plan = await self._shop.plans.plan(self.work)
+        plan = await self._saying(self._shop.plans.plan(self.work), "its code")
+        self._directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
         parameters = self.work.parameters
         if isinstance(parameters, BlobKey):
             parameters = await self._shop.values.load(parameters)
+        folders = await self._checkpoint_folders(parameters)
+        if folders is not None:
+            parameters = folders.parameters
         rules = self.work.spec.gpus
         allotment = await self._shop.gpus.acquire(
             GpuRequest(
@@ -142,8 +157,11 @@ class AttemptRun:
             # What had started it died, and the kernel ended the leader with it: end the rest.
             self._shop.processes.kill(process, self.token)
         await self._read_to_the_end(process)
+        saved = None
+        if folders is not None and status == 0 and self._life.stop_cause is None:
+            saved = await self._save(folders)
         self._life.read()
-        self._end(status)
+        self._end(status, saved)
 
     async def _start(
         self,
@@ -155,16 +173,19 @@ class AttemptRun:
         self._life.launching()
         self.gpu_indices = allotment.indices or ()
         self.waiting_for = ""
-        trial_directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
-        folder = await shop.plans.folder(plan, trial_directory)
-        variables = self._variables(trial_directory, folder, allotment)
+        folder = await shop.plans.folder(plan, self._directory)
+        variables = self._variables(self._directory, folder, allotment)
         self.output = output = self._open_output(plan, parameters, folder, variables)
+        if shop.live is not None:
+            shop.live.begin(self.key, variables["NNI_SYS_DIR"], output)
         shop.sockets.admit(
             self.token,
             AttemptSession(
                 self.work, parameters, shop.values, shop.clock, shop.reporter, self._metric
             ),
         )
+        if shop.witness is not None and (context := shop.witness.traceparent(self.work)):
+            variables["TRACEPARENT"] = context
         variables["NNI_TRIAL_SOCKET"] = shop.sockets.path
         variables["NNI_TRIAL_TOKEN"] = self.token
         process = await shop.processes.launch(
@@ -183,6 +204,44 @@ class AttemptRun:
         output.launched()
         self._started(process)
         return process
+
+    async def _checkpoint_folders(self, parameters: object) -> CheckpointFolders | None:
+        """Fill what the trial loads; None: its checkpoints do not travel, or it has none."""
+        if not self.work.spec.checkpoints_travel:
+            return None
+        folders = checkpoint_folders(parameters, self._directory)
+        if folders is not None and self._life.phase is not Phase.OVER:
+            filling = self._shop.checkpoints.fill(
+                folders, self._directory, self.work.load_checkpoint
+            )
+            await self._saying(filling, "the checkpoint that it loads")
+        return folders
+
+    async def _save(self, folders: CheckpointFolders) -> SavedCheckpoint | None:
+        """Store what the trial has saved, before anybody hears of its end."""
+        self._life.saving()
+        keeping = self._shop.checkpoints.keep(self.key.experiment_id, folders)
+        self._saving = asyncio.ensure_future(keeping)
+        try:
+            return await self._saying(self._saving, "room for the checkpoint that it has saved")
+        except LaunchError as error:
+            self.stop(StopCause.LOST, str(error))
+        except asyncio.CancelledError:
+            if self._life.stop_cause is None:
+                raise
+        return None
+
+    async def _saying(self, bringing: Awaitable[T], what: str) -> T:
+        """Wait for bytes; say so if that takes long."""
+        task = asyncio.ensure_future(bringing)
+        try:
+            await asyncio.wait({task}, timeout=_UNSAID_S)
+            if not task.done():
+                trouble = self._shop.checkpoints.trouble
+                self._waits(f"waiting for {what}" + (f": {trouble}" if trouble else ""))
+            return await task
+        finally:
+            task.cancel()
 
     def _variables(self, trial_directory: str, folder: str, allotment: Allotment) -> dict[str, str]:
         identity = TrialIdentity(
@@ -239,6 +298,8 @@ class AttemptRun:
         elif order is Order.END:
             self._shop.gpus.give_up(self.key.experiment_id, self.key.trial_id)
             self._end(None)
+        elif order is Order.GIVE_UP and self._saving is not None:
+            self._saving.cancel()
 
     def _terminate(self) -> None:
         assert self.process is not None
@@ -283,11 +344,12 @@ class AttemptRun:
             self.work.spec.grace_s, lambda: processes.kill(process, token)
         )
 
-    def _end(self, status: int | None) -> None:
+    def _end(self, status: int | None, saved: SavedCheckpoint | None = None) -> None:
         """Say the last word.
 
         Args:
             status: of the process; None: it never ran, or nobody saw its end.
+            saved: the checkpoint that it leaves.
         """
         cause = self._life.stop_cause
         if cause is StopCause.DROPPED:
@@ -299,9 +361,9 @@ class AttemptRun:
         elif status is None and cause is None:
             self._say(AttemptLost("the interpreter that had started it was killed"))
         else:
-            self._exited(_KILLED if status is None else status, cause)
+            self._exited(_KILLED if status is None else status, cause, saved)
 
-    def _exited(self, status: int, cause: StopCause | None) -> None:
+    def _exited(self, status: int, cause: StopCause | None, saved: SavedCheckpoint | None) -> None:
         assert self.output is not None
         exit_code, signal = split_wait_status(status)
         now = self._shop.clock.now()
@@ -309,7 +371,7 @@ class AttemptRun:
             state_line(shell_code(exit_code, signal), int(now.timestamp() * 1000))
         )
         detail = "" if exit_code == 0 else self.output.stderr_tail()
-        self._say(ProcessExited(now, _end_cause(cause), exit_code, signal, detail))
+        self._say(ProcessExited(now, _end_cause(cause), exit_code, signal, detail, saved))
 
     def _not_started(self, reason: str) -> None:
         cause = self._life.stop_cause
@@ -335,6 +397,11 @@ class AttemptRun:
         self._shop.sockets.dismiss(self.token)
         if self.output is not None:
             self.output.cut()
+            if self.work.spec.outputs_travel:
+                key = self.key
+                self._shop.outputs.add(
+                    FinishedTrial(key.experiment_id, key.trial_id, key.attempt, self._directory)
+                )
         if self.gpu_indices:
             await self._shop.gpus.release(self.key.experiment_id, self.key.trial_id)
 
@@ -363,6 +430,8 @@ class AttemptRun:
             return False
         entry = report_entry(self.key, self.claim_id, self._next_report, saying)
         self._next_report += 1
+        if self._shop.witness is not None:
+            self._shop.witness.said(self.work, saying)
         if is_last(saying):
             self._silent = True
             # In the spool before the journal says that it has ended.

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from google.protobuf import timestamp_pb2
+from google.protobuf.duration_pb2 import Duration
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.runner.v1 import task_pb2
@@ -63,7 +64,13 @@ def work_from_payload(payload: bytes) -> TrialWork:
         parameter_source=task.parameter_source,
         spec=_spec(spec_bytes),
         spec_digest=digest,
+        load_checkpoint=(
+            BlobKey(task.load_checkpoint.sha256, task.load_checkpoint.size_bytes)
+            if task.HasField("load_checkpoint")
+            else None
+        ),
         log_sequence=task.log_sequence,
+        traceparent=task.traceparent,
     )
 
 
@@ -91,12 +98,21 @@ def _spec(spec_bytes: bytes) -> TrialSpec:
         platform=spec.platform or "local",
         output_limit_bytes=spec.output_limit_bytes,
         environment=dict(spec.environment),
+        checkpoints_travel=spec.checkpoints_travel,
+        outputs_travel=spec.outputs_travel,
     )
     if spec.HasField("time_limit"):
-        made = replace(made, time_limit_s=spec.time_limit.ToTimedelta().total_seconds())
+        made = replace(made, time_limit_s=_seconds(spec.time_limit, "time_limit"))
     if spec.HasField("grace"):
-        made = replace(made, grace_s=spec.grace.ToTimedelta().total_seconds())
+        made = replace(made, grace_s=_seconds(spec.grace, "grace"))
     return made
+
+
+def _seconds(duration: Duration, field: str) -> float:
+    try:
+        return duration.ToTimedelta().total_seconds()
+    except OverflowError:
+        raise ValueError(f"{field} must be a duration, got {duration.seconds} s") from None
 
 
 def report_entry(key: AttemptKey, claim_id: str, sequence: int, saying: Saying) -> bytes:
@@ -144,6 +160,10 @@ def _write_exited(message: report_pb2.AttemptExited, exited: ProcessExited) -> N
         message.exit_code = exited.exit_code
     message.signal = exited.signal
     message.detail = exited.detail
+    if exited.checkpoint is not None:
+        message.checkpoint.directory = exited.checkpoint.directory
+        message.checkpoint.archive.sha256 = exited.checkpoint.archive.sha256
+        message.checkpoint.archive.size_bytes = exited.checkpoint.archive.size_bytes
 
 
 def _write_time(message: timestamp_pb2.Timestamp, moment: datetime) -> None:

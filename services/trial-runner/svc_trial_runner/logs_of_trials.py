@@ -6,6 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from svc_common.contained_files import open_inside
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.subjects import check_id
 from svc_trial_runner.agent import Agent
@@ -91,7 +92,7 @@ async def _pieces(path: Path, offset: int, trial_id: str) -> AsyncIterator[tuple
 
 def _read(path: Path, offset: int, trial_id: str) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_inside(path.parent, path) as file:
             file.seek(offset)
             return file.read(_PIECE_BYTES)
     except FileNotFoundError as error:

@@ -341,6 +341,84 @@ class CodeStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class FinishedTrial:
+    """A trial whose folder is complete."""
+
+    experiment_id: str
+    trial_id: str
+    attempt: int
+    directory: str
+
+
+class TrialBytes(Protocol):
+    """Brings bytes of trials to this machine and away from it.
+
+    Calls wait while the store is away or has no room; who must not wait for ever cancels them.
+    """
+
+    @property
+    def trouble(self) -> str:
+        """What calls wait for now, in words; empty: for nothing."""
+        ...
+
+    async def fetch(self, blob: BlobKey, path: Path) -> None:
+        """Write a blob to a file, which appears whole or not at all.
+
+        Raises:
+            NotFoundError: it is not there.
+            DataLossError: it is damaged.
+        """
+        ...
+
+    async def keep_checkpoint(self, experiment_id: str, path: Path) -> BlobKey:
+        """Store the content of a file by content."""
+        ...
+
+    async def keep_output(self, trial: FinishedTrial, file_name: str, path: Path) -> None:
+        """Store a file of a trial in place of an earlier one of this name."""
+        ...
+
+
+class FolderArchives(Protocol):
+    """Folders as archives; its calls block."""
+
+    def pack(self, folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
+        """Write a folder, but for some names directly in it, to a file; return how many files.
+
+        Raises:
+            OSError: something cannot be read or written.
+        """
+        ...
+
+    def extract(self, archive: Path, folder: Path) -> None:
+        """Make a folder of an archive that anyone may have made.
+
+        Raises:
+            ServiceError: it is damaged, too large, or leads outside of the folder.
+        """
+        ...
+
+
+class UploadSpool(Protocol):
+    """Remembers whose folders are to be stored; survives the death of this process.
+
+    A disk that is full or broken loses only that: those in memory are stored all the same.
+    """
+
+    def inherited(self) -> Sequence[FinishedTrial]:
+        """Give what a predecessor has not done, oldest first."""
+        ...
+
+    def add(self, trial: FinishedTrial) -> None:
+        """Remember a trial."""
+        ...
+
+    def done(self, trial: FinishedTrial) -> None:
+        """Forget a trial."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class ClientEnvironment:
     """Where an experiment was created from."""
 

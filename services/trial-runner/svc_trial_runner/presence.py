@@ -11,6 +11,8 @@ from svc_common.subjects import presence_subject
 from svc_trial_runner.agent import Agent
 
 PRESENCE_EVERY_S: Final = 5.0
+RESTART_TOLD_S: Final = 12.0
+"""How long it says that it was restarted: two presences more than one that is lost."""
 _AFTER_CHANGE_S: Final = 0.5
 """Changes within this time are told together: hundreds of trials may end in a second."""
 
@@ -28,6 +30,8 @@ class RunnerIdentity:
     version: str
     grpc_address: str = ""
     """Where it serves; empty: not yet."""
+    restarted: bool = False
+    """Whether there was an earlier process with this id."""
 
 
 class Presence:
@@ -49,6 +53,7 @@ class Presence:
         self._signals = signals
         self._clock = clock
         self._gpu_count = gpu_count
+        self._settled_at_s = clock.monotonic_s() + RESTART_TOLD_S
         self._due: asyncio.TimerHandle | None = None
         agent.on_change(self._changed)
 
@@ -75,6 +80,7 @@ class Presence:
                     trial_id=run.key.trial_id,
                     attempt=run.key.attempt,
                     claim_id=run.claim_id,
+                    waiting_for=run.waiting_for,
                 )
                 for run in self._agent.attempts
             ],
@@ -83,7 +89,9 @@ class Presence:
             leaving=leaving,
             grpc_address=identity.grpc_address,
             version=identity.version,
+            restarted=identity.restarted and self._clock.monotonic_s() < self._settled_at_s,
         )
+        message.sent_at.FromDatetime(self._clock.now())
         subject = presence_subject(identity.runner_id)
         self._signals.publish(subject, message.SerializeToString())
 

@@ -120,10 +120,13 @@ class RunnerServicer(RunnerServiceServicer):
         context: "ServicerContext[pb.FollowLogsRequest, pb.FollowLogsResponse]",
     ) -> AsyncIterator[pb.FollowLogsResponse]:
         """See the proto."""
+        file = _FILES.get(request.stream)
+        if file is None:
+            raise InvalidArgumentError("stream", "must be one of LogStream", request.stream)
         pieces = self._logs.read(
             request.experiment_id,
             request.trial_id,
-            _FILES[request.stream],
+            file,
             offset=request.offset,
             follow=request.follow,
         )

@@ -4,20 +4,25 @@ import argparse
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from svc_common import environment
+from svc_common.access.guard import ON_LOOPBACK, SecuritySettings, read_security_settings
 from svc_common.errors import InvalidArgumentError
 from svc_common.storage.s3_settings import S3Settings, read_s3_settings
+from svc_common.subjects import check_id
 
+NNI_RUNNER_ID: Final = "NNI_RUNNER_ID"
 NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
 NNI_RUNNER_SLOTS: Final = "NNI_RUNNER_SLOTS"
 NNI_RUNNER_OUTPUT_LIMIT: Final = "NNI_RUNNER_OUTPUT_LIMIT_BYTES"
 NNI_RUNNER_FAKE_GPUS: Final = "NNI_RUNNER_FAKE_GPUS"
 NNI_RUNNER_GRPC: Final = "NNI_RUNNER_GRPC"
+NNI_RUNNER_LIVE_OUTPUT: Final = "NNI_RUNNER_LIVE_OUTPUT"
+NNI_RUNNER_MANAGER_GRPC: Final = "NNI_RUNNER_MANAGER_GRPC"
 NNI_WARM: Final = "NNI_WARM"
 
 _LOOPBACK: Final = {"127.0.0.1", "localhost", "::1"}
@@ -30,7 +35,7 @@ class Settings:
 
     nats_url: str
     """Address of the bus."""
-    token: str
+    token: str = field(repr=False)
     """Secret of this installation."""
     home: Path
     """Folder of the installation's state; the agent uses `runner/` in it."""
@@ -44,6 +49,9 @@ class Settings:
     """Trials after which the agent ends by itself; None: it stays."""
     output_limit_bytes: int = _OUTPUT_LIMIT_BYTES
     """Kept of stdout and of stderr of a trial, each, where its experiment does not say."""
+    live_output: bool = False
+    """Whether the output of trials is sent to the bus while they run; else watchers read the files,
+    so those must be on the manager's machine."""
     warm: bool = True
     """Whether warm interpreters may be used."""
     fake_gpus: int | None = None
@@ -52,12 +60,20 @@ class Settings:
     """Where the socket of the trials may be; None: the temporary folder."""
     s3: S3Settings | None = None
     """Where bytes lie; None: in a folder below `home`."""
+    manager_grpc: str = ""
+    """`host:port` of the manager through which bytes travel, so that no key to the store is needed
+    here; empty: they lie where `s3` says."""
     grpc_host: str = "127.0.0.1"
     """Where the agent listens; calls need the token."""
     grpc_port: int = 0
     """0 = a free one, told by its presence."""
     host_name: str = ""
     version: str = ""
+    runner_id: str = ""
+    """Who this agent is, e.g. where its user of the bus is confined to that; empty: it draws an
+    id at its first start."""
+    security: SecuritySettings = ON_LOOPBACK
+    """How it is protected."""
 
     @property
     def runner_directory(self) -> Path:
@@ -96,15 +112,34 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         slots=slots if slots > 0 else None,
         max_trials=options.max_trials,
         output_limit_bytes=environment.integer(NNI_RUNNER_OUTPUT_LIMIT, _OUTPUT_LIMIT_BYTES),
+        live_output=environment.flag(
+            NNI_RUNNER_LIVE_OUTPUT,
+            default=urlsplit(environment.text(environment.NNI_NATS_URL)).hostname not in _LOOPBACK,
+        ),
         warm=environment.flag(NNI_WARM, default=True),
         fake_gpus=fake_gpus if fake_gpus >= 0 else None,
         runtime_directory=Path(runtime) if runtime_usable else None,
         s3=read_s3_settings(),
+        manager_grpc=_manager_grpc(),
         grpc_host=grpc_host,
         grpc_port=grpc_port,
         host_name=platform.node() or "localhost",
         version=environment.text(environment.NNI_VERSION, "unknown"),
+        runner_id=_runner_id(),
+        security=read_security_settings(),
     )
+
+
+def _runner_id() -> str:
+    text = environment.text(NNI_RUNNER_ID, "-")
+    return "" if text == "-" else check_id(NNI_RUNNER_ID, text)
+
+
+def _manager_grpc() -> str:
+    if environment.text(NNI_RUNNER_MANAGER_GRPC, "-") == "-":
+        return ""
+    host, port = _address(NNI_RUNNER_MANAGER_GRPC, "")
+    return f"{host}:{port}"
 
 
 def _address(name: str, default: str) -> tuple[str, int]:

@@ -4,9 +4,13 @@ from dataclasses import dataclass
 
 from svc_common.clock import Clock
 from svc_trial_runner.allotments import GpuDesk
+from svc_trial_runner.checkpoints import Checkpoints
+from svc_trial_runner.live_output import LiveOutput
+from svc_trial_runner.outputs import OutputUploads
 from svc_trial_runner.plans import Plans
 from svc_trial_runner.ports import ClaimJournal, Processes, TrialFolders, TrialSockets, Values
 from svc_trial_runner.reporting import Reporter
+from svc_trial_runner.witness import Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +26,9 @@ class Workshop:
     processes: Processes
     journal: ClaimJournal
     reporter: Reporter
+    checkpoints: Checkpoints
+    outputs: OutputUploads
+    witness: Witness | None = None
+    """Counts and traces; None: nobody looks."""
+    live: LiveOutput | None = None
+    """Sends output to those who watch; None: they read the files, which are on this machine."""

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from svc_common.errors import ServiceError
-from svc_common.storage.ports import CONTENT_KIND, BlobStore
+from svc_common.storage.ports import CONTENT_KIND, BlobExchange
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import LaunchError
 
@@ -16,7 +16,7 @@ class BlobValues:
         blobs: the store.
     """
 
-    def __init__(self, blobs: BlobStore) -> None:
+    def __init__(self, blobs: BlobExchange) -> None:
         self._blobs = blobs
 
     async def load(self, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value

@@ -4,17 +4,20 @@ import asyncio
 import hashlib
 import os
 import shutil
-import tarfile
 import tempfile
 from pathlib import Path
 from typing import Final
 
+from svc_common.clock import Clock
 from svc_common.errors import ServiceError
-from svc_common.storage.ports import CONTENT_KIND, BlobStore
+from svc_common.storage.folder_archives import ArchiveLimits, extract
+from svc_common.storage.ports import CONTENT_KIND, BlobExchange
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import LaunchError
 
 FILE_LIMIT: Final = 2000
+KEPT_S: Final = 7 * 24 * 3600.0
+"""How long code stays that nobody asks for."""
 SIZE_LIMIT_BYTES: Final = 300 * 1024 * 1024
 """What a code directory may have, as documented; checked again here, for the archive is foreign."""
 
@@ -25,20 +28,27 @@ class CachedCodeStore:
     Args:
         blobs: where archives come from.
         folder: the cache; made when needed.
+        clock: tells what has not been used for long.
     """
 
-    def __init__(self, blobs: BlobStore, folder: Path) -> None:
+    def __init__(self, blobs: BlobExchange, folder: Path, clock: Clock) -> None:
         self._blobs = blobs
         self._folder = folder
+        self._clock = clock
+        self._used: set[str] = set()
+        """What this agent has given away: it may be in use at any time."""
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def materialise(self, archive: BlobKey) -> Path:
         """See `ports.CodeStore.materialise`."""
         place = self._folder / archive.sha256
+        self._used.add(archive.sha256)
         if place.is_dir():
+            os.utime(place)
             return place
         async with self._locks.setdefault(archive.sha256, asyncio.Lock()):
             if not place.is_dir():
+                await asyncio.to_thread(self._forget_old)
                 await self._unpack(archive, place)
         return place
 
@@ -49,6 +59,15 @@ class CachedCodeStore:
         except OSError as error:
             raise LaunchError(f"the code cannot be copied to {target}: {error}") from error
 
+    def _forget_old(self) -> None:
+        """Make room: remove what no agent of this machine has used for long."""
+        if not self._folder.is_dir():
+            return
+        before_s = self._clock.now().timestamp() - KEPT_S
+        for place in self._folder.iterdir():
+            if place.name not in self._used and place.stat().st_mtime < before_s:
+                shutil.rmtree(place, ignore_errors=True)
+
     async def _unpack(self, archive: BlobKey, place: Path) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +75,8 @@ class CachedCodeStore:
                 draft = Path(name)
                 await self._blobs.fetch(f"{CONTENT_KIND}/{archive.sha256}", draft / "archive")
                 await asyncio.to_thread(_check, draft / "archive", archive)
-                await asyncio.to_thread(extract, draft / "archive", draft / "code")
+                limits = ArchiveLimits(FILE_LIMIT, SIZE_LIMIT_BYTES)
+                await asyncio.to_thread(extract, draft / "archive", draft / "code", limits)
                 os.rename(draft / "code", place)  # noqa: PTH104 - the folder appears whole
         except (OSError, ServiceError) as error:
             raise LaunchError(f"the code {archive.sha256} cannot be had: {error}") from error
@@ -74,28 +94,3 @@ def _check(path: Path, archive: BlobKey) -> None:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != archive.sha256:
         raise LaunchError(f"the code {archive.sha256} is damaged: its hash is {found}")
-
-
-def extract(archive: Path, folder: Path) -> None:
-    """Unpack a tar archive (plain, gzip, xz) of regular files and folders.
-
-    Raises:
-        LaunchError: it is damaged, exceeds a limit, or has a member that is a device, leads
-            outside of the folder, or links to outside of it.
-    """
-    folder.mkdir()
-    files = size_bytes = 0
-    try:
-        with tarfile.open(archive) as tar:
-            for member in tar:
-                files += 1
-                size_bytes += member.size
-                if files > FILE_LIMIT or size_bytes > SIZE_LIMIT_BYTES:
-                    raise LaunchError(
-                        f"a code archive must have at most {FILE_LIMIT} files and "
-                        f"{SIZE_LIMIT_BYTES >> 20} MB"
-                    )
-                tar.extract(member, folder, filter="data")
-    except (tarfile.TarError, EOFError, OSError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise LaunchError(f"the code archive cannot be unpacked: {error}") from error

@@ -10,8 +10,12 @@ from pathlib import Path
 from svc_common.errors import FailedPreconditionError
 
 
-def runner_id(folder: Path) -> str:
+def runner_id(folder: Path, given: str = "") -> str:
     """Give the id of the agent whose folder this is; drawn at its first start.
+
+    Args:
+        folder: of the agent; made when needed.
+        given: the id that the settings say; it wins.
 
     Raises:
         FailedPreconditionError: the folder cannot be written.
@@ -19,6 +23,8 @@ def runner_id(folder: Path) -> str:
     path = folder / "runner.json"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if given:
+            return given
         if path.exists():
             return str(json.loads(path.read_text(encoding="utf-8"))["runner_id"])
         name = f"runner-{secrets.token_hex(4)}"

@@ -1,8 +1,8 @@
 """The life of one attempt on this machine, as a table of what follows from what.
 
     HELD ──launching──> LAUNCHING ──launched──> RUNNING ──process_ended──> READING ──read──> OVER
-      │                     │                      │                          ^
-      └──stop──> OVER       └──stop: remembered    └──stop──> STOPPING ───────┘
+      │                     │                      │                        ^  │              ^
+      └──stop──> OVER       └──stop: remembered    └──stop──> STOPPING ─────┘  └─saving─> SAVING
 
 The one who drives it carries out the orders that each call returns; nothing here waits, reads a
 clock or touches a process. An attempt that was dropped ends the same way but reports nothing.
@@ -22,6 +22,8 @@ class Phase(Enum):
     """TERM was sent."""
     READING = "reading"
     """Its process has ended; socket and pipes are being read to their end."""
+    SAVING = "saving"
+    """Everything was read; what it has saved is being stored."""
     OVER = "over"
 
 
@@ -46,6 +48,8 @@ class Order(Enum):
     TERMINATE = "terminate"
     """Send TERM to the group now and KILL after the grace."""
     KILL = "kill"
+    GIVE_UP = "give up"
+    """Stop storing what it has saved: it ends without."""
 
 
 class AttemptLife:
@@ -71,6 +75,8 @@ class AttemptLife:
         """Somebody wants it to end. The first cause counts, except that DROPPED silences it."""
         if self._phase is Phase.OVER:
             return Order.NOTHING
+        if self._phase is Phase.SAVING:
+            return self._stop_saving(cause)
         first = self._stop is None
         if self._phase is not Phase.READING and (first or cause is StopCause.DROPPED):
             self._stop = cause
@@ -83,6 +89,14 @@ class AttemptLife:
             self._phase = Phase.STOPPING
             return Order.TERMINATE
         return Order.NOTHING
+
+    def _stop_saving(self, cause: StopCause) -> Order:
+        if cause is StopCause.TIME_LIMIT:  # its command has kept it
+            return Order.NOTHING
+        first = self._stop is None
+        if first or cause is StopCause.DROPPED:
+            self._stop = cause
+        return Order.GIVE_UP if first else Order.NOTHING
 
     def launching(self) -> None:
         """Everything it needs is there and its process is being made."""
@@ -111,6 +125,11 @@ class AttemptLife:
         if self._phase in {Phase.RUNNING, Phase.STOPPING}:
             self._phase = Phase.READING
 
+    def saving(self) -> None:
+        """What it has saved is being stored."""
+        assert self._phase is Phase.READING
+        self._phase = Phase.SAVING
+
     def read(self) -> None:
-        """Socket and pipes are at their end, or the grace for that has passed."""
+        """Socket and pipes are at their end, or the grace for that has passed; all is stored."""
         self._phase = Phase.OVER

@@ -5,7 +5,7 @@ are the bare tokens of Python's json. The whole protocol stands in `docs/trial-p
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 LINE_LIMIT_BYTES: Final = 1_000_000 + 4_096
@@ -26,7 +26,7 @@ class BrokenChannelError(ChannelError):
 class Hello:
     """The trial says who it is."""
 
-    token: str
+    token: str = field(repr=False)
     pid: int
 
 
@@ -79,9 +79,10 @@ def parse_request(line: bytes) -> Request:
 
 
 def _report(data: dict[str, Any], size_bytes: int) -> Report:
-    final = _FINAL_BY_TYPE.get(data.get("type", ""))
+    kind = data.get("type")
+    final = _FINAL_BY_TYPE.get(kind) if isinstance(kind, str) else None
     if final is None:
-        raise ChannelError(f"type must be PERIODICAL or FINAL, got {data.get('type')!r:.40}")
+        raise ChannelError(f"type must be PERIODICAL or FINAL, got {kind!r:.40}")
     sequence = data.get("sequence")
     if sequence is not None and (type(sequence) is not int or sequence < 0):
         raise ChannelError(f"sequence must be a number >= 0, got {sequence!r:.40}")

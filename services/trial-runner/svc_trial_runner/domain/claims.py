@@ -30,7 +30,7 @@ class Claim:
 
     key: AttemptKey
     claim_id: str
-    token: str
+    token: str = field(repr=False)
     """What the trial shows on its socket; also in the environment of all its children."""
     ack_subject: str
     """Where the task is acknowledged; the latest delivery's."""
@@ -78,7 +78,7 @@ class Claimed:
 
     key: AttemptKey
     claim_id: str
-    token: str
+    token: str = field(repr=False)
     ack_subject: str
 
 

@@ -5,6 +5,8 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, TypeAlias
 
+from svc_trial_runner.domain.tasks import BlobKey
+
 
 class EndCause(Enum):
     """Why an attempt is over."""
@@ -38,6 +40,15 @@ class MetricReported:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedCheckpoint:
+    """A checkpoint folder that lies in the byte store now."""
+
+    directory: str
+    """As the algorithm calls it."""
+    archive: BlobKey
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessExited:
     """The process has ended and everything it said was read; always the last word."""
 
@@ -48,6 +59,7 @@ class ProcessExited:
     signal: int
     """0: none."""
     detail: str
+    checkpoint: SavedCheckpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)

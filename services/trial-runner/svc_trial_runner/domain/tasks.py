@@ -45,6 +45,10 @@ class TrialSpec:
     output_limit_bytes: int = 0
     """Per stream; 0: the agent's default."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    checkpoints_travel: bool = False
+    """Checkpoint folders are filled from the byte store and kept there."""
+    outputs_travel: bool = False
+    """What a trial has written goes to the byte store: nobody else can read its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,12 @@ class TrialWork:
     spec: TrialSpec
     spec_digest: bytes
     """Equal for equal specs: what caches go by."""
+    load_checkpoint: BlobKey | None = None
+    """What the trial loads; None: nothing was saved there."""
     log_sequence: int = 0
     """How far the manager that sent it had read the experiment's log."""
+    traceparent: str = ""
+    """W3C trace context of the trial; empty: it is not traced."""
 
 
 def parse_gpu_rules(count: int | None, options: object) -> GpuRules:

@@ -1,0 +1,98 @@
+"""Bytes to and from an address that somebody with a key has signed; blocking.
+
+What is sent and received is a file; nothing is held in memory as a whole.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import BinaryIO, Final, Protocol
+from urllib.parse import urlsplit
+
+from svc_common.errors import NotFoundError, ResourceExhaustedError, UnavailableError
+
+_TIMEOUT_S: Final = 60.0
+"""How long the server may say nothing."""
+_CHUNK_BYTES: Final = 1024 * 1024
+_OK: Final = frozenset({200, 201, 204})
+_NOT_FOUND: Final = 404
+_TOO_LARGE: Final = frozenset({413, 507})
+_SHOWN: Final = 300
+"""Characters of an answer that is an error."""
+
+
+class Sink(Protocol):
+    """Takes bytes in order."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take some."""
+        ...
+
+
+def send_file(url: str, key: str, source: BinaryIO, size_bytes: int) -> None:
+    """PUT a file.
+
+    Args:
+        url: signed.
+        key: name of the blob, for messages: the URL is a secret.
+        source: read from where it stands.
+        size_bytes: how much of it.
+
+    Raises:
+        UnavailableError: the server cannot be reached or does not take it now.
+        ResourceExhaustedError: it has no room.
+    """
+    headers = {"Content-Length": str(size_bytes), "Content-Type": "application/octet-stream"}
+    with _answer("PUT", url, key, source, headers) as answer:
+        answer.read()
+
+
+def receive_file(url: str, key: str, target: Sink) -> None:
+    """GET into a file.
+
+    Args:
+        url: signed.
+        key: name of the blob, for messages.
+        target: is given what comes.
+
+    Raises:
+        NotFoundError: the blob is not there.
+        UnavailableError: the server cannot be reached or does not give it now.
+    """
+    with _answer("GET", url, key, None, {}) as answer:
+        expected, received = answer.length, 0
+        while chunk := answer.read(_CHUNK_BYTES):
+            received += len(chunk)
+            target.write(chunk)
+        if expected is not None and received < expected:
+            raise HTTPException(f"{received} of {expected} bytes have come")
+
+
+@contextmanager
+def _answer(
+    method: str, url: str, key: str, body: BinaryIO | None, headers: dict[str, str]
+) -> Iterator[HTTPResponse]:
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    place = f"{parts.scheme}://{parts.netloc}"
+    connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
+    try:
+        connection.request(method, f"{parts.path}?{parts.query}", body, headers)
+        answer = connection.getresponse()
+        if answer.status not in _OK:
+            raise _refusal(answer, key, place)
+        yield answer
+    except (OSError, HTTPException) as error:
+        raise UnavailableError(f"the byte store at {place} cannot be used: {error}") from error
+    finally:
+        connection.close()
+
+
+def _refusal(answer: HTTPResponse, key: str, place: str) -> Exception:
+    text = answer.read(_SHOWN).decode("utf-8", "replace")
+    if answer.status == _NOT_FOUND:
+        return NotFoundError("blob", key)
+    if answer.status in _TOO_LARGE:
+        return ResourceExhaustedError(f"the byte store at {place} takes no more bytes: {text}")
+    # Also 403: the address has expired, and the next try gets another one.
+    return UnavailableError(f"the byte store at {place} refused {key!r}: {answer.status} {text}")

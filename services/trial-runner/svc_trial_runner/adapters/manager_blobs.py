@@ -1,0 +1,202 @@
+"""The byte store by way of the manager: this machine holds no key to it."""
+
+import asyncio
+import hashlib
+import io
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import grpc.aio
+
+from nni_proto.bytes.v1 import byte_service_pb2 as pb
+from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
+from nni_proto.common.v1 import value_pb2
+from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.grpc_client import CALL_TIMEOUT_S, Metadata, service_error
+from svc_common.storage.ports import check_content, check_key
+from svc_common.storage.whole_files import CHUNK_BYTES, translated, whole_file
+from svc_trial_runner.adapters.http_bytes import receive_file, send_file
+
+_STREAM_TIMEOUT_S: Final = 3600.0
+_OUTPUT_KEY: Final = re.compile(r"output/([^/]+)/([^/]+)/([0-9]{1,9})/([^/]+)\Z")
+"""Experiment, trial, attempt, file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What is known of bytes that are to be sent."""
+
+    sha256: str
+    size_bytes: int
+
+
+class ManagerBlobExchange:
+    """`BlobExchange` over `ByteService`; bytes go straight to the store where it has URLs.
+
+    By name it takes outputs of trials only, `output/<experiment>/<trial>/<attempt>/<file>`, and it
+    gives what is found by its content only.
+
+    Args:
+        channel: to the manager; stays the caller's.
+        metadata: of each call, with the token.
+        experiment_id: whose checkpoints are stored by content; empty: values are.
+    """
+
+    def __init__(
+        self, channel: grpc.aio.Channel, metadata: Metadata, experiment_id: str = ""
+    ) -> None:
+        self._channel = channel
+        self._metadata = metadata
+        self._experiment_id = experiment_id
+        self._stub: Any = pb_grpc.ByteServiceStub(channel)
+
+    def of_experiment(self, experiment_id: str) -> "ManagerBlobExchange":
+        """Give an exchange that stores the checkpoints of an experiment."""
+        return ManagerBlobExchange(self._channel, self._metadata, experiment_id)
+
+    async def put(self, data: bytes) -> str:
+        """See `BlobExchange.put`."""
+        measured = _Measured(hashlib.sha256(data).hexdigest(), len(data))
+        return await self._put(self._header(measured), lambda: io.BytesIO(data))
+
+    async def put_file(self, path: Path) -> str:
+        """See `BlobExchange.put_file`."""
+        return await self._put(self._header(await _measure(path)), lambda: path.open("rb"))
+
+    async def put_named(self, key: str, data: bytes) -> None:
+        """See `BlobExchange.put_named`."""
+        measured = _Measured(hashlib.sha256(data).hexdigest(), len(data))
+        await self._put(_output_header(key, measured), lambda: io.BytesIO(data))
+
+    async def put_named_file(self, key: str, path: Path) -> None:
+        """See `BlobExchange.put_named_file`."""
+        header = _output_header(key, await _measure(path))
+        await self._put(header, lambda: path.open("rb"))
+
+    async def get(self, key: str) -> bytes:
+        """See `BlobExchange.get`."""
+        target = io.BytesIO()
+        await self._receive(key, _Hashed(target))
+        return target.getvalue()
+
+    async def fetch(self, key: str, path: Path) -> None:
+        """See `BlobExchange.fetch`."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(path) as target:
+                await self._receive(key, _Hashed(target))
+        except OSError as error:
+            raise translated(error) from error
+
+    async def exists(self, key: str) -> bool:
+        """See `BlobExchange.exists`."""
+        try:
+            await self._call("PrepareDownload", pb.PrepareDownloadRequest(key=check_key(key)))
+        except NotFoundError:
+            return False
+        return True
+
+    def _header(self, measured: _Measured) -> pb.PrepareUploadRequest:
+        purpose = pb.BLOB_PURPOSE_CHECKPOINT if self._experiment_id else pb.BLOB_PURPOSE_VALUE
+        return pb.PrepareUploadRequest(
+            purpose=purpose, experiment_id=self._experiment_id, blob=_ref(measured)
+        )
+
+    async def _put(self, header: pb.PrepareUploadRequest, opened: Any) -> str:  # noqa: ANN401 - opens a file
+        way: pb.PrepareUploadResponse = await self._call("PrepareUpload", header)
+        if way.stored:
+            return way.key
+        with await asyncio.to_thread(opened) as source:
+            if way.url:
+                await asyncio.to_thread(send_file, way.url, way.key, source, header.blob.size_bytes)
+                await self._call("CompleteUpload", pb.CompleteUploadRequest(header=header))
+            else:
+                await self._stream(header, source)
+        return way.key
+
+    async def _stream(self, header: pb.PrepareUploadRequest, source: BinaryIO) -> None:
+        async def messages() -> AsyncIterator[pb.UploadRequest]:
+            yield pb.UploadRequest(header=header)
+            while chunk := await asyncio.to_thread(source.read, CHUNK_BYTES):
+                yield pb.UploadRequest(data=chunk)
+
+        try:
+            await self._stub.Upload(messages(), timeout=_STREAM_TIMEOUT_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise service_error(error) from error
+
+    async def _receive(self, key: str, target: "_Hashed") -> None:
+        await self._bring(key, target)
+        check_content(key, target.digest.hexdigest())
+
+    async def _bring(self, key: str, target: "_Hashed") -> None:
+        request = pb.PrepareDownloadRequest(key=check_key(key))
+        way: pb.PrepareDownloadResponse = await self._call("PrepareDownload", request)
+        if way.url:
+            await asyncio.to_thread(receive_file, way.url, key, target)
+            return
+        stream = self._stub.Download(
+            pb.DownloadRequest(key=key), timeout=_STREAM_TIMEOUT_S, metadata=self._metadata
+        )
+        try:
+            async for piece in stream:
+                target.write(piece.data)
+        except grpc.aio.AioRpcError as error:
+            raise service_error(error) from error
+
+    async def _call(self, method: str, request: object) -> Any:  # noqa: ANN401 - the answer of the method
+        try:
+            return await getattr(self._stub, method)(
+                request, timeout=CALL_TIMEOUT_S, metadata=self._metadata
+            )
+        except grpc.aio.AioRpcError as error:
+            raise service_error(error) from error
+
+
+class _Hashed:
+    """Passes bytes on and keeps their hash."""
+
+    def __init__(self, target: BinaryIO) -> None:
+        self._target = target
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> None:
+        """Take some bytes."""
+        self.digest.update(data)
+        self._target.write(data)
+
+
+def _ref(measured: _Measured) -> value_pb2.BlobRef:
+    return value_pb2.BlobRef(sha256=measured.sha256, size_bytes=measured.size_bytes)
+
+
+def _output_header(key: str, measured: _Measured) -> pb.PrepareUploadRequest:
+    parts = _OUTPUT_KEY.match(check_key(key))
+    if parts is None:
+        raise InvalidArgumentError(
+            "key", "must be output/<experiment>/<trial>/<attempt>/<file>", key[:80]
+        )
+    experiment_id, trial_id, attempt, file_name = parts.groups()
+    return pb.PrepareUploadRequest(
+        purpose=pb.BLOB_PURPOSE_OUTPUT,
+        experiment_id=experiment_id,
+        trial_id=trial_id,
+        attempt=int(attempt),
+        file_name=file_name,
+        blob=_ref(measured),
+    )
+
+
+async def _measure(path: Path) -> _Measured:
+    def measured() -> _Measured:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return _Measured(digest, file.tell())
+
+    try:
+        return await asyncio.to_thread(measured)
+    except OSError as error:
+        raise translated(error) from error

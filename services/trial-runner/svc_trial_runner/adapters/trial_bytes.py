@@ -1,0 +1,66 @@
+"""Bytes of trials in a byte store."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from svc_common.storage.folder_archives import ArchiveLimits, extract, pack
+from svc_common.storage.patient import PatientBlobExchange
+from svc_common.storage.ports import CONTENT_KIND
+from svc_trial_runner.domain.tasks import BlobKey
+from svc_trial_runner.ports import FinishedTrial
+
+CHECKPOINT_LIMITS: Final = ArchiveLimits(files=100_000, size_bytes=5 * 1024**3)
+"""What a checkpoint may have; the store takes no more in one piece."""
+
+
+class BlobTrialBytes:
+    """`ports.TrialBytes` in an exchange of blobs.
+
+    Args:
+        common: for downloads and outputs.
+        of_experiment: gives what stores the checkpoints of an experiment, which trials wait for.
+    """
+
+    def __init__(
+        self, common: PatientBlobExchange, of_experiment: Callable[[str], PatientBlobExchange]
+    ) -> None:
+        self._common = common
+        self._of_experiment = of_experiment
+        self._saving: list[PatientBlobExchange] = []
+
+    @property
+    def trouble(self) -> str:
+        """See `ports.TrialBytes.trouble`."""
+        return next((one.trouble for one in (self._common, *self._saving) if one.trouble), "")
+
+    async def fetch(self, blob: BlobKey, path: Path) -> None:
+        """See `ports.TrialBytes.fetch`."""
+        await self._common.fetch(f"{CONTENT_KIND}/{blob.sha256}", path)
+
+    async def keep_checkpoint(self, experiment_id: str, path: Path) -> BlobKey:
+        """See `ports.TrialBytes.keep_checkpoint`."""
+        exchange = self._of_experiment(experiment_id)
+        self._saving.append(exchange)
+        try:
+            key = await exchange.put_file(path)
+        finally:
+            self._saving.remove(exchange)
+        return BlobKey(key.removeprefix(f"{CONTENT_KIND}/"), path.stat().st_size)  # noqa: ASYNC240 - one stat
+
+    async def keep_output(self, trial: FinishedTrial, file_name: str, path: Path) -> None:
+        """See `ports.TrialBytes.keep_output`."""
+        folder = f"output/{trial.experiment_id}/{trial.trial_id}/{trial.attempt}"
+        await self._common.put_named_file(f"{folder}/{file_name}", path)
+
+
+class TarFolders:
+    """`ports.FolderArchives` as tar archives."""
+
+    def pack(self, folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
+        """See `ports.FolderArchives.pack`."""
+        return pack(folder, archive, without)
+
+    def extract(self, archive: Path, folder: Path) -> None:
+        """See `ports.FolderArchives.extract`."""
+        extract(archive, folder, CHECKPOINT_LIMITS)

@@ -1,0 +1,154 @@
+"""Sends the output of trials to those who watch, at its own pace, so that no trial ever waits.
+
+The files are the record. What is sent is read from them again: nothing is held in memory, an
+outage of the bus loses nothing that is still in the file, and a trial that writes faster than can
+be sent is skipped ahead; the offsets show the gap.
+"""
+
+import asyncio
+import os
+import stat
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from nni_proto.trial.v1 import output_pb2
+from svc_common.clock import Clock
+from svc_common.errors import UnavailableError
+from svc_common.messaging.ports import LogLines
+from svc_common.tasks import TaskOwner
+from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.ports import TrialOutput
+
+PIECE_BYTES: Final = 64 * 1024
+"""Largest piece of one message."""
+LINGER_S: Final = 0.1
+"""How long output may wait for more of it: a trial that prints in a loop makes ten messages a
+second, not thousands."""
+BACKLOG_BYTES: Final = 4 * 1024 * 1024
+"""What a watcher may be behind; a trial that is ahead by more is skipped ahead."""
+PACE_BYTES_PER_S: Final = 2 * 1024 * 1024
+"""Sent of one trial at most, so that one that never stops talking leaves room for the others."""
+_AWAY_S: Final = 0.2
+"""Until the next try after the bus took nothing."""
+_STREAMS: Final = {
+    "stdout": output_pb2.OUTPUT_STREAM_STDOUT,
+    "stderr": output_pb2.OUTPUT_STREAM_STDERR,
+}
+
+
+class LiveOutput:
+    """Sends what trials write to the stream of output.
+
+    Args:
+        lines: where it is sent.
+        connected: waits until the bus can be reached.
+        clock: for waiting.
+        tasks: owner of one task per running attempt.
+    """
+
+    def __init__(
+        self,
+        lines: LogLines,
+        connected: Callable[[], Awaitable[None]],
+        clock: Clock,
+        tasks: TaskOwner,
+    ) -> None:
+        self._lines = lines
+        self._connected = connected
+        self._clock = clock
+        self._tasks = tasks
+
+    def begin(self, key: AttemptKey, folder: str, output: TrialOutput) -> None:
+        """Send the output of an attempt until it ends.
+
+        Args:
+            key: whose output.
+            folder: where its files are.
+            output: tells when there is more.
+        """
+        self._tasks.start(self._send_all(key, folder, output), f"output {key.trial_id}")
+
+    async def _send_all(self, key: AttemptKey, folder: str, output: TrialOutput) -> None:
+        grown = asyncio.Event()
+        grown.set()  # what was written before we watched
+        stop_watching = output.watch(grown.set)
+        streams = [
+            _Stream(key.attempt, number, f"{folder}/{name}") for name, number in _STREAMS.items()
+        ]
+        try:
+            while True:
+                await grown.wait()
+                grown.clear()
+                at_end = output.at_end.done()  # asked before reading: what comes later is announced
+                for stream in streams:
+                    await self._send_new(key, stream)
+                if at_end:
+                    break
+                await asyncio.wait({output.at_end}, timeout=LINGER_S)
+            for stream in streams:
+                await self._send(key, stream.end())
+        except UnavailableError:
+            return  # the bus is closed: this agent is going
+        finally:
+            stop_watching()
+
+    async def _send_new(self, key: AttemptKey, stream: "_Stream") -> None:
+        while True:
+            piece = await asyncio.to_thread(stream.next_piece)
+            if piece is None:
+                return
+            await self._send(key, piece)
+            await self._clock.sleep(len(piece.data) / PACE_BYTES_PER_S)
+
+    async def _send(self, key: AttemptKey, piece: output_pb2.TrialOutput) -> None:
+        payload = piece.SerializeToString()
+        while not self._lines.publish(key.experiment_id, key.trial_id, payload):
+            await self._clock.sleep(_AWAY_S)
+            await self._connected()
+
+
+class _Stream:
+    """One file that grows, and how far it has been sent."""
+
+    def __init__(self, attempt: int, number: output_pb2.OutputStream.ValueType, path: str) -> None:
+        self._attempt = attempt
+        self._number = number
+        self._path = path
+        self._offset = 0
+
+    def next_piece(self) -> output_pb2.TrialOutput | None:
+        """Give what comes next; None: nothing yet."""
+        try:
+            # A link that the trial has put there would be read with the rights of the agent.
+            file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:  # the folder was deleted, or the disk is gone
+            return None
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                return None
+            behind = os.fstat(file).st_size - self._offset
+            if behind <= 0:
+                return None
+            if behind > BACKLOG_BYTES:
+                self._offset += behind - BACKLOG_BYTES
+            data = os.pread(file, PIECE_BYTES, self._offset)
+        except OSError:
+            return None
+        finally:
+            os.close(file)
+        piece = self._message(data)
+        self._offset += len(data)
+        return piece
+
+    def end(self) -> output_pb2.TrialOutput:
+        """Give the word that nothing follows."""
+        return self._message(b"", at_end=True)
+
+    def _message(self, data: bytes, *, at_end: bool = False) -> output_pb2.TrialOutput:
+        return output_pb2.TrialOutput(
+            attempt=self._attempt,
+            stream=self._number,
+            offset=self._offset,
+            data=data,
+            at_end=at_end,
+        )

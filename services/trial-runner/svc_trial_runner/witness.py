@@ -1,0 +1,177 @@
+"""Who sees what becomes of tasks and attempts on this machine: figures and traces."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from svc_common.clock import Clock
+from svc_common.metrics import DURATIONS_S, Registry
+from svc_common.trace_ids import parse_traceparent
+from svc_common.tracing import Attribute, NoTracer, Tracer, TrialSpan
+from svc_trial_runner.domain.claims import AttemptKey, Verdict
+from svc_trial_runner.domain.reports import (
+    AttemptLost,
+    MetricReported,
+    ProcessExited,
+    ProcessStarted,
+    Saying,
+)
+from svc_trial_runner.domain.tasks import TrialWork
+
+_MS_PER_S: Final = 1000
+
+
+class Witness:
+    """Counts and traces; decides nothing.
+
+    Args:
+        clock: tells when tasks were taken.
+        registry: where figures are kept; None: nowhere that anybody looks.
+        tracer: None: nothing is traced from here.
+    """
+
+    def __init__(
+        self, clock: Clock, registry: Registry | None = None, tracer: Tracer | None = None
+    ) -> None:
+        self._clock = clock
+        self._tracer = tracer
+        self._taken_at: dict[AttemptKey, datetime] = {}
+        self._started_at: dict[AttemptKey, datetime] = {}
+        self._registry = registry = registry or Registry()
+        self._tasks = registry.counter(
+            "nni_tasks_pulled_total", "Tasks that came, by what was done with them", ("verdict",)
+        )
+        self._start_seconds = registry.histogram(
+            "nni_attempt_start_seconds",
+            "From taking a task until the process exists",
+            labels=("warm",),
+        )
+        self._durations = registry.histogram(
+            "nni_attempt_duration_seconds", "From start to end of a process", DURATIONS_S
+        )
+        self._ended = registry.counter(
+            "nni_attempts_ended_total", "Attempts that are over, by cause", ("cause",)
+        )
+        self._metrics = registry.counter(
+            "nni_trial_results_total", "Results taken over from trials", ("type",)
+        )
+
+    def look_at(self, held: Callable[[], int], warm: Callable[[], int]) -> None:
+        """Have what there is now looked up when somebody asks.
+
+        Args:
+            held: gives how many attempts are held.
+            warm: gives how many warm interpreters there are.
+        """
+        self._registry.gauge(
+            "nni_attempts_held", "Attempts on this machine", lambda: [((), float(held()))]
+        )
+        self._registry.gauge(
+            "nni_warm_interpreters",
+            "Interpreters that wait to start trials",
+            lambda: [((), float(warm()))],
+        )
+
+    def pulled(self, verdict: Verdict, work: TrialWork) -> None:
+        """Take note of a task that came."""
+        self._tasks.inc(verdict.name.lower())
+        if verdict is Verdict.TAKE:
+            self._taken_at[work.key] = self._clock.now()
+
+    def traceparent(self, work: TrialWork) -> str:
+        """Return the trace context for the trial's process; empty: it is not traced."""
+        parent = parse_traceparent(work.traceparent)
+        if parent is None or not parent.sampled:
+            return ""
+        key = work.key
+        path = (*_path(key), "run")
+        own = (self._tracer or NoTracer()).traceparent(key.experiment_id, work.parameter_id, *path)
+        # Without spans of ours in between, the trial's own hang on the manager's.
+        return own or work.traceparent
+
+    def said(self, work: TrialWork, saying: Saying) -> None:
+        """Take note of what the manager is told about an attempt."""
+        match saying:
+            case ProcessStarted():
+                self._process_started(work, saying)
+            case MetricReported(final=final):
+                self._metrics.inc("final" if final else "intermediate")
+            case ProcessExited():
+                self._over(work, saying.cause.value.replace(" ", "_"), _facts(saying))
+            case AttemptLost(reason):
+                self._over(work, "lost", {}, reason)
+            case _:
+                pass
+
+    def _process_started(self, work: TrialWork, started: ProcessStarted) -> None:
+        self._started_at[work.key] = started.started_at
+        taken_at = self._taken_at.get(work.key)
+        if taken_at is None:
+            return
+        self._start_seconds.observe(
+            (started.started_at - taken_at).total_seconds(), "yes" if started.warm else "no"
+        )
+        self._note(work, "attempt.prepare", "prepare", taken_at, started.started_at)
+
+    def _over(
+        self, work: TrialWork, cause: str, facts: dict[str, Attribute], error: str = ""
+    ) -> None:
+        now = self._clock.now()
+        taken_at = self._taken_at.pop(work.key, now)
+        started_at = self._started_at.pop(work.key, None)
+        self._ended.inc(cause)
+        if started_at is not None:
+            self._durations.observe((now - started_at).total_seconds())
+            self._note(work, "attempt.run", "run", started_at, now, facts, error)
+        self._note(work, "attempt", "", taken_at, now, {"nni.cause": cause}, error)
+
+    def _note(
+        self,
+        work: TrialWork,
+        name: str,
+        part: str,
+        start: datetime,
+        end: datetime,
+        facts: dict[str, Attribute] | None = None,
+        error: str = "",
+    ) -> None:
+        if self._tracer is None or not work.traceparent:
+            return
+        key = work.key
+        path = _path(key)
+        identity: dict[str, Attribute] = {
+            "nni.experiment_id": key.experiment_id,
+            "nni.trial_id": key.trial_id,
+            "nni.attempt": key.attempt,
+        }
+        self._tracer.note(
+            TrialSpan(
+                name,
+                key.experiment_id,
+                work.parameter_id,
+                _ms(start),
+                _ms(end),
+                (*path, part) if part else path,
+                path if part else (),
+                identity | (facts or {}),
+                error,
+            )
+        )
+
+
+def _path(key: AttemptKey) -> tuple[str, int]:
+    """Return what the span of an attempt is within the trace of its trial."""
+    return ("attempt", key.attempt)
+
+
+def _facts(exited: ProcessExited) -> dict[str, Attribute]:
+    facts: dict[str, Attribute] = {"nni.cause": exited.cause.value}
+    if exited.exit_code is not None:
+        facts["process.exit.code"] = exited.exit_code
+    if exited.signal:
+        facts["nni.signal"] = exited.signal
+    return facts
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * _MS_PER_S)
