@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -12,6 +13,13 @@ from typing import Final
 from svc_common import environment
 from svc_common.errors import FailedPreconditionError
 from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
+from svc_common.messaging.permissions import (
+    BusUser,
+    dispatcher_user,
+    manager_user,
+    runner_user,
+    users_block,
+)
 from svc_standalone.children import Command
 
 LOOPBACK: Final = "127.0.0.1"
@@ -22,6 +30,17 @@ SERVICES: Final = {
     "trial-runner": "svc_trial_runner",
 }
 """Services and their packages; what is listed first is started first."""
+NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
+LOCAL_POOL: Final = "local"
+OPERATOR: Final = "operator"
+"""User of the bus with all rights, whose password is the installation's token."""
+_BUS_USERS: Final[Mapping[str, BusUser]] = {
+    "manager": manager_user(),
+    "dispatcher": dispatcher_user(),
+    # There is one agent, so it need not be told apart from others.
+    "trial-runner": runner_user("runner", LOCAL_POOL),
+}
+"""Which user of the bus each service is; each has a password of its own."""
 _BUS_MEMORY: Final = "96MiB"
 """Above this the bus's garbage collector works harder instead of growing."""
 
@@ -44,6 +63,11 @@ class Plan:
     ports: Ports
     version: str
     token: str = field(repr=False)
+    passwords: Mapping[str, str] = field(
+        default_factory=lambda: {name: secrets.token_urlsafe(24) for name in _BUS_USERS},
+        repr=False,
+    )
+    """Of the users of the bus, by service; drawn for each life of the local shape."""
 
     @property
     def nats_url(self) -> str:
@@ -67,12 +91,14 @@ def bus_command(plan: Plan) -> Command:
 
 
 def bus_config(plan: Plan) -> str:
-    """Give the configuration of the bus: loopback, one token, files below the home folder."""
+    """Give the configuration of the bus: loopback, one user a service, files below home."""
+    users = [(user, plan.passwords[name]) for name, user in _BUS_USERS.items()]
+    users.append((manager_user(OPERATOR), plan.token))
     store = json.dumps(str(plan.home / "jetstream"))
     return (
         f'listen: "{LOOPBACK}:{plan.ports.nats}"\n'
         "server_name: nni\n"
-        f"authorization {{ token: {json.dumps(plan.token)} }}\n"
+        f"{users_block(users)}"
         f"max_payload: {SERVER_PAYLOAD_LIMIT_BYTES}\n"
         f"jetstream {{ store_dir: {store}, max_memory_store: 64MB }}\n"
     )
@@ -82,14 +108,21 @@ def service_command(plan: Plan, name: str) -> Command:
     """Give the command of a service."""
     # -P: a file of the working directory must never be imported in place of a package.
     arguments = (sys.executable, "-P", "-m", SERVICES[name])
-    return Command(name, arguments, _service_environment(plan), says_ready=True)
+    return Command(name, arguments, _service_environment(plan, name), says_ready=True)
 
 
-def _service_environment(plan: Plan) -> Mapping[str, str]:
+def _service_environment(plan: Plan, name: str) -> Mapping[str, str]:
+    # What protects a deployment has no place on loopback, where one token opens everything.
+    inherited = environment.current()
+    for variable in environment.OF_PROTECTION:
+        inherited.pop(variable, None)
     return {
-        **environment.current(),
+        **inherited,
+        NNI_RUNNER_POOL: LOCAL_POOL,
         environment.NNI_HOME: str(plan.home),
         environment.NNI_NATS_URL: plan.nats_url,
+        environment.NNI_NATS_USER: _BUS_USERS[name].name,
+        environment.NNI_NATS_PASSWORD: plan.passwords[name],
         environment.NNI_TOKEN: plan.token,
         environment.NNI_VERSION: plan.version,
         environment.NNI_DISPATCHER_GRPC: f"{LOOPBACK}:{plan.ports.dispatcher}",

@@ -31,26 +31,130 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
   valueFrom: {secretKeyRef: {name: {{ include "nni.secretName" .root }}, key: {{ .key }}}}
 {{- end -}}
 
+{{/* Secret with ca.crt, tls.crt and tls.key. */}}
+{{- define "nni.tlsSecretName" -}}
+{{- if .Values.tls.existingSecret -}}
+{{ .Values.tls.existingSecret }}
+{{- else if .Values.auth.existingSecret -}}
+{{ printf "%s-tls" (include "nni.name" .) }}
+{{- else -}}
+{{ include "nni.secretName" . }}
+{{- end -}}
+{{- end -}}
+
+{{/* Where the certificates are, or that there are none. */}}
+{{- define "nni.tlsEnvironment" -}}
+{{- if .Values.tls.enabled -}}
+- {name: NNI_TLS_CERT_FILE, value: /etc/nni/tls/tls.crt}
+- {name: NNI_TLS_KEY_FILE, value: /etc/nni/tls/tls.key}
+- {name: NNI_TLS_CA_FILE, value: /etc/nni/tls/ca.crt}
+{{- else -}}
+- {name: NNI_INSECURE, value: "1"}
+{{- end -}}
+{{- end -}}
+
+{{/* What an agent knows of them: whom it can trust. */}}
+{{- define "nni.agentTlsEnvironment" -}}
+{{- if .Values.tls.enabled -}}
+- {name: NNI_TLS_CA_FILE, value: /etc/nni/tls/ca.crt}
+{{- else -}}
+- {name: NNI_INSECURE, value: "1"}
+{{- end -}}
+{{- end -}}
+
+{{- define "nni.agentTlsVolume" -}}
+{{- if .Values.tls.enabled -}}
+- name: tls
+  secret:
+    secretName: {{ include "nni.tlsSecretName" . }}
+    defaultMode: 0440
+    items:
+      - {key: ca.crt, path: ca.crt}
+{{- end -}}
+{{- end -}}
+
+{{- define "nni.tlsMount" -}}
+{{- if .Values.tls.enabled -}}
+- {name: tls, mountPath: /etc/nni/tls, readOnly: true}
+{{- end -}}
+{{- end -}}
+
+{{- define "nni.tlsVolume" -}}
+{{- if .Values.tls.enabled -}}
+- name: tls
+  secret:
+    secretName: {{ include "nni.tlsSecretName" . }}
+    defaultMode: 0440
+    items:
+      - {key: ca.crt, path: ca.crt}
+      - {key: tls.crt, path: tls.crt}
+      - {key: tls.key, path: tls.key}
+{{- end -}}
+{{- end -}}
+
+{{/* An authority and a certificate of all services, as entries of a secret. Takes a dict: root, kept. */}}
+{{- define "nni.tlsEntries" -}}
+{{- $root := .root -}}
+{{- if get .kept "tls.crt" -}}
+ca.crt: {{ get .kept "ca.crt" }}
+tls.crt: {{ get .kept "tls.crt" }}
+tls.key: {{ get .kept "tls.key" }}
+{{- else -}}
+{{- $name := include "nni.name" $root -}}
+{{- $names := list "localhost" -}}
+{{- range $one := list "manager" "dispatcher" "redis" "nats" -}}
+{{- $host := printf "%s-%s" $name $one -}}
+{{- $names = concat $names (list $host (printf "%s.%s" $host $root.Release.Namespace) (printf "%s.%s.svc" $host $root.Release.Namespace)) -}}
+{{- end -}}
+{{- range $index := until (int $root.Values.nats.replicas) -}}
+{{- $names = append $names (printf "%s-nats-%d.%s-nats" $name $index $name) -}}
+{{- end -}}
+{{- $authority := genCA (printf "%s authority" $name) 3650 -}}
+{{- $made := genSignedCert (printf "%s services" $name) (list "127.0.0.1") (concat $names $root.Values.tls.names) 3650 $authority -}}
+ca.crt: {{ $authority.Cert | b64enc }}
+tls.crt: {{ $made.Cert | b64enc }}
+tls.key: {{ $made.Key | b64enc }}
+{{- end -}}
+{{- end -}}
+
+{{/* Which user of the bus a service is. Takes a dict: root, user, key. */}}
+{{- define "nni.busUser" -}}
+- {name: NNI_NATS_USER, value: {{ .user }}}
+{{ include "nni.secretVariable" (dict "root" .root "variable" "NNI_NATS_PASSWORD" "key" .key) }}
+{{- end -}}
+
 {{/* Addresses of the servers of the bus. */}}
 {{- define "nni.natsUrl" -}}
 {{- $name := include "nni.name" . -}}
 {{- range $index := until (int .Values.nats.replicas) -}}
 {{- if $index }},{{ end -}}
-nats://{{ $name }}-nats-{{ $index }}.{{ $name }}-nats:4222
+{{ if $.Values.tls.enabled }}tls{{ else }}nats{{ end }}://{{ $name }}-nats-{{ $index }}.{{ $name }}-nats:4222
 {{- end -}}
 {{- end -}}
 
 {{/* What every service reads from its environment. */}}
-{{- define "nni.environment" -}}
+{{- define "nni.commonEnvironment" -}}
 - {name: NNI_NATS_URL, value: {{ include "nni.natsUrl" . | quote }}}
 - {name: NNI_BUS_REPLICAS, value: {{ .Values.nats.replicas | quote }}}
 - {name: NNI_LOG_LEVEL, value: {{ .Values.log.level }}}
+{{- if .Values.observability.metrics }}
+- {name: NNI_METRICS, value: "0.0.0.0:9464"}
+{{- end }}
+{{- with .Values.observability.tracesEndpoint }}
+- {name: OTEL_EXPORTER_OTLP_ENDPOINT, value: {{ . | quote }}}
+{{- end }}
 - {name: NNI_VERSION, value: {{ .Chart.AppVersion | quote }}}
+{{- end -}}
+
+{{/* The same, and what agents do not get: certificate, token, and the key to the byte store. */}}
+{{- define "nni.environment" -}}
+{{ include "nni.commonEnvironment" . }}
+{{ include "nni.tlsEnvironment" . }}
+{{ include "nni.secretVariable" (dict "root" . "variable" "NNI_TOKEN" "key" "token") }}
 - {name: NNI_S3_ENDPOINT, value: {{ required "s3.endpoint must name an S3 server, e.g. https://s3.eu-central-1.amazonaws.com" .Values.s3.endpoint | quote }}}
 - {name: NNI_S3_BUCKET, value: {{ .Values.s3.bucket | quote }}}
 - {name: NNI_S3_PREFIX, value: {{ .Values.s3.prefix | quote }}}
 - {name: NNI_S3_REGION, value: {{ .Values.s3.region | quote }}}
-{{ include "nni.secretVariable" (dict "root" . "variable" "NNI_TOKEN" "key" "token") }}
 {{ include "nni.secretVariable" (dict "root" . "variable" "NNI_S3_ACCESS_KEY" "key" "s3-access-key") }}
 {{ include "nni.secretVariable" (dict "root" . "variable" "NNI_S3_SECRET_KEY" "key" "s3-secret-key") }}
 {{- end -}}
@@ -102,3 +206,45 @@ livenessProbe:
   timeoutSeconds: 5
   failureThreshold: 6
 {{- end -}}
+
+{{/* Keys of the passwords of all users of the bus, as JSON. */}}
+{{- define "nni.busUsers" -}}
+{{- $keys := list "nats-manager-password" "nats-dispatcher-password" -}}
+{{- range $pool := .Values.runnerPools -}}
+{{- $keys = append $keys (printf "nats-pool-%s-password" $pool.name) -}}
+{{- end -}}
+{{- $keys | toJson -}}
+{{- end -}}
+
+{{/* Users of the bus and what they may do: the text of svc_common.messaging.permissions, which a
+     test compares. Passwords come from the environment. */}}
+{{- define "nni.usersConf" -}}
+authorization {
+  users: [
+    {
+      user: "manager", password: $NNI_NATS_MANAGER_PASSWORD
+      permissions: {
+        publish: {allow: ["nni.>", "$JS.>", "_INBOX.manager.>"]}
+        subscribe: {allow: ["nni.>", "_INBOX.manager.>"]}
+      }
+    }
+    {
+      user: "dispatcher", password: $NNI_NATS_DISPATCHER_PASSWORD
+      permissions: {
+        publish: {allow: ["nni.inbox.*.dispatcher", "$JS.API.STREAM.INFO.EXPERIMENTS", "$JS.API.STREAM.MSG.GET.EXPERIMENTS", "$JS.API.CONSUMER.CREATE.EXPERIMENTS", "$JS.API.CONSUMER.CREATE.EXPERIMENTS.>", "$JS.FC.EXPERIMENTS.>", "_INBOX.dispatcher.>"]}
+        subscribe: {allow: ["_INBOX.dispatcher.>"]}
+      }
+    }
+{{- range $index, $pool := .Values.runnerPools }}
+    {
+      user: "pool-{{ $pool.name }}", password: $NNI_NATS_POOL_{{ $index }}_PASSWORD
+      permissions: {
+        publish: {allow: ["nni.inbox.*.*", "nni.presence.*", "nni.log.*.*", "$JS.API.CONSUMER.MSG.NEXT.TASKS.pool-{{ $pool.name }}", "$JS.ACK.TASKS.pool-{{ $pool.name }}.>", "_INBOX.pool-{{ $pool.name }}.>"], deny: ["nni.inbox.*.compressor", "nni.inbox.*.dispatcher", "nni.inbox.*.nas"]}
+        subscribe: {allow: ["nni.control.*", "_INBOX.pool-{{ $pool.name }}.>"]}
+      }
+    }
+{{- end }}
+  ]
+}
+{{- end -}}
+
