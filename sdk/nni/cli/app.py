@@ -7,19 +7,26 @@ from typing import Annotated
 import typer
 
 from nni.cli import (
+    access,
+    algo,
+    analysis,
     create,
     data,
     doctor,
     experiment,
     logs,
     machine,
+    replay,
     runner,
+    save,
     search_space,
     show,
     stop,
+    storage,
     top,
     trial,
     update,
+    why,
 )
 
 app = typer.Typer(
@@ -49,21 +56,59 @@ def _root(
             "--version", "-v", callback=_show_version, is_eager=True, help="Print the version."
         ),
     ] = False,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--endpoint",
+            metavar="URL",
+            show_default=False,
+            help="Use the services there, https://HOST:PORT. Default: NNI_ENDPOINT.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        str | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            show_default=False,
+            help="Where your token for them stands. Default: NNI_TOKEN, NNI_TOKEN_FILE.",
+        ),
+    ] = None,
+    ca_file: Annotated[
+        str | None,
+        typer.Option(
+            "--ca-file",
+            metavar="FILE",
+            show_default=False,
+            help="Authority that has signed them. Default: NNI_CA_FILE.",
+        ),
+    ] = None,
 ) -> None:
     """Start, watch, change and stop experiments."""
+    if endpoint or token_file or ca_file:
+        from nni.experiment.environment import name_services
+
+        name_services(endpoint, token_file, ca_file)
 
 
 create.register(app)
 stop.register(app)
 app.add_typer(update.app, name="update")
 app.add_typer(trial.app, name="trial")
+why.register(trial.app)
 app.add_typer(experiment.app, name="experiment")
 data.register(experiment.app)
+replay.register(experiment.app)
+save.register(experiment.app)
+analysis.register(experiment.app)
 top.register(app)
 app.add_typer(logs.app, name="log")
 app.add_typer(show.config_app, name="config")
 app.add_typer(show.webui_app, name="webui")
 app.add_typer(runner.app, name="runner")
+app.add_typer(storage.app, name="storage")
+app.add_typer(algo.app, name="algo")
+app.add_typer(access.app, name="token")
 search_space.register(app)
 machine.register(app)
 doctor.register(app)

@@ -1,4 +1,4 @@
-"""`nnictl experiment`: show, list and delete experiments."""
+"""`nnictl experiment`: show, list and delete experiments; other modules add to the group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import typer
 from nni.cli.options import Json, OptionalId
 from nni.cli.output import Messages, local_time, table, write_json
 
-app = typer.Typer(help="Show, list, delete, export and import experiments.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show, list, delete, export, import, replay, save and load experiments.",
+    no_args_is_help=True,
+)
 
 _HEADERS = ("Id", "Name", "Status", "Port", "Platform", "StartTime", "EndTime")
 

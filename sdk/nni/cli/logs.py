@@ -26,6 +26,11 @@ Tail = Annotated[
     int | None,
     typer.Option("--tail", "-t", min=1, show_default=False, help="Only the last N lines."),
 ]
+STREAMS: Final = ("stdout", "stderr")
+Follow = Annotated[
+    bool, typer.Option("--follow", "-f", help="Print what the trial writes, until it ends.")
+]
+Stream = Annotated[str, typer.Option("--stream", "-s", help="What to follow: stdout or stderr.")]
 PathOnly = Annotated[bool, typer.Option("--path", "-p", help="Only the path of the file.")]
 
 
@@ -87,12 +92,17 @@ def trial(
     *,
     id: OptionalId = None,  # noqa: A002 - the documented name of the argument
     trial_id: OptionalTrialId = None,
+    follow: Follow = False,
+    stream: Stream = "stdout",
     as_json: Json = False,
 ) -> None:
-    """Print where a trial writes; without --trial_id where all do."""
+    """Print where a trial writes; without --trial_id where all do. With --follow what it writes."""
     from nni.cli.session import experiment
     from nni_proto.trial.v1 import trial_service_pb2
 
+    if follow:
+        _follow(id, trial_id, stream)
+        return
     with experiment(id) as (client, experiment_id):
         if trial_id is not None:
             found = [client.trial(experiment_id, trial_id)]
@@ -105,6 +115,26 @@ def trial(
         Messages().line(f"trial log path: {log_path(found[0])}")
     else:
         typer.echo(table(("Id", "LogPath"), [(item.id, log_path(item)) for item in found]))
+
+
+def _follow(word: str | None, trial_id: str | None, stream: str) -> None:
+    """Print what a trial has written and writes, until it ends."""
+    import sys
+
+    from nni.cli.session import experiment
+    from nni.experiment.errors import RefusedError
+    from nni_proto.experiment.v1 import experiment_service_pb2 as pb
+
+    if trial_id is None:
+        raise RefusedError("--follow needs the trial; give it with --trial_id")
+    if stream not in STREAMS:
+        raise RefusedError(f"--stream must be one of {', '.join(STREAMS)}, got {stream!r}")
+    source = pb.LogSource.Value(f"LOG_SOURCE_TRIAL_{stream.upper()}")
+    with experiment(word) as (client, experiment_id):
+        client.trial(experiment_id, trial_id)  # an unknown one is told at once
+        for piece in client.follow_logs(experiment_id, source, trial_id=trial_id, follow=True):
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
 
 
 def log_path(trial: trial_pb2.Trial) -> str:

@@ -28,10 +28,11 @@ def up(
 ) -> None:
     """Bring the services of this machine up."""
     from nni.experiment.endpoint import read_endpoint
-    from nni.experiment.local_shape import ensure_local_shape
+    from nni.experiment.local_shape import check_local, ensure_local_shape
     from nni.experiment.preflight import check_port
 
     endpoint = read_endpoint()
+    check_local(endpoint)
     was_up = endpoint is not None
     if endpoint is None:
         check_port(port)
@@ -51,10 +52,11 @@ def down() -> None:
     from nni.experiment.client import ManagerClient
     from nni.experiment.endpoint import read_endpoint
     from nni.experiment.errors import ExperimentError
-    from nni.experiment.local_shape import stop_local_shape
+    from nni.experiment.local_shape import check_local, stop_local_shape
 
     messages = Messages()
     endpoint = read_endpoint()
+    check_local(endpoint)
     if endpoint is None:
         messages.info("The services are not up.")
         return

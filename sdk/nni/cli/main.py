@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+from nni.cli.quick import quick_answer
+
 DONE: Final = 0
 FAILED: Final = 1
 REFUSED: Final = 2
@@ -24,6 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(__version__ + "\n")
         return DONE
     try:
+        answer = quick_answer(words)
+        if answer is not None:
+            sys.stdout.write(answer)
+            return DONE
         return _run(words)
     except KeyboardInterrupt:
         sys.stderr.write("\n")

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         TrialMetricData,
         TrialResult,
     )
+    from nni.experiment.replaying import ReplayDifference, ReplayResult
     from nni.experiment.run_mode import RunMode
 
 quiet_grpc()  # here, since every module of this package that imports gRPC comes after
@@ -51,6 +52,7 @@ quiet_grpc()  # here, since every module of this package that imports gRPC comes
 _CONFIG: Final = "nni.experiment.config"
 _EXPERIMENT: Final = "nni.experiment.experiment"
 _RECORDS: Final = "nni.experiment.records"
+_REPLAYING: Final = "nni.experiment.replaying"
 
 _HOMES: Final = {
     "AlgorithmConfig": _CONFIG,
@@ -67,6 +69,8 @@ _HOMES: Final = {
     "OpenpaiConfig": _CONFIG,
     "RemoteConfig": _CONFIG,
     "RemoteMachineConfig": _CONFIG,
+    "ReplayDifference": _REPLAYING,
+    "ReplayResult": _REPLAYING,
     "RunMode": "nni.experiment.run_mode",
     "TrialHyperParameters": _RECORDS,
     "TrialJob": _RECORDS,
@@ -90,6 +94,8 @@ __all__ = [
     "OpenpaiConfig",
     "RemoteConfig",
     "RemoteMachineConfig",
+    "ReplayDifference",
+    "ReplayResult",
     "RunMode",
     "TrialHyperParameters",
     "TrialJob",

@@ -24,9 +24,8 @@ from nni.experiment.errors import (
     WrongStateError,
 )
 from nni.hpo.json_value import JsonValue
+from nni_wire.folders import ANNOTATED_CODE_FOLDER
 
-_FOLDER: Final = "annotation"
-"""Below the home of the installation; each experiment with annotated code has a folder in it."""
 _NOTHING_CREATED: Final = (ConfigError, RefusedError, NotFoundError, WrongStateError)
 """Errors after which no experiment can be using the copy. After any other one might."""
 
@@ -79,7 +78,7 @@ def annotated_search_space(directory: Path) -> dict[str, JsonValue]:
 
 
 def _copies() -> Path:
-    return nni_home().absolute() / _FOLDER
+    return nni_home().absolute() / ANNOTATED_CODE_FOLDER
 
 
 def _new_folder() -> Path:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import grpc
 from google.protobuf import duration_pb2
 
+from nni.experiment.client_errors import translated
 from nni.experiment.connection import CALL_TIMEOUT_S, Connection
+from nni_proto.bytes.v1 import byte_service_pb2
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import (
     config_pb2,
     experiment_pb2,
+    history_service_pb2,
 )
 from nni_proto.experiment.v1 import (
     experiment_service_pb2 as pb,
@@ -51,9 +55,17 @@ class ManagerClient(Connection):
             config=config,
             port=port,
             url_prefix=url_prefix,
-            environment=environment,
-            interpreter=interpreter,
         )
+        if self.store().code_travels:
+            from nni.experiment.byte_client import upload_code
+
+            # Nothing of this machine is there: neither its folders nor what its variables name.
+            folder = Path(config.trial_code_directory)
+            request.config.code_archive.CopyFrom(upload_code(self, folder))
+            request.config.experiment_working_directory = ""
+        else:
+            request.environment.update(environment)
+            request.interpreter = interpreter
         answer: pb.CreateExperimentResponse = self._call(
             lambda: self._experiments.CreateExperiment, request, SLOW_CALL_TIMEOUT_S
         )
@@ -225,6 +237,81 @@ class ManagerClient(Connection):
         experiment: experiment_pb2.Experiment = self.patiently(once).experiment
         return experiment
 
+    # Histories
+
+    def replay(self, experiment_id: str) -> Iterator[history_service_pb2.ReplayExperimentResponse]:
+        """Yield what a replay tells: progress, differences, at last the verdict.
+
+        One that breaks because the services are restarted begins anew.
+        """
+        request = history_service_pb2.ReplayExperimentRequest(experiment_id=experiment_id)
+        away_since: float | None = None
+        while True:
+            stream = self._histories.ReplayExperiment(request, metadata=self._metadata)
+            told = False
+            try:
+                for message in stream:
+                    told = told or message.HasField("difference")
+                    yield message
+                    away_since = None
+            except grpc.RpcError as error:
+                if told:  # what was told would be told again
+                    raise translated(error) from error
+                away_since = self._retry_or_raise(error, away_since)
+            else:
+                return
+            finally:
+                stream.cancel()
+
+    def save(
+        self, experiment_id: str, *, with_files: bool
+    ) -> Iterator[history_service_pb2.SaveExperimentResponse]:
+        """Yield all of an experiment: what it is, then its files piece by piece.
+
+        Raises:
+            ExperimentError: it was refused, or broke off; begin anew.
+        """
+        self._call(  # the services may have to be brought up first
+            lambda: self._experiments.GetExperiment,
+            pb.GetExperimentRequest(experiment_id=experiment_id),
+        )
+        request = history_service_pb2.SaveExperimentRequest(
+            experiment_id=experiment_id, without_files=not with_files
+        )
+        stream = self._histories.SaveExperiment(request, metadata=self._metadata)
+        try:
+            yield from stream
+        except grpc.RpcError as error:
+            raise translated(error) from error
+        finally:
+            stream.cancel()
+
+    def load(
+        self,
+        header: history_service_pb2.LoadHeader,
+        pieces: Callable[[], Iterator[history_service_pb2.FilePiece]],
+    ) -> experiment_pb2.Experiment:
+        """Take in an experiment; a load that breaks off is begun anew.
+
+        Args:
+            header: what it is and where it goes.
+            pieces: gives its files from the beginning at each call.
+        """
+        header.request_id = header.request_id or new_request_id()
+
+        def messages() -> Iterator[history_service_pb2.LoadExperimentRequest]:
+            yield history_service_pb2.LoadExperimentRequest(header=header)
+            for piece in pieces():
+                yield history_service_pb2.LoadExperimentRequest(piece=piece)
+
+        def once() -> Any:  # noqa: ANN401 - the stub is untyped
+            return self._histories.LoadExperiment(
+                messages(), timeout=_WAIT_ROUND_S, metadata=self._metadata
+            )
+
+        experiment: experiment_pb2.Experiment = self.patiently(once).experiment
+        return experiment
+
     # Trials
 
     def trials(self, request: trial_service_pb2.ListTrialsRequest) -> Iterator[trial_pb2.Trial]:
@@ -257,6 +344,18 @@ class ManagerClient(Connection):
         answer = self._call(lambda: self._trials.AddTrial, request)
         return int(answer.parameter_id)
 
+    def explain(
+        self, experiment_id: str, trial_id: str = ""
+    ) -> trial_service_pb2.ExplainTrialResponse:
+        """Return why a trial is as it is; empty id: why the next one is not there yet."""
+        request = trial_service_pb2.ExplainTrialRequest(
+            experiment_id=experiment_id, trial_id=trial_id
+        )
+        answer: trial_service_pb2.ExplainTrialResponse = self._call(
+            lambda: self._trials.ExplainTrial, request
+        )
+        return answer
+
     def metrics(
         self,
         experiment_id: str,
@@ -270,6 +369,60 @@ class ManagerClient(Connection):
         for page in self._pages(lambda: self._trials.ListMetrics, request):
             yield from page.metrics
 
+    # Bytes
+
+    def store(self) -> byte_service_pb2.DescribeStoreResponse:
+        """Tell what has to be sent before an experiment is created."""
+        request = byte_service_pb2.DescribeStoreRequest()
+        answer: byte_service_pb2.DescribeStoreResponse = self._call(
+            lambda: self._bytes.DescribeStore, request
+        )
+        return answer
+
+    def prepare_upload(
+        self, request: byte_service_pb2.PrepareUploadRequest
+    ) -> byte_service_pb2.PrepareUploadResponse:
+        """Ask how some bytes travel."""
+        answer: byte_service_pb2.PrepareUploadResponse = self._call(
+            lambda: self._bytes.PrepareUpload, request
+        )
+        return answer
+
+    def complete_upload(self, header: byte_service_pb2.PrepareUploadRequest) -> None:
+        """Say that the bytes are where they were to be sent."""
+        request = byte_service_pb2.CompleteUploadRequest(header=header)
+        self._call(lambda: self._bytes.CompleteUpload, request)
+
+    def upload(self, messages: Callable[[], Iterator[byte_service_pb2.UploadRequest]]) -> None:
+        """Send bytes through the manager.
+
+        Args:
+            messages: gives them from the beginning, each time it is called.
+        """
+        self.patiently(
+            lambda: self._bytes.Upload(
+                messages(), timeout=_WAIT_ROUND_S, metadata=self._metadata
+            )
+        )
+
+    def usage(self, experiment_id: str = "") -> byte_service_pb2.GetUsageResponse:
+        """Return how much is stored, for whom, and how much may be."""
+        request = byte_service_pb2.GetUsageRequest(experiment_id=experiment_id)
+        answer: byte_service_pb2.GetUsageResponse = self._call(
+            lambda: self._bytes.GetUsage, request, SLOW_CALL_TIMEOUT_S
+        )
+        return answer
+
+    def collect_garbage(
+        self, *, dry_run: bool, grace: duration_pb2.Duration | None = None
+    ) -> byte_service_pb2.CollectGarbageResponse:
+        """Delete stored bytes that nothing refers to, or tell which those are."""
+        request = byte_service_pb2.CollectGarbageRequest(dry_run=dry_run, grace=grace)
+        answer: byte_service_pb2.CollectGarbageResponse = self._call(
+            lambda: self._bytes.CollectGarbage, request, SLOW_CALL_TIMEOUT_S
+        )
+        return answer
+
     # Runners
 
     def runners(self) -> list[pb.RunnerSummary]:
@@ -278,6 +431,13 @@ class ManagerClient(Connection):
             lambda: self._experiments.ListRunners, pb.ListRunnersRequest(page_size=100)
         )
         return [runner for page in pages for runner in page.runners]
+
+    def diagnose(self) -> list[pb.Finding]:
+        """Return what the manager finds when it looks at what the services need."""
+        answer = self._call(
+            lambda: self._experiments.DiagnoseServices, pb.DiagnoseServicesRequest()
+        )
+        return list(answer.findings)
 
     def drain_runner(self, runner_id: str) -> None:
         """Let a runner take no new trial and end after its last one."""

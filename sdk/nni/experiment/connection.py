@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final, Self
 
 import grpc
 
 from nni.experiment.client_errors import deadline_passed, is_passing, translated
 from nni.experiment.endpoint import Endpoint
-from nni.experiment.errors import UnreachableError
+from nni.experiment.errors import RefusedError, UnreachableError
 from nni.experiment.local_shape import recovered_endpoint
-from nni_proto.experiment.v1 import experiment_service_pb2_grpc
+from nni_proto.bytes.v1 import byte_service_pb2_grpc
+from nni_proto.experiment.v1 import experiment_service_pb2_grpc, history_service_pb2_grpc
 from nni_proto.trial.v1 import trial_service_pb2_grpc
 from nni_wire.limits import grpc_channel_options
 from nni_wire.metadata import bearer
@@ -39,10 +41,11 @@ class Connection:
         self._open(endpoint)
 
     def _open(self, endpoint: Endpoint) -> None:
-        self._metadata = bearer(endpoint.token)
-        options = [*grpc_channel_options(), ("grpc.enable_http_proxy", 0)]
-        self._channel = grpc.insecure_channel(endpoint.grpc, options=options)
+        self._metadata = bearer(endpoint.token) if endpoint.token else ()
+        self._channel = _channel(endpoint)
         self._experiments: Any = experiment_service_pb2_grpc.ExperimentServiceStub(self._channel)
+        self._bytes: Any = byte_service_pb2_grpc.ByteServiceStub(self._channel)
+        self._histories: Any = history_service_pb2_grpc.HistoryServiceStub(self._channel)
         self._trials: Any = trial_service_pb2_grpc.TrialServiceStub(self._channel)
 
     @property
@@ -126,3 +129,29 @@ class Connection:
             self._channel.close()
             self._endpoint = endpoint
             self._open(endpoint)
+
+
+def _channel(endpoint: Endpoint) -> grpc.Channel:
+    """Open a channel, encrypted where the services are elsewhere.
+
+    Raises:
+        RefusedError: a file of certificates cannot be read.
+    """
+    options: list[tuple[str, int]] = [*grpc_channel_options()]
+    remote = endpoint.remote
+    if remote is None:
+        # A proxy of the user's environment cannot reach this machine's loopback.
+        return grpc.insecure_channel(
+            endpoint.grpc, options=[*options, ("grpc.enable_http_proxy", 0)]
+        )
+    if not endpoint.http.startswith("https:"):
+        return grpc.insecure_channel(endpoint.grpc, options=options)
+    try:
+        authority, key, certificate = (
+            Path(name).expanduser().read_bytes() if name else None
+            for name in (remote.ca_file, remote.key, remote.certificate)
+        )
+    except OSError as error:
+        raise RefusedError(f"a certificate cannot be read: {error}") from error
+    credentials = grpc.ssl_channel_credentials(authority, key, certificate)
+    return grpc.secure_channel(endpoint.grpc, credentials, options=options)

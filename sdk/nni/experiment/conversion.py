@@ -8,6 +8,7 @@ from google.protobuf import duration_pb2
 
 from nni.experiment.config import AlgorithmConfig, ExperimentConfig, TrainingServiceConfig
 from nni.experiment.config.quantities import duration_seconds
+from nni.experiment.config.search_config import SearchConfig
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import from_value, to_value
@@ -70,10 +71,29 @@ def _write_optional(config: ExperimentConfig, message: config_pb2.ExperimentConf
         text = getattr(config, limit)
         if text is not None:
             getattr(message, limit).CopyFrom(duration_message(duration_seconds(text)))
+    if config.search is not None:
+        message.search.CopyFrom(_search(config.search))
     for section in ("tuner", "assessor", "advisor"):
         algorithm = getattr(config, section)
         if algorithm.is_given():
             getattr(message, section).CopyFrom(_algorithm(algorithm))
+
+
+def _search(config: SearchConfig) -> config_pb2.SearchConfig:
+    message = config_pb2.SearchConfig(
+        duplicates=config.duplicates,
+        enqueue=map(to_value, config.enqueue),
+        warm_start_from=config.experiments(),
+        stop=config_pb2.StoppingConfig(
+            no_improvement=config.stop.no_improvement,
+            target=config.stop.target,
+            regret_bound=config.stop.regret_bound,
+        ),
+    )
+    known = config.samples()
+    if known:
+        message.known.CopyFrom(to_value(known))
+    return message
 
 
 def duration_message(seconds: float) -> duration_pb2.Duration:
@@ -128,6 +148,8 @@ def config_from_proto(message: config_pb2.ExperimentConfig) -> ExperimentConfig:
         ],
         "constraints": [{"metric": item.metric, "max": item.max} for item in message.constraints],
     }
+    if message.HasField("search"):
+        fields["search"] = _search_from(message.search)
     for name in _OPTIONAL_NUMBERS:
         if message.HasField(name):
             fields[name] = getattr(message, name)
@@ -139,6 +161,18 @@ def config_from_proto(message: config_pb2.ExperimentConfig) -> ExperimentConfig:
         if message.HasField(section):
             fields[section] = _algorithm_from(getattr(message, section))
     return ExperimentConfig(**fields)
+
+
+def _search_from(message: config_pb2.SearchConfig) -> dict[str, Any]:
+    names: tuple[Literal["no_improvement", "target", "regret_bound"], ...]
+    names = ("no_improvement", "target", "regret_bound")
+    stop = {name: getattr(message.stop, name) for name in names if message.stop.HasField(name)}
+    return {
+        "duplicates": message.duplicates or "replicate",
+        "enqueue": [from_value(item) for item in message.enqueue],
+        "warm_start_from": list(message.warm_start_from),
+        "stop": stop,
+    }
 
 
 def _services_from(message: config_pb2.ExperimentConfig) -> object:

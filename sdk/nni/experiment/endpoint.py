@@ -9,7 +9,8 @@ from typing import Final
 
 import psutil
 
-from nni.experiment.environment import nni_home
+from nni.experiment.environment import RemoteSettings, nni_home, remote_settings
+from nni.experiment.errors import RefusedError
 
 ENDPOINT_FILE: Final = "endpoint.json"
 
@@ -28,6 +29,8 @@ class Endpoint:
     """`host:port` of the manager."""
     nats: str
     token: str = field(repr=False)
+    remote: RemoteSettings | None = None
+    """How services of another machine are called; `None`: they are those of this one."""
 
 
 def endpoint_path() -> Path:
@@ -38,8 +41,20 @@ def endpoint_path() -> Path:
 def read_endpoint() -> Endpoint | None:
     """Return the endpoint of the services that are up, or `None` if they are not.
 
-    A file left behind by a supervisor that is dead counts as none.
+    A file left behind by a supervisor that is dead counts as none. Services of another machine
+    that `NNI_ENDPOINT` names go before those of this one.
+
+    Raises:
+        ExperimentError: the services that it names cannot be used.
     """
+    try:
+        remote = remote_settings()
+    except OSError as error:
+        raise RefusedError(f"NNI_TOKEN_FILE cannot be read: {error}") from error
+    if remote is not None:
+        from nni.experiment.remote_services import remote_endpoint
+
+        return remote_endpoint(remote)
     try:
         text = endpoint_path().read_text("utf-8")
     except OSError:

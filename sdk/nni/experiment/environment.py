@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,18 @@ _OF_ONE_TRIAL: Final = frozenset(
 """What a trial's own environment has; an experiment started inside a trial must not inherit it."""
 
 
+_ENDPOINT: Final = "NNI_ENDPOINT"
+_ELSEWHERE: Final = (
+    _ENDPOINT,
+    "NNI_GRPC_ENDPOINT",
+    "NNI_TOKEN",
+    "NNI_TOKEN_FILE",
+    "NNI_CA_FILE",
+    "NNI_CLIENT_CERT_FILE",
+    "NNI_CLIENT_KEY_FILE",
+    "NNI_INSECURE",
+)
+"""What names services of another machine, and opens them; trials must not know it."""
 _GRPC_VERBOSITY: Final = "GRPC_VERBOSITY"
 
 
@@ -37,9 +50,73 @@ def quiet_grpc() -> None:
     os.environ.setdefault(_GRPC_VERBOSITY, "ERROR")
 
 
+def services_are_elsewhere() -> bool:
+    """Return whether the user has named other services than those of this installation."""
+    return bool(os.environ.get(_ENDPOINT))
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSettings:
+    """Services of another machine."""
+
+    url: str
+    """Base address of page and REST, `https://host:port`."""
+    grpc: str = ""
+    """`host:port` of gRPC; empty: the services tell it."""
+    token: str = field(default="", repr=False)
+    ca_file: str = ""
+    """PEM authority that has signed the services; empty: those of the system."""
+    certificate: str = ""
+    """PEM certificate of this client; empty: it has none."""
+    key: str = ""
+    """PEM key of that certificate."""
+    insecure: bool = False
+    """Whether the token may travel in plain text."""
+
+
+def remote_settings() -> RemoteSettings | None:
+    """Return the services that the user has named, `None`: those of this installation.
+
+    Raises:
+        OSError: the file of the token cannot be read.
+    """
+    url = os.environ.get(_ENDPOINT)
+    if not url:
+        return None
+    token_file = os.environ.get("NNI_TOKEN_FILE")
+    token = os.environ.get("NNI_TOKEN", "")
+    if token_file and not token:
+        token = Path(token_file).expanduser().read_text("utf-8").strip()
+    return RemoteSettings(
+        url=url,
+        grpc=os.environ.get("NNI_GRPC_ENDPOINT", ""),
+        token=token,
+        ca_file=os.environ.get("NNI_CA_FILE", ""),
+        certificate=os.environ.get("NNI_CLIENT_CERT_FILE", ""),
+        key=os.environ.get("NNI_CLIENT_KEY_FILE", ""),
+        insecure=os.environ.get("NNI_INSECURE", "").lower() in {"1", "true", "yes"},
+    )
+
+
+def name_services(endpoint: str | None, token_file: str | None, ca_file: str | None) -> None:
+    """Let options of the command line stand for what the environment says."""
+    chosen = {_ENDPOINT: endpoint, "NNI_TOKEN_FILE": token_file, "NNI_CA_FILE": ca_file}
+    for name, value in chosen.items():
+        if value:
+            os.environ[name] = value
+    if token_file:
+        os.environ.pop("NNI_TOKEN", None)
+
+
 def nni_home() -> Path:
     """Return the folder of this installation's state; it need not exist."""
     return Path(os.environ.get(_HOME_VARIABLE) or _DEFAULT_HOME).expanduser()
+
+
+def access_file() -> Path:
+    """Return the file of who may call the services of a server; it need not exist."""
+    named = os.environ.get("NNI_ACCESS_FILE")
+    return Path(named).expanduser() if named else nni_home() / "access.json"
 
 
 def experiment_environment() -> dict[str, str]:
@@ -52,7 +129,10 @@ def experiment_environment() -> dict[str, str]:
     environment = {
         name: value
         for name, value in os.environ.items()
-        if name not in _OF_ONE_TRIAL and _is_utf8(name) and _is_utf8(value)
+        if name not in _OF_ONE_TRIAL
+        and name not in _ELSEWHERE
+        and _is_utf8(name)
+        and _is_utf8(value)
     }
     if "VIRTUAL_ENV" not in environment and "CONDA_PREFIX" not in environment:
         folder = str(Path(sys.executable).parent)

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, Literal, overload
 
 from nni.experiment.annotated_code import converted_code
@@ -287,6 +288,43 @@ class Experiment(ExperimentHandle):
         finally:
             experiment.stop()
         return None
+
+    @staticmethod
+    def load(
+        path: str | Path,
+        code_directory: str | Path,
+        *,
+        root: str | Path | None = None,
+        search_space_path: str | Path | None = None,
+    ) -> str:
+        """Take in an experiment that was saved elsewhere; it is STOPPED and keeps its id.
+
+        Args:
+            path: the archive.
+            code_directory: where the code of its trials goes, or lies already.
+            root: the experiment will live in `<root>/<id>`; `None`: where experiments live.
+            search_space_path: file for its search space; `None`: `search_space.json` in
+                ``code_directory``.
+
+        Returns:
+            Its id, for `view` and `resume`.
+
+        Raises:
+            ConfigError: the archive is damaged or no archive.
+            RefusedError: other code is in the way.
+            WrongStateError: an experiment of this id is here already.
+        """
+        from nni.experiment.saving import load
+
+        with ManagerClient(ensure_local_shape()) as client:
+            loaded = load(
+                client,
+                Path(path),
+                Path(code_directory),
+                root=None if root is None else Path(root),
+                search_space_path=None if search_space_path is None else Path(search_space_path),
+            )
+        return str(loaded.id)
 
     # All experiments
 

@@ -6,14 +6,16 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from nni.experiment.client import ManagerClient
 from nni.experiment.config.quantities import duration_seconds
 from nni.experiment.conversion import duration_message
 from nni.experiment.errors import WrongStateError
+from nni.experiment.local_shape import ensure_local_shape
 from nni.experiment.progress import ProgressDisplay, ProgressMeter, display_for
 from nni.experiment.records import (
     TrialJob,
@@ -25,6 +27,7 @@ from nni.experiment.records import (
     trial_job,
     trial_result,
 )
+from nni.experiment.replaying import ReplayResult, replay
 from nni.experiment.rest import get_json
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_proto.trial.v1 import trial_service_pb2
@@ -189,6 +192,48 @@ class ExperimentHandle:
     def export_data(self) -> list[TrialResult]:
         """Return parameters and final result of the trials that have one."""
         return [trial_result(message) for message in self._connected().export(self.id)]
+
+    def replay(
+        self, on_progress: Callable[[int, int], None] = lambda _done, _of: None
+    ) -> ReplayResult:
+        """Draw every suggestion again from the experiment's log, and compare.
+
+        Works on an experiment that is over, also after `stop`; one that runs is replayed as far
+        as it has come.
+
+        Args:
+            on_progress: told now and then how much is done of how much.
+        """
+        with self._any_client() as client:
+            return replay(client, self.id, on_progress)
+
+    def save(self, folder: str | Path = ".", *, code: bool = False, files: bool = True) -> Path:
+        """Write everything of the experiment to `nni_experiment_<id>.zip`, to load it elsewhere.
+
+        Works also after `stop`; see `Experiment.load`. The archive holds the configuration as it
+        was given, passwords in it included, and is readable for its owner only.
+
+        Args:
+            folder: where the archive goes.
+            code: the code of the trials too, without what its `.nniignore` names.
+            files: logs and what trials have written too.
+
+        Returns:
+            The archive.
+        """
+        from nni.experiment.saving import save
+
+        with self._any_client() as client:
+            return save(client, self.id, Path(folder), with_code=code, with_files=files).path
+
+    @contextlib.contextmanager
+    def _any_client(self) -> Iterator[ManagerClient]:
+        """Give the client that is open, or one for this call: the experiment is there anyway."""
+        if self._client is not None:
+            yield self._client
+            return
+        with ManagerClient(ensure_local_shape()) as client:
+            yield client
 
     # Changing
 

@@ -116,6 +116,19 @@ def _start(http_port: int) -> Endpoint:
     return endpoint
 
 
+def check_local(endpoint: Endpoint | None) -> None:
+    """Return unless the services are those of another machine, which nobody ends from here.
+
+    Raises:
+        RefusedError: they are.
+    """
+    if endpoint is not None and endpoint.remote is not None:
+        raise RefusedError(
+            f"NNI_ENDPOINT names the services at {endpoint.http}; they are started and ended "
+            "there. Unset it to mean those of this machine"
+        )
+
+
 def supervisor_log() -> Path:
     """Return where the supervisor writes its own output."""
     return nni_home() / "log" / "supervisor.log"
@@ -154,6 +167,7 @@ def stop_local_shape() -> bool:
     endpoint = read_endpoint()
     if endpoint is None:
         return False
+    check_local(endpoint)
     with contextlib.suppress(psutil.NoSuchProcess):
         supervisor = psutil.Process(endpoint.supervisor_pid)
         supervisor.terminate()

@@ -15,7 +15,7 @@ import psutil
 
 from nni.experiment.config import ExperimentConfig
 from nni.experiment.config.checks import check_available
-from nni.experiment.environment import nni_home
+from nni.experiment.environment import nni_home, services_are_elsewhere
 from nni.experiment.errors import ConfigError, ExperimentError, Problem, RefusedError
 from nni.experiment.rest import get_json
 
@@ -35,6 +35,8 @@ def check_start(config: ExperimentConfig, port: int) -> None:
     """
     config.validate()
     check_available(config)
+    if services_are_elsewhere():
+        return  # ports and disks of this machine do not matter
     check_port(port)
     check_folders([config.experiment_working_directory, nni_home(), Path(tempfile.gettempdir())])
 

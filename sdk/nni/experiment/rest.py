@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+import ssl
 import urllib.error
 import urllib.request
 from typing import Any, Final
 
+from nni.experiment.environment import remote_settings
 from nni.experiment.errors import ServiceFailedError, UnreachableError
 
 _TIMEOUT_S: Final = 10.0
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def get_json(url: str, token: str = "", timeout_s: float = _TIMEOUT_S) -> Any:  # noqa: ANN401 - any JSON value
+def get_json(
+    url: str,
+    token: str = "",
+    timeout_s: float = _TIMEOUT_S,
+    tls: ssl.SSLContext | None = None,
+) -> Any:  # noqa: ANN401 - any JSON value
     """Return the JSON value at ``url``.
 
     Args:
-        url: `http://127.0.0.1:<port>/...`.
+        url: `http://127.0.0.1:<port>/...`, or of the services that `NNI_ENDPOINT` names.
         token: shown to the service if it is not empty.
         timeout_s: for the connection and for each read.
+        tls: how HTTPS is spoken; `None`: as the settings of those services say.
 
     Raises:
         UnreachableError: nothing listens there, or not with HTTP and JSON.
@@ -28,7 +36,7 @@ def get_json(url: str, token: str = "", timeout_s: float = _TIMEOUT_S) -> Any:  
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     request = urllib.request.Request(url, headers=headers)  # noqa: S310 - our own addresses
     try:
-        with _OPENER.open(request, timeout=timeout_s) as answer:
+        with _opener(url, tls).open(request, timeout=timeout_s) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
@@ -36,6 +44,17 @@ def get_json(url: str, token: str = "", timeout_s: float = _TIMEOUT_S) -> Any:  
         raise ServiceFailedError(f"{url}: {_error_text(text)}") from error
     except (OSError, ValueError) as error:
         raise UnreachableError(f"nothing answers at {url}: {error}") from error
+
+
+def _opener(url: str, tls: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
+    if not url.startswith("https:"):
+        return _OPENER
+    settings = remote_settings()
+    if tls is None and settings is not None:
+        from nni.experiment.remote_services import tls_context
+
+        tls = tls_context(settings)
+    return urllib.request.build_opener(urllib.request.HTTPSHandler(context=tls))
 
 
 def _error_text(text: str) -> str:

@@ -41,7 +41,7 @@ def check(config: ExperimentConfig) -> None:
         *_code_directory(config),
     ]
     if not problems:
-        problems = [*_algorithm_arguments(config)]
+        problems = [*_algorithm_arguments(config), *_search(config)]
     if problems:
         raise ConfigError(problems)
 
@@ -129,9 +129,7 @@ def _algorithms(config: ExperimentConfig) -> Iterator[Problem]:
         if others:
             rule = f"must not be given together with {' and '.join(others)}"
             yield Problem("advisor", rule, None, "an advisor is tuner and assessor in one")
-    elif tuner is None:
-        yield Problem("tuner", "must be given, or advisor", None, "for example: {name: TPE}")
-    elif tuner.name == "PBTTuner" and assessor is not None:
+    elif tuner is not None and tuner.name == "PBTTuner" and assessor is not None:
         yield Problem("assessor", "must not be given together with PBTTuner")
 
 
@@ -174,12 +172,26 @@ def _algorithm_arguments(config: ExperimentConfig) -> Iterator[Problem]:
         algorithm = config.given(section)
         if algorithm is None or not algorithm.name:
             continue  # a class of the user's own: its space is free-form
+        arguments = dict(algorithm.class_args or {})
+        if section == "advisor" and config.objectives:  # which it is built for
+            modes = {item.metric: item.mode for item in config.objectives}
+            arguments["optimize_mode"] = modes if len(modes) > 1 else config.objectives[0].mode
         try:
-            registry.validate(section, algorithm.name, algorithm.class_args, space)
+            registry.validate(section, algorithm.name, arguments, space)
         except ValueError as error:
             yield Problem(f"{section}:", str(error))
         else:
             yield from _missing_extra(section, algorithm.name)
+
+
+def _search(config: ExperimentConfig) -> Iterator[Problem]:
+    if config.search is None:
+        return
+    if config.given("advisor") is not None:
+        yield Problem("search", "is for a tuner", None, "leave it out; an advisor decides itself")
+    if len(config.objectives) > 1 and config.search.stop.to_dict():
+        yield Problem("search.stop", "needs a single objective", None, "leave it out")
+    yield from config.search.problems(config.read_search_space())
 
 
 def _missing_extra(section: registry.Kind, name: str) -> Iterator[Problem]:

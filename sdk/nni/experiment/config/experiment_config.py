@@ -21,6 +21,7 @@ from nni.experiment.config.base import (
     paths_relative_to,
 )
 from nni.experiment.config.legacy import refuse_legacy
+from nni.experiment.config.search_config import SearchConfig
 from nni.experiment.config.shared_storage import SharedStorage
 from nni.experiment.config.training_services import TrainingServiceConfig, TrainingServices
 from nni.experiment.config.yaml_file import (
@@ -93,6 +94,8 @@ class ExperimentConfig(ConfigModel):
     """Seed of the algorithm; `None`: one is drawn and recorded."""
     objectives: list[ObjectiveConfig] = Field(default_factory=list)
     constraints: list[ConstraintConfig] = Field(default_factory=list)
+    """Limits on outcomes; constraints between parameters stand in the search space."""
+    search: SearchConfig | None = None
     tags: dict[str, str] = Field(default_factory=dict)
     nni_manager_ip: Text | None = None
     use_annotation: Flag = False

@@ -1,0 +1,121 @@
+"""`nnictl algo`: the algorithms that have a name here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nni.cli.options import Json
+from nni.cli.output import Messages, table, write_json
+
+if TYPE_CHECKING:
+    from nni.hpo.entries import AlgorithmEntry
+
+app = typer.Typer(
+    name="algo", help="Give your own algorithms names, and list all.", no_args_is_help=True
+)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", show_default=False, help="The name of the algorithm.")
+]
+
+
+@app.command("register")
+def register(
+    *,
+    meta: Annotated[
+        Path,
+        typer.Option("--meta", "-m", metavar="FILE", show_default=False, help="The meta file."),
+    ],
+) -> None:
+    """Give an installed algorithm a name, by a YAML file.
+
+    Keys: algoType (tuner, assessor or advisor), builtinName (the name), className (with its
+    module) and, if there is one, classArgsValidator.
+    """
+    from nni.experiment.config.yaml_file import read_yaml
+    from nni.experiment.errors import ExperimentError
+    from nni.hpo import registered
+
+    content = read_yaml(meta, "--meta")
+    try:
+        entry = registered.register(content)
+    except ValueError as error:
+        raise ExperimentError(f"{meta}: {error}") from error
+    Messages().info(f"The {entry.kind} {entry.documented_path} is registered as {entry.name}.")
+
+
+@app.command("unregister")
+def unregister(name: Name) -> None:
+    """Forget a name that you registered."""
+    from nni.experiment.errors import ExperimentError
+    from nni.hpo import registered
+
+    try:
+        registered.unregister(name)
+    except ValueError as error:
+        raise ExperimentError(str(error)) from error
+    Messages().info(f"{name} is not registered any more.")
+
+
+@app.command("list")
+def list_algorithms(*, as_json: Json = False) -> None:
+    """List all algorithms that have a name."""
+    rows = [_row(entry) for entry in _entries()]
+    if as_json:
+        write_json(rows)
+        return
+    Messages().line(table(list(rows[0]), [list(row.values()) for row in rows]))
+
+
+@app.command("show")
+def show(name: Name, *, as_json: Json = False) -> None:
+    """Show what is known of one algorithm."""
+    from nni.experiment.errors import ExperimentError
+
+    found = [entry for entry in _entries() if entry.name == name]
+    if not found:
+        known = ", ".join(entry.name for entry in _entries())
+        raise ExperimentError(f"no algorithm has the name {name!r}; known: {known}")
+    details = [_details(entry) for entry in found]
+    if as_json:
+        write_json(details[0] if len(details) == 1 else details)
+        return
+    messages = Messages()
+    for detail in details:
+        messages.line(table(["", ""], list(detail.items())).partition("\n")[2])
+
+
+def _entries() -> list[AlgorithmEntry]:
+    from nni.experiment.errors import ExperimentError
+    from nni.hpo.registry import algorithms
+
+    try:
+        return list(algorithms())
+    except ValueError as error:
+        raise ExperimentError(str(error)) from error
+
+
+def _row(entry: AlgorithmEntry) -> dict[str, str]:
+    module, _, class_name = entry.documented_path.rpartition(".")
+    return {
+        "Name": entry.name,
+        "Type": f"{entry.kind}s",
+        "Source": "nni" if entry.source == "nni" else "User",
+        "Class Name": class_name,
+        "Module Name": module,
+    }
+
+
+def _details(entry: AlgorithmEntry) -> dict[str, str]:
+    from nni.hpo.registry import argument_names
+
+    spaces = "its own" if entry.space_check and entry.kind != "tuner" else ", ".join(entry.types)
+    return {
+        **_row(entry),
+        "Class Arguments": ", ".join(argument_names(entry)) or "unknown",
+        "Search Space": "none" if entry.kind == "assessor" else spaces,
+        "Extra": entry.extra or "none",
+    }

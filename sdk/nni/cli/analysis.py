@@ -1,0 +1,90 @@
+"""`nnictl experiment importance | pareto`: what the results of an experiment say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import typer
+
+from nni.cli.options import Json, OptionalId
+from nni.cli.output import Messages, json_text, table, write_json
+
+_DEADLINE_S = 90.0
+"""A model of thousands of trials takes seconds."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `nnictl experiment`."""
+    app.command("importance")(importance)
+    app.command("pareto")(pareto)
+
+
+def importance(
+    *,
+    id: OptionalId = None,  # noqa: A002 - the documented name of the argument
+    metric: Annotated[
+        str, typer.Option("--metric", show_default=False, help="Which metric; else the first.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Show how much of the differences between results each hyperparameter explains."""
+    told = _asked("importance", id, {"metric": metric} if metric else {})
+    if as_json:
+        write_json(told)
+        return
+    rows = [[item["name"], _percent(item["share"])] for item in told["parameters"]]
+    rows.append(["(several together)", _percent(told["interactions"])])
+    typer.echo(table(("Parameter", "Explains"), rows))
+    Messages().info(f"Learnt from {told['trials']} trials; metric {told['metric']!r}.")
+
+
+def pareto(
+    *,
+    id: OptionalId = None,  # noqa: A002 - the documented name of the argument
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--objective",
+            show_default=False,
+            help="`metric:minimize` or `metric:maximize`, once for each; else the configuration's.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the trials that no other one beats in every objective."""
+    told = _asked("pareto", id, {"objectives": ",".join(objective)} if objective else {})
+    if as_json:
+        write_json(told)
+        return
+    metrics = [item["metric"] for item in told["objectives"]]
+    rows = [
+        [
+            point["trialJobId"],
+            point["sequenceId"],
+            *(point["values"].get(metric) for metric in metrics),
+            json_text(point["parameters"], indent=None),
+        ]
+        for point in told["front"]
+    ]
+    typer.echo(table(("Id", "No.", *metrics, "Parameters"), rows))
+    left_out = [f"{told[word]} {word}" for word in ("infeasible", "incomplete") if told[word]]
+    note = f"; left out: {', '.join(left_out)}" if left_out else ""
+    Messages().info(f"{len(rows)} of {told['trials']} trials are on the front{note}.")
+
+
+def _asked(name: str, word: str | None, query: dict[str, str]) -> dict[str, Any]:
+    from nni.cli.session import experiment
+    from nni.experiment.rest import get_json
+
+    with experiment(word) as (client, experiment_id):
+        endpoint = client.endpoint
+        url = f"{endpoint.http}/api/v1/nni/experiments/{experiment_id}/{name}"
+        if query:
+            url = f"{url}?{urlencode(query)}"
+        told: dict[str, Any] = get_json(url, endpoint.token, _DEADLINE_S)
+    return told
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

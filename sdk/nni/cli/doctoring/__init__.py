@@ -1,0 +1,1 @@
+"""What `nnictl doctor` looks at, one module per kind of thing."""

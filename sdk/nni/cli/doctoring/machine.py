@@ -1,0 +1,144 @@
+"""What the machine gives: room on disks, limits of the system, its clock, its GPUs."""
+
+from __future__ import annotations
+
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from nni.cli.doctoring.finding import Finding
+
+LEAST_DESCRIPTORS: Final = 4096
+"""A running trial costs its agent four, a client its manager one."""
+LEAST_WATCHES: Final = 64
+"""Followers of logs take one inotify instance each."""
+_WATCH_LIMIT: Final = Path("/proc/sys/fs/inotify/max_user_instances")
+CLOCK_LIMIT_S: Final = 2.0
+_GPU_DEVICES: Final = Path("/dev")
+
+
+def check_disk() -> Iterator[Finding]:
+    """Folders can be written and have room."""
+    from nni.experiment.config.experiment_config import DEFAULT_WORKING_DIRECTORY
+    from nni.experiment.environment import nni_home
+    from nni.experiment.errors import RefusedError
+    from nni.experiment.preflight import check_folders
+
+    experiments = Path(DEFAULT_WORKING_DIRECTORY).expanduser()
+    for folder in (experiments, nni_home(), Path(tempfile.gettempdir())):
+        try:
+            check_folders([folder])
+        except RefusedError as error:
+            yield Finding("disk", "bad", str(error))
+        else:
+            yield Finding("disk", "ok", f"{folder} can be written and has room")
+
+
+def check_descriptors() -> Iterator[Finding]:
+    """Processes may open enough files: the services raise what they may to its hard limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < LEAST_DESCRIPTORS:
+        text = (
+            f"a process may have {hard} files open, which is enough for about {hard // 8} trials "
+            f"at once; raise the hard limit to {LEAST_DESCRIPTORS} or more (ulimit -H -n, "
+            "/etc/security/limits.conf, or LimitNOFILE= of the unit)"
+        )
+        yield Finding("open files", "bad", text)
+    else:
+        shown = "any number" if hard == resource.RLIM_INFINITY else str(hard)
+        yield Finding("open files", "ok", f"{shown} per process")
+
+
+def check_watches(limit_file: Path = _WATCH_LIMIT) -> Iterator[Finding]:
+    """Logs can be followed: each follower takes an inotify instance."""
+    try:
+        limit = int(limit_file.read_text("ascii"))
+    except (OSError, ValueError):
+        yield Finding("inotify", "note", "this system does not say how many files can be watched")
+        return
+    if limit < LEAST_WATCHES:
+        text = (
+            f"only {limit} programs of yours may watch files, so logs cannot be followed while "
+            f"they grow; run: sysctl fs.inotify.max_user_instances={2 * LEAST_WATCHES}"
+        )
+        yield Finding("inotify", "bad", text)
+    else:
+        yield Finding("inotify", "ok", f"{limit} instances")
+
+
+def check_clock() -> Iterator[Finding]:
+    """This machine's clock agrees with that of the disk with the state, which may be remote."""
+    from nni.experiment.environment import nni_home
+
+    folder = nni_home() if nni_home().is_dir() else Path(tempfile.gettempdir())
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder) as probe:
+            probe.write(b"nni")
+            probe.flush()
+            written_s = Path(probe.name).stat().st_mtime
+    except OSError as error:
+        yield Finding("clock", "note", f"cannot be compared: {error}")
+        return
+    yield judge_clock(written_s, time.time(), str(folder))
+
+
+def judge_clock(disk_s: float, own_s: float, folder: str) -> Finding:
+    """Judge the clock of a disk beside one's own, both in seconds since 1970."""
+    apart_s = own_s - disk_s
+    if abs(apart_s) <= CLOCK_LIMIT_S:
+        return Finding("clock", "ok", "agrees with that of the disk")
+    way = "ahead of" if apart_s > 0 else "behind"
+    text = (
+        f"is {abs(apart_s):.0f} s {way} that of the disk of {folder}: let this machine and its "
+        "file server follow a time server (timedatectl set-ntp true)"
+    )
+    return Finding("clock", "bad", text)
+
+
+def check_gpus(devices: Path = _GPU_DEVICES) -> Iterator[Finding]:
+    """GPUs that are there can be asked about."""
+    present = sorted(path.name for path in devices.glob("nvidia[0-9]*"))
+    try:
+        names = _gpu_names()
+    except ImportError:
+        problem = "the package nvidia-ml-py is missing; install it with: pip install nvidia-ml-py"
+    except OSError as error:
+        problem = f"the driver does not answer ({error}); reload or reinstall it, see: nvidia-smi"
+    else:
+        if names:
+            yield Finding("gpus", "ok", f"{len(names)}: {', '.join(sorted(set(names)))}")
+        else:
+            text = "none; trials with trialGpuNumber would wait for ever on this machine"
+            yield Finding("gpus", "note" if os.path.exists("/proc/driver/nvidia") else "ok", text)  # noqa: PTH110 - a question only
+        return
+    if present:
+        yield Finding("gpus", "bad", f"{', '.join(present)} is there, but {problem}")
+    else:
+        yield Finding("gpus", "ok", "none; trials with trialGpuNumber would wait for ever here")
+
+
+def _gpu_names() -> list[str]:
+    """Return the names of the GPUs.
+
+    Raises:
+        ImportError: the package that asks the driver is missing.
+        OSError: the driver does not answer.
+    """
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise OSError(str(error)) from error
+    try:
+        count = int(pynvml.nvmlDeviceGetCount())
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+        return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
+    except pynvml.NVMLError as error:
+        raise OSError(str(error)) from error
+    finally:
+        pynvml.nvmlShutdown()

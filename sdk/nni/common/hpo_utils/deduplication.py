@@ -1,0 +1,117 @@
+"""Keeps a tuner from proposing the same point twice."""
+
+from random import Random
+from typing import Final, TypeAlias
+
+from nni.common.hpo_utils.formatting import (
+    FormattedParameters,
+    FormattedSearchSpace,
+    ParameterKey,
+    ParameterSpec,
+    deformat_parameters,
+)
+from nni.errors import NoMoreTrialError
+from nni.hpo.domains import canonical_json
+
+_DRAWS: Final = 200
+_MOST_LISTED: Final = 100_000
+"""Points of a finite space that are gone through before it counts as exhausted."""
+_Point: TypeAlias = FormattedParameters
+
+
+class Deduplicator:
+    """Replaces points that it has seen by points that it has not.
+
+    The random numbers for that are its own and seeded, so that a tuner which is asked the same
+    again answers the same.
+
+    Args:
+        formatted_search_space: of `format_search_space`.
+
+    Example:
+        ```python
+        deduplicator = Deduplicator(format_search_space(search_space))
+        new = deduplicator(formatted_parameters)
+        ```
+    """
+
+    def __init__(self, formatted_search_space: FormattedSearchSpace) -> None:
+        self._space = formatted_search_space
+        self._seen: set[str] = set()
+        self._rng = Random(0)
+
+    def __call__(self, formatted_parameters: FormattedParameters) -> FormattedParameters:
+        """Return the point itself if it is new, else another one; it counts as seen from now on.
+
+        Raises:
+            NoMoreTrialError: all points of the space have been seen.
+        """
+        point = self._new(formatted_parameters)
+        self.add_history(point)
+        return point
+
+    def add_history(self, formatted_parameters: FormattedParameters) -> None:
+        """Count a point as seen, for instance one that was imported."""
+        self._seen.add(self._text(formatted_parameters))
+
+    def _text(self, point: _Point) -> str:
+        return canonical_json(deformat_parameters(point, self._space))
+
+    def _new(self, wanted: _Point) -> _Point:
+        if self._text(wanted) not in self._seen:
+            return wanted
+        for _ in range(_DRAWS):
+            point = self._drawn()
+            if self._text(point) not in self._seen:
+                return point
+        for point in self._listed():
+            if self._text(point) not in self._seen:
+                return point
+        raise NoMoreTrialError("all points of the search space have been proposed")
+
+    def _drawn(self) -> _Point:
+        point: _Point = {}
+        for key, spec in self._space.items():
+            if _is_active(spec, point):
+                point[key] = _draw(spec, self._rng)
+        return point
+
+    def _listed(self) -> list[_Point]:
+        """Return all points, as far as the space is finite and small; else none."""
+        points: list[_Point] = [{}]
+        for key, spec in self._space.items():
+            numbers = _numbers(spec)
+            if numbers is None or len(points) * len(numbers) > _MOST_LISTED:
+                return []
+            points = [
+                {**point, key: number} if number is not None else point
+                for point in points
+                for number in (numbers if _is_active(spec, point) else [None])
+            ]
+        return points
+
+
+def _is_active(spec: ParameterSpec, point: _Point) -> bool:
+    parent: ParameterKey = spec.key[:-2]
+    return not parent or isinstance(spec.key[-2], str) or spec.is_activated_in(point)
+
+
+def _draw(spec: ParameterSpec, rng: Random) -> float:
+    if spec.categorical:
+        return rng.randrange(spec.size)
+    if spec.normal_distributed:
+        return rng.gauss(spec.mu, spec.sigma)
+    return rng.uniform(spec.low, spec.high)
+
+
+def _numbers(spec: ParameterSpec) -> list[float | None] | None:
+    """Return all numbers that a parameter can be formatted as; None for a continuum."""
+    if spec.categorical:
+        return list(range(spec.size)) if spec.size <= _MOST_LISTED else None
+    if spec.q is None or spec.log_distributed or spec.normal_distributed:
+        return None
+    assert spec.clip is not None
+    first, last = round(spec.clip[0] / spec.q), round(spec.clip[1] / spec.q)
+    if last - first > _MOST_LISTED:
+        return None
+    return [step * spec.q for step in range(first, last + 1)]

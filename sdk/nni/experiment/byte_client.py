@@ -1,0 +1,73 @@
+"""Brings files of this machine to the byte store of services that cannot see its folders."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+from urllib.parse import urlsplit
+
+from nni.experiment.code_archive import PackedCode, pack_code
+from nni_proto.bytes.v1 import byte_service_pb2 as pb
+from nni_proto.common.v1 import value_pb2
+
+if TYPE_CHECKING:
+    from nni.experiment.client import ManagerClient
+
+_CHUNK_BYTES: Final = 1024 * 1024
+_CONNECT_S: Final = 5.0
+"""For the store to take the connection; it may have an address that only the services know."""
+_OK: Final = frozenset({200, 201, 204})
+
+
+def upload_code(client: ManagerClient, directory: Path) -> value_pb2.BlobRef:
+    """Pack a code directory and store it, unless the same is there; return where it is.
+
+    Raises:
+        ConfigError: it is too large, or holds what cannot be packed.
+        ExperimentError: the store takes no more, or cannot be reached.
+    """
+    with tempfile.TemporaryFile(prefix="nni-code-") as file:
+        packed = pack_code(directory, file)
+        blob = value_pb2.BlobRef(sha256=packed.sha256, size_bytes=packed.size_bytes)
+        header = pb.PrepareUploadRequest(purpose=pb.BLOB_PURPOSE_CODE, blob=blob)
+        way = client.prepare_upload(header)
+        if way.stored:
+            return blob
+        file.seek(0)
+        if way.url and _put(way.url, file, packed):
+            client.complete_upload(header)
+        else:
+            client.upload(lambda: _messages(header, file))
+    return blob
+
+
+def _put(url: str, source: BinaryIO, packed: PackedCode) -> bool:
+    """Send a file to where the services say; false: it cannot be reached from here."""
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=_CONNECT_S)
+    headers = {
+        "Content-Length": str(packed.size_bytes),
+        "Content-Type": "application/octet-stream",
+    }
+    try:
+        connection.connect()
+        connection.sock.settimeout(None)  # from now on the kernel tells of a dead peer
+        connection.request("PUT", f"{parts.path}?{parts.query}", source, headers)
+        answer = connection.getresponse()
+        answer.read()
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+    return answer.status in _OK
+
+
+def _messages(header: pb.PrepareUploadRequest, file: BinaryIO) -> Iterator[pb.UploadRequest]:
+    file.seek(0)
+    yield pb.UploadRequest(header=header)
+    while chunk := file.read(_CHUNK_BYTES):
+        yield pb.UploadRequest(data=chunk)

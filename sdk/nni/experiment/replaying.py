@@ -1,0 +1,114 @@
+"""Replay: whether an experiment's algorithm draws again what its log holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nni.experiment.errors import ServiceFailedError
+from nni_proto.experiment.v1 import replay_pb2
+from nni_wire.values import from_value
+
+if TYPE_CHECKING:
+    from nni.experiment.client import ManagerClient
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayDifference:
+    """One suggestion that was not drawn again."""
+
+    generation: int
+    """Life of the algorithm: 1 until the first stop, one more after each resume."""
+    parameter_id: int
+    trial_id: str
+    """Empty: no trial was made of it."""
+    recorded: Any
+    """What the log holds; `None`: nothing."""
+    drawn: Any
+    """What was drawn; `None`: nothing."""
+    parameter: str
+    """Path of the first parameter that differs, e.g. `model.C`; empty: all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """The outcome of a replay."""
+
+    repeatable: bool
+    """Every suggestion, and every stop that the algorithm advised, was drawn again."""
+    suggestions: int
+    """How many the log holds."""
+    equal: int
+    """How many of them were drawn again."""
+    generations: int
+    """Lives of the algorithm."""
+    stops: int
+    """Trials that the algorithm had stopped early."""
+    equal_stops: int
+    """How many of them it would stop again."""
+    missing_stops: tuple[str, ...]
+    """Trials that it would not stop again; the first 100."""
+    reason: str
+    """Why it is not repeatable and what would make it so; empty if it is."""
+    changed_versions: tuple[tuple[str, str, str], ...]
+    """Name, recorded and present version of what has changed since."""
+    differences: tuple[ReplayDifference, ...]
+    """The first 1,000."""
+    duration_s: float
+
+
+def replay(
+    client: ManagerClient, experiment_id: str, on_progress: Callable[[int, int], None]
+) -> ReplayResult:
+    """Draw every suggestion of an experiment again from its log, and compare.
+
+    Args:
+        client: of the services that know the experiment.
+        experiment_id: the experiment; one that runs is replayed as far as its log goes now.
+        on_progress: told how much is done of how much, several times a second at most.
+
+    Raises:
+        NotFoundError: no experiment has this id.
+        ServiceFailedError: the replay broke off.
+    """
+    differences: list[ReplayDifference] = []
+    for told in client.replay(experiment_id):
+        kind = told.WhichOneof("kind")
+        if kind == "progress":
+            on_progress(told.progress.handled, told.progress.total)
+        elif kind == "difference":
+            differences.append(_difference(told.difference))
+        else:
+            return _result(told.verdict, differences)
+    raise ServiceFailedError(f"the replay of {experiment_id} broke off; try again")
+
+
+def _difference(message: replay_pb2.ReplayDifference) -> ReplayDifference:
+    return ReplayDifference(
+        generation=message.generation,
+        parameter_id=message.parameter_id,
+        trial_id=message.trial_id,
+        recorded=from_value(message.recorded) if message.HasField("recorded") else None,
+        drawn=from_value(message.drawn) if message.HasField("drawn") else None,
+        parameter=message.parameter,
+    )
+
+
+def _result(verdict: replay_pb2.ReplayVerdict, differences: list[ReplayDifference]) -> ReplayResult:
+    return ReplayResult(
+        repeatable=verdict.repeatable,
+        suggestions=verdict.suggestions,
+        equal=verdict.equal,
+        generations=verdict.generations,
+        stops=verdict.stops,
+        equal_stops=verdict.equal_stops,
+        missing_stops=tuple(verdict.missing_stops),
+        reason=verdict.reason,
+        changed_versions=tuple(
+            (version.name, version.recorded, version.present)
+            for version in verdict.changed_versions
+        ),
+        differences=tuple(differences),
+        duration_s=verdict.duration.ToNanoseconds() / 1e9,
+    )
