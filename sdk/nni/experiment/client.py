@@ -400,9 +400,7 @@ class ManagerClient(Connection):
             messages: gives them from the beginning, each time it is called.
         """
         self.patiently(
-            lambda: self._bytes.Upload(
-                messages(), timeout=_WAIT_ROUND_S, metadata=self._metadata
-            )
+            lambda: self._bytes.Upload(messages(), timeout=_WAIT_ROUND_S, metadata=self._metadata)
         )
 
     def usage(self, experiment_id: str = "") -> byte_service_pb2.GetUsageResponse:

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nni.errors import NoMoreTrialError
     from nni.hpo.advisor import MsgDispatcherBase
+    from nni.hpo.advisors.asha import ASHA
     from nni.hpo.advisors.bohb import BOHB
     from nni.hpo.advisors.hyperband import Hyperband
+    from nni.hpo.advisors.moasha import MOASHA
     from nni.hpo.assessors.curve_fitting import CurvefittingAssessor
     from nni.hpo.assessors.median_stop import MedianstopAssessor
     from nni.hpo.base import DEFERRED, Assessor, AssessResult, Tuner
     from nni.hpo.commands import CommandType, MetricType
+    from nni.hpo.curve_table import CurveTable, tabulate
     from nni.hpo.entries import AlgorithmEntry
+    from nni.hpo.importance import Importances, importances
+    from nni.hpo.objectives import Objective, Objectives
     from nni.hpo.optimization import OptimizeResult, TrialRecord, optimize
+    from nni.hpo.pareto import pareto_front
     from nni.hpo.samplings import (
         Choice,
         LogNormal,
@@ -29,15 +35,20 @@ if TYPE_CHECKING:
         RandInt,
         Uniform,
     )
-    from nni.hpo.study import Study, StudyTrial
+    from nni.hpo.stopping import NoImprovement, RegretBound, TargetReached
+    from nni.hpo.study import FrontPoint, Study, StudyTrial
     from nni.hpo.tuners.anneal import AnnealTuner
+    from nni.hpo.tuners.auto import AutoTuner
     from nni.hpo.tuners.batch import BatchTuner
+    from nni.hpo.tuners.cma_es import CmaEs
     from nni.hpo.tuners.dngo import DNGOTuner
     from nni.hpo.tuners.evolution import EvolutionTuner
     from nni.hpo.tuners.gp import GPTuner
     from nni.hpo.tuners.grid_search import GridSearchTuner
     from nni.hpo.tuners.hyperopt_tuner import HyperoptTuner
     from nni.hpo.tuners.metis import MetisTuner
+    from nni.hpo.tuners.network_morphism.tuner import NetworkMorphismTuner
+    from nni.hpo.tuners.nsga2 import NSGA2
     from nni.hpo.tuners.pbt import PBTTuner
     from nni.hpo.tuners.random_search import RandomTuner
     from nni.hpo.tuners.smac import SMACTuner
@@ -46,31 +57,43 @@ if TYPE_CHECKING:
     from nni.hpo.validation import ClassArgsValidator
 
 _HOMES = {
+    "ASHA": "nni.hpo.advisors.asha",
     "AlgorithmEntry": "nni.hpo.entries",
     "AnnealTuner": "nni.hpo.tuners.anneal",
     "AssessResult": "nni.hpo.base",
     "Assessor": "nni.hpo.base",
+    "AutoTuner": "nni.hpo.tuners.auto",
     "BOHB": "nni.hpo.advisors.bohb",
     "BatchTuner": "nni.hpo.tuners.batch",
     "Choice": "nni.hpo.samplings",
     "ClassArgsValidator": "nni.hpo.validation",
+    "CmaEs": "nni.hpo.tuners.cma_es",
     "CommandType": "nni.hpo.commands",
+    "CurveTable": "nni.hpo.curve_table",
     "CurvefittingAssessor": "nni.hpo.assessors.curve_fitting",
     "DEFERRED": "nni.hpo.base",
     "DNGOTuner": "nni.hpo.tuners.dngo",
     "EvolutionTuner": "nni.hpo.tuners.evolution",
+    "FrontPoint": "nni.hpo.study",
     "GPTuner": "nni.hpo.tuners.gp",
     "GridSearchTuner": "nni.hpo.tuners.grid_search",
     "Hyperband": "nni.hpo.advisors.hyperband",
     "HyperoptTuner": "nni.hpo.tuners.hyperopt_tuner",
+    "Importances": "nni.hpo.importance",
     "LogNormal": "nni.hpo.samplings",
     "LogUniform": "nni.hpo.samplings",
+    "MOASHA": "nni.hpo.advisors.moasha",
     "MedianstopAssessor": "nni.hpo.assessors.median_stop",
     "MetisTuner": "nni.hpo.tuners.metis",
     "MetricType": "nni.hpo.commands",
     "MsgDispatcherBase": "nni.hpo.advisor",
+    "NoImprovement": "nni.hpo.stopping",
+    "NSGA2": "nni.hpo.tuners.nsga2",
+    "NetworkMorphismTuner": "nni.hpo.tuners.network_morphism.tuner",
     "NoMoreTrialError": "nni.errors",
     "Normal": "nni.hpo.samplings",
+    "Objective": "nni.hpo.objectives",
+    "Objectives": "nni.hpo.objectives",
     "OptimizeResult": "nni.hpo.optimization",
     "PBTTuner": "nni.hpo.tuners.pbt",
     "QLogNormal": "nni.hpo.samplings",
@@ -79,45 +102,64 @@ _HOMES = {
     "QUniform": "nni.hpo.samplings",
     "RandInt": "nni.hpo.samplings",
     "RandomTuner": "nni.hpo.tuners.random_search",
+    "RegretBound": "nni.hpo.stopping",
     "SMACTuner": "nni.hpo.tuners.smac",
+    "SimulatedRun": "nni.hpo.simulation",
     "Study": "nni.hpo.study",
     "StudyTrial": "nni.hpo.study",
     "TPETuner": "nni.hpo.tuners.tpe",
+    "TargetReached": "nni.hpo.stopping",
     "TrialRecord": "nni.hpo.optimization",
     "Tuner": "nni.hpo.base",
     "TypedSpace": "nni.hpo.typed_space",
     "Uniform": "nni.hpo.samplings",
     "configuration": "nni.hpo.typed_space",
+    "importances": "nni.hpo.importance",
     "optimize": "nni.hpo.optimization",
+    "pareto_front": "nni.hpo.pareto",
     "search_space": "nni.hpo.typed_space",
+    "simulate": "nni.hpo.simulation",
+    "tabulate": "nni.hpo.curve_table",
 }
 
 __all__ = [
+    "ASHA",
     "BOHB",
     "DEFERRED",
+    "MOASHA",
+    "NSGA2",
     "AlgorithmEntry",
     "AnnealTuner",
     "AssessResult",
     "Assessor",
+    "AutoTuner",
     "BatchTuner",
     "Choice",
     "ClassArgsValidator",
+    "CmaEs",
     "CommandType",
+    "CurveTable",
     "CurvefittingAssessor",
     "DNGOTuner",
     "EvolutionTuner",
+    "FrontPoint",
     "GPTuner",
     "GridSearchTuner",
     "Hyperband",
     "HyperoptTuner",
+    "Importances",
     "LogNormal",
     "LogUniform",
     "MedianstopAssessor",
     "MetisTuner",
     "MetricType",
     "MsgDispatcherBase",
+    "NetworkMorphismTuner",
+    "NoImprovement",
     "NoMoreTrialError",
     "Normal",
+    "Objective",
+    "Objectives",
     "OptimizeResult",
     "PBTTuner",
     "QLogNormal",
@@ -126,17 +168,24 @@ __all__ = [
     "QUniform",
     "RandInt",
     "RandomTuner",
+    "RegretBound",
     "SMACTuner",
+    "SimulatedRun",
     "Study",
     "StudyTrial",
     "TPETuner",
+    "TargetReached",
     "TrialRecord",
     "Tuner",
     "TypedSpace",
     "Uniform",
     "configuration",
+    "importances",
     "optimize",
+    "pareto_front",
     "search_space",
+    "simulate",
+    "tabulate",
 ]
 
 

@@ -14,10 +14,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Final, Literal, Protocol, TypeAlias, cast, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    ClassVar,
+    Final,
+    Literal,
+    Protocol,
+    TypeAlias,
+    cast,
+    runtime_checkable,
+)
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.json_value import JsonValue
+
+if TYPE_CHECKING:
+    from nni.hpo.objectives import Objectives
 
 _logger = logging.getLogger(__name__)
 
@@ -60,6 +72,10 @@ class Tuner(ABC):
 
     lookahead: ClassVar[bool] = False
     """Whether results never change what is proposed, so that the tuner may be asked early."""
+
+    multi_objective: ClassVar[bool] = False
+    """Whether it learns several metrics at once: then it is told them with `set_objectives`, and
+    results as they were reported. Else it gets one number, see `nni.hpo.scoring`."""
 
     @abstractmethod
     def update_search_space(self, search_space: JsonValue) -> None:
@@ -148,6 +164,14 @@ class Tuner(ABC):
             type(self).__qualname__,
             len(data),
         )
+
+    def set_objectives(self, objectives: "Objectives") -> None:  # noqa: B027 - optional callback
+        """Learn what is optimised; called before the first space, if `multi_objective` is true.
+
+        Args:
+            objectives: the metrics with their modes, and limits on outcomes; a result beyond a
+                limit is worse than any within.
+        """
 
     def save_checkpoint(self) -> None:  # noqa: B027 - optional callback
         """Unstable hook, kept for tuners that were written for it; does nothing."""

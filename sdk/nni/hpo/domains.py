@@ -5,18 +5,28 @@ values. Formulas: `clip(round(U(low, high) / q) * q, low, high)` and its logarit
 relatives, ties rounded to even as Python does.
 """
 
+import copy
+import hashlib
 import json
 import math
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring
 from random import Random
-from typing import TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from nni.hpo.json_value import JsonValue
+
+CONSTRAINTS_KEY: Final = "_constraints"
+"""The one key of a search space that is no hyperparameter; `nni.hpo.constraints` reads it."""
 
 RELATIVE_TOLERANCE = 1e-9
 """Two numbers that differ by no more than this, relatively, are the same value."""
 
 _LARGEST_EXPONENT = 709.0  # exp of more overflows a float
+
+_DRAWS: Final = 200
+"""Draws of the prior that are tried before an allowed configuration is walked to."""
+_WALK_STEPS: Final = 200
 
 
 def same_value(left: object, right: object) -> bool:
@@ -197,6 +207,8 @@ def _value_text(value: object) -> str:
 
 def _plain_text(value: object) -> str:
     """Return a text that is the same for 2 and 2.0, as the two are the same value."""
+    if type(value) is str:  # nearly every option is; asked for with each result of a replay
+        return encode_basestring(value)
     return canonical_json(_with_plain_numbers(value))
 
 
@@ -219,6 +231,11 @@ def canonical_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+def configuration_hash(configuration: object) -> str:
+    """Return what is the same for configurations that mean the same, 2 and 2.0 included."""
+    return hashlib.sha256(_plain_text(configuration).encode()).hexdigest()
+
+
 Domain: TypeAlias = Uniform | Normal | Integer | Choice
 
 
@@ -235,15 +252,86 @@ class Parameter:
     domain: Domain
 
 
+class Rule(Protocol):
+    """One constraint between the parameters of a space."""
+
+    @property
+    def text(self) -> str:
+        """As the user wrote it, for errors."""
+        ...
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The root's keys that it depends on."""
+        ...
+
+    def holds(self, configuration: JsonValue) -> bool:
+        """Whether a configuration keeps it; true where a parameter that it names is not active."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Space:
     """The parameters of one level; branches of choices hold the levels below."""
 
     parameters: tuple[Parameter, ...]
+    rules: tuple[Rule, ...] = ()
+    """Constraints on whole configurations; the root has them, for all levels."""
+    anchor: dict[str, JsonValue] | None = field(default=None, compare=False, repr=False)
+    """A configuration that the rules allow; None only where there are no rules."""
+
+    def broken(self, configuration: JsonValue) -> Rule | None:
+        """Return the first rule that a configuration breaks, None if it is allowed."""
+        for rule in self.rules:
+            if not rule.holds(configuration):
+                return rule
+        return None
+
+    def allows(self, configuration: JsonValue) -> bool:
+        """Whether a configuration, perhaps with parts missing, breaks no rule."""
+        return not self.rules or self.broken(configuration) is None
 
     def draw(self, rng: Random) -> dict[str, JsonValue]:
-        """Return one configuration of the prior; only drawn branches appear."""
-        return {p.key: _draw(p.domain, rng) for p in self.parameters}
+        """Return one configuration of the prior that is allowed; only drawn branches appear."""
+        if not self.rules:
+            return {p.key: _draw(p.domain, rng) for p in self.parameters}
+        for _ in range(_DRAWS):
+            configuration = {p.key: _draw(p.domain, rng) for p in self.parameters}
+            if self.allows(configuration):
+                return configuration
+        return self._walked(rng)
+
+    def _walked(self, rng: Random) -> dict[str, JsonValue]:
+        """Return an allowed configuration of a space of which little is allowed.
+
+        Single values are drawn anew and kept where that is allowed: far from the start, such a walk
+        gives every allowed configuration as often as the prior does.
+        """
+        assert self.anchor is not None
+        configuration = copy.deepcopy(self.anchor)
+        for _ in range(_WALK_STEPS):
+            places = active_places(self, configuration)
+            values, parameter = places[rng.randrange(len(places))]
+            old = values[parameter.key]
+            values[parameter.key] = _draw(parameter.domain, rng)
+            if not self.allows(configuration):
+                values[parameter.key] = old
+        return configuration
+
+
+def active_places(
+    space: Space, values: dict[str, JsonValue]
+) -> list[tuple[dict[str, JsonValue], Parameter]]:
+    """Return the parameters that a configuration has, each with the dict that holds its value."""
+    found: list[tuple[dict[str, JsonValue], Parameter]] = []
+    for parameter in space.parameters:
+        found.append((values, parameter))
+        if isinstance(parameter.domain, Choice):
+            value = values[parameter.key]
+            option = parameter.domain.options[parameter.domain.position(value)]
+            if isinstance(option, Branch):
+                found += active_places(option.space, value)
+    return found
 
 
 def _draw(domain: Domain, rng: Random) -> JsonValue:

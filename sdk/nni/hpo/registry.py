@@ -1,7 +1,8 @@
 """Names of algorithms, and how to check and build what a name stands for.
 
 A third party adds an algorithm with an entry point of the group `nni.hpo` whose object is an
-`AlgorithmEntry`. Nothing here imports an algorithm before it is asked for.
+`AlgorithmEntry`; a user registers one with `nnictl algo register`. Nothing here imports an
+algorithm before it is asked for.
 """
 
 import importlib
@@ -17,6 +18,7 @@ from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.base import Assessor, Tuner
 from nni.hpo.entries import BUILT_IN, AlgorithmEntry, Kind
 from nni.hpo.json_value import JsonValue
+from nni.hpo.registered import registered
 from nni.hpo.space import parse_space
 
 __all__ = [
@@ -61,11 +63,18 @@ def _third_party() -> tuple[AlgorithmEntry, ...]:
 
 
 def algorithms(kind: Kind | None = None) -> tuple[AlgorithmEntry, ...]:
-    """Return all known algorithms, built-in ones first; of one kind if `kind` is given."""
-    taken = {(entry.kind, entry.name) for entry in BUILT_IN}
-    added = (entry for entry in _third_party() if (entry.kind, entry.name) not in taken)
-    every = (*BUILT_IN, *added)
-    return tuple(entry for entry in every if kind is None or entry.kind == kind)
+    """Return all known algorithms; of one kind if `kind` is given.
+
+    Built-in ones come first, then what the user registered, then entry points; a name that is taken
+    does not count again.
+
+    Raises:
+        ValueError: the file of registered algorithms cannot be read.
+    """
+    every: dict[tuple[Kind, str], AlgorithmEntry] = {}
+    for entry in (*BUILT_IN, *registered(), *_third_party()):
+        every.setdefault((entry.kind, entry.name), entry)
+    return tuple(entry for entry in every.values() if kind is None or entry.kind == kind)
 
 
 def find(kind: Kind, name: str) -> AlgorithmEntry:
@@ -212,6 +221,14 @@ def named_class(kind: Kind, name: str) -> type[Algorithm]:
             f"install it with: pip install 'nni[{entry.extra}]'"
         ) from error
     return _checked_class(cls, kind)
+
+
+def argument_names(entry: AlgorithmEntry) -> tuple[str, ...]:
+    """Return what the constructor of an algorithm takes; none if it cannot be imported."""
+    try:
+        return tuple(inspect.signature(named_class(entry.kind, entry.name)).parameters)
+    except (ImportError, TypeError):
+        return ()
 
 
 def create_custom(

@@ -6,7 +6,18 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn
 
-from nni.hpo.domains import Branch, Choice, Domain, Integer, Normal, Parameter, Space, Uniform
+from nni.hpo.constraints import constrained
+from nni.hpo.domains import (
+    CONSTRAINTS_KEY,
+    Branch,
+    Choice,
+    Domain,
+    Integer,
+    Normal,
+    Parameter,
+    Space,
+    Uniform,
+)
 from nni.hpo.json_value import JsonValue
 
 ALL_TYPES: Final = (
@@ -23,7 +34,7 @@ ALL_TYPES: Final = (
 )
 """Every `_type` of the search space language."""
 
-RESERVED_KEYS: Final = frozenset({"_name"})
+RESERVED_KEYS: Final = frozenset({"_name", CONSTRAINTS_KEY})
 """Names that no hyperparameter may have in any tuner."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -43,7 +54,8 @@ def parse_space(
     """Return the space that `search_space` describes.
 
     Args:
-        search_space: dict of name to `{"_type": ..., "_value": [...]}`.
+        search_space: dict of name to `{"_type": ..., "_value": [...]}`; perhaps with constraints
+            under the key `_constraints`, see `nni.hpo.constraints`.
         algorithm: name used in errors.
         types: the `_type`s that it supports.
         nested: whether it supports dict options.
@@ -53,7 +65,10 @@ def parse_space(
         ValueError: the description breaks a rule; the text names parameter, rule and value.
     """
     reader = _Reader(algorithm, types, nested=nested, reserved=reserved | RESERVED_KEYS)
-    return reader.space(search_space, ())
+    if not isinstance(search_space, dict) or CONSTRAINTS_KEY not in search_space:
+        return reader.space(search_space, ())
+    entries = {key: entry for key, entry in search_space.items() if key != CONSTRAINTS_KEY}
+    return constrained(reader.space(entries, ()), search_space[CONSTRAINTS_KEY])
 
 
 class _Reader:
@@ -226,6 +241,9 @@ def place(
     """
     found: dict[str, object] = {}
     _place(space, configuration, "", ignore, found)
+    broken = space.broken(configuration)
+    if broken is not None:
+        raise ValueError(f"configuration breaks the constraint {broken.text}")
     return found
 
 
@@ -249,18 +267,17 @@ def _place(
     for parameter in space.parameters:
         value = configuration[parameter.key]
         try:
-            found[parameter.path] = _place_value(parameter.domain, value)
+            if not isinstance(parameter.domain, Choice):
+                found[parameter.path] = parameter.domain.check(value)
+                continue
+            position = parameter.domain.position(value)
         except ValueError as error:
             raise ValueError(f"parameter {parameter.path!r}: {error}") from None
-        if isinstance(parameter.domain, Choice):
-            option = parameter.domain.options[parameter.domain.position(value)]
-            if isinstance(option, Branch):
-                inside = f"parameter {parameter.path!r}"
-                _place(option.space, value, inside, frozenset({"_name"}), found)
-
-
-def _place_value(domain: Domain, value: object) -> object:
-    return domain.position(value) if isinstance(domain, Choice) else domain.check(value)
+        found[parameter.path] = position
+        option = parameter.domain.options[position]
+        if isinstance(option, Branch):
+            inside = f"parameter {parameter.path!r}"
+            _place(option.space, value, inside, frozenset({"_name"}), found)
 
 
 def contains(space: Space, configuration: object) -> bool:

@@ -1,16 +1,20 @@
 """Ask and tell: a tuner used from one's own loop, in one process, without any service."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
 from nni.errors import NoMoreTrialError
-from nni.hpo.base import OptimizeMode, Tuner, checked_optimize_mode, generate
+from nni.hpo.base import Tuner, checked_optimize_mode, generate
+from nni.hpo.earlier_results import EarlierResults, samples_of
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import is_numeric, loss_of
+from nni.hpo.managed import DuplicatePolicy, ManagedTuner, SearchPlan, managed
+from nni.hpo.objectives import Objectives, objectives_of, require_numbers
+from nni.hpo.pareto import pareto_front
 from nni.hpo.registry import create
+from nni.hpo.stopping import StoppingRule
 from nni.hpo.typed_space import TypedSpace, is_type_of_space
 
 
@@ -62,12 +66,23 @@ def named_arguments(
     return arguments
 
 
+@dataclass(frozen=True, slots=True)
+class FrontPoint:
+    """One trial that no other one beats in every objective."""
+
+    trial: StudyTrial
+    values: dict[str, float]
+    """Number of each objective, by metric."""
+
+
 def _make_tuner(
     tuner: str | Tuner,
     tuner_args: Mapping[str, JsonValue] | None,
-    optimize_mode: str,
+    objectives: Objectives,
     seed: int | None,
 ) -> Tuner:
+    # Several objectives become a loss, for tuners that know one number only.
+    optimize_mode = "minimize" if objectives.several else objectives.items[0].mode
     arguments = named_arguments(tuner_args, optimize_mode, seed)
     if isinstance(tuner, Tuner):
         if tuner_args:
@@ -88,7 +103,17 @@ class Study:
             `nni.hpo.search_space`; then `StudyTrial.configuration` is typed.
         tuner: name of a tuner, or a tuner that is built but has no space yet.
         tuner_args: further arguments of a named tuner.
-        optimize_mode: `minimize` or `maximize`.
+        optimize_mode: `minimize` or `maximize`; or a dict of metric to mode, with several
+            objectives or other names than `default`. Then results are dicts of these metrics.
+        constraints: limits on outcomes, dicts with `metric` and `max`: what is beyond is never the
+            best. Constraints between parameters stand in the search space.
+        duplicates: what becomes of a proposal that was evaluated or is open: `replicate` evaluates
+            it again, `resample` asks for another one, `reuse` tells the tuner the known result and
+            asks again.
+        warm_start_from: results of earlier searches of this space: a `Study`, what `optimize`
+            returned, samples `{"parameter", "value"}`, the path of a file of them as
+            `nnictl experiment export` writes it, or a list of these.
+        stop: rules that end the search, see `nni.hpo.stopping`; for one objective.
         seed: makes the same calls give the same configurations; None for different ones.
 
     Raises:
@@ -105,40 +130,68 @@ class Study:
         ```
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument per wish
         self,
         search_space: JsonValue,
         *,
-        tuner: str | Tuner = "TPE",
+        tuner: str | Tuner = "auto",
         tuner_args: Mapping[str, JsonValue] | None = None,
-        optimize_mode: str = "minimize",
+        optimize_mode: str | Mapping[str, str] = "minimize",
+        constraints: Sequence[Mapping[str, JsonValue]] | None = None,
+        duplicates: DuplicatePolicy = "replicate",
+        warm_start_from: EarlierResults = None,
+        stop: StoppingRule | Sequence[StoppingRule] = (),
         seed: int | None = None,
     ) -> None:
-        self._mode: OptimizeMode = checked_optimize_mode(optimize_mode)
-        self._tuner = _make_tuner(tuner, tuner_args, optimize_mode, seed)
+        self._objectives = objectives_of(optimize_mode, constraints)
+        plan = SearchPlan(
+            self._objectives,
+            duplicates,
+            known=tuple(samples_of(warm_start_from)),
+            rules=tuple(stop) if isinstance(stop, Sequence) else (stop,),
+        )
+        self._tuner: ManagedTuner = managed(
+            _make_tuner(tuner, tuner_args, self._objectives, seed), plan, seed
+        )
         self._typed = TypedSpace(search_space) if is_type_of_space(search_space) else None
-        self._tuner.update_search_space(
+        self.search_space: JsonValue = (
             search_space if self._typed is None else self._typed.search_space()
         )
+        """In its JSON form."""
+        self._tuner.update_search_space(self.search_space)
         self._lock = Lock()
         self._next_id = 0
         self._open: dict[int, StudyTrial] = {}
         self._best: tuple[float, StudyTrial] | None = None
+        self._told: list[tuple[StudyTrial, JsonValue]] = []
+
+    def enqueue(self, parameters: JsonValue) -> None:
+        """Have a configuration evaluated before any that the tuner proposes.
+
+        Args:
+            parameters: a configuration of the space; the tuner learns its result.
+
+        Raises:
+            ValueError: it breaks a constraint of the search space.
+        """
+        with self._lock:
+            self._tuner.enqueue(parameters)
 
     def ask(self) -> StudyTrial:
         """Return the next configuration to evaluate.
 
         Raises:
-            NoMoreTrialError: the tuner has none left, or none before open trials are told.
+            NoMoreTrialError: the tuner has none left, or none before open trials are told, or a
+                stopping rule ended the search.
         """
         with self._lock:
             answer = generate(self._tuner, [self._next_id])
             if not answer.parameters:
-                raise NoMoreTrialError(
-                    "the tuner waits for results of open trials; tell them first"
-                    if answer.deferred
-                    else "the search space is exhausted"
-                )
+                if answer.deferred:
+                    raise NoMoreTrialError(
+                        "the tuner waits for results of open trials; tell them first"
+                    )
+                raise NoMoreTrialError(self.stopped_because or "the search space is exhausted")
             ((trial_id, parameters),) = answer.parameters
             self._next_id += 1
             self._open[trial_id] = StudyTrial(trial_id, parameters, self._typed)
@@ -150,15 +203,16 @@ class Study:
 
         Args:
             trial: what `ask` returned, or its id.
-            value: a number, or a dict whose `default` is one; None for a trial that failed.
+            value: a number, or a dict whose `default`, or whose every objective, is one; None for
+                a trial that failed.
 
         Raises:
             ValueError: the trial is not open: never asked for, or already told.
             TypeError: the value is neither None nor numeric.
         """
         trial_id = trial.id if isinstance(trial, StudyTrial) else trial
-        if value is not None and not is_numeric(value):
-            raise TypeError(f"value must be a number or a dict with 'default', got {value!r:.200}")
+        if value is not None:
+            require_numbers("value must be", value, self._objectives)
         with self._lock:
             opened = self._open.pop(trial_id, None)
             if opened is None:
@@ -170,20 +224,22 @@ class Study:
             self._tuner.receive_trial_result(
                 trial.id, trial.parameters, value, trial_job_id=str(trial.id), customized=False
             )
-            loss = loss_of(value, self._mode)
-            if loss is not None and (self._best is None or loss < self._best[0]):
-                self._best = (loss, trial)
+            self._told.append((trial, value))
+            losses = self._objectives.losses(value)
+            feasible = losses is not None and self._objectives.excess(value) == 0
+            if losses and feasible and (self._best is None or losses[0] < self._best[0]):
+                self._best = (losses[0], trial)
         self._tuner.trial_end(trial.id, value is not None, trial_job_id=str(trial.id))
 
     @property
     def best_value(self) -> float:
-        """Best number told so far.
+        """Best number told so far, of the trials within all constraints.
 
         Raises:
-            ValueError: no finite number was told.
+            ValueError: no finite number was told, or there are several objectives.
         """
         loss, _ = self._best_pair()
-        return -loss if self._mode == "maximize" else loss
+        return -loss if self._objectives.items[0].mode == "maximize" else loss
 
     @property
     def best_trial(self) -> StudyTrial:
@@ -195,7 +251,41 @@ class Study:
         """The configuration of `best_trial`; ValueError if there is none."""
         return self.best_trial.parameters
 
+    @property
+    def pareto_front(self) -> list[FrontPoint]:
+        """The trials that no other one beats in every objective, in the order of telling.
+
+        With one objective, all that reached the best value. What is beyond a constraint, or lacks
+        a finite number, is not among them.
+        """
+        with self._lock:
+            told = list(self._told)
+        complete = [
+            (trial, value, losses)
+            for trial, value in told
+            if self._objectives.excess(value) == 0
+            and (losses := self._objectives.losses(value)) is not None
+        ]
+        best = pareto_front([losses for _, _, losses in complete])
+        return [
+            FrontPoint(trial, self._objectives.numbers(value) or {})
+            for trial, value, _ in (complete[position] for position in best)
+        ]
+
+    @property
+    def results(self) -> list[tuple[StudyTrial, JsonValue]]:
+        """All trials that gave a result, and what was told, in the order of telling."""
+        with self._lock:
+            return list(self._told)
+
+    @property
+    def stopped_because(self) -> str:
+        """Why a stopping rule ended the search; empty if none did."""
+        return self._tuner.ended_because
+
     def _best_pair(self) -> tuple[float, StudyTrial]:
+        if self._objectives.several:
+            raise ValueError("with several objectives there is no best one; see pareto_front")
         if self._best is None:
             raise ValueError("no trial has been told a finite value yet")
         return self._best

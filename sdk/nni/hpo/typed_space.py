@@ -23,7 +23,12 @@ configuration(Training, nni.get_next_parameter()).model     # a Forest or a Line
 ```
 
 A structure that is no choice is flattened: its fields are called `<field>/<inner field>`. JSON
-stays what travels; types are for the two ends.
+stays what travels; types are for the two ends. Constraints between the fields stand on the
+outermost type, or on the function, as its attribute `_constraints`; in a class it is a `ClassVar`:
+
+```python
+    _constraints: ClassVar = ["batch * epochs <= 4096", {"_forbid": {"model": "Linear", "seed": 0}}]
+```
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +45,7 @@ from nni.hpo._type_reading import (
     is_type_of_space,
     read_structure,
 )
-from nni.hpo.domains import same_value
+from nni.hpo.domains import CONSTRAINTS_KEY, same_value
 from nni.hpo.json_value import JsonValue
 
 __all__ = ["TypedSpace", "as_json", "configuration", "is_type_of_space", "search_space"]
@@ -63,16 +68,19 @@ class TypedSpace:
 
     def __init__(self, source: object) -> None:
         self._structure = read_structure(source)
+        self._constraints = getattr(source, CONSTRAINTS_KEY, None)
 
     def search_space(self) -> dict[str, JsonValue]:
         """Return its JSON form: name to `{"_type": ..., "_value": [...]}`.
 
         Raises:
-            ValueError: a range in it breaks a rule of search spaces.
+            ValueError: a range or constraint in it breaks a rule of search spaces.
         """
         from nni.hpo.space import parse_space  # trials need it not, and pay for every import
 
         entries = dict(_entries(self._structure, ""))
+        if self._constraints is not None:
+            entries[CONSTRAINTS_KEY] = list(self._constraints)
         parse_space(entries, algorithm="typed search spaces")
         return entries
 

@@ -186,6 +186,11 @@ def required(rule: ArgumentRule) -> ArgumentRule:
     return replace(rule, required=True)
 
 
+def nullable(rule: ArgumentRule) -> ArgumentRule:
+    """Return the same rule for an argument that may be None."""
+    return replace(rule, nullable=True)
+
+
 def positive_numbers(key: str) -> ArgumentRule:
     """Return the rule that `key` is a list of positive finite numbers that is not empty."""
     return ArgumentRule(lambda value: check_positive_numbers(key, value))

@@ -5,6 +5,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
+from random import Random
 from typing import ClassVar
 
 from nni.hpo import commands
@@ -12,7 +13,10 @@ from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.commands import CommandType, MetricType
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space import contains, parse_space
+from nni.testing.constrained import constrained_space
 from nni.testing.tuners import value_of
+
+_IMPORTED = 10
 
 _ROUNDS = 60
 """Trials per test: enough for several brackets of small budgets."""
@@ -114,12 +118,23 @@ class AdvisorConformance(ABC):
     search_space: ClassVar[JsonValue]
     """A space of the usual language that the advisor supports."""
 
+    keeps_constraints: ClassVar[bool] = True
+    """Whether it honours `_constraints` in a search space of the usual language."""
+
     extra_keys: ClassVar[frozenset[str]] = frozenset()
     """What its configurations hold beside the space's own names."""
+
+    optional_keys: ClassVar[frozenset[str]] = frozenset()
+    """What some of its configurations hold besides."""
 
     @abstractmethod
     def make(self, seed: int) -> MsgDispatcherBase:
         """Return a new advisor that draws all its randomness from `seed`."""
+
+    def _own(self, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return what belongs to the search space."""
+        others = self.extra_keys | self.optional_keys
+        return {key: value for key, value in parameters.items() if key not in others}
 
     def ready(self, seed: int = 0) -> AdvisorDriver:
         """Return the driver of a new advisor that has been given the space."""
@@ -135,9 +150,25 @@ class AdvisorConformance(ABC):
 
         for job in self.ready().play(_ROUNDS):
             parameters = job["parameters"]
-            own = {k: v for k, v in parameters.items() if k not in self.extra_keys}
+            own = self._own(parameters)
             assert contains(space, own), parameters
             assert self.extra_keys <= parameters.keys()
+
+    def test_configurations_keep_the_constraints(self) -> None:
+        """No configuration breaks a constraint of the search space, whatever is imported."""
+        if not self.keeps_constraints:
+            return
+        declared = constrained_space(self.search_space)
+        space, free = parse_space(declared), parse_space(self.search_space)
+        driver = AdvisorDriver(self.make(0), declared)
+        outside = [free.draw(Random(seed)) for seed in range(_IMPORTED)]
+
+        driver.import_data([{"parameter": c, "value": value_of(c)} for c in outside])
+
+        for job in driver.play(_ROUNDS, concurrency=2):
+            parameters = job["parameters"]
+            own = self._own(parameters)
+            assert contains(space, own), parameters
 
     def test_parameter_ids_are_unique(self) -> None:
         """No two jobs have the same name."""

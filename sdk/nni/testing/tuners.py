@@ -7,12 +7,17 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
+from random import Random
 from typing import ClassVar
 
 from nni.hpo.base import Generated, Resumable, Tuner, generate
-from nni.hpo.domains import canonical_json
+from nni.hpo.domains import CONSTRAINTS_KEY, canonical_json
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space import contains, parse_space
+from nni.testing.constrained import constrained_space
+
+_FEW = 10
+_CONSTRAINED_ROUNDS = 60
 
 _ROUNDS = 30
 """Trials per test: more than built-in tuners draw before they learn."""
@@ -39,6 +44,9 @@ class TunerConformance(ABC):
 
     standard_space: ClassVar[bool] = True
     """Whether configurations are points of the space, as the built-in types define them."""
+
+    keeps_constraints: ClassVar[bool] = True
+    """Whether it honours `_constraints` in a search space of the usual language."""
 
     extra_keys: ClassVar[frozenset[str]] = frozenset()
     """What its configurations hold beside the space's own names."""
@@ -68,6 +76,36 @@ class TunerConformance(ABC):
             own = {k: v for k, v in configuration.items() if k not in self.extra_keys}
             assert contains(space, own), configuration
             assert self.extra_keys <= configuration.keys()
+
+    def test_configurations_keep_the_constraints(self) -> None:
+        """No configuration breaks a constraint of the space, whatever is imported."""
+        if not (self.standard_space and self.keeps_constraints):
+            return
+        declared = constrained_space(self.search_space)
+        space, tuner = parse_space(declared), self.make(0)
+        tuner.update_search_space(declared)
+        free = parse_space(self.search_space)
+        outside = [free.draw(Random(seed)) for seed in range(_FEW)]
+
+        tuner.import_data([{"parameter": c, "value": value_of(c)} for c in outside])
+        configurations = played(tuner, _CONSTRAINED_ROUNDS)
+
+        assert configurations
+        for configuration in configurations:
+            own = {k: v for k, v in configuration.items() if k not in self.extra_keys}
+            assert contains(space, own), configuration
+
+    def test_constraints_that_allow_nothing_are_refused(self) -> None:
+        """A space without an allowed configuration is a `ValueError`."""
+        if not (self.standard_space and self.keeps_constraints and self.search_space):
+            return
+        keys = list(self.search_space)
+        never = {**self.search_space, CONSTRAINTS_KEY: [f"`{keys[0]}` in []"]}
+        try:
+            self.make(0).update_search_space(never)
+        except ValueError:
+            return
+        raise AssertionError("a space was accepted whose constraints allow nothing")
 
     def test_configurations_are_plain_json_values(self) -> None:
         """A trip through JSON changes neither a value nor its type."""
@@ -237,6 +275,16 @@ def play(tuner: Tuner, trials: int, first_id: int = 0) -> list[JsonValue]:
         (configuration,) = ask(tuner, parameter_id)
         configurations.append(json.loads(json.dumps(configuration)))
         tell(tuner, parameter_id, configuration)
+    return configurations
+
+
+def played(tuner: Tuner, trials: int) -> list[JsonValue]:
+    """Return the configurations of up to `trials` trials, fewer if there are no more."""
+    configurations: list[JsonValue] = []
+    for parameter_id in range(trials):
+        for configuration in ask(tuner, parameter_id):
+            configurations.append(json.loads(json.dumps(configuration)))
+            tell(tuner, parameter_id, configuration)
     return configurations
 
 

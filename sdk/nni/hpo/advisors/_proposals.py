@@ -70,5 +70,6 @@ class FlatProposals:
         return row
 
     def configuration(self, row: Row) -> dict[str, JsonValue] | None:
-        """See `ProposalSpace`; every row is allowed."""
-        return configuration_of(self._levels, {0: row})
+        """See `ProposalSpace`."""
+        configuration = configuration_of(self._levels, {0: row})
+        return configuration if self._space.allows(configuration) else None

@@ -2,6 +2,7 @@
 
 python -m nni.hpo.host --in-fd 5 --out-fd 6 --parent-pid 123     serve one algorithm
 python -m nni.hpo.host --check < request.json                    try a custom class
+python -m nni.hpo.host --importance < request.json               say which parameters matter
 """
 
 import argparse
@@ -11,6 +12,7 @@ from pathlib import Path
 from nni.hpo.host.class_check import run_check
 from nni.hpo.host.command_loop import CommandLoop
 from nni.hpo.host.command_pipe import CommandPipe
+from nni.hpo.host.importance_report import run_importance
 from nni.hpo.host.parent import die_with
 
 
@@ -18,6 +20,7 @@ def main() -> int:
     """Do what the command line says; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m nni.hpo.host")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--importance", action="store_true")
     parser.add_argument("--in-fd", type=int, default=-1)
     parser.add_argument("--out-fd", type=int, default=-1)
     parser.add_argument("--parent-pid", type=int, default=0)
@@ -27,6 +30,8 @@ def main() -> int:
         return 1
     if arguments.check:
         return run_check(sys.stdin, sys.stdout)
+    if arguments.importance:
+        return run_importance(sys.stdin, sys.stdout)
     CommandLoop(CommandPipe(arguments.in_fd, arguments.out_fd)).run()
     return 0
 

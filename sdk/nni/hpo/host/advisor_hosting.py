@@ -16,6 +16,7 @@ from nni.hpo.host.hosting import (
     Rim,
     Say,
     TrialEndCommand,
+    released_by,
 )
 
 _logger = logging.getLogger(__name__)
@@ -33,13 +34,21 @@ class AdvisorHosting:
         advisor: what is hosted.
         origin: what is the same in the provenance of every suggestion.
         say: where answers go.
+        metric: the one part of reports that the advisor sees; None: reports as they are.
     """
 
     lookahead = False
     assesses = True
 
-    def __init__(self, advisor: MsgDispatcherBase, origin: dict[str, Any], say: Say) -> None:
+    def __init__(
+        self,
+        advisor: MsgDispatcherBase,
+        origin: dict[str, Any],
+        say: Say,
+        metric: str | None = None,
+    ) -> None:
         self._advisor = advisor
+        self._metric = metric
         self._provenance = Provenance(origin)
         self._say = say
         self._rim = Rim(say)
@@ -82,6 +91,7 @@ class AdvisorHosting:
             tuple(answer),
             deferred=0 if self._exhausted else len(set(parameter_ids).intersection(self._wanted)),
             exhausted=self._exhausted,
+            released=released_by(self._advisor),
         )
 
     def deliver(self, command: CommandType, data: Any) -> None:  # noqa: ANN401 - decoded JSON
@@ -123,12 +133,19 @@ class AdvisorHosting:
         self._provenance.results += command.final
         data = {
             "parameter_id": job["parameter_id"],
-            "value": command.value,
+            "value": self._seen(command.value),
             "trial_job_id": command.trial_id,
             "type": MetricType.FINAL if command.final else MetricType.PERIODICAL,
             "sequence": command.sequence,
         }
         self._handle(CommandType.ReportMetricData, data)
+
+    def _seen(self, value: Any) -> Any:  # noqa: ANN401 - what a trial reported
+        if self._metric is None:
+            return value
+        from nni.hpo.objectives import part_of
+
+        return part_of(value, self._metric)
 
     def trial_end(self, command: TrialEndCommand) -> None:
         """See `HostedAlgorithm`."""

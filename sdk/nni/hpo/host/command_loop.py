@@ -16,6 +16,12 @@ from nni.hpo.host.hosting import (
     failure,
     traceback_text,
 )
+from nni.hpo.host.planning import (
+    metric_of,
+    planned_advisor,
+    planned_assessor,
+    planned_tuner,
+)
 from nni.hpo.host.tuner_hosting import TunerHosting
 
 _IDENTITY: Final = (
@@ -54,7 +60,7 @@ class CommandLoop:
     Args:
         pipe: where commands come from and answers go.
         configure_log: sets the level of all logging of this process.
-        due: says when to take a checkpoint; None = after some seconds of work.
+        due: says when to take a checkpoint; None = after some work.
     """
 
     def __init__(
@@ -133,15 +139,17 @@ class CommandLoop:
         building.seed_global_generators(seed, custom=custom)
         if "advisor" in configs:
             origin = _origin(configs["advisor"], seed)
-            advisor = building.build("advisor", configs["advisor"], seed)
-            advisor_hosting = AdvisorHosting(advisor, origin, self._say)
+            plan = command.get("plan")
+            advisor = planned_advisor(configs["advisor"], plan, seed)
+            metric = metric_of(configs["advisor"], plan)
+            advisor_hosting = AdvisorHosting(advisor, origin, self._say, metric)
             commands.connect(advisor_hosting)
             return advisor_hosting
         origin = _origin(configs["tuner"], seed)
-        tuner = building.build("tuner", configs["tuner"], seed)
+        tuner = planned_tuner(configs["tuner"], command.get("plan"), seed)
         assessor = None
         if "assessor" in configs:
-            assessor = building.build("assessor", configs["assessor"], seed)
+            assessor = planned_assessor(configs["assessor"], command.get("plan"), seed)
         return TunerHosting(tuner, assessor, origin, self._say)
 
     def _restore(self, algorithm: HostedAlgorithm, command: dict[str, Any]) -> None:
@@ -152,6 +160,8 @@ class CommandLoop:
         # What a user's class calls `state` may be anything.
         path = Path(command["checkpoint"]) if named and command.get("checkpoint") else None
         identity = {key: command[key] for key in _IDENTITY} | building.machine_provenance()
+        if command.get("plan"):
+            identity["plan"] = command["plan"]
         self._checkpoints = Checkpoints(path, identity)
         kept = self._checkpoints.load()
         if kept is not None:
@@ -182,6 +192,7 @@ class CommandLoop:
                         "request_id": command["request_id"],
                         "exhausted": answer.exhausted,
                         "deferred": answer.deferred,
+                        **({"released": answer.released} if answer.released else {}),
                     }
                 )
         except Exception:

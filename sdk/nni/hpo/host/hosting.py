@@ -26,6 +26,14 @@ class Answer:
     deferred: int = 0
     """How many of the request come later."""
     exhausted: bool = False
+    released: tuple[str, ...] = ()
+    """Checkpoint folders that it will never again have a trial load."""
+
+
+def released_by(algorithm: object) -> tuple[str, ...]:
+    """Ask an algorithm which checkpoint folders are over; most know of none."""
+    released = getattr(algorithm, "released_checkpoints", None)
+    return tuple(map(str, released())) if callable(released) else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from nni.hpo.host.hosting import (
     Rim,
     Say,
     TrialEndCommand,
+    released_by,
 )
 
 
@@ -77,6 +78,7 @@ class TunerHosting:
             tuple(self._suggested(parameter_id, pairs[parameter_id]) for parameter_id in pairs),
             deferred=len(set(generated.deferred) - pairs.keys()),
             exhausted=generated.exhausted,
+            released=released_by(self._tuner),
         )
 
     def _start_later(self, parameter_id: int, parameters: object) -> None:

@@ -20,6 +20,8 @@ _SCALES: Final = (0.3, 0.1, 0.03, 0.01, 0.001)
 """Standard deviations of the steps from good observations."""
 _MOVES: Final = 4
 """Rounds of going to a better neighbour in the discrete coordinates."""
+_HALVINGS: Final = 8
+"""Of the way to a point that breaks a constraint."""
 _APART: Final = 1e-6
 """Points closer than this, per axis, teach a model without noise nothing new."""
 
@@ -73,7 +75,7 @@ def candidates(cube: UnitCube, good: Floats, count: int, rng: np.random.Generato
         # Most steps change some coordinates only, as most parameters matter little.
         kept = rng.random(centres.shape) < rng.random((near, 1))
         moved = np.where(kept, centres, centres + steps)
-        points.append(cube.snap(moved))
+        points.append(cube.allowed(cube.snap(moved)))
     return np.concatenate(points)
 
 
@@ -113,18 +115,35 @@ def best_point(
 
     ratings = rate(rated)
     if cube.size is not None and cube.size <= len(rated):  # all points were rated
-        return best_free(rated, ratings, taken)
+        return best_free(cube, rated, ratings, taken)
     order = np.argsort(-ratings, kind="stable")
     low, high = np.zeros(len(cube)), np.ones(len(cube))
     found = [rated[order[: max(effort.climbs * 4, 32)]]]
-    for start in _apart(rated[order], effort.climbs):
+    for start in apart(rated[order], effort.climbs):
         top, _ = minimise(negative, start, low, high, evaluations=effort.evaluations)
-        found.append(_settled(cube, rate, cube.snap(top[None, :])[0])[None, :])
+        reached = _allowed_towards(cube, start, top)
+        found.append(_settled(cube, rate, reached)[None, :])
     points = np.concatenate(found)
-    return best_free(points, rate(points), taken)
+    return best_free(cube, points, rate(points), taken)
 
 
-def _apart(points: Floats, count: int) -> list[Floats]:
+def _allowed_towards(cube: UnitCube, start: Floats, top: Floats) -> Floats:
+    """Return the point of the space at `top`, or on the way to it as far as is allowed."""
+    reached: Floats = cube.snap(top[None, :])[0]
+    if cube.allows(reached):
+        return reached
+    inside, outside = start, top
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (inside + outside)
+        if cube.allows(cube.snap(middle[None, :])[0]):
+            inside = middle
+        else:
+            outside = middle
+    snapped: Floats = cube.snap(inside[None, :])[0]
+    return snapped
+
+
+def apart(points: Floats, count: int) -> list[Floats]:
     """Return the first `count` points that are not nearly the same."""
     chosen: list[Floats] = []
     for point in points:
@@ -139,7 +158,7 @@ def _settled(cube: UnitCube, rate: Callable[[Floats], Floats], point: Floats) ->
     """Return what a point becomes by going to the best of its discrete neighbours."""
     rating = -np.inf
     for _ in range(_MOVES):
-        around = np.concatenate([point[None, :], cube.neighbours(point)])
+        around = np.concatenate([point[None, :], cube.allowed(cube.neighbours(point))])
         if len(around) == 1:
             return point
         ratings = rate(around)

@@ -186,7 +186,10 @@ def rows_of(levels: tuple[Level, ...], placed: Mapping[str, JsonValue]) -> list[
 
 
 def configuration_of(levels: tuple[Level, ...], rows: Mapping[int, Row]) -> dict[str, JsonValue]:
-    """Return the configuration whose rows are given by level; the inverse of `rows_of`."""
+    """Return the configuration whose rows are given by level; the inverse of `rows_of`.
+
+    Of a branch whose row is missing, only the name appears.
+    """
     return _values(levels[0], rows)
 
 
@@ -204,5 +207,6 @@ def _option_value(choice: ChoiceColumn, option: int, rows: Mapping[int, Row]) ->
     chosen = choice.domain.options[option]
     branch = choice.branches[option]
     if isinstance(chosen, Branch) and branch is not None:
-        return {"_name": chosen.name, **_values(branch, rows)}
+        inner = _values(branch, rows) if branch.index in rows else {}
+        return {"_name": chosen.name, **inner}
     return chosen

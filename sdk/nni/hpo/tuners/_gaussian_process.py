@@ -55,8 +55,9 @@ def fitted_parameters(
     starts: list[Floats],
     *,
     evaluations: int,
+    owners: Ints | None = None,
 ) -> Floats:
-    """Return the most plausible logarithms of lengths and noise, `(d + 1,)`.
+    """Return the most plausible logarithms of lengths and noise, `(a + 1,)`.
 
     Args:
         points: `(n, d)`.
@@ -65,11 +66,12 @@ def fitted_parameters(
         alpha: least noise, relative to the variance of the process.
         starts: where to begin; the best end is taken.
         evaluations: of the posterior, per start.
+        owners: `(d,)`, for every column the one of `a` axes whose length it shares, ascending
+            from 0; None for a length of each column's own.
     """
-    count, dimensions = points.shape
-    squares = np.ascontiguousarray(
-        ((points[:, None, :] - points[None, :, :]) ** 2).reshape(count * count, dimensions).T
-    )
+    count = len(points)
+    squares = _squares(points, owners)
+    dimensions = len(squares)
     centre = np.append(np.full(dimensions, _length_centre(dimensions)), _NOISE_CENTRE)
     spread = np.append(np.full(dimensions, _LENGTH_SPREAD), _NOISE_SPREAD)
 
@@ -103,6 +105,20 @@ def fitted_parameters(
         for start in starts
     ]
     return min(ends, key=lambda end: end[1])[0]
+
+
+def _squares(points: Floats, owners: Ints | None) -> Floats:
+    """Return the squared distances along each axis, `(a, n * n)`."""
+    columns = points.shape[1]
+    squares: Floats = ((points[:, None, :] - points[None, :, :]) ** 2).reshape(-1, columns).T
+    if owners is not None:
+        squares = np.add.reduceat(squares, np.unique(owners, return_index=True)[1], axis=0)
+    return np.ascontiguousarray(squares)
+
+
+def shared(parameters: Floats, owners: Ints) -> Floats:
+    """Return logarithms of lengths and noise `(d + 1,)` of all columns, from those of axes."""
+    return np.append(parameters[:-1][owners], parameters[-1])
 
 
 def _variance(targets: Floats, weights: Floats) -> float:

@@ -15,9 +15,10 @@ class Grid:
     """
 
     def __init__(self, space: Space) -> None:
+        self._space = space
         self._axes = tuple((p.key, _axis(p)) for p in space.parameters)
         self.size = 1
-        """How many combinations there are; 1 for a space without parameters."""
+        """How many combinations there are, allowed or not; 1 for a space without parameters."""
         for _, axis in self._axes:
             self.size *= axis.size
 
@@ -29,6 +30,32 @@ class Grid:
             digits.append(digit)
         pairs = zip(self._axes, reversed(digits), strict=True)
         return {key: axis.value(digit) for (key, axis), digit in pairs}
+
+    def next_allowed(self, number: int) -> int:
+        """Return the first number from this one on whose combination is allowed.
+
+        A block of combinations that all break one rule, because they differ in parameters only
+        that it does not depend on, is passed over in one step.
+
+        Returns:
+            At least `size` if there is none.
+        """
+        while self._space.rules and number < self.size:
+            broken = self._space.broken(self.decode(number))
+            if broken is None:
+                break
+            block = self._block(broken.keys)
+            number = (number // block + 1) * block
+        return number
+
+    def _block(self, keys: frozenset[str]) -> int:
+        """Return how many combinations follow one another in which these keys stay the same."""
+        block = 1
+        for key, axis in reversed(self._axes):
+            if key in keys:
+                break
+            block *= axis.size
+        return block
 
     def encode(self, configuration: object) -> int:
         """Return the number of a combination.

@@ -7,7 +7,8 @@ spread between seeds.
 """
 
 import math
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -67,6 +68,8 @@ TRIED_PENALTY: Final = 1e6
 it is chosen again only if all candidates have been tried."""
 
 
+Allowed: TypeAlias = Callable[[Row], bool]
+
 LEAST_STEP: Final = 1e-6
 """A column with finer steps counts as continuous there: nobody tries all its values."""
 
@@ -97,13 +100,15 @@ class LevelModel:
         )
         self.observations = Observations(level, recognise=self._finite)
 
-    def propose(self, rng: np.random.Generator, told: int) -> Row:
+    def propose(self, rng: np.random.Generator, told: int, allowed: Allowed | None = None) -> Row:
         """Return the row to try next.
 
         Args:
             rng: of all draws.
             told: how many of the observations are results; the others, the newest, stand for
                 running trials.
+            allowed: of the candidates, the best that it is true of is returned, or the best of all
+                if there is none; None allows every row.
         """
         if not self.level.numeric and not self.level.choices:
             return Row(self.level.index, (), ())
@@ -116,7 +121,15 @@ class LevelModel:
         if self._finite:
             gain -= TRIED_PENALTY * self._tried(points, options)
         best = int(gain.argmax())
-        return Row(self.level.index, tuple(points[best].tolist()), tuple(options[best].tolist()))
+        if allowed is not None:
+            for index in np.argsort(-gain, kind="stable"):
+                row = self._row(points[index], options[index])
+                if allowed(row):
+                    return row
+        return self._row(points[best], options[best])
+
+    def _row(self, point: Floats, option: Ints) -> Row:
+        return Row(self.level.index, tuple(point.tolist()), tuple(option.tolist()))
 
     def _densities(self, told: int) -> tuple[Mixture, Mixture]:
         count = len(self.observations)

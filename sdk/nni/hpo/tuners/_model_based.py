@@ -1,21 +1,20 @@
-"""What the tuners with a model of a flat, bounded space share: their book-keeping."""
+"""What the tuners with a model of points share: their book-keeping."""
 
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable
 from random import Random
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from nni.hpo.base import Tuner, checked_optimize_mode
-from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import loss_of
 from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.samples import samples
 from nni.hpo.tuners._parzen import Floats
-from nni.hpo.tuners._unit_cube import PointKey, UnitCube, point_key
+from nni.hpo.tuners._unit_cube import PointKey, point_key, point_keys
 
 _logger = logging.getLogger(__name__)
 
@@ -26,8 +25,40 @@ _MOST_COUNTED: Final = 50_000
 _MOST_DRAWS: Final = 1000
 
 
-class ModelBasedTuner(Tuner):
-    """Keeps observations and running trials as points of a unit cube; a subclass chooses points.
+class Cube(Protocol):
+    """A search space as points `(d,)`; see `UnitCube` and `TreeCube`."""
+
+    def __len__(self) -> int:
+        """Return the number of coordinates."""
+        ...
+
+    @property
+    def size(self) -> int | None:
+        """How many points there are; None if too many to be told apart."""
+        ...
+
+    def point(self, configuration: JsonValue) -> Floats:
+        """Return the point of a configuration; ValueError if it lies outside the space."""
+        ...
+
+    def configuration(self, point: Floats) -> dict[str, JsonValue]:
+        """Return the configuration at a point."""
+        ...
+
+    def draw_prior(self, rng: Random) -> Floats:
+        """Return one point of the prior."""
+        ...
+
+    def all_points(self, limit: int) -> Floats | None:
+        """Return all points `(m, d)`; None if more than `limit`."""
+        ...
+
+
+CubeT = TypeVar("CubeT", bound=Cube)
+
+
+class ModelBasedTuner(Tuner, Generic[CubeT]):
+    """Keeps observations and running trials as points of a cube; a subclass chooses points.
 
     A running trial's point is not proposed again while there is another one; nor is an observed
     one, unless the subclass wants to measure it again.
@@ -44,7 +75,7 @@ class ModelBasedTuner(Tuner):
         self._mode = checked_optimize_mode(optimize_mode)
         self._rng = np.random.default_rng(seed)
         self._prior = Random(seed)
-        self._cube = UnitCube(Space(()))
+        self._cube: CubeT = self._cube_of({})
         self._configurations: list[JsonValue] = []
         self._points: list[Floats] = []
         self._losses: list[float] = []
@@ -52,7 +83,7 @@ class ModelBasedTuner(Tuner):
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """See the base. Observations that are no points of the new space are dropped."""
-        cube = UnitCube(self._space_of(search_space))
+        cube = self._cube_of(search_space)
         known, running = self._results(), self._open()
         self._cube = cube
         self._forget_model()
@@ -110,8 +141,8 @@ class ModelBasedTuner(Tuner):
         self._load_model_state(state["model"])
 
     @abstractmethod
-    def _space_of(self, search_space: JsonValue) -> Space:
-        """Return a flat space of bounded types, or raise ValueError for what is not supported."""
+    def _cube_of(self, search_space: JsonValue) -> CubeT:
+        """Return the points of a search space, or raise ValueError for what is not supported."""
 
     @abstractmethod
     def _propose(self) -> Floats:
@@ -158,6 +189,9 @@ class ModelBasedTuner(Tuner):
         except ValueError as error:
             _logger.warning("%s drops a result outside the search space: %s", self.algorithm, error)
             return
+        self._keep(configuration, point, loss)
+
+    def _keep(self, configuration: JsonValue, point: Floats, loss: float) -> None:
         self._configurations.append(dict(configuration))
         self._points.append(point)
         self._losses.append(loss)
@@ -166,7 +200,7 @@ class ModelBasedTuner(Tuner):
         return {point_key(point) for point in self._running.values()}
 
     def _observed_keys(self) -> set[PointKey]:
-        return {point_key(point) for point in self._points}
+        return point_keys(self._points)
 
     def _drawn(self) -> Floats:
         """Return a draw of the prior that is neither running nor observed, if there is one."""

@@ -15,9 +15,10 @@ from nni.hpo.tuners._gaussian_process import (
     fitted_parameters,
     posterior,
     representatives,
+    shared,
 )
 from nni.hpo.tuners._matern import Matern
-from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners._parzen import Floats, Ints
 from nni.hpo.tuners._targets import warped
 
 _MOST_FITTED: Final = 150
@@ -41,6 +42,8 @@ class Belief:
     """`(n, d)`, the results that the model is made of."""
     targets: Floats
     """`(n,)`, their losses on the model's scale."""
+    kept: Ints
+    """`(n,)`, their positions among all results."""
 
     @property
     def best(self) -> float:
@@ -54,11 +57,13 @@ class Surrogate:
     Args:
         kernel: the correlation.
         alpha: least noise, relative to the variance of the process.
+        owners: `(d,)`, for every column the axis whose length it shares; see `fitted_parameters`.
     """
 
-    def __init__(self, kernel: Matern, alpha: float) -> None:
+    def __init__(self, kernel: Matern, alpha: float, owners: Ints | None = None) -> None:
         self._kernel = kernel
         self._alpha = alpha
+        self._owners = owners
         self._parameters: Floats | None = None
         self._fitted = 0
 
@@ -67,28 +72,31 @@ class Surrogate:
         known = np.array(losses)
         kept = representatives(known, _MOST_MODELLED)
         rows, targets = np.array(points)[kept], warped(known[kept])
-        parameters = self._parameters
-        if parameters is None or len(losses) > self._fitted * (1.0 + _REFIT_SHARE):
-            parameters = self._parameters = self._fit(rows, targets)
+        if self._parameters is None or len(losses) > self._fitted * (1.0 + _REFIT_SHARE):
+            self._parameters = self._fit(rows, targets)
             self._fitted = len(losses)
-        return Belief(
-            posterior(rows, targets, self._kernel, self._alpha, parameters), rows, targets
-        )
+        return Belief(self._posterior(rows, targets), rows, targets, kept)
 
     def expecting(self, belief: Belief, running: list[Floats]) -> Posterior:
         """Return the belief if running trials come out as predicted."""
-        assert self._parameters is not None
         if not running:
             return belief.model
         open_points = np.array(running)
         means, _ = belief.model.predict(open_points)
-        return posterior(
-            np.concatenate([belief.points, open_points]),
-            np.concatenate([belief.targets, means]),
-            self._kernel,
-            self._alpha,
-            self._parameters,
+        return self._posterior(
+            np.concatenate([belief.points, open_points]), np.concatenate([belief.targets, means])
         )
+
+    def lengths(self) -> Floats:
+        """Return the length of every axis `(a,)`, as learnt last."""
+        assert self._parameters is not None
+        lengths: Floats = np.exp(self._parameters[:-1])
+        return lengths
+
+    def noise(self) -> float:
+        """Return the noise as learnt last, relative to the variance of the process."""
+        assert self._parameters is not None
+        return float(np.exp(self._parameters[-1]))
 
     def forget(self) -> None:
         """Begin again, for another space."""
@@ -104,12 +112,25 @@ class Surrogate:
         parameters, self._fitted = state
         self._parameters = None if parameters is None else np.array(parameters, dtype=np.float64)
 
+    def _posterior(self, rows: Floats, targets: Floats) -> Posterior:
+        assert self._parameters is not None
+        owners, parameters = self._owners, self._parameters
+        expanded = parameters if owners is None else shared(parameters, owners)
+        return posterior(rows, targets, self._kernel, self._alpha, expanded)
+
     def _fit(self, rows: Floats, targets: Floats) -> Floats:
         kept = representatives(targets, _MOST_FITTED)
-        default = default_parameters(rows.shape[1])
+        owners = self._owners
+        default = default_parameters(rows.shape[1] if owners is None else int(owners[-1]) + 1)
         starts = [default] if self._parameters is None else [self._parameters]
         if self._parameters is not None and len(targets) <= _FEW:
             starts.append(default)
         return fitted_parameters(
-            rows[kept], targets[kept], self._kernel, self._alpha, starts, evaluations=_EVALUATIONS
+            rows[kept],
+            targets[kept],
+            self._kernel,
+            self._alpha,
+            starts,
+            evaluations=_EVALUATIONS,
+            owners=owners,
         )

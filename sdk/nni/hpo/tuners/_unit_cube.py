@@ -6,22 +6,25 @@ far apart as each other; other options stand in the order of the space.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
-from nni.hpo.domains import Choice, Integer, Space, Uniform
+from nni.hpo.domains import Choice, Integer, Space, Uniform, same_value
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space import place
 from nni.hpo.tuners._columns import NumericColumn, levels_of
-from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners._parzen import Bools, Floats
 from nni.hpo.tuners.numeric_space import is_finite_number
 
 _MOST_LISTED: Final = 50_000
 """Values up to which an axis is treated as discrete; more of them are as good as a continuum."""
+
+_LEAST_DRAWN: Final = 32
+"""Points that a draw of many gives at least where little is allowed."""
 
 _DIGITS: Final = 9
 """Of a coordinate that tells points apart; a trip through text changes less."""
@@ -48,7 +51,9 @@ class Axis:
         """Return where a value stands; a choice is told by the option itself."""
         if self.column is not None:
             return self.column.coordinate(value)
-        return _spread(self.options.index(value), len(self.options))
+        # Not `index`: to Python, true equals 1.
+        position = next(i for i, option in enumerate(self.options) if same_value(option, value))
+        return _spread(position, len(self.options))
 
     def value(self, coordinate: float) -> JsonValue:
         """Return the value at a coordinate, the nearest one if there is none."""
@@ -83,6 +88,7 @@ class UnitCube:
             else _number_axis(columns[parameter.key])
             for parameter in space.parameters
         )
+        self._all_points: Floats | None = None
 
     def __len__(self) -> int:
         """Return the number of axes."""
@@ -99,7 +105,7 @@ class UnitCube:
 
     @property
     def size(self) -> int | None:
-        """How many points there are; None if too many to be told apart on some axis."""
+        """How many points there are, allowed or not; None if too many to be told apart."""
         if any(axis.levels is None for axis in self.axes):
             return None
         return math.prod(len(axis.levels) for axis in self.axes if axis.levels is not None)
@@ -131,21 +137,50 @@ class UnitCube:
         return snapped
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
-        """Return `(count, d)` points, each value of a discrete axis as likely as its share."""
-        return self.snap(rng.random((count, len(self.axes))))
+        """Return `(count, d)` points, each value of a discrete axis as likely as its share.
+
+        Constraints leave fewer of them, but a few at least.
+        """
+        points = self.allowed(self.snap(rng.random((count, len(self.axes)))))
+        missing = min(count, _LEAST_DRAWN) - len(points)
+        if missing <= 0:
+            return points
+        prior = Random(int(rng.integers(2**63)))
+        return np.concatenate([points, [self.draw_prior(prior) for _ in range(missing)]])
+
+    def allows(self, point: Floats) -> bool:
+        """Whether a `(d,)` point of the space breaks no constraint."""
+        return not self.space.rules or self.space.allows(self.configuration(point))
+
+    def allowed(self, points: Floats) -> Floats:
+        """Return those of `(m, d)` points of the space that break no constraint."""
+        if not self.space.rules:
+            return points
+        return points[self.allowed_mask(points)]
+
+    def allowed_mask(self, points: Floats) -> Bools:
+        """Return `(m,)`, true where a point of the space breaks no constraint."""
+        if not self.space.rules:
+            return np.ones(len(points), dtype=bool)
+        return np.fromiter(map(self.allows, points), dtype=bool, count=len(points))
 
     def draw_prior(self, rng: Random) -> Floats:
         """Return one `(d,)` point of the prior of the search space."""
         return self.point(self.space.draw(rng))
 
     def all_points(self, limit: int) -> Floats | None:
-        """Return all points `(size, d)`, the last axis fastest; None if more than `limit`."""
+        """Return all points `(size, d)` that are allowed, the last axis fastest.
+
+        None if there are more than `limit` with those that are not.
+        """
         if self.size is None or self.size > limit:
             return None
-        grids = np.meshgrid(
-            *(axis.levels for axis in self.axes if axis.levels is not None), indexing="ij"
-        )
-        return np.stack([grid.ravel() for grid in grids], axis=1)
+        if self._all_points is None:
+            grids = np.meshgrid(
+                *(axis.levels for axis in self.axes if axis.levels is not None), indexing="ij"
+            )
+            self._all_points = self.allowed(np.stack([grid.ravel() for grid in grids], axis=1))
+        return self._all_points
 
     def neighbours(self, point: Floats) -> Floats:
         """Return the points `(m, d)` that differ from one in a single discrete coordinate.
@@ -165,21 +200,38 @@ class UnitCube:
         return np.concatenate(found)
 
 
-def point_key(point: Iterable[float]) -> PointKey:
-    """Return what is equal for equal points."""
-    return tuple(round(float(x), _DIGITS) for x in point)
+def point_key(point: Floats) -> PointKey:
+    """Return what is equal for equal points `(d,)`."""
+    return tuple(np.round(point, _DIGITS).tolist())
 
 
-def best_free(points: Floats, ratings: Floats, taken: set[PointKey]) -> Floats | None:
-    """Return the point `(d,)` with the greatest rating that is not taken, None if there is none.
+def point_keys(points: Sequence[Floats]) -> set[PointKey]:
+    """Return the keys of many points at once."""
+    return set(map(tuple, np.round(np.array(points), _DIGITS).tolist()))
+
+
+class Cube(Protocol):
+    """Points of a search space as rows of numbers."""
+
+    def allows(self, point: Floats) -> bool:
+        """Whether a `(d,)` point of the space breaks no constraint."""
+        ...
+
+
+def best_free(cube: Cube, points: Floats, ratings: Floats, taken: set[PointKey]) -> Floats | None:
+    """Return the allowed point `(d,)` with the greatest rating that is not taken.
 
     Args:
-        points: `(m, d)`.
+        cube: the space.
+        points: `(m, d)` points of it.
         ratings: `(m,)`; of equal ones the first point wins.
         taken: keys of the points that must not be returned.
+
+    Returns:
+        None if there is none.
     """
     for index in np.argsort(-ratings, kind="stable"):
-        if point_key(points[index]) not in taken:
+        if point_key(points[index]) not in taken and cube.allows(points[index]):
             chosen: Floats = points[index]
             return chosen
     return None
@@ -202,10 +254,11 @@ def _choice_axis(key: str, domain: Choice) -> Axis:
 
 
 def _number_axis(column: NumericColumn) -> Axis:
-    return Axis(column.parameter.key, column, (), ordered=True, levels=_levels(column))
+    return Axis(column.parameter.key, column, (), ordered=True, levels=values_on_axis(column))
 
 
-def _levels(column: NumericColumn) -> Floats | None:
+def values_on_axis(column: NumericColumn) -> Floats | None:
+    """Return `(k,)`, the ascending coordinates of a bounded column; None for a continuum."""
     domain = column.domain
     if column.extent == 0:
         return np.array([0.5])

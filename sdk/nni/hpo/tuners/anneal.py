@@ -21,6 +21,7 @@ from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.samples import samples
 from nni.hpo.space import parse_space, place
 from nni.hpo.tuners._columns import BELL_WIDTH, NumericColumn, levels_of
+from nni.hpo.tuners._repair import repaired
 
 _logger = logging.getLogger(__name__)
 
@@ -29,6 +30,9 @@ _STEP_DOWN: Final = 0.5
 
 _SHRINK_RATE: Final = 0.1
 """After T results of a parameter its prior is drawn at the width 1 / (1 + 0.1 T)."""
+
+_TRIES: Final = 20
+"""Draws near earlier results before one that breaks a constraint is repaired."""
 
 Placed = dict[str, JsonValue]
 """The active parameters of a configuration: path to value, or to an option's position."""
@@ -94,7 +98,11 @@ class AnnealTuner(Tuner):
         """Return one configuration that no trial stands for."""
         if from_prior or not self._ranking:
             return self._space.draw(self._rng)
-        return self._near(self._space, self._placed[self._pick(self._ranking)])
+        for _ in range(_TRIES):
+            proposal = self._near(self._space, self._placed[self._pick(self._ranking)])
+            if self._space.allows(proposal):
+                return proposal
+        return repaired(self._space, proposal, self._rng)
 
     def state(self) -> dict[str, JsonValue]:
         """Return what `load_state` needs to go on from here, as JSON."""

@@ -12,14 +12,13 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.tuners._acquisition import expected_improvement
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners._network import Network, linear_belief, trained_network
 from nni.hpo.tuners._parzen import Floats
 from nni.hpo.tuners._targets import warped
-from nni.hpo.tuners._unit_cube import best_free
+from nni.hpo.tuners._unit_cube import UnitCube, best_free
 from nni.hpo.tuners.numeric_space import NUMERIC_TYPES, numeric_space
 from nni.hpo.validation import check_whole
 
@@ -29,7 +28,7 @@ _STEP: Final = 0.05
 """Standard deviation of the steps from good results."""
 
 
-class DNGOTuner(ModelBasedTuner):
+class DNGOTuner(ModelBasedTuner[UnitCube]):
     """Bayesian regression on the features of a network; its cost hardly grows with results.
 
     Points are random until `trials_per_update` results are there. The network is trained then, and
@@ -65,8 +64,8 @@ class DNGOTuner(ModelBasedTuner):
         self._training_seed = 0
         self._network: Network | None = None
 
-    def _space_of(self, search_space: JsonValue) -> Space:
-        return numeric_space(search_space, self.algorithm, NUMERIC_TYPES)
+    def _cube_of(self, search_space: JsonValue) -> UnitCube:
+        return UnitCube(numeric_space(search_space, self.algorithm, NUMERIC_TYPES))
 
     def _propose(self) -> Floats:
         if len(self._losses) < self._update_every:
@@ -78,16 +77,16 @@ class DNGOTuner(ModelBasedTuner):
         means, deviations = belief.predict(network.features(points))
         gains, _, _ = self._acquisition(means, deviations, float(targets.min()))
         taken = self._running_keys() | self._observed_keys()
-        point = best_free(points, gains, taken)
+        point = best_free(self._cube, points, gains, taken)
         return self._drawn() if point is None else point
 
     def _sampled(self, good: Floats) -> Floats:
-        """Return `(sample_size, d)` points of the space."""
+        """Return `(sample_size, d)` points of the space, or fewer where constraints are."""
         near = int(_NEAR_SHARE * self._sample_size)
         points = self._cube.draw(self._rng, self._sample_size - near)
         centres = good[self._rng.integers(len(good), size=near)]
         moved = centres + _STEP * self._rng.standard_normal(centres.shape)
-        return np.concatenate([points, self._cube.snap(moved)])
+        return np.concatenate([points, self._cube.allowed(self._cube.snap(moved))])
 
     def _current_network(self) -> Network:
         """Return the network, trained anew if enough results have come in."""

@@ -14,18 +14,19 @@ from random import Random
 from typing import Final
 
 from nni.hpo.base import DEFERRED, StartLater, Tuner, checked_optimize_mode
-from nni.hpo.domains import Branch, Choice, Parameter, Space, same_value
+from nni.hpo.domains import Space, active_places, same_value
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import loss_of
 from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.samples import samples
 from nni.hpo.space import contains, parse_space
+from nni.hpo.tuners._repair import repaired
 from nni.hpo.validation import check_count
 
 _logger = logging.getLogger(__name__)
 
 _REDRAWS: Final = 8
-"""How often a mutation is drawn at most; a parameter may have one value only."""
+"""How often a mutation is drawn at most; a parameter may have one value only, or one allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,28 +183,13 @@ class EvolutionTuner(Tuner):
     def _mutated(self, configuration: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Return a copy with another value of one of its active parameters."""
         child = copy.deepcopy(configuration)
-        places = list(_active(self._space, child))
+        places = active_places(self._space, child)
         if not places:
             return child
         values, parameter = places[self._rng.randrange(len(places))]
         old = values[parameter.key]
         for _ in range(_REDRAWS):
             values[parameter.key] = Space((parameter,)).draw(self._rng)[parameter.key]
-            if not same_value(values[parameter.key], old):
+            if not same_value(values[parameter.key], old) and self._space.allows(child):
                 break
-        return child
-
-
-def _active(
-    space: Space, values: dict[str, JsonValue]
-) -> list[tuple[dict[str, JsonValue], Parameter]]:
-    """Return the parameters that a configuration has, each with the dict that holds its value."""
-    found: list[tuple[dict[str, JsonValue], Parameter]] = []
-    for parameter in space.parameters:
-        found.append((values, parameter))
-        if isinstance(parameter.domain, Choice):
-            value = values[parameter.key]
-            option = parameter.domain.options[parameter.domain.position(value)]
-            if isinstance(option, Branch):
-                found += _active(option.space, value)
-    return found
+        return repaired(self._space, child, self._rng)

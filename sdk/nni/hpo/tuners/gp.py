@@ -20,7 +20,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.tuners._acquisition import (
     Acquisition,
@@ -33,6 +32,7 @@ from nni.hpo.tuners._matern import Matern
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners._parzen import Floats
 from nni.hpo.tuners._surrogate import Surrogate
+from nni.hpo.tuners._unit_cube import UnitCube
 from nni.hpo.tuners.numeric_space import NUMERIC_TYPES, numeric_space
 from nni.hpo.validation import ClassArgsValidator, check_whole
 
@@ -42,7 +42,7 @@ _GOOD: Final = 5
 """Best results near which candidates are drawn."""
 
 
-class GPTuner(ModelBasedTuner):
+class GPTuner(ModelBasedTuner[UnitCube]):
     """Gaussian process regression and an acquisition function; for very expensive trials.
 
     Args:
@@ -89,8 +89,8 @@ class GPTuner(ModelBasedTuner):
         self._time_limit = float(ask_time_limit)
         self._surrogate = Surrogate(Matern.of(nu), float(alpha))
 
-    def _space_of(self, search_space: JsonValue) -> Space:
-        return numeric_space(search_space, self.algorithm, NUMERIC_TYPES)
+    def _cube_of(self, search_space: JsonValue) -> UnitCube:
+        return UnitCube(numeric_space(search_space, self.algorithm, NUMERIC_TYPES))
 
     def _propose(self) -> Floats:
         if len(self._losses) < self._cold_start:

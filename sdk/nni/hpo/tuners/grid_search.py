@@ -21,8 +21,9 @@ GRID_TYPES = ("choice", "randint", "quniform")
 class GridSearchTuner(Tuner):
     """Hands out the Cartesian product of the space in a fixed order.
 
-    The last parameter turns fastest. Imported configurations are skipped, and after a change of the
-    space also those that were handed out before.
+    The last parameter turns fastest. Combinations that break a constraint are left out. Imported
+    configurations are skipped, and after a change of the space also those that were handed out
+    before.
 
     Args:
         optimize_mode: accepted because all tuners have it; without effect.
@@ -49,9 +50,10 @@ class GridSearchTuner(Tuner):
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
         """See the base."""
         del parameter_id, kwargs
+        self._next = self._grid.next_allowed(self._next)
         while self._next in self._skip:
             self._skip.discard(self._next)
-            self._next += 1
+            self._next = self._grid.next_allowed(self._next + 1)
         if self._next >= self._grid.size:
             raise NoMoreTrialError(f"all {self._grid.size} combinations have been handed out")
         number = self._next

@@ -21,7 +21,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.tuners._acquisition import confidence_bound, deviation_alone
 from nni.hpo.tuners._acquisition_search import Effort, best_point, candidates, search_effort
@@ -31,7 +30,7 @@ from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners._normal_mixture import fitted_mixture
 from nni.hpo.tuners._parzen import Floats
 from nni.hpo.tuners._surrogate import Belief, Surrogate
-from nni.hpo.tuners._unit_cube import PointKey, best_free, point_key
+from nni.hpo.tuners._unit_cube import PointKey, UnitCube, best_free, point_key
 from nni.hpo.tuners.numeric_space import METIS_TYPES, numeric_space
 from nni.hpo.validation import ClassArgsValidator, check_whole
 
@@ -49,7 +48,7 @@ _SUGGESTED: Final = 500
 """Points among which the exploiting candidate is looked for."""
 
 
-class MetisTuner(ModelBasedTuner):
+class MetisTuner(ModelBasedTuner[UnitCube]):
     """Explores where the model knows least, most of the time; for expensive trials.
 
     Args:
@@ -90,8 +89,8 @@ class MetisTuner(ModelBasedTuner):
         self._time_limit = float(ask_time_limit)
         self._surrogate = Surrogate(Matern.of(_SMOOTHNESS), _LEAST_NOISE)
 
-    def _space_of(self, search_space: JsonValue) -> Space:
-        return numeric_space(search_space, self.algorithm, METIS_TYPES)
+    def _cube_of(self, search_space: JsonValue) -> UnitCube:
+        return UnitCube(numeric_space(search_space, self.algorithm, METIS_TYPES))
 
     def _propose(self) -> Floats:
         if len(self._losses) < self._cold_start:
@@ -158,7 +157,7 @@ class MetisTuner(ModelBasedTuner):
         bad = fitted_mixture(belief.points[order[split:]], self._rng)
         points = self._cube.snap(good.draw(self._rng, _SUGGESTED))
         ratio = good.log_density(points) - bad.log_density(points)
-        return best_free(points, ratio, taken)
+        return best_free(self._cube, points, ratio, taken)
 
     def _forget_model(self) -> None:
         self._surrogate.forget()

@@ -9,7 +9,6 @@ rank, since it may have left no checkpoint.
 
 import logging
 import math
-import os
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,17 +17,20 @@ from random import Random
 from typing import Final
 
 from nni.hpo.base import DEFERRED, StartLater, Tuner, checked_optimize_mode
+from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY, default_root
 from nni.hpo.domains import Choice, Domain, Integer, Normal, Parameter, Space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import loss_of
 from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.space import contains, parse_space
+from nni.hpo.tuners._repair import repaired
 from nni.hpo.validation import check_count, check_positive_numbers
 
 _logger = logging.getLogger(__name__)
 
-LOAD_KEY: Final = "load_checkpoint_dir"
-SAVE_KEY: Final = "save_checkpoint_dir"
+_TRIES: Final = 20
+"""Changes of a member that are drawn before one that breaks a constraint is repaired."""
+
 RESERVED: Final = frozenset({LOAD_KEY, SAVE_KEY})
 """Keys that every configuration has beside those of the space."""
 
@@ -105,6 +107,7 @@ class PBTTuner(Tuner):
         self._running: dict[int, int] = {}
         self._deferred: deque[int] = deque()
         self._start_later: StartLater | None = None
+        self._released: list[str] = []
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """See the base. Members outside a new space are drawn anew when their turn comes."""
@@ -145,6 +148,11 @@ class PBTTuner(Tuner):
         del success, kwargs
         self._end(parameter_id, math.inf)
 
+    def released_checkpoints(self) -> list[str]:
+        """Return the folders, told once each, that no later configuration will load."""
+        released, self._released = self._released, []
+        return released
+
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
         """See the base; ignored."""
         _logger.info("PBTTuner ignores %d imported samples: they have no checkpoint", len(data))
@@ -158,6 +166,7 @@ class PBTTuner(Tuner):
             "next_member": self._next_member,
             "running": [list(item) for item in self._running.items()],
             "deferred": list(self._deferred),
+            "released": list(self._released),
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
@@ -173,6 +182,7 @@ class PBTTuner(Tuner):
         ]
         self._running = dict(state["running"])
         self._deferred = deque(state["deferred"])
+        self._released = list(state.get("released", ()))
 
     def _send(self, parameter_id: int) -> dict[str, JsonValue]:
         """Return the configuration of the next member, which now runs."""
@@ -213,9 +223,13 @@ class PBTTuner(Tuner):
         worst = set(order[self._size - count :])
         if not best and not self._members[order[0]].failed:
             best = order[:1]  # a failed member needs one to copy, also where nobody else does
+        kept = {member.load for member in self._members}
+        kept.update((index, self._step) for index in range(self._size))
         self._members = [
             self._successor(index, best, worst=index in worst) for index in range(self._size)
         ]
+        over = kept - {member.load for member in self._members}
+        self._released.extend(self._folder(*place) for place in sorted(over))
         self._step += 1
         self._next_member = 0
 
@@ -237,10 +251,14 @@ class PBTTuner(Tuner):
         return replace(member, configuration=self._space.draw(self._rng))
 
     def _explored(self, configuration: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        return {
-            parameter.key: self._explored_value(parameter, configuration[parameter.key])
-            for parameter in self._space.parameters
-        }
+        for _ in range(_TRIES):
+            explored = {
+                parameter.key: self._explored_value(parameter, configuration[parameter.key])
+                for parameter in self._space.parameters
+            }
+            if self._space.allows(explored):
+                return explored
+        return repaired(self._space, explored, self._rng)
 
     def _explored_value(self, parameter: Parameter, value: JsonValue) -> JsonValue:
         if self._rng.random() < self._resample:
@@ -271,14 +289,3 @@ def _neighbour(choice: Choice, value: JsonValue, rng: Random) -> JsonValue:
 def check_space(search_space: object) -> None:
     """Raise ValueError for a space that the tuner refuses."""
     parse_space(search_space, algorithm="PBTTuner", nested=False, reserved=RESERVED)
-
-
-def default_root() -> Path:
-    """Return where checkpoints are kept if the user does not say: one folder per experiment.
-
-    The experiment is known from its log folder, `<root>/<experiment id>/log`; outside of one the
-    folder is called `standalone`.
-    """
-    log_folder = os.environ.get("NNI_LOG_DIRECTORY", "")
-    experiment = Path(log_folder).parent.name if log_folder else "standalone"
-    return Path("~/nni/checkpoint") / experiment

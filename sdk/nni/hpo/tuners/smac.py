@@ -15,7 +15,6 @@ from typing import ClassVar, Final
 import numpy as np
 
 from nni.errors import NoMoreTrialError
-from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space import parse_space
 from nni.hpo.tuners._acquisition import expected_improvement
@@ -44,7 +43,7 @@ _STEP: Final = 0.2
 """Their distance: the standard deviation of the step."""
 
 
-class SMACTuner(ModelBasedTuner):
+class SMACTuner(ModelBasedTuner[UnitCube]):
     """Random forest, expected improvement and local search; for discrete spaces.
 
     The first proposal is the middle of all ranges and the first option of all choices. The space
@@ -81,7 +80,7 @@ class SMACTuner(ModelBasedTuner):
         A later space is checked, and left aside with a warning.
         """
         if self._has_space:
-            self._space_of(search_space)
+            self._cube_of(search_space)
             _logger.warning("SMAC keeps its first search space; start a new experiment instead")
             return
         super().update_search_space(search_space)
@@ -98,8 +97,10 @@ class SMACTuner(ModelBasedTuner):
         self._proposals = int(state["proposals"])
         self._handed_out = {tuple(key) for key in state["handed_out"]}
 
-    def _space_of(self, search_space: JsonValue) -> Space:
-        return parse_space(search_space, algorithm=self.algorithm, types=_TYPES, nested=False)
+    def _cube_of(self, search_space: JsonValue) -> UnitCube:
+        return UnitCube(
+            parse_space(search_space, algorithm=self.algorithm, types=_TYPES, nested=False)
+        )
 
     def _propose(self) -> Floats:
         taken = self._running_keys() | self._observed_keys()
@@ -119,7 +120,7 @@ class SMACTuner(ModelBasedTuner):
         """Return a point that is not taken, or None if there is none."""
         if self._proposals == 0:
             first = self._cube.first()
-            if point_key(first) not in taken:
+            if point_key(first) not in taken and self._cube.allows(first):
                 return first
         if len(self._losses) < _FEWEST or self._proposals % _RANDOM_EVERY == 0:
             return self._free_draw(taken)
@@ -141,7 +142,10 @@ class SMACTuner(ModelBasedTuner):
         starts = np.concatenate([observed, top])
         near, near_ratings = self._searched_around(starts, rate)
         return best_free(
-            np.concatenate([points, near]), np.concatenate([ratings, near_ratings]), taken
+            self._cube,
+            np.concatenate([points, near]),
+            np.concatenate([ratings, near_ratings]),
+            taken,
         )
 
     def _searched_around(

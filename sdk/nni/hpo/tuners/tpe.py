@@ -15,7 +15,7 @@ Departures, each measured by `tests/benchmarks/bench_tpe_quality.py`:
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 from statistics import fmean
@@ -32,10 +32,14 @@ from nni.hpo.samples import samples
 from nni.hpo.space import contains, parse_space, place
 from nni.hpo.tuners._columns import Level, Row, configuration_of, levels_of, rows_of
 from nni.hpo.tuners._level_model import LevelModel
+from nni.hpo.tuners._repair import repaired
 
 _logger = logging.getLogger(__name__)
 
 _LIARS: Final[dict[str, Callable[[list[float]], float]]] = {"min": min, "max": max, "mean": fmean}
+
+_TRIES: Final = 8
+"""Sets of candidates before a proposal that breaks a constraint is repaired."""
 
 STARTUP_TRIALS: Final = 10
 """Results before which proposals are draws from the prior."""
@@ -130,11 +134,10 @@ class TPETuner(Tuner):
             return self._space.draw(self._prior)
         told = [len(model.observations) for model in self._models]
         lies = self._tell_lies()
-        rows: dict[int, Row] = {}
-        self._choose(self._levels[0], rows, told)
+        proposal = self._proposal(told)
         for row, lie in reversed(lies):
             self._models[row.level].observations.remove_newest(row, lie)
-        return configuration_of(self._levels, rows)
+        return proposal
 
     def state(self) -> dict[str, JsonValue]:
         """Return what `load_state` needs to go on from here, as JSON."""
@@ -147,11 +150,15 @@ class TPETuner(Tuner):
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
         """Go on from a state of a tuner that was built and given its space alike."""
-        restore_random(self._prior, state["prior"])
-        self._rng.bit_generator.state = state["rng"]
+        self.load_draws(state)
         self._observed, self._running = [], {}
         self._models = [LevelModel(level) for level in self._levels]
         self._recall(state["observed"], state["running"])
+
+    def load_draws(self, state: dict[str, JsonValue]) -> None:
+        """Go on with the draws of a state; what was observed stays."""
+        restore_random(self._prior, state["prior"])
+        self._rng.bit_generator.state = state["rng"]
 
     def _recall(
         self,
@@ -173,11 +180,15 @@ class TPETuner(Tuner):
 
     def _learn(self, configuration: JsonValue, loss: float) -> None:
         try:
-            rows = self._rows(configuration)
+            placed = place(self._space, configuration)
         except ValueError as error:
             _logger.warning("TPE drops a result outside the search space: %s", error)
             return
-        for row in rows:
+        self.learn(configuration, placed, loss)
+
+    def learn(self, configuration: JsonValue, placed: Mapping[str, JsonValue], loss: float) -> None:
+        """Learn the loss of a configuration whose active parameters `place` has given."""
+        for row in rows_of(self._levels, placed):
             self._models[row.level].observations.add(row, loss)
         self._observed.append((configuration, loss))
 
@@ -192,9 +203,26 @@ class TPETuner(Tuner):
             self._models[row.level].observations.add(row, lie)
         return told
 
+    def _proposal(self, told: list[int]) -> dict[str, JsonValue]:
+        """Return what the models favour, of what is allowed."""
+        for _ in range(_TRIES):
+            rows: dict[int, Row] = {}
+            self._choose(self._levels[0], rows, told)
+            proposal = configuration_of(self._levels, rows)
+            if self._space.allows(proposal):
+                return proposal
+        return repaired(self._space, proposal, self._prior)
+
     def _choose(self, level: Level, rows: dict[int, Row], told: list[int]) -> None:
         """Choose the row of a level, then those of the branches that it opens."""
-        row = self._models[level.index].propose(self._rng, told[level.index])
+        allowed = None
+        if self._space.rules:
+            # A constraint on what is not chosen yet holds, as if it were not active.
+            def allowed(row: Row) -> bool:
+                partial = configuration_of(self._levels, {**rows, level.index: row})
+                return self._space.allows(partial)
+
+        row = self._models[level.index].propose(self._rng, told[level.index], allowed)
         rows[level.index] = row
         for column, option in zip(level.choices, row.options, strict=True):
             branch = column.branches[option]

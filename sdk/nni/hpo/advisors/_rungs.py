@@ -1,0 +1,104 @@
+"""Asynchronous successive halving: rungs of budgets, and who deserves the next one.
+
+No I/O, no randomness. A rung remembers the results at its budget; of every `eta` of them one is
+promoted, or goes on, as soon as that can be said.
+
+Source: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020, algorithm 2;
+for several objectives: Schmucker et al., Multi-objective Asynchronous Successive Halving, 2021.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from nni.hpo.crowding import crowding_distances
+from nni.hpo.pareto import ranks
+
+Losses: TypeAlias = tuple[float, ...]
+"""One number per objective, smaller is better; infinite where there is no result."""
+
+Order: TypeAlias = Callable[[Sequence[Losses]], list[int]]
+"""Returns positions of results, best first."""
+
+_GUARD: Final = 1e-6
+"""Against budgets that rounding puts a little above the greatest one."""
+
+
+def budgets_of(least: float, greatest: float, eta: float, skipped: int) -> tuple[int, ...]:
+    """Return the budgets of the rungs of one bracket, least first.
+
+    Args:
+        least: budget of the first rung of the first bracket, >= 1.
+        greatest: that no rung passes, and that the last one has.
+        eta: every rung has this many times the budget of the one before, > 1.
+        skipped: rungs that the bracket leaves out at the bottom.
+    """
+    count = math.floor(math.log(greatest / least, eta) + _GUARD) + 1
+    budgets = [round(least * eta**rung) for rung in range(skipped, count)]
+    if not budgets or budgets[-1] < greatest:
+        budgets.append(round(greatest))
+    return tuple(dict.fromkeys(budgets))
+
+
+def best_first(results: Sequence[Losses]) -> list[int]:
+    """Return positions by the only objective; equal ones in the order in which they came."""
+    return sorted(range(len(results)), key=lambda index: results[index][0])
+
+
+def front_first(results: Sequence[Losses]) -> list[int]:
+    """Return positions by the front that they lie in, and within one by how alone they are.
+
+    Results that are infinite in an objective come last.
+    """
+    finite = [index for index, losses in enumerate(results) if all(map(math.isfinite, losses))]
+    order: list[int] = []
+    fronts = ranks([results[index] for index in finite])
+    for front in range(max(fronts, default=-1) + 1):
+        members = [index for index, rank in zip(finite, fronts, strict=True) if rank == front]
+        room = crowding_distances([results[index] for index in members])
+        order += [members[i] for i in sorted(range(len(members)), key=lambda i: -room[i])]
+    known = set(finite)
+    return order + [index for index in range(len(results)) if index not in known]
+
+
+class Rung:
+    """The results at one budget.
+
+    Args:
+        eta: one of this many goes on, > 1.
+        order: what makes a result better than another.
+    """
+
+    def __init__(self, eta: float, order: Order) -> None:
+        self._eta = eta
+        self._order = order
+        self._names: list[int] = []
+        self._results: list[Losses] = []
+        self._promoted: set[int] = set()
+
+    def __len__(self) -> int:
+        """Return how many results there are."""
+        return len(self._names)
+
+    def add(self, name: int, losses: Losses) -> None:
+        """Remember the result of the configuration with this name; called once per name."""
+        self._names.append(name)
+        self._results.append(losses)
+
+    def promote(self) -> int | None:
+        """Return the best configuration among those that may go on, each once; None if none may."""
+        places = int(len(self._names) / self._eta + _GUARD)
+        for position in self._order(self._results)[:places]:
+            name = self._names[position]
+            if name not in self._promoted and all(map(math.isfinite, self._results[position])):
+                self._promoted.add(name)
+                return name
+        return None
+
+    def goes_on(self, name: int) -> bool:
+        """Whether a configuration of this rung is among the best, as far as can be said."""
+        places = int(len(self._names) / self._eta + _GUARD)
+        if places == 0:
+            return True  # too few to compare with
+        best = self._order(self._results)[:places]
+        return any(self._names[position] == name for position in best)

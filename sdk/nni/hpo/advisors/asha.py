@@ -1,0 +1,275 @@
+"""Asynchronous successive halving: no trial waits until a round is complete.
+
+Source: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020; stopping
+instead of promoting: Liaw et al., Tune, 2018, and section 3 of the former.
+"""
+
+import copy
+import json
+import math
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from nni.hpo.advisor import MsgDispatcherBase
+from nni.hpo.advisors._halving_advisor import BUDGET_KEY
+from nni.hpo.advisors._rungs import Losses, Order, Rung, best_first, budgets_of
+from nni.hpo.advisors._searcher import (
+    RANDOM,
+    PriorSearcher,
+    Searcher,
+    TunerSearcher,
+    checked_searcher,
+)
+from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY, default_root
+from nni.hpo.commands import CommandType, MetricType
+from nni.hpo.domains import Space
+from nni.hpo.json_value import JsonValue
+from nni.hpo.objectives import Objectives, objectives_of
+from nni.hpo.space import parse_space
+from nni.hpo.validation import check_count
+
+MODES: Final = ("promotion", "stopping")
+RESERVED: Final = frozenset({BUDGET_KEY, LOAD_KEY, SAVE_KEY})
+"""Keys of the parameters that are not of the search space."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """One trial that has not ended."""
+
+    name: int
+    """Of its configuration, counting from 0."""
+    bracket: int
+    rung: int
+    """The one whose budget it works towards."""
+    losses: Losses | None = None
+    """Its final result, once there is one."""
+
+
+class AsynchronousHalving(MsgDispatcherBase):
+    """What ASHA and MOASHA have in common.
+
+    Args:
+        objectives: what is optimised.
+        order: what makes a result better than another.
+        min_budget: of the first rung of the first bracket, >= 1.
+        max_budget: of the last rung, >= `min_budget`.
+        eta: one of this many goes on, and a rung has this many times the budget before, >= 2.
+        brackets: how many there are, >= 1; each leaves out one rung more at the bottom.
+        mode: `promotion` or `stopping`.
+        searcher: name of the tuner that proposes configurations.
+        seed: of all draws; None for different ones in every process.
+    """
+
+    algorithm = "ASHA"
+
+    def __init__(  # noqa: PLR0913 - documented arguments
+        self,
+        objectives: Objectives,
+        order: Order,
+        *,
+        min_budget: int,
+        max_budget: int,
+        eta: int,
+        brackets: int,
+        mode: str,
+        searcher: str,
+        seed: int | None,
+    ) -> None:
+        super().__init__()
+        check_count("min_budget", min_budget, least=1)
+        check_count("max_budget", max_budget, least=min_budget)
+        check_count("eta", eta, least=2)
+        check_count("brackets", brackets, least=1)
+        if mode not in MODES:
+            raise ValueError(f"mode must be one of {', '.join(MODES)}; got {mode!r}")
+        self._objectives = objectives
+        self._promotes = mode == "promotion"
+        self._searcher_name = checked_searcher(searcher)
+        self._rng = Random(seed)
+        possible = len(budgets_of(min_budget, max_budget, eta, 0))
+        self._budgets = [
+            budgets_of(min_budget, max_budget, eta, skipped)
+            for skipped in range(min(brackets, possible))
+        ]
+        self._weights = [
+            eta ** (possible - skipped) / (possible - skipped)
+            for skipped in range(len(self._budgets))
+        ]
+        self._rungs = [[Rung(eta, order) for _ in budgets] for budgets in self._budgets]
+        self._searcher: Searcher = PriorSearcher(Space(()), self._rng)
+        self._configurations: list[JsonValue] = []
+        self._brackets: list[int] = []
+        self._runs: dict[str, _Run] = {}
+        self._released: list[str] = []
+
+    def handle_update_search_space(self, data: JsonValue) -> None:
+        """See the base. Configurations that were drawn before stay in their rungs."""
+        space = parse_space(data, algorithm=self.algorithm, reserved=RESERVED)
+        if self._searcher_name == RANDOM:
+            self._searcher = PriorSearcher(space, self._rng)
+        else:
+            self._searcher = TunerSearcher(self._searcher_name, data, space, self._rng)
+
+    def handle_request_trial_jobs(self, data: int) -> None:
+        """See the base; it never waits for results."""
+        for _ in range(data):
+            run = self._promoted() or self._begun()
+            if run is None:
+                self.send(CommandType.NoMoreTrialJobs, "")
+                return
+            self._start(run)
+
+    def handle_report_metric_data(self, data: dict[str, JsonValue]) -> None:
+        """See the base. With `stopping`, result n of a trial, counting from 1, is at budget n."""
+        kind = data["type"]
+        if kind not in {MetricType.PERIODICAL, MetricType.FINAL}:
+            raise ValueError(
+                f"type of a metric must be {MetricType.PERIODICAL} or {MetricType.FINAL}, "
+                f"got {kind!r}"
+            )
+        run = self._runs.get(data["parameter_id"])
+        losses = self._objectives.losses(data["value"])
+        if run is None or losses is None:
+            return
+        if kind == MetricType.FINAL:
+            run.losses = run.losses or losses
+        elif not self._promotes:
+            self._reached(run, data["sequence"] + 1, losses, data["trial_job_id"])
+
+    def handle_trial_end(self, data: dict[str, JsonValue]) -> None:
+        """See the base."""
+        run = self._runs.pop(json.loads(data["hyper_params"])["parameter_id"], None)
+        if run is None:
+            return  # told twice
+        losses = run.losses or tuple(math.inf for _ in self._objectives.items)
+        if self._promotes:
+            self._record(run, losses)
+        elif run.losses is not None and run.rung < len(self._budgets[run.bracket]):
+            run.rung = len(self._budgets[run.bracket]) - 1  # it ended by itself, with a result
+            self._record(run, losses)
+
+    def released_checkpoints(self) -> list[str]:
+        """Return folders that no later trial will load, each once."""
+        released, self._released = self._released, []
+        return released
+
+    def _promoted(self) -> _Run | None:
+        """Return a trial of a configuration that may go on, or None."""
+        if not self._promotes:
+            return None
+        for bracket, rungs in enumerate(self._rungs):
+            for rung in range(len(rungs) - 2, -1, -1):
+                name = rungs[rung].promote()
+                if name is not None:
+                    return _Run(name, bracket, rung + 1)
+        return None
+
+    def _begun(self) -> _Run | None:
+        """Return the first trial of a new configuration, or None if there is none left."""
+        configuration = self._searcher.draw()
+        if configuration is None:
+            return None
+        places = range(len(self._budgets))
+        (bracket,) = self._rng.choices(places, self._weights) if len(places) > 1 else (0,)
+        self._configurations.append(configuration)
+        self._brackets.append(bracket)
+        return _Run(len(self._configurations) - 1, bracket, 0)
+
+    def _start(self, run: _Run) -> None:
+        job = f"{run.name}_{run.rung}"
+        self._runs[job] = run
+        budgets = self._budgets[run.bracket]
+        parameters = copy.deepcopy(self._configurations[run.name])
+        if self._promotes:
+            parameters[BUDGET_KEY] = budgets[run.rung]
+            parameters[SAVE_KEY] = self._folder(run.name, run.rung)
+            if run.rung:
+                parameters[LOAD_KEY] = self._folder(run.name, run.rung - 1)
+        else:
+            parameters[BUDGET_KEY] = budgets[-1]
+        self.send(CommandType.NewTrialJob, {"parameter_id": job, "parameters": parameters})
+
+    def _reached(self, run: _Run, budget: int, losses: Losses, trial: str) -> None:
+        """Record an intermediate result that completes a rung; stop a trial that is not good."""
+        budgets = self._budgets[run.bracket]
+        if run.rung >= len(budgets) or budget < budgets[run.rung]:
+            return
+        rung = self._rungs[run.bracket][run.rung]
+        self._record(run, losses)
+        last = run.rung == len(budgets) - 1
+        run.rung += 1
+        if not last and not rung.goes_on(run.name):
+            run.rung = len(budgets)
+            self.send(CommandType.KillTrialJob, trial)
+
+    def _record(self, run: _Run, losses: Losses) -> None:
+        self._rungs[run.bracket][run.rung].add(run.name, losses)
+        budget = self._budgets[run.bracket][run.rung]
+        self._searcher.learn(budget, self._configurations[run.name], losses[0])
+        if self._promotes:
+            self._release(run, last=run.rung == len(self._budgets[run.bracket]) - 1)
+
+    def _release(self, run: _Run, *, last: bool) -> None:
+        """Give back the folder that a trial started from, and that of a complete configuration."""
+        if run.rung:
+            self._released.append(self._folder(run.name, run.rung - 1))
+        if last:
+            self._released.append(self._folder(run.name, run.rung))
+
+    def _folder(self, name: int, rung: int) -> str:
+        return str(default_root().expanduser() / f"{name}_{rung}")
+
+
+class ASHA(AsynchronousHalving):
+    """Promotes the best `1 / eta` of every rung as soon as that can be said.
+
+    With `promotion` a trial ends at its `TRIAL_BUDGET`; to promote a configuration is to start a
+    trial with the same parameters, a larger `TRIAL_BUDGET`, and the folder of the checkpoint that
+    the one before has left in `save_checkpoint_dir` as `load_checkpoint_dir`. Code that ignores the
+    folders starts over and is still right. With `stopping` every trial gets the largest budget and
+    is stopped at the rung where it is no longer among the best; its n-th intermediate result counts
+    as the one at budget n.
+
+    Args:
+        optimize_mode: `maximize` or `minimize`.
+        min_budget: of the first rung, in a unit that the trial code decides, >= 1.
+        max_budget: of the last rung.
+        eta: one of this many goes on; the factor between the budgets of two rungs, >= 2.
+        brackets: how many there are; each begins one rung higher than the one before.
+        mode: `promotion` or `stopping`.
+        searcher: name of the tuner that proposes configurations; `Random` draws from the prior.
+        seed: of all draws; None for different ones in every process.
+    """
+
+    def __init__(
+        self,
+        optimize_mode: str = "maximize",
+        min_budget: int = 1,
+        max_budget: int = 81,
+        eta: int = 3,
+        brackets: int = 1,
+        mode: str = "promotion",
+        searcher: str = RANDOM,
+        seed: int | None = None,
+    ) -> None:
+        objectives = objectives_of(optimize_mode)
+        if objectives.several:
+            raise ValueError("optimize_mode of ASHA must be one mode; use MOASHA for several")
+        super().__init__(
+            objectives,
+            best_first,
+            min_budget=min_budget,
+            max_budget=max_budget,
+            eta=eta,
+            brackets=brackets,
+            mode=mode,
+            searcher=searcher,
+            seed=seed,
+        )
+
+
+def check_space(search_space: object) -> None:
+    """Raise ValueError for a space that the advisor refuses."""
+    parse_space(search_space, algorithm=ASHA.algorithm, reserved=RESERVED)

@@ -1,0 +1,204 @@
+"""Runs tuners on the tasks of a benchmark."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from nni.errors import NoMoreTrialError
+from nni.hpo.benchmark.automl.architectures import ARCHITECTURES, Architecture
+from nni.hpo.benchmark.automl.data_sets import Data, DataUnavailableError, load
+from nni.hpo.benchmark.automl.tasks import GREATER_IS_BETTER, Metric, Task
+from nni.hpo.json_value import JsonValue
+from nni.hpo.registry import find, validate
+from nni.hpo.study import Study
+from nni.hpo.validation import check_count
+
+_LEAST_CHANCE: Final = 1e-12
+_CROSS_FOLDS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A tuner with an architecture and a limit."""
+
+    tuner: str
+    """Built-in or registered name."""
+    architecture: str = "random_forest"
+    trials: int = 100
+    """Most trials of a search."""
+    time_limit_s: float = math.inf
+    """Of a search; no trial is started after it."""
+    seed: int = 0
+    space: dict[str, JsonValue] | None = None
+    """In place of the architecture's own; None for that."""
+    name: str = ""
+    """In reports; that of the tuner if empty."""
+
+    def __post_init__(self) -> None:
+        find("tuner", self.tuner)
+        check_count("trials", self.trials, least=1)
+        if self.architecture not in ARCHITECTURES:
+            known = ", ".join(ARCHITECTURES)
+            raise ValueError(f"architecture must be one of {known}, got {self.architecture!r}")
+        if not self.time_limit_s > 0:
+            raise ValueError(f"time_limit_s must be > 0, got {self.time_limit_s}")
+        if not self.name:
+            object.__setattr__(self, "name", self.tuner)
+
+    def search_space(self) -> dict[str, JsonValue]:
+        """Return the spelling of the space that the tuner takes.
+
+        Raises:
+            ValueError: it takes none.
+        """
+        if self.space is not None:
+            return self.space
+        architecture = ARCHITECTURES[self.architecture]
+        try:
+            validate("tuner", self.tuner, {}, architecture.space)
+        except ValueError:
+            validate("tuner", self.tuner, {}, architecture.numeric_space)
+            return architecture.numeric_space
+        return architecture.space
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What one search found on one fold of a task."""
+
+    tuner: str
+    """Name of the framework, which is that of its tuner unless a file says otherwise."""
+    task: Task
+    fold: int
+    scores: tuple[float, ...]
+    """Of cross-validation, trial by trial, as the metric has it."""
+    test_score: float
+    """Of the best hyperparameters, trained on the whole train part."""
+    parameters: JsonValue
+    """The best ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A task whose data could not be had."""
+
+    task: str
+    reason: str
+
+
+def run_benchmark(
+    frameworks: Sequence[Framework],
+    tasks: Sequence[Task],
+    *,
+    told: Callable[[TaskResult | Skipped], None] | None = None,
+) -> list[TaskResult | Skipped]:
+    """Run every framework on every fold of every task whose data can be had.
+
+    Args:
+        frameworks: one per tuner.
+        tasks: of the benchmark.
+        told: called with each result.
+    """
+    found: list[TaskResult | Skipped] = []
+    for result in _results(frameworks, tasks):
+        found.append(result)
+        if told:
+            told(result)
+    return found
+
+
+def _results(
+    frameworks: Sequence[Framework], tasks: Sequence[Task]
+) -> Iterator[TaskResult | Skipped]:
+    for task in tasks:
+        try:
+            folds = [load(task, fold) for fold in range(task.folds)]
+        except DataUnavailableError as error:
+            yield Skipped(task.name, str(error))
+            continue
+        for fold, data in enumerate(folds):
+            for framework in frameworks:
+                yield run_task(framework, task, fold, data)
+
+
+def run_task(framework: Framework, task: Task, fold: int, data: Data) -> TaskResult:
+    """Search once, and score what was found on the test part."""
+    architecture = ARCHITECTURES[framework.architecture]
+    greater = task.metric in GREATER_IS_BETTER
+    study = Study(
+        framework.search_space(),
+        tuner=framework.tuner,
+        optimize_mode="maximize" if greater else "minimize",
+        seed=framework.seed + fold,
+    )
+    began_s = time.monotonic()
+    scores: list[float] = []
+    while len(scores) < framework.trials and time.monotonic() - began_s < framework.time_limit_s:
+        try:
+            trial = study.ask()
+        except NoMoreTrialError:
+            break
+        score = _cross_score(architecture, trial.parameters, task, data)
+        study.tell(trial, score if math.isfinite(score) else None)
+        scores.append(score)
+    best = study.best_parameters
+    model = _fitted(architecture, best, task, (data.train_x, data.train_y))
+    test = score_of(model, data.test_x, data.test_y, task.metric)
+    return TaskResult(framework.name, task, fold, tuple(scores), test, best)
+
+
+def _cross_score(
+    architecture: Architecture, parameters: dict[str, Any], task: Task, data: Data
+) -> float:
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    splitter = KFold if task.regression else StratifiedKFold
+    splits = splitter(_CROSS_FOLDS, shuffle=True, random_state=0)
+    scores = []
+    for train, test in splits.split(data.train_x, data.train_y):
+        part = data.train_x[train], data.train_y[train]
+        model = _fitted(architecture, parameters, task, part)
+        scores.append(score_of(model, data.train_x[test], data.train_y[test], task.metric))
+    return float(np.mean(scores))
+
+
+def _fitted(
+    architecture: Architecture, parameters: dict[str, Any], task: Task, part: tuple[Any, Any]
+) -> Any:  # noqa: ANN401 - scikit-learn is untyped
+    model = architecture.model(parameters, task.regression, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few iterations are part of the space
+        return model.fit(*part)
+
+
+def score_of(model: Any, x: Any, y: Any, metric: Metric) -> float:  # noqa: ANN401 - as above
+    """Return the score of a trained model; of several classes the AUC of one against the rest."""
+    from sklearn import metrics
+
+    if metric == "rmse":
+        return math.sqrt(float(np.mean((model.predict(x) - y) ** 2)))
+    if metric == "r2":
+        return float(metrics.r2_score(y, model.predict(x)))
+    chances = model.predict_proba(x)
+    if metric == "logloss":
+        rows = np.arange(len(y))
+        places = np.searchsorted(model.classes_, y)
+        return float(-np.log(np.clip(chances[rows, places], _LEAST_CHANCE, 1)).mean())
+    binary = len(model.classes_) == 2  # noqa: PLR2004 - what the word says
+    return float(metrics.roc_auc_score(y, chances[:, 1] if binary else chances, multi_class="ovr"))
+
+
+def smaller(framework: Framework, trees: int) -> Framework:
+    """Return a framework whose random forests have fewer trees, so that a search takes seconds."""
+    space = framework.search_space()
+    if "n_estimators" not in space:
+        return framework
+    few: JsonValue = {"_type": "randint", "_value": [4, max(trees, 5)]}
+    return replace(framework, space={**space, "n_estimators": few})

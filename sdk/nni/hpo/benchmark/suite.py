@@ -1,0 +1,185 @@
+"""The offline suite: every problem, and running searches over them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Final
+
+from nni.hpo.benchmark.peers import peer_searchers
+from nni.hpo.benchmark.peers.syne_tune_peer import syne_tune_schedulers
+from nni.hpo.benchmark.problem import Problem
+from nni.hpo.benchmark.runs import Run, Runs, installed, run, versions
+from nni.hpo.benchmark.schedulers import Scheduler, our_schedulers, run_schedule
+from nni.hpo.benchmark.searcher import Searcher, TunerSearcher, tuner_searchers
+from nni.hpo.benchmark.synthetic import synthetic_problems
+from nni.hpo.benchmark.tables import CURVES, read_text, table_problems
+from nni.hpo.registry import find
+
+CELLS: Final = (50, 100, 200)
+"""Numbers of trials after which regrets are compared."""
+SCHEDULER_CELLS: Final = (5, 10, 25, 50, 100)
+"""Hundredths of the time after which schedulers are compared."""
+CLASSIC: Final = ("branin", "hartmann6", "ackley10", "rosenbrock5", "digits")
+"""Problems that comparisons of libraries have in common; reported apart as well."""
+RECORDED_SEARCHES: Final = "peers"
+RECORDED_SCHEDULES: Final = "peers-curves"
+_ALWAYS: Final = ("numpy",)
+
+
+@cache
+def suite_problems() -> dict[str, Problem]:
+    """Return all problems by name."""
+    return {problem.name: problem for problem in (*synthetic_problems(), *table_problems())}
+
+
+def chosen_problems(names: Iterable[str] = ()) -> tuple[Problem, ...]:
+    """Return problems by name, by kind, or as the group `classic`; all if none is named.
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    every = suite_problems()
+    found: dict[str, Problem] = {}
+    for name in names:
+        by_kind = {key: one for key, one in every.items() if name in one.kinds}
+        group = {key: every[key] for key in CLASSIC} if name == "classic" else by_kind
+        if name in every:
+            group = {name: every[name]}
+        if not group:
+            raise ValueError(f"problem must be one of classic, {', '.join(every)}; got {name!r}")
+        found |= group
+    return tuple((found or every).values())
+
+
+def chosen_searchers(names: Iterable[str] = ()) -> tuple[Searcher, ...]:
+    """Return searchers by name: built-in and registered tuners, and peers.
+
+    Args:
+        names: none for the built-in tuners that search any amount of points.
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    known: dict[str, Searcher] = {one.name: one for one in (*tuner_searchers(), *peer_searchers())}
+    found: list[Searcher] = []
+    for name in names:
+        if name not in known:
+            find("tuner", name)  # says which there are
+        found.append(known.get(name) or TunerSearcher(name))
+    return tuple(found or tuner_searchers())
+
+
+def search_all(
+    searchers: Sequence[Searcher],
+    problems: Sequence[Problem],
+    seeds: Iterable[int],
+    trials: int,
+    *,
+    runs: Runs | None = None,
+    limit_s: float | None = None,
+    told: Callable[[Run, float], None] | None = None,
+) -> Runs:
+    """Run every searcher on every problem that it takes, all of them for one seed after another.
+
+    Args:
+        searchers: those whose packages are missing are passed over.
+        problems: what to search.
+        seeds: of the searches, >= 0.
+        trials: of each search.
+        runs: what is known already; these are not run again. New ones are added to it.
+        limit_s: wall-clock seconds after which no further search is started; None: no limit.
+        told: called with each new run and the CPU seconds that it took.
+    """
+    runs = Runs() if runs is None else runs
+    present = [one for one in searchers if installed(one)]
+    runs.versions |= versions((*_ALWAYS, *(name for one in present for name in one.packages)))
+    began_s = time.monotonic()
+    for seed in seeds:
+        for searcher in present:
+            for problem in problems:
+                known = runs.get(searcher.name, problem.name, seed)
+                if (known and known.trials >= trials) or not searcher.takes(problem):
+                    continue
+                if limit_s is not None and time.monotonic() - began_s > limit_s:
+                    return runs
+                before_s = time.process_time()
+                made = run(searcher, problem, seed, trials)
+                runs.add(made)
+                if told:
+                    told(made, time.process_time() - before_s)
+    return runs
+
+
+def schedule_all(
+    schedulers: Sequence[Scheduler], seeds: Iterable[int], *, curves: Sequence[str] = CURVES
+) -> Runs:
+    """Run every scheduler whose packages are installed on recorded learning curves."""
+    present = [one for one in schedulers if _has(one)]
+    runs = Runs(versions((*_ALWAYS, *(name for one in present for name in one.packages))))
+    for seed in seeds:
+        for scheduler in present:
+            for name in curves:
+                runs.add(run_schedule(scheduler, name, seed))
+    return runs
+
+
+def all_schedulers() -> tuple[Scheduler, ...]:
+    """Return ours and the peers'."""
+    return (*our_schedulers(), *syne_tune_schedulers())
+
+
+def _has(scheduler: Scheduler) -> bool:
+    return len(versions(scheduler.packages)) == len(scheduler.packages)
+
+
+def recorded_runs(name: str = RECORDED_SEARCHES) -> Runs:
+    """Return the peers' runs that came with NNI."""
+    return Runs.from_json(read_text(name))
+
+
+def beside(runs: Runs, recorded: Runs, seeds: int) -> Runs:
+    """Return runs together with the recorded ones of the first seeds.
+
+    More seeds of the peers than of our own would compare different things; of a run that is in
+    both the new one counts.
+    """
+    together = Runs({**recorded.versions, **runs.versions})
+    for one in (*(one for one in recorded if one.seed < seeds), *runs):
+        together.add(one)
+    return together
+
+
+def differing(
+    recorded: Runs,
+    searchers: Sequence[Searcher],
+    names: Sequence[str],
+    seeds: Iterable[int],
+    trials: int,
+) -> list[str]:
+    """Repeat some recorded runs and return those that came out differently, in words.
+
+    Only searchers count whose packages are installed in the recorded versions: others may differ.
+
+    Args:
+        recorded: what is checked.
+        searchers: whose runs.
+        names: of problems.
+        seeds: of the runs.
+        trials: that are repeated; at most as many as were recorded.
+    """
+    problems, found = suite_problems(), []
+    here = versions((*_ALWAYS, *(name for one in searchers for name in one.packages)))
+    for searcher in searchers:
+        if any(recorded.versions.get(name) != here.get(name, "") for name in searcher.packages):
+            continue
+        for name in names:
+            for seed in seeds:
+                old = recorded.get(searcher.name, name, seed)
+                if old is None or old.trials < trials:
+                    continue
+                new = run(searcher, problems[name], seed, trials)
+                if new.changes != tuple(pair for pair in old.changes if pair[0] <= trials):
+                    found.append(f"{searcher.name} on {name}, seed {seed}")
+    return found

@@ -1,0 +1,108 @@
+"""Results of earlier searches, in whichever form a user has them, as samples."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from nni.hpo.json_value import JsonValue
+
+
+@runtime_checkable
+class HasResults(Protocol):
+    """A search: a `Study`."""
+
+    @property
+    def results(self) -> "Sequence[tuple[HasParameters, JsonValue]]":
+        """Trials and what they gave."""
+        ...
+
+
+@runtime_checkable
+class HasTrials(Protocol):
+    """What `optimize` returned."""
+
+    @property
+    def trials(self) -> "Sequence[HasResult]":
+        """All trials."""
+        ...
+
+
+class HasParameters(Protocol):
+    """A trial of a study."""
+
+    @property
+    def parameters(self) -> JsonValue:
+        """Its configuration."""
+        ...
+
+
+class HasResult(HasParameters, Protocol):
+    """A trial of `optimize`."""
+
+    @property
+    def result(self) -> JsonValue:
+        """What the objective returned; None if it failed."""
+        ...
+
+
+EarlierResults: TypeAlias = (
+    "str | Path | Mapping[str, JsonValue] | HasResults | HasTrials | Iterable[JsonValue] | None"
+)
+"""A `Study`, what `optimize` returned, a sample, the path of a file of samples, or several."""
+
+
+def samples_of(earlier: EarlierResults) -> Iterator[dict[str, JsonValue]]:
+    """Yield the samples `{"parameter", "value"}` in earlier results.
+
+    Raises:
+        ValueError: something is none of the forms above, or a file is no list of samples.
+        OSError: a file cannot be read.
+    """
+    if earlier is None:
+        return
+    if isinstance(earlier, HasResults | HasTrials):
+        yield from _of_search(earlier)
+    elif isinstance(earlier, str | Path):
+        yield from _in_file(Path(earlier).expanduser())
+    elif isinstance(earlier, Mapping):
+        yield _checked(earlier)
+    elif isinstance(earlier, Iterable):
+        for item in earlier:
+            yield from samples_of(item)
+    else:
+        raise _wrong(earlier)
+
+
+def _of_search(search: HasResults | HasTrials) -> Iterator[dict[str, JsonValue]]:
+    if isinstance(search, HasResults):
+        for trial, value in search.results:
+            yield {"parameter": trial.parameters, "value": value}
+        return
+    for record in search.trials:
+        if record.result is not None:
+            yield {"parameter": record.parameters, "value": record.result}
+
+
+def _in_file(path: Path) -> Iterator[dict[str, JsonValue]]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"warm_start_from: {path} is no JSON: {error}") from error
+    if not isinstance(content, list):
+        raise ValueError(f"warm_start_from: {path} must hold a list of samples")  # noqa: TRY004 - one type for all faults of an input
+    for item in content:
+        yield _checked(item)
+
+
+def _checked(item: object) -> dict[str, JsonValue]:
+    if isinstance(item, Mapping) and "parameter" in item and "value" in item:
+        return {"parameter": item["parameter"], "value": item["value"]}
+    raise _wrong(item)
+
+
+def _wrong(item: object) -> ValueError:
+    return ValueError(
+        "warm_start_from must be a Study, a result of optimize, samples with 'parameter' and "
+        f"'value', or the path of a file of them; got {item!r:.200}"
+    )

@@ -1,0 +1,235 @@
+"""Which hyperparameters matter: how much of the variance of the results each explains.
+
+Source: Hutter, Hoos and Leyton-Brown, An Efficient Approach for Assessing Hyperparameter
+Importance, ICML 2014 (functional ANOVA of a random forest).
+
+Departures: results are warped before they are modelled (see `nni.hpo.tuners._targets`), so that a
+few very bad ones do not stand for everything; a parameter that is not active lies in the middle of
+its range; only the effects of single parameters are computed, and what they leave is told as one
+number.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from nni.hpo.domains import Choice, Normal, Space
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import loss_of
+from nni.hpo.objectives import DEFAULT_METRIC, part_of
+from nni.hpo.space import parse_space, place, walk
+from nni.hpo.tuners._columns import BELL_WIDTH, NumericColumn, levels_of
+from nni.hpo.tuners._forest import Tree, grown_forest
+from nni.hpo.tuners._parzen import Bools, Floats, Ints
+from nni.hpo.tuners._targets import warped
+
+if TYPE_CHECKING:
+    from nni.hpo.base import OptimizeMode
+
+LEAST_TRIALS: Final = 4
+"""Results below which nothing is said."""
+MOST_TRIALS: Final = 2000
+"""Results that are modelled; of more, as many at even distances."""
+_TREES: Final = 32
+_ROOT_OF_TWO: Final = math.sqrt(2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Importances:
+    """What explains the variance of the results."""
+
+    shares: dict[str, float]
+    """Path of each hyperparameter to its share of the variance, in [0, 1], largest first."""
+    interactions: float
+    """The share that no single hyperparameter explains, in [0, 1]."""
+    trials: int
+    """How many results this was learnt from."""
+
+
+def importances(
+    search_space: JsonValue,
+    trials: Sequence[tuple[JsonValue, JsonValue]],
+    *,
+    metric: str = DEFAULT_METRIC,
+    optimize_mode: "OptimizeMode" = "minimize",
+    seed: int = 0,
+) -> Importances:
+    """Return how much of the variance of a metric each hyperparameter explains.
+
+    Args:
+        search_space: of the configurations.
+        trials: pairs of a configuration and what its trial reported. Those outside the space, or
+            without a finite number, are left out.
+        metric: which part of the reports; `default` is also a plain number.
+        optimize_mode: which results are the good ones, whose differences count fully.
+        seed: of the forest.
+
+    Raises:
+        ValueError: fewer than `LEAST_TRIALS` results are left, or all are equal.
+    """
+    space = parse_space(search_space)
+    places, losses = _known(space, trials, metric, optimize_mode)
+    if len(losses) < LEAST_TRIALS or min(losses) == max(losses):
+        raise ValueError(
+            f"importance needs at least {LEAST_TRIALS} trials whose {metric!r} is a finite number, "
+            f"not all equal; got {len(losses)} of {len(trials)}"
+        )
+    axes = axes_of(space)
+    if not axes:
+        raise ValueError("importance needs a search space that is not empty")
+    points = np.array([[axis.coordinate(found) for axis in axes] for found in places])
+    categories = np.array([axis.options for axis in axes], dtype=np.int64)
+    forest = grown_forest(
+        points, warped(np.array(losses)), categories, _TREES, np.random.default_rng(seed)
+    )
+    effects = [_effects(tree, categories) for tree in forest.trees]
+    shares = np.mean([effect for effect in effects if effect is not None], axis=0)
+    pairs = sorted(zip((axis.path for axis in axes), shares, strict=True), key=lambda p: -p[1])
+    named = {path: float(share) for path, share in pairs}
+    return Importances(named, max(0.0, 1.0 - sum(named.values())), len(losses))
+
+
+def _known(
+    space: Space,
+    trials: Sequence[tuple[JsonValue, JsonValue]],
+    metric: str,
+    optimize_mode: "OptimizeMode",
+) -> tuple[list[Mapping[str, JsonValue]], list[float]]:
+    places: list[Mapping[str, JsonValue]] = []
+    losses: list[float] = []
+    own = {parameter.key for parameter in space.parameters}
+    for configuration, value in _thinned(trials):
+        loss = loss_of(part_of(value, metric), optimize_mode)
+        if loss is None or not isinstance(configuration, dict):
+            continue
+        extra = frozenset(configuration.keys() - own)  # TRIAL_BUDGET, checkpoint folders
+        try:
+            places.append(place(space, configuration, ignore=extra))
+        except ValueError:
+            continue
+        losses.append(loss)
+    return places, losses
+
+
+def _thinned(
+    trials: Sequence[tuple[JsonValue, JsonValue]],
+) -> Sequence[tuple[JsonValue, JsonValue]]:
+    if len(trials) <= MOST_TRIALS:
+        return trials
+    step = len(trials) / MOST_TRIALS
+    return [trials[int(position * step)] for position in range(MOST_TRIALS)]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One hyperparameter as a column of the forest."""
+
+    path: str
+    options: int
+    """How many options there are; 0 for numbers."""
+    column: NumericColumn | None
+
+    def coordinate(self, placed: Mapping[str, JsonValue]) -> float:
+        """Return an option's position, or where a number lies in the prior, in [0, 1]."""
+        value = placed.get(self.path)
+        if self.column is None:
+            return 0.0 if value is None else float(value)
+        if value is None:
+            return 0.5
+        coordinate = self.column.coordinate(value)
+        if isinstance(self.column.domain, Normal):
+            return 0.5 * (1.0 + math.erf((coordinate - 0.5) / (BELL_WIDTH * _ROOT_OF_TWO)))
+        return min(max(coordinate, 0.0), 1.0)
+
+    def unit_coordinate(self, placed: Mapping[str, JsonValue]) -> float:
+        """Return the same, with options at even distances in [0, 1]."""
+        return self.coordinate(placed) / max(self.options - 1, 1)
+
+
+def axes_of(space: Space) -> list[Axis]:
+    """Return all hyperparameters of a space, those of branches too, as columns."""
+    columns = {c.parameter.path: c for level in levels_of(space) for c in level.numeric}
+    return [
+        Axis(p.path, len(p.domain.options), None)
+        if isinstance(p.domain, Choice)
+        else Axis(p.path, 0, columns[p.path])
+        for p in walk(space)
+    ]
+
+
+def _effects(tree: Tree, categories: Ints) -> Floats | None:
+    """Return the share `(d,)` of a tree's variance that each column explains alone.
+
+    None for a tree that says the same everywhere.
+    """
+    boxes = _Boxes.of(tree, categories)
+    weights = boxes.shares.prod(axis=1)
+    mean = float(weights @ boxes.values)
+    variance = float(weights @ (boxes.values - mean) ** 2)
+    if variance <= 0.0:
+        return None
+    return np.array(
+        [boxes.effect(column, weights, mean) / variance for column in range(len(categories))]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Boxes:
+    """The leaves of a tree as boxes that fill the space."""
+
+    low: Floats
+    """`(leaves, d)`; of numbers."""
+    high: Floats
+    sets: list[Bools]
+    """Per column `(leaves, k)`, which options lie in the box; `(leaves, 0)` for numbers."""
+    shares: Floats
+    """`(leaves, d)`, how much of each axis the box takes."""
+    values: Floats
+    """`(leaves,)`"""
+
+    @classmethod
+    def of(cls, tree: Tree, categories: Ints) -> "_Boxes":
+        count = len(tree.columns)
+        low, high = np.zeros((count, len(categories))), np.ones((count, len(categories)))
+        sets = [np.ones((count, size), dtype=np.bool_) for size in categories]
+        for node in range(count):  # a parent stands before its children
+            column = int(tree.columns[node])
+            if column < 0:
+                continue
+            left, right = tree.children[node]
+            for child in (left, right):
+                low[child], high[child] = low[node], high[node]
+                for options in sets:
+                    options[child] = options[node]
+            if tree.categorical[node]:
+                goes_left = tree.left_sets[node, : categories[column]]
+                sets[column][left] &= goes_left
+                sets[column][right] &= ~goes_left
+            else:
+                high[left, column] = low[right, column] = tree.thresholds[node]
+        leaf = tree.columns < 0
+        shares = high - low
+        for column, size in enumerate(categories):
+            if size:
+                shares[:, column] = sets[column].mean(axis=1)
+        return cls(low[leaf], high[leaf], [s[leaf] for s in sets], shares[leaf], tree.means[leaf])
+
+    def effect(self, column: int, weights: Floats, mean: float) -> float:
+        """Return the variance over one axis of what the tree says on average over the others."""
+        share = self.shares[:, column]
+        inside = share > 0
+        rest = weights[inside] / share[inside] * self.values[inside]
+        options = self.sets[column][inside]
+        if options.shape[1]:
+            averages = rest @ options
+            return float(((averages - mean) ** 2).mean())
+        edges = np.unique(np.concatenate([self.low[inside, column], self.high[inside, column]]))
+        middles = 0.5 * (edges[1:] + edges[:-1])
+        within = (self.low[inside, column, None] < middles) & (
+            middles < self.high[inside, column, None]
+        )
+        averages = rest @ within
+        return float(np.diff(edges) @ (averages - mean) ** 2)

@@ -1,0 +1,138 @@
+"""What is optimised: one metric or several, each with its mode, and limits on outcomes."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nni.hpo.base import OptimizeMode, checked_optimize_mode
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import is_numeric, loss_of, scalar_metric
+
+DEFAULT_METRIC: Final = "default"
+"""Name of the metric that a report is which is a plain number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """One metric to optimise."""
+
+    metric: str
+    mode: OptimizeMode
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeLimit:
+    """A limit on a metric; a trial beyond it is infeasible, however good it is otherwise."""
+
+    metric: str
+    max: float
+    """Largest value that is still feasible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objectives:
+    """All objectives of a search, and the limits that its results must keep."""
+
+    items: tuple[Objective, ...]
+    """At least one."""
+    limits: tuple[OutcomeLimit, ...] = ()
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one objective."""
+        return len(self.items) > 1
+
+    def numbers(self, value: JsonValue) -> dict[str, float] | None:
+        """Return each objective's number in a report; None unless all are finite."""
+        found = {item.metric: scalar_metric(part_of(value, item.metric)) for item in self.items}
+        numbers = {metric: number for metric, number in found.items() if number is not None}
+        return numbers if len(numbers) == len(self.items) else None
+
+    def losses(self, value: JsonValue) -> tuple[float, ...] | None:
+        """Return what is to be minimised, one number per objective; None unless all are finite."""
+        losses = [loss_of(part_of(value, item.metric), item.mode) for item in self.items]
+        known = tuple(loss for loss in losses if loss is not None)
+        return known if len(known) == len(losses) else None
+
+    def excess(self, value: JsonValue) -> float:
+        """Return by how much a report breaks its limits, summed up; 0 for a feasible one.
+
+        A metric that has a limit and is missing, or no finite number, breaks it infinitely.
+        """
+        total = 0.0
+        for limit in self.limits:
+            number = scalar_metric(part_of(value, limit.metric))
+            total += math.inf if number is None else max(0.0, number - limit.max)
+        return total
+
+
+def require_numbers(who: str, value: JsonValue, objectives: Objectives) -> None:
+    """Return if a report has a number, finite or not, for each objective.
+
+    Args:
+        who: how the error begins, such as `value must be`.
+        value: the report.
+        objectives: what it is asked for.
+
+    Raises:
+        TypeError: it has not.
+    """
+    for item in objectives.items:
+        if not is_numeric(part_of(value, item.metric)):
+            if item.metric == DEFAULT_METRIC:
+                raise TypeError(f"{who} a number or a dict with 'default', got {value!r:.200}")
+            raise TypeError(f"{who} a dict with a number for {item.metric!r}, got {value!r:.200}")
+
+
+MINIMIZED: Final = Objectives((Objective(DEFAULT_METRIC, "minimize"),))
+"""What is meant where nothing is said."""
+
+
+def part_of(value: JsonValue, metric: str) -> JsonValue:
+    """Return the part of a report that a metric is; None if it has none."""
+    if isinstance(value, dict):
+        return value.get(metric)
+    return value if metric == DEFAULT_METRIC else None
+
+
+def objectives_of(optimize_mode: object, limits: Sequence[object] | None = None) -> Objectives:
+    """Return the objectives that a user named.
+
+    Args:
+        optimize_mode: a mode, of the metric `default`; or a dict of metric to mode, in order.
+        limits: dicts with `metric` and `max`.
+
+    Raises:
+        ValueError: a mode, a name or a limit is wrong.
+    """
+    if isinstance(optimize_mode, str):
+        items: tuple[Objective, ...] = (
+            Objective(DEFAULT_METRIC, checked_optimize_mode(optimize_mode)),
+        )
+    elif isinstance(optimize_mode, Mapping) and len(optimize_mode) > 0:
+        items = tuple(
+            Objective(_checked_name(metric), checked_optimize_mode(mode))
+            for metric, mode in optimize_mode.items()
+        )
+    else:
+        raise ValueError(
+            "optimize_mode must be 'maximize', 'minimize' or a dict of metric to one of them, "
+            f"got {optimize_mode!r}"
+        )
+    return Objectives(items, tuple(map(_checked_limit, limits or ())))
+
+
+def _checked_name(metric: object) -> str:
+    if not isinstance(metric, str) or not metric:
+        raise ValueError(f"the name of a metric must be a string that is not empty, got {metric!r}")
+    return metric
+
+
+def _checked_limit(limit: object) -> OutcomeLimit:
+    if not isinstance(limit, Mapping) or limit.keys() != {"metric", "max"}:
+        raise ValueError(f"constraints must be dicts with 'metric' and 'max', got {limit!r:.200}")
+    most = limit["max"]
+    if isinstance(most, bool) or not isinstance(most, int | float) or math.isnan(most):
+        raise ValueError(f"max of the constraint on {limit['metric']!r} must be a number: {most!r}")
+    return OutcomeLimit(_checked_name(limit["metric"]), float(most))

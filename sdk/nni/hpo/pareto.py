@@ -1,0 +1,72 @@
+"""Which of many results are not beaten by another one in every objective.
+
+Standard library only: the dispatcher calls it in its own process.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+_PAIR: Final = 2
+
+
+def pareto_front(losses: Sequence[Sequence[float]]) -> list[int]:
+    """Return the positions of the results that no other one dominates, in their order.
+
+    One result dominates another if it is nowhere worse and somewhere better, so that equal results
+    stand or fall together.
+
+    Args:
+        losses: one tuple of finite numbers per result, all of one length >= 1; smaller is better.
+
+    Source: Kung, Luccio and Preparata, On Finding the Maxima of a Set of Vectors, 1975, for two
+    objectives; for more, comparison with the front so far in lexicographic order.
+    """
+    order = sorted(range(len(losses)), key=lambda index: tuple(losses[index]))
+    if losses and len(losses[0]) == 1:
+        best = losses[order[0]][0]
+        return [index for index, loss in enumerate(losses) if loss[0] == best]
+    if losses and len(losses[0]) == _PAIR:
+        return sorted(_front_of_pairs(losses, order))
+    front: list[int] = []
+    for index in order:
+        # Nothing later in this order can dominate what comes earlier.
+        if not any(dominates(losses[other], losses[index]) for other in front):
+            front.append(index)
+    return sorted(front)
+
+
+def _front_of_pairs(losses: Sequence[Sequence[float]], order: list[int]) -> list[int]:
+    front: list[int] = []
+    for index in order:
+        if not front:
+            front.append(index)
+            continue
+        last = losses[front[-1]]
+        if losses[index][1] < last[1] or tuple(losses[index]) == tuple(last):
+            front.append(index)
+    return front
+
+
+def dominates(left: Sequence[float], right: Sequence[float]) -> bool:
+    """Whether `left` is nowhere worse than `right` and somewhere better."""
+    return all(a <= b for a, b in zip(left, right, strict=True)) and any(
+        a < b for a, b in zip(left, right, strict=True)
+    )
+
+
+def ranks(losses: Sequence[Sequence[float]]) -> list[int]:
+    """Return in which front each result lies: 0 for the best, 1 for the best of the rest, ...
+
+    Args:
+        losses: as for `pareto_front`.
+    """
+    found = [0] * len(losses)
+    left = list(range(len(losses)))
+    rank = 0
+    while left:
+        front = {left[position] for position in pareto_front([losses[i] for i in left])}
+        for index in front:
+            found[index] = rank
+        left = [index for index in left if index not in front]
+        rank += 1
+    return found

@@ -1,0 +1,65 @@
+"""Children of two points of a tree of parameters.
+
+Source: Deb and Agrawal, Simulated Binary Crossover for Continuous Search Space, 1995; Deb and
+Goyal, A Combined Genetic Adaptive Search, 1996, for the mutation; both bounded, as in NSGA-II.
+
+Departures: parameters that only one of the parents has are drawn for the other one first, so that a
+child of two branches is whole.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners._tree_cube import TreeCube
+
+_CROSSING: Final = 0.9
+"""Chance that a child mixes its parents at all."""
+_CROSSING_INDEX: Final = 10.0
+_MUTATION_INDEX: Final = 20.0
+"""The larger, the nearer children are to their parents."""
+_ALIKE: Final = 1e-12
+
+
+def child_of(cube: TreeCube, parents: Floats, rng: np.random.Generator) -> Floats:
+    """Return one child `(d,)`, a point of the space.
+
+    Args:
+        cube: the space, with at least one parameter.
+        parents: `(2, d)`; the child is more like the first.
+        rng: of the draws.
+    """
+    filled = cube.filled(parents, rng)
+    child = _crossed(cube, filled, rng) if rng.random() < _CROSSING else filled[0].copy()
+    changes = rng.random(len(cube)) < 1.0 / len(cube)
+    changes[rng.integers(len(cube))] |= bool((child == filled[0]).all())
+    drawn = cube.uniform(rng, 1)[0]
+    mutated = np.where(cube.ordered, _mutated(child, rng), drawn)
+    wanted = np.where(changes, mutated, child)
+    snapped: Floats = cube.snap(wanted[None, :])[0]
+    return snapped
+
+
+def _crossed(cube: TreeCube, parents: Floats, rng: np.random.Generator) -> Floats:
+    """Return a mixture of two filled points; numbers lie near one of them or between."""
+    first, second = parents
+    u = rng.random(len(cube))
+    power = 1.0 / (_CROSSING_INDEX + 1.0)
+    spread = np.where(u <= 0.5, (2 * u) ** power, (1.0 / (2 * (1 - u))) ** power)  # noqa: PLR2004 - half
+    swap = np.where(rng.random(len(cube)) < 0.5, 1.0, -1.0)  # noqa: PLR2004 - half
+    mixed = 0.5 * (first + second) + 0.5 * swap * spread * (first - second)
+    takes_part = (rng.random(len(cube)) < 0.5) & (np.abs(first - second) > _ALIKE)  # noqa: PLR2004 - half
+    chosen = np.where(cube.ordered, np.clip(mixed, 0.0, 1.0), second)
+    child: Floats = np.where(takes_part, chosen, first)
+    return child
+
+
+def _mutated(point: Floats, rng: np.random.Generator) -> Floats:
+    """Return coordinates `(d,)` near those of a point, by polynomial mutation."""
+    inside = np.clip(point, 0.0, 1.0)
+    u = rng.random(len(point))
+    power = 1.0 / (_MUTATION_INDEX + 1.0)
+    below = (2 * u + (1 - 2 * u) * (1 - inside) ** (_MUTATION_INDEX + 1)) ** power - 1
+    above = 1 - (2 * (1 - u) + (2 * u - 1) * inside ** (_MUTATION_INDEX + 1)) ** power
+    return np.clip(inside + np.where(u < 0.5, below, above), 0.0, 1.0)  # noqa: PLR2004 - half

@@ -1,0 +1,75 @@
+"""Makes a proposal that breaks a constraint into one that keeps them all and is still like it."""
+
+from copy import deepcopy
+from random import Random
+from typing import Final
+
+from nni.hpo.domains import Choice, Space
+from nni.hpo.json_value import JsonValue
+from nni.hpo.tuners._columns import NumericColumn, levels_of
+
+_STEPS: Final = 8
+"""Halvings of the way between an allowed number and the wanted one."""
+
+
+def repaired(space: Space, wanted: dict[str, JsonValue], rng: Random) -> dict[str, JsonValue]:
+    """Return an allowed configuration near a wanted one.
+
+    Starts from an allowed draw and takes over one wanted value after another, in random order,
+    where that is allowed; of a number as much of the way as is allowed.
+
+    Args:
+        space: with constraints.
+        wanted: a point of the space, but for the constraints.
+        rng: of the draws.
+    """
+    if space.allows(wanted):
+        return wanted
+    configuration = space.draw(rng)
+    columns = {column.parameter.path: column for column in levels_of(space)[0].numeric}
+    order = list(space.parameters)
+    rng.shuffle(order)
+    for parameter in order:
+        key, old = parameter.key, configuration[parameter.key]
+        configuration[key] = deepcopy(wanted[key])
+        if space.allows(configuration):
+            continue
+        configuration[key] = old
+        if isinstance(parameter.domain, Choice):
+            _take_over_branch(space, configuration, key, wanted[key], rng)
+        else:
+            _approach(space, configuration, key, wanted[key], columns[parameter.path])
+    return configuration
+
+
+def _take_over_branch(
+    space: Space, configuration: dict[str, JsonValue], key: str, wanted: JsonValue, rng: Random
+) -> None:
+    """Take over what is allowed of the values within a branch that both have."""
+    inner = configuration[key]
+    if not isinstance(inner, dict) or not isinstance(wanted, dict):
+        return
+    if inner.get("_name") != wanted.get("_name"):
+        return
+    for name in rng.sample(sorted(wanted), len(wanted)):
+        old, inner[name] = inner[name], deepcopy(wanted[name])
+        if not space.allows(configuration):
+            inner[name] = old
+
+
+def _approach(
+    space: Space,
+    configuration: dict[str, JsonValue],
+    key: str,
+    wanted: JsonValue,
+    column: NumericColumn,
+) -> None:
+    """Move a number as far towards the wanted one as halving finds allowed."""
+    allowed, beyond = column.coordinate(configuration[key]), column.coordinate(wanted)
+    for _ in range(_STEPS):
+        middle = 0.5 * (allowed + beyond)
+        old, configuration[key] = configuration[key], column.value(middle)
+        if space.allows(configuration):
+            allowed = middle
+        else:
+            configuration[key], beyond = old, middle

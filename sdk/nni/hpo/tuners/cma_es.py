@@ -1,0 +1,173 @@
+"""Covariance matrix adaptation: a cloud of points that moves, turns and shrinks towards good ones.
+
+Source: see `_covariance`; restarts with a larger population: Auger and Hansen, A Restart CMA
+Evolution Strategy With Increasing Population Size, CEC 2005.
+
+Departures: trials need not end in the order of their generation. A generation is learnt when enough
+results are there, also those of earlier ones and of trials that the user added.
+"""
+
+import math
+from typing import ClassVar, Final
+
+import numpy as np
+
+from nni.hpo.json_value import JsonValue
+from nni.hpo.space import parse_space
+from nni.hpo.tuners._covariance import Covariance, Solution, population_of
+from nni.hpo.tuners._model_based import ModelBasedTuner
+from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners._tree_cube import TreeCube
+from nni.hpo.tuners._unit_cube import point_key
+from nni.hpo.validation import check_count
+
+_FREE_TRIES: Final = 20
+"""Draws until one is allowed and not taken."""
+
+
+class CmaEs(ModelBasedTuner[TreeCube]):
+    """Evolution strategy for numbers, with margins for discrete ones and for choices.
+
+    Good for ten to a hundred parameters that depend on each other, and for some hundred trials. No
+    nested choices.
+
+    Args:
+        optimize_mode: `maximize` or `minimize`.
+        population_size: trials a generation, >= 2; None for `4 + 3 ln(parameters)`.
+        restart_factor: by which the population grows when the search has converged and begins anew,
+            >= 1.
+        seed: of all draws; None for different ones in every process.
+    """
+
+    algorithm: ClassVar[str] = "CmaEs"
+
+    def __init__(
+        self,
+        optimize_mode: str = "maximize",
+        population_size: int | None = None,
+        restart_factor: int = 2,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(optimize_mode, seed)
+        if population_size is not None:
+            check_count("population_size", population_size, least=2)
+        check_count("restart_factor", restart_factor, least=1)
+        self._population = population_size
+        self._restart_factor = restart_factor
+        self._drawn_solutions: dict[int, Solution] = {}
+        self._latest: Solution | None = None
+        """What was drawn last; None if it was no draw of the distribution."""
+        self._result_of: Solution | None = None
+        """The draw whose result is being told."""
+        self._generation: list[tuple[float, Solution]] = []
+        self._distribution: Covariance = self._first_distribution()
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
+        """See the base."""
+        configuration = super().generate_parameters(parameter_id, **kwargs)
+        if self._latest is not None:
+            self._drawn_solutions[parameter_id] = self._latest
+        return configuration
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        """See the base."""
+        self._result_of = self._drawn_solutions.pop(parameter_id, None)
+        super().receive_trial_result(parameter_id, parameters, value, **kwargs)
+        self._result_of = None
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
+        """See the base. A trial without a result ranks behind all others."""
+        super().trial_end(parameter_id, success, **kwargs)
+        solution = self._drawn_solutions.pop(parameter_id, None)
+        if solution is not None:
+            self._told(solution, math.inf)
+
+    def _cube_of(self, search_space: JsonValue) -> TreeCube:
+        return TreeCube(parse_space(search_space, algorithm=self.algorithm, nested=False))
+
+    def _learn(self, configuration: JsonValue, loss: float) -> None:
+        count = len(self._losses)
+        super()._learn(configuration, loss)
+        if len(self._losses) > count:
+            self._told(self._result_of or self._solution_at(self._points[-1]), loss)
+
+    def _told(self, solution: Solution, loss: float) -> None:
+        self._generation.append((loss, solution))
+        if len(self._generation) < self._distribution.population:
+            return
+        best_first = sorted(self._generation, key=lambda item: item[0])
+        self._generation = []
+        self._distribution.tell([solution for _, solution in best_first])
+        if self._distribution.converged:
+            larger = self._distribution.population * self._restart_factor
+            self._distribution = self._distribution_at(
+                self._solution_at(self._cube.draw_prior(self._prior)).numbers, larger
+            )
+
+    def _propose(self) -> Floats:
+        taken = self._running_keys() | self._observed_keys()
+        for _ in range(_FREE_TRIES):
+            solution = self._distribution.draw(self._rng)
+            point = self._point_of(solution)
+            if point_key(point) not in taken and self._cube.allows(point):
+                self._latest = solution
+                return point
+        self._latest = None
+        return self._drawn()
+
+    def _first_distribution(self) -> Covariance:
+        """Return the one in the middle of the space."""
+        numbers = int(self._cube.ordered.sum())
+        population = self._population or population_of(len(self._cube))
+        return self._distribution_at(np.full(numbers, 0.5), population)
+
+    def _distribution_at(self, mean: Floats, population: int) -> Covariance:
+        steps, counts = [], []
+        for axis in self._cube.axes:
+            if axis.options:
+                counts.append(axis.options)
+            else:
+                several = axis.values is not None and len(axis.values) > 1
+                steps.append(1.0 / len(axis.values) if several else 0.0)  # type: ignore[arg-type] # several
+        return Covariance(mean, np.array(steps), counts, population)
+
+    def _point_of(self, solution: Solution) -> Floats:
+        """Return the point of the space nearest to a solution."""
+        point = np.empty(len(self._cube))
+        point[self._cube.ordered] = solution.numbers
+        point[~self._cube.ordered] = solution.options
+        snapped: Floats = self._cube.snap(point[None, :])[0]
+        return snapped
+
+    def _solution_at(self, point: Floats) -> Solution:
+        """Return the solution that a point is."""
+        ordered = self._cube.ordered
+        return Solution(point[ordered], point[~ordered].astype(np.int64))
+
+    def _forget_model(self) -> None:
+        self._drawn_solutions = {}
+        self._generation = []
+        self._distribution = self._first_distribution()
+
+    def _model_state(self) -> JsonValue:
+        return {
+            "distribution": self._distribution.state(),
+            "generation": [[loss, _plain(solution)] for loss, solution in self._generation],
+            "drawn": [[number, _plain(s)] for number, s in self._drawn_solutions.items()],
+        }
+
+    def _load_model_state(self, state: JsonValue) -> None:
+        self._distribution.load_state(state["distribution"])
+        self._generation = [(float(loss), _solution(plain)) for loss, plain in state["generation"]]
+        self._drawn_solutions = {number: _solution(plain) for number, plain in state["drawn"]}
+
+
+def _plain(solution: Solution) -> JsonValue:
+    return [solution.numbers.tolist(), solution.options.tolist()]
+
+
+def _solution(plain: JsonValue) -> Solution:
+    numbers, options = plain
+    return Solution(np.array(numbers, dtype=np.float64), np.array(options, dtype=np.int64))

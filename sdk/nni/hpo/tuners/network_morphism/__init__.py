@@ -1,0 +1,1 @@
+"""Search for neural architectures by network morphism; see `tuner`."""

@@ -1,0 +1,283 @@
+"""Network morphism: grow architectures from those that did well.
+
+Source: Jin, Song and Hu, Auto-Keras: An Efficient Neural Architecture Search System, KDD 2019,
+arXiv 1806.10282.
+
+Departures: see `search`. Trials get architectures without weights, so that any machine can run any
+of them; a child is trained anew.
+"""
+
+import logging
+from collections import deque
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from nni.errors import NoMoreTrialError
+from nni.hpo.base import Tuner, checked_optimize_mode
+from nni.hpo.checkpoint_folders import log_folder
+from nni.hpo.json_value import JsonValue
+from nni.hpo.metrics import loss_of
+from nni.hpo.random_state import random_state, restore_random
+from nni.hpo.tuners.network_morphism.graph import Graph, json_to_graph
+from nni.hpo.tuners.network_morphism.morphs import default_graph
+from nni.hpo.tuners.network_morphism.search import Architecture, BayesianOptimizer, Evaluated
+from nni.hpo.validation import ClassArgsValidator, check_count
+
+_logger = logging.getLogger(__name__)
+
+_WALKS: Final = 100
+"""Steps away from what is known before there seem to be no more architectures."""
+_NO_FATHER: Final = -1
+
+
+class NetworkMorphismTuner(Tuner):
+    """Searches architectures of convolutional networks; needs no search space.
+
+    A configuration is a JSON text that `json_to_graph` makes a `Graph` of, whose
+    `produce_torch_model()` is the network. Imported samples and search spaces are ignored.
+
+    Inside an experiment the folder `path` below its log folder holds each evaluated architecture as
+    `<model id>.json`, and the id of the best one in `best_model.txt`. A relative path outside of an
+    experiment is not written to.
+
+    Args:
+        task: `cv`, the only one.
+        input_width: of the square images, in pixels.
+        input_channel: of the images.
+        n_output_node: number of classes.
+        algorithm_name: `Bayesian`, the only one.
+        optimize_mode: `maximize` or `minimize`.
+        path: folder of the models.
+        verbose: whether each new architecture is logged at level INFO.
+        beta: weight of what is not known against what is promising, >= 0.
+        t_min: temperature at which the search for one architecture ends, in (0, 1).
+        max_model_size: most weights of an architecture.
+        default_model_len: convolutions of the first architecture.
+        default_model_width: their filters.
+        seed: of all draws; None for different ones in every process.
+    """
+
+    def __init__(  # noqa: PLR0913 - documented signature
+        self,
+        task: str = "cv",
+        input_width: int = 32,
+        input_channel: int = 3,
+        n_output_node: int = 10,
+        algorithm_name: str = "Bayesian",
+        optimize_mode: str = "maximize",
+        path: str = "model_path",
+        verbose: bool = True,  # noqa: FBT001, FBT002 - documented signature
+        beta: float = 2.576,
+        t_min: float = 0.0001,
+        max_model_size: int = 16777216,
+        default_model_len: int = 3,
+        default_model_width: int = 64,
+        seed: int | None = None,
+    ) -> None:
+        for name, value, only in (
+            ("task", task, "cv"),
+            ("algorithm_name", algorithm_name, "Bayesian"),
+        ):
+            ClassArgsValidator().choices(name, only)(value)
+        for name, count in (
+            ("input_width", input_width),
+            ("input_channel", input_channel),
+            ("n_output_node", n_output_node),
+            ("max_model_size", max_model_size),
+            ("default_model_len", default_model_len),
+            ("default_model_width", default_model_width),
+        ):
+            check_count(name, count, least=1)
+        if beta < 0 or not 0 < t_min < 1:
+            raise ValueError(f"beta must be >= 0 and t_min lie in (0, 1), got {beta!r}, {t_min!r}")
+        self.optimize_mode = checked_optimize_mode(optimize_mode)
+        self.input_shape = (input_width, input_width, input_channel)
+        self.n_classes = n_output_node
+        self.algorithm_name = algorithm_name
+        self.verbose = verbose
+        self.beta = beta
+        self.t_min = t_min
+        self.max_model_size = max_model_size
+        self.default_model_len = default_model_len
+        self.default_model_width = default_model_width
+        self.search_space: JsonValue = {}
+        self._folder = _folder(path)
+        self._rng = Random(seed)
+        self.init_search()
+
+    def init_search(self) -> None:
+        """Forget everything, and queue the first architecture.
+
+        Raises:
+            ValueError: it is greater than `max_model_size`.
+        """
+        first = default_graph(
+            self.input_shape, self.n_classes, self.default_model_len, self.default_model_width
+        )
+        if first.size() > self.max_model_size:
+            raise ValueError(
+                f"max_model_size must be >= {first.size()}, the weights of the first architecture; "
+                f"got {self.max_model_size}"
+            )
+        self.bo = BayesianOptimizer(self.beta, self.t_min, self.max_model_size)
+        self._queue: deque[tuple[int, Graph]] = deque([(_NO_FATHER, first)])
+        self._running: dict[int, tuple[int, Graph]] = {}
+        self._taken: dict[Architecture, Graph] = {first.architecture: first}
+        """All architectures that were handed out or are queued."""
+        self._models: dict[int, tuple[Graph, float]] = {}
+        """Evaluated ones by id, with their metrics."""
+
+    def update_search_space(self, search_space: JsonValue) -> None:
+        """See the base. Any space is accepted and kept, without effect."""
+        self.search_space = search_space
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
+        """See the base."""
+        del kwargs
+        father, graph = self._queue.popleft() if self._queue else self.generate()
+        self._taken.setdefault(graph.architecture, graph)
+        self._running[parameter_id] = father, graph
+        if self.verbose:
+            last = graph.operation_history[-1] if graph.operation_history else "first"
+            _logger.info("architecture %s: %s, %s weights", parameter_id, last, graph.size())
+        return graph.to_json()
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        """See the base."""
+        del parameters, kwargs
+        father, graph = self._running.pop(parameter_id, (_NO_FATHER, None))
+        loss = loss_of(value, self.optimize_mode)
+        if graph is not None and loss is not None:
+            metric = -loss if self.optimize_mode == "maximize" else loss
+            self.update(father, graph, metric, parameter_id)
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
+        """See the base."""
+        del success, kwargs
+        self._running.pop(parameter_id, None)
+
+    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        """See the base. Ignores the samples."""
+        _logger.warning("NetworkMorphism ignores %d imported samples", len(data))
+
+    def generate(self) -> tuple[int, Graph]:
+        """Return the id of the model to grow from, -1 if there is none, and a new architecture.
+
+        Raises:
+            NoMoreTrialError: nothing new was found that is small enough.
+        """
+        found = self.bo.generate(self._taken.keys(), self._rng)
+        if found is not None:
+            return found
+        graphs = list(self._taken.values())
+        graph = self._rng.choice(graphs)
+        for _ in range(_WALKS):
+            new = self.bo.new_children(graph, self._taken.keys(), self._rng)
+            if new:
+                return _NO_FATHER, self._rng.choice(new)
+            graph = self._rng.choice(graphs)
+        raise NoMoreTrialError(f"no architecture is left within {self.max_model_size} weights")
+
+    def update(
+        self, other_info: JsonValue, graph: Graph, metric_value: float, model_id: int
+    ) -> None:
+        """Learn a result.
+
+        Args:
+            other_info: what `generate` gave beside the graph.
+            graph: the architecture.
+            metric_value: finite.
+            model_id: a new one.
+        """
+        del other_info
+        loss = -metric_value if self.optimize_mode == "maximize" else metric_value
+        self.bo.add(Evaluated(model_id, graph, loss))
+        self._taken.setdefault(graph.architecture, graph)
+        self._models[model_id] = graph, metric_value
+        self.add_model(metric_value, model_id)
+
+    def add_model(self, metric_value: float, model_id: int) -> dict[str, JsonValue]:
+        """Write an evaluated model, and the id of the best one, to the folder.
+
+        Returns:
+            `{"model_id", "metric_value"}`. A full disk costs the files and no more.
+        """
+        if self._folder is not None:
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                text = self._models[model_id][0].to_json()
+                (self._folder / f"{model_id}.json").write_text(text, "utf-8")
+                (self._folder / "best_model.txt").write_text(f"{self.get_best_model_id()}", "utf-8")
+            except OSError as error:
+                _logger.warning("model %s is not written to %s: %s", model_id, self._folder, error)
+        return {"model_id": model_id, "metric_value": metric_value}
+
+    def get_best_model_id(self) -> int:
+        """Return the id of the model with the best metric, the first of equal ones.
+
+        Raises:
+            ValueError: none was evaluated yet.
+        """
+        if not self._models:
+            raise ValueError("a best model must have been evaluated; none was yet")
+        return min(self.bo.history, key=lambda one: one.loss).model_id
+
+    def get_metric_value_by_id(self, model_id: int) -> float:
+        """Return the metric of a model; raises `ValueError` for an unknown id."""
+        return self._model(model_id)[1]
+
+    def load_model_by_id(self, model_id: int) -> Graph:
+        """Return the architecture of a model; raises `ValueError` for an unknown id."""
+        return self._model(model_id)[0]
+
+    def load_best_model(self) -> Graph:
+        """Return the architecture with the best metric; raises `ValueError` if there is none."""
+        return self.load_model_by_id(self.get_best_model_id())
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON."""
+        numbers = {key: number for number, key in enumerate(self._taken)}
+        return {
+            "rng": random_state(self._rng),
+            "graphs": [graph.document() for graph in self._taken.values()],
+            "queue": [[father, numbers[graph.architecture]] for father, graph in self._queue],
+            "running": [
+                [number, father, numbers[graph.architecture]]
+                for number, (father, graph) in self._running.items()
+            ],
+            "models": [
+                [model_id, numbers[graph.architecture], metric]
+                for model_id, (graph, metric) in self._models.items()
+            ],
+        }
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state of a tuner that was built alike."""
+        self.init_search()
+        restore_random(self._rng, state["rng"])
+        graphs = [json_to_graph(document) for document in state["graphs"]]
+        self._taken = {graph.architecture: graph for graph in graphs}
+        self._queue = deque((father, graphs[place]) for father, place in state["queue"])
+        self._running = {
+            number: (father, graphs[place]) for number, father, place in state["running"]
+        }
+        for model_id, place, metric in state["models"]:
+            loss = -metric if self.optimize_mode == "maximize" else metric
+            self._models[model_id] = graphs[place], metric
+            self.bo.add(Evaluated(model_id, graphs[place], loss))
+
+    def _model(self, model_id: int) -> tuple[Graph, float]:
+        if model_id not in self._models:
+            raise ValueError(f"model_id must be of an evaluated model, got {model_id!r}")
+        return self._models[model_id]
+
+
+def _folder(path: str) -> Path | None:
+    """Return where models are written; None if that is not said."""
+    log = log_folder()
+    if Path(path).is_absolute():
+        return Path(path)
+    return log / path if log is not None else None

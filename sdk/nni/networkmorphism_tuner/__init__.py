@@ -1,0 +1,1 @@
+"""Older documented spelling of network morphism, for trial code."""

@@ -1,0 +1,5 @@
+"""Older documented spelling of architectures; home: `nni.hpo.tuners.network_morphism.graph`."""
+
+from nni.hpo.tuners.network_morphism.graph import Graph, json_to_graph
+
+__all__ = ["Graph", "json_to_graph"]
