@@ -40,6 +40,14 @@ save.mkdir(parents=True, exist_ok=True)
 (save / "steps").write_text(str(steps + 1))
 nni.report_final_result({"default": parameters["x"], "steps": steps + 1})
 """
+ARCHITECTURES = """\
+import nni
+from nni.networkmorphism_tuner.graph import json_to_graph
+
+text = nni.get_next_parameter()
+assert isinstance(text, str), type(text)
+nni.report_final_result(len(json_to_graph(text).layers))
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -167,6 +175,15 @@ def test_tuner_with_a_model_gets_past_its_first_trials(
     assert all(job.status == "SUCCEEDED" for job in jobs)
     points = [(parameters_of(job)["x"], parameters_of(job)["layers"]) for job in jobs]
     assert len(set(points)) == 10
+
+
+def test_network_morphism_hands_architectures_out(tmp_path: Path) -> None:
+    tuner = {"name": "NetworkMorphism", "class_args": {"input_width": 8, "seed": 0}}
+
+    jobs = finished(tmp_path, 4, 2, script=ARCHITECTURES, tuner=tuner)
+
+    assert [job.status for job in jobs] == ["SUCCEEDED"] * 4
+    assert len({job.hyperParameters[0].parameters for job in jobs}) == 4
 
 
 KILLED: dict[str, dict[str, Any]] = {

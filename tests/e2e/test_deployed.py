@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
-from collections.abc import Iterator
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -23,6 +27,7 @@ from tests.support.deployment import (
     read_image,
 )
 from tests.support.stores import S3_ACCESS_KEY, S3_SECRET_KEY, RedisServer, S3Server, redis_server
+from tests.support.tls_proxy import tls_proxy
 
 TOKEN = SECRETS["NNI_TOKEN"]
 TRIALS = 24
@@ -89,14 +94,21 @@ def test_compose_file_describes_a_system_that_works(
     shared_redis: RedisServer, shared_s3: S3Server, tmp_path: Path
 ) -> None:
     secrets = {**SECRETS, "NNI_S3_ACCESS_KEY": S3_ACCESS_KEY, "NNI_S3_SECRET_KEY": S3_SECRET_KEY}
+    made = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
+    subprocess.run([DEPLOY / "make-secrets"], env=made, check=True, capture_output=True)
+    certificates = tmp_path / "certs"
     addresses = Addresses([*ALONE, "nats:4222"])
-    addresses.put("redis:6379", shared_redis.url.rpartition("//")[2].partition("/")[0])
-    addresses.put("s3:8333", shared_s3.endpoint.removeprefix("http://"))
+    # This Redis asks for no password.
+    redis = f":{SECRETS['REDIS_PASSWORD']}@redis:6379"
+    addresses.put("/run/secrets", str(certificates))
+    addresses.put("/etc/nni/access", str(certificates / "access"))
     listening(addresses)
     bus = read_compose(secrets)["services"]["nats"]
     # Where the container has its files, ports and name for itself.
     (tmp_path / "bus").mkdir()
-    (bus_config := tmp_path / "nats.conf").write_text((DEPLOY / "nats/nats.conf").read_text())
+    for name in ("nats.conf", "users.conf", "tls.conf"):
+        (tmp_path / name).write_text((DEPLOY / "nats" / name).read_text())
+    bus_config = tmp_path / "nats.conf"
     monitor = Addresses(["8222"]).port("8222")
     command = [
         {"/etc/nats/nni.conf": str(bus_config), "8222": monitor}.get(w, w) for w in bus["command"]
@@ -118,31 +130,57 @@ def test_compose_file_describes_a_system_that_works(
         ),
     ]
 
-    with deployed(tmp_path / "run", addresses, parts) as deployment:
-        created = deployment.call("POST", "/experiment", TOKEN, experiment_in(tmp_path))
+    with (
+        encrypted(certificates, shared_redis.url.rpartition("//")[2].partition("/")[0]) as views,
+        encrypted(certificates, shared_s3.endpoint.removeprefix("http://")) as bytes_,
+    ):
+        addresses.put(redis, views)
+        addresses.put("s3:8333", bytes_)
+        codes = run_compose(tmp_path, addresses, parts)
+
+    assert codes == dict.fromkeys(ORDER, 0)
+
+
+def encrypted(certificates: Path, address: str) -> AbstractContextManager[str]:
+    """Let a server that speaks plain text be reached as the deployment says: over TLS."""
+    return tls_proxy(address, certificates / "tls.crt", certificates / "tls.key")
+
+
+def run_compose(folder: Path, addresses: Addresses, parts: Sequence[Part]) -> dict[str, int]:
+    """Run an experiment in the parts, the manager restarted in mid-run; give the exit codes."""
+    with deployed(folder / "run", addresses, parts) as deployment:
+        deployment.ca = folder / "certs" / "ca.crt"
+        created = deployment.call("POST", "/experiment", TOKEN, experiment_in(folder))
         experiment = created["experiment_id"]
         wait.until(lambda: finished(deployment, experiment), 60, "a first result")
         # A restart of the manager is no end of the experiments.
         assert deployment.stop("manager") == 0
         deployment.start(next(part for part in parts if part.name == "manager"))
         run_to_end(deployment, experiment)
-        codes = {name: deployment.stop(name) for name in reversed(ORDER)}
-
-    assert codes == dict.fromkeys(ORDER, 0)
+        return {name: deployment.stop(name) for name in reversed(ORDER)}
 
 
-def chart_parts(
-    addresses: Addresses, s3: S3Server, redis: RedisServer, folder: Path
-) -> Iterator[Part]:
-    """Give the parts of the chart: three servers of the bus, then the services."""
+def rendered(s3: S3Server) -> list[dict[str, Any]]:
+    """Give the objects of the chart."""
     values = {
         "s3": {"endpoint": s3.endpoint, "accessKey": S3_ACCESS_KEY, "secretKey": S3_SECRET_KEY},
         "auth": {"token": TOKEN},
         "runnerPools": [{"name": "local"}],
     }
-    # This Redis asks for no password.
-    addresses.put(f":{TOKEN}@demo-redis:6379", redis.url.rpartition("//")[2].partition("/")[0])
-    objects = chart_objects(values)
+    return chart_objects(values)
+
+
+def secrets_of(objects: list[dict[str, Any]]) -> dict[str, str]:
+    """Give what the chart's secret holds."""
+    (secret,) = (one["data"] for one in objects if one["kind"] == "Secret")
+    return {key: base64.b64decode(text).decode() for key, text in secret.items()}
+
+
+def chart_parts(
+    objects: list[dict[str, Any]], addresses: Addresses, folder: Path
+) -> Iterator[Part]:
+    """Give the parts of the chart: three servers of the bus, then the services."""
+    secrets = secrets_of(objects)
     (config,) = (one["data"] for one in objects if one["kind"] == "ConfigMap")
     for name, text in config.items():
         (folder / name).write_text(text)
@@ -154,13 +192,21 @@ def chart_parts(
         if one["kind"] in {"Deployment", "StatefulSet"}
     }
     for number in range(3):
-        yield bus_server(number, pods["nats"], addresses, folder)
+        own = variables_of("nats", pods["nats"], secrets)
+        yield bus_server(number, pods["nats"]["command"], own, addresses, folder)
     for name in ORDER:
         check = pods[name]["startupProbe"]["exec"]["command"]
-        yield Part(name, read_image(IMAGES[name]).command, variables_of(name, pods[name]), check)
+        variables = variables_of(name, pods[name], secrets)
+        yield Part(name, read_image(IMAGES[name]).command, variables, check)
 
 
-def bus_server(number: int, pod: dict[str, Any], addresses: Addresses, folder: Path) -> Part:
+def bus_server(
+    number: int,
+    words: Sequence[str],
+    variables: dict[str, str],
+    addresses: Addresses,
+    folder: Path,
+) -> Part:
     name = f"demo-nats-{number}"
     (folder / name).mkdir()
     own = {
@@ -171,19 +217,21 @@ def bus_server(number: int, pod: dict[str, Any], addresses: Addresses, folder: P
     }
     command = [
         addresses.port(f"{name}:8222") if word == "8222" else word.replace("/etc/nats", str(folder))
-        for word in pod["command"]
+        for word in words
     ]
-    return Part(name, command, variables_of("nats", pod) | own)
+    return Part(name, command, variables | own)
 
 
-def variables_of(name: str, pod: dict[str, Any]) -> dict[str, str]:
+def variables_of(name: str, pod: dict[str, Any], secrets: dict[str, str]) -> dict[str, str]:
     """Give the environment of a container, secrets put in."""
-    secrets = {"token": TOKEN, "s3-access-key": S3_ACCESS_KEY, "s3-secret-key": S3_SECRET_KEY}
     variables = dict(read_image(IMAGES[name]).environment) if name in IMAGES else {}
     for one in pod["env"]:
         source = one.get("valueFrom", {}).get("secretKeyRef")
         text = one.get("value", "") if source is None else secrets[source["key"]]
-        variables[one["name"]] = text.replace("$(NNI_TOKEN)", TOKEN)
+        # As Kubernetes does: what stands before it can be named.
+        for before, value in variables.items():
+            text = text.replace(f"$({before})", value)
+        variables[one["name"]] = text
     return variables
 
 
@@ -204,15 +252,27 @@ def test_chart_describes_a_system_that_outlives_a_server_of_its_bus(
         [*ALONE, "demo-dispatcher:7502", *ports, *(f"{one}:8222" for one in servers)]
     )
     addresses.put("demo-dispatcher:7502", addresses.of("dispatcher:7502"))
+    addresses.put("demo-manager:7501", addresses.of("manager:7501"))
     listening(addresses)
     (folder := tmp_path / "bus").mkdir()
+    objects = rendered(shared_s3)
+    secrets = secrets_of(objects)
+    for name in ("ca.crt", "tls.crt", "tls.key"):
+        (folder / name).write_text(secrets[name])
+    addresses.put("/etc/nni/tls", str(folder))
 
-    with redis_server(tmp_path / "redis") as redis:
+    with (
+        redis_server(tmp_path / "redis") as redis,
+        encrypted(folder, redis.url.rpartition("//")[2].partition("/")[0]) as views,
+    ):
+        # This Redis asks for no password.
+        addresses.put(f":{secrets['redis-password']}@demo-redis:6379", views)
         bus: list[Part] = []
         services: list[Part] = []
-        for part in chart_parts(addresses, shared_s3, redis, folder):
+        for part in chart_parts(objects, addresses, folder):
             (bus if part.name in servers else services).append(part)
         with deployed(tmp_path / "run", addresses, bus) as deployment:
+            deployment.ca = folder / "ca.crt"
             for one in servers:
                 healthy = f"http://{addresses.of(f'{one}:8222')}/healthz"
                 wait.until(lambda url=healthy: answers_http(url), 60, one)  # type: ignore[misc] # bound now

@@ -133,7 +133,22 @@ def test_tuner_in_another_language_tunes(
 
 
 @pytest.mark.parametrize(
-    "name", ["digits", "quadratic", "custom-tuner", "external-tuner", "grpc-client"]
+    "name",
+    [
+        "digits",
+        "quadratic",
+        "custom-tuner",
+        "external-tuner",
+        "grpc-client",
+        "regression",
+        "multi-objective",
+        "asha-mlp",
+        "pbt",
+        pytest.param(
+            "system-tuning",
+            marks=pytest.mark.skipif(shutil.which("xz") is None, reason="xz is not installed"),
+        ),
+    ],
 )
 def test_trial_runs_by_itself_without_nni_around_it(name: str, tmp_path: Path) -> None:
     environment = {key: text for key, text in os.environ.items() if not key.startswith("NNI_")} | {
@@ -152,10 +167,21 @@ def test_trial_runs_by_itself_without_nni_around_it(name: str, tmp_path: Path) -
     assert "Final result" in done.stdout
 
 
-@pytest.mark.parametrize("folder", sorted(EXAMPLES.iterdir()), ids=lambda folder: folder.name)
+FOLDERS = sorted(path for path in EXAMPLES.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_example_explains_itself(folder: Path) -> None:
     assert (folder / "README.md").read_text("utf-8").startswith("# ")
     assert (folder / "config.yml").is_file()
+
+
+def test_index_lists_every_example_once() -> None:
+    index = (EXAMPLES / "README.md").read_text("utf-8")
+
+    assert sorted(re.findall(r"^\| \[`([\w-]+)`\]\(\1\)", index, re.MULTILINE)) == [
+        folder.name for folder in FOLDERS
+    ]
 
 
 def test_snippet_of_the_quadratic_readme_runs_without_services(tmp_path: Path) -> None:

@@ -82,3 +82,21 @@ def test_experiment_goes_on_after_everything_was_killed(nnictl: Nnictl, tmp_path
         return len(trials) == 1 and trials[0]["status"] == "RUNNING"
 
     until(runs_again, 60, "the trial to run again")
+
+
+def test_storage_is_shown_and_cleaned(nnictl: Nnictl) -> None:
+    nnictl("up")
+    blobs = nnictl.shape.home / "blobs" / "sha256"
+    blobs.mkdir(parents=True, exist_ok=True)
+    (blobs / ("0" * 64)).write_bytes(b"nobody's")
+
+    shown = nnictl.json("storage", "show", "--json")
+    young = nnictl("storage", "clean").stdout
+    dry = nnictl("storage", "clean", "--dry-run", "--grace", 0).stdout
+    done = nnictl.json("storage", "clean", "--grace", 0, "--json")
+
+    assert (shown["usedBytes"], shown["experiments"]) == (8, [])
+    assert young.startswith("INFO: 0 blobs deleted (0 bytes), 1 kept")
+    assert f"sha256/{'0' * 64}" in dry
+    assert done["keys"] == [f"sha256/{'0' * 64}"]
+    assert "0 bytes in 0 blobs, of 1.1 TB" in nnictl("storage", "show").stdout

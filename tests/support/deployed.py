@@ -5,6 +5,7 @@ A container's name becomes loopback, its port a free one, and its folders lie in
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,6 +68,8 @@ class Deployment:
         self.folder = folder
         self.addresses = addresses
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.ca: Path | None = None
+        """Authority of the manager; None: it speaks plain HTTP."""
 
     def start(self, part: Part) -> None:
         """Start a part; return when its own health check passes."""
@@ -78,14 +81,19 @@ class Deployment:
             for name, text in part.variables.items()
         }
         # Of the caller nothing but the way to programs: a container has no more.
-        environment = {**variables, "HOME": str(self.folder), "PATH": f"{beside}:{os.defpath}"}
+        folder = str(self.folder)
+        environment = {"HOME": folder, **variables, "PATH": f"{beside}:{os.defpath}"}
         with (self.folder / f"{part.name}.log").open("ab") as log:
             self.processes[part.name] = subprocess.Popen(
                 self._here(part.command), env=environment, cwd=home, stdout=log, stderr=log
             )
         if part.health_check:
             check = self._here(part.health_check)
-            wait.until(lambda: self._is_healthy(part.name, check), START_TIMEOUT_S, part.name)
+            wait.until(
+                lambda: self._is_healthy(part.name, check, environment),
+                START_TIMEOUT_S,
+                part.name,
+            )
 
     def stop(self, name: str) -> int:
         """TERM one part; give its exit code."""
@@ -111,13 +119,15 @@ class Deployment:
     def call(self, method: str, path: str, token: str, body: object = None) -> Any:
         """Call REST of the manager, as another machine must: with the token."""
         request = Request(
-            f"http://{self.addresses.of('manager:8080')}/api/v1/nni{path}",
+            f"{'http' if self.ca is None else 'https'}://{self.addresses.of('manager:8080')}"
+            f"/api/v1/nni{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
         )
         try:
-            with urlopen(request, timeout=30) as answer:
+            context = None if self.ca is None else ssl.create_default_context(cafile=str(self.ca))
+            with urlopen(request, timeout=30, context=context) as answer:
                 return json.loads(answer.read() or b"null")
         except HTTPError as error:
             raise AssertionError(f"{error.code}: {error.read().decode()}") from error
@@ -127,10 +137,11 @@ class Deployment:
         words[0] = sys.executable if words[0] == "python" else require_binary(words[0])
         return words
 
-    def _is_healthy(self, name: str, check: Sequence[str]) -> bool:
+    def _is_healthy(self, name: str, check: Sequence[str], environment: Mapping[str, str]) -> bool:
         process = self.processes[name]
         assert process.poll() is None, self.log(name)
-        return subprocess.run(check, capture_output=True, check=False).returncode == 0
+        done = subprocess.run(check, env=environment, capture_output=True, check=False)
+        return done.returncode == 0
 
 
 @contextmanager

@@ -21,6 +21,11 @@ IMAGES = {path.stem: path for path in sorted((DEPLOY / "docker").glob("*.Dockerf
 CHART = DEPLOY / "helm" / "nni"
 SECRETS = {
     "NNI_TOKEN": "token-of-these-tests",
+    "NNI_RUNNER_TOKEN": "token-of-the-agents-of-these-tests",
+    "NNI_NATS_MANAGER_PASSWORD": "manager-of-these-tests",
+    "NNI_NATS_DISPATCHER_PASSWORD": "dispatcher-of-these-tests",
+    "NNI_NATS_POOL_PASSWORD": "pool-of-these-tests",
+    "REDIS_PASSWORD": "redis-of-these-tests",
     "NNI_S3_ACCESS_KEY": "nni-test",
     "NNI_S3_SECRET_KEY": "secret-of-tests",
 }

@@ -33,16 +33,21 @@ def require_binary(name: str) -> str:
 class NatsServer:
     """A nats-server with JetStream in a folder of its own; can be killed and started again."""
 
-    def __init__(self, folder: Path, token: str = "") -> None:
+    def __init__(self, folder: Path, token: str = "", more: str = "") -> None:
         self.folder = folder
         self.token = token
+        self.more = more
+        """What its configuration says beside the usual, e.g. users."""
+        self.room = ""
+        """What limits its store, e.g. `, max_file_store: 300MB`."""
+        self.host = "127.0.0.1"
         self.port = -1
         self._process: subprocess.Popen[bytes] | None = None
         self._binary = require_binary("nats-server")
 
     @property
     def url(self) -> str:
-        return f"nats://127.0.0.1:{self.port}"
+        return f"nats://{self.host}:{self.port}"
 
     def start(self) -> None:
         """Start it, on the same port as before; return when it accepts connections."""
@@ -52,10 +57,11 @@ class NatsServer:
         config = self.folder / "nats.conf"
         auth = f"authorization {{ token: {json.dumps(self.token)} }}\n" if self.token else ""
         config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\n'
+            f'listen: "{self.host}:{self.port}"\n'
             f"max_payload: {SERVER_PAYLOAD_LIMIT_BYTES}\n"
             f"ports_file_dir: {json.dumps(str(ports))}\n"
-            f"jetstream {{ store_dir: {json.dumps(str(self.folder / 'store'))} }}\n{auth}"
+            f"jetstream {{ store_dir: {json.dumps(str(self.folder / 'store'))}{self.room} }}\n"
+            f"{auth}{self.more}"
         )
         with (self.folder / "nats.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -78,8 +84,8 @@ class NatsServer:
 
 
 @contextmanager
-def nats_server(folder: Path, token: str = "") -> Iterator[NatsServer]:
-    server = NatsServer(folder, token)
+def nats_server(folder: Path, token: str = "", more: str = "") -> Iterator[NatsServer]:
+    server = NatsServer(folder, token, more)
     server.start()
     try:
         yield server

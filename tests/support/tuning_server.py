@@ -9,7 +9,7 @@ from typing import Any
 import grpc.aio
 
 from nni.hpo import registry
-from nni_proto.common.v1 import metric_pb2
+from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.tuning.v1 import tuning_service_pb2 as pb
 from nni_proto.tuning.v1 import tuning_service_pb2_grpc as pb_grpc
 from nni_wire.values import from_value, to_value
@@ -21,11 +21,13 @@ class TuningServer(pb_grpc.TuningServiceServicer):
     Attributes:
         calls: names of the calls and what matters of them, in order.
         broken: makes `GenerateParameters` fail.
+        garbled: makes it answer with what is no value.
     """
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.broken = False
+        self.garbled = False
         self._tuners: dict[str, Any] = {}
         self._opened = 0
 
@@ -57,6 +59,12 @@ class TuningServer(pb_grpc.TuningServiceServicer):
         if self.broken:
             await context.abort(grpc.StatusCode.INTERNAL, "broken")
         tuner = await self._tuner(request.session_id, context)
+        if self.garbled:
+            wrong = value_pb2.Value(big_int_value="many")
+            ids = request.parameter_ids
+            return pb.GenerateParametersResponse(
+                suggestions=[pb.Suggestion(parameter_id=id_, parameters=wrong) for id_ in ids]
+            )
         return pb.GenerateParametersResponse(
             suggestions=[
                 pb.Suggestion(parameter_id=id_, parameters=to_value(tuner.generate_parameters(id_)))

@@ -5,14 +5,15 @@ from typing import ClassVar
 
 import pytest
 
-from nni.hpo import BOHB, Hyperband, MsgDispatcherBase
+from nni.hpo import ASHA, BOHB, MOASHA, Hyperband, MsgDispatcherBase
 from nni.hpo.json_value import JsonValue
 from nni.hpo.registry import create
 from nni.hpo.space import contains, parse_space
 from nni.testing import AdvisorConformance, AdvisorDriver
-from tests.conformance.hpo.test_tuners import ALL_TYPES, GRID
+from tests.conformance.hpo.test_tuners import ALL_TYPES, GRID, NESTED
 
 BUDGET = frozenset({"TRIAL_BUDGET"})
+CHECKPOINTS = frozenset({"load_checkpoint_dir", "save_checkpoint_dir"})
 PCS = """\
 # a model and its parameters
 model categorical {svm, forest, linear} [svm]
@@ -49,6 +50,42 @@ class TestHyperbandOneBudget(AdvisorConformance):
 
     def make(self, seed: int) -> MsgDispatcherBase:
         return Hyperband(R=1, seed=seed)
+
+
+class TestASHA(AdvisorConformance):
+    search_space = ALL_TYPES
+    extra_keys = BUDGET
+    optional_keys = CHECKPOINTS
+
+    def make(self, seed: int) -> MsgDispatcherBase:
+        return ASHA(max_budget=9, seed=seed)
+
+
+class TestASHANested(AdvisorConformance):
+    search_space = NESTED
+    extra_keys = BUDGET
+    optional_keys = CHECKPOINTS
+
+    def make(self, seed: int) -> MsgDispatcherBase:
+        return ASHA("minimize", max_budget=9, brackets=2, searcher="TPE", seed=seed)
+
+
+class TestASHAStopping(AdvisorConformance):
+    search_space = ALL_TYPES
+    extra_keys = BUDGET
+    optional_keys = CHECKPOINTS
+
+    def make(self, seed: int) -> MsgDispatcherBase:
+        return ASHA(max_budget=9, mode="stopping", searcher="TPE", seed=seed)
+
+
+class TestMOASHA(AdvisorConformance):
+    search_space = ALL_TYPES
+    extra_keys = BUDGET
+    optional_keys = CHECKPOINTS
+
+    def make(self, seed: int) -> MsgDispatcherBase:
+        return MOASHA("minimize", max_budget=9, seed=seed)
 
 
 class TestBOHB(AdvisorConformance):

@@ -5,14 +5,18 @@ from typing import ClassVar
 import pytest
 
 from nni.hpo import (
+    NSGA2,
     AnnealTuner,
+    AutoTuner,
     BatchTuner,
+    CmaEs,
     DNGOTuner,
     EvolutionTuner,
     GPTuner,
     GridSearchTuner,
     HyperoptTuner,
     MetisTuner,
+    NetworkMorphismTuner,
     PBTTuner,
     RandomTuner,
     SMACTuner,
@@ -93,6 +97,90 @@ NUMBERS = {
 }
 METIS = {key: NUMBERS[key] for key in ("choice", "randint", "uniform", "quniform")}
 SMAC = {key: ALL_TYPES[key] for key in ("choice", "randint", "uniform", "quniform", "loguniform")}
+
+
+class TestAuto(TunerConformance):
+    search_space = ALL_TYPES
+
+    def make(self, seed: int) -> Tuner:
+        return AutoTuner("maximize", seed=seed, ask_time_limit=0.01)
+
+
+class TestAutoNested(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        return AutoTuner(seed=seed, ask_time_limit=0.01)
+
+
+class TestAutoFinite(TunerConformance):
+    search_space = GRID
+
+    def make(self, seed: int) -> Tuner:
+        return AutoTuner(seed=seed, ask_time_limit=0.01)
+
+
+class TestAutoEmptySpace(TunerConformance):
+    search_space: ClassVar[JsonValue] = {}
+
+    def make(self, seed: int) -> Tuner:
+        return AutoTuner(seed=seed)
+
+
+class TestCmaEs(TunerConformance):
+    search_space = ALL_TYPES
+
+    def make(self, seed: int) -> Tuner:
+        return CmaEs("minimize", population_size=6, seed=seed)
+
+
+class TestCmaEsFinite(TunerConformance):
+    search_space = GRID
+
+    def make(self, seed: int) -> Tuner:
+        return CmaEs(seed=seed)
+
+
+class TestCmaEsOnlyChoices(TunerConformance):
+    search_space: ClassVar[JsonValue] = {"choice": ALL_TYPES["choice"]}
+
+    def make(self, seed: int) -> Tuner:
+        return CmaEs(seed=seed)
+
+
+class TestCmaEsEmptySpace(TunerConformance):
+    search_space: ClassVar[JsonValue] = {}
+
+    def make(self, seed: int) -> Tuner:
+        return CmaEs(seed=seed)
+
+
+class TestNSGA2(TunerConformance):
+    search_space = ALL_TYPES
+
+    def make(self, seed: int) -> Tuner:
+        return NSGA2("minimize", population_size=8, seed=seed)
+
+
+class TestNSGA2Nested(TunerConformance):
+    search_space = NESTED
+
+    def make(self, seed: int) -> Tuner:
+        return NSGA2(population_size=8, seed=seed)
+
+
+class TestNSGA2Finite(TunerConformance):
+    search_space = GRID
+
+    def make(self, seed: int) -> Tuner:
+        return NSGA2(population_size=4, seed=seed)
+
+
+class TestNSGA2EmptySpace(TunerConformance):
+    search_space: ClassVar[JsonValue] = {}
+
+    def make(self, seed: int) -> Tuner:
+        return NSGA2(seed=seed)
 
 
 class TestTPE(TunerConformance):
@@ -334,6 +422,24 @@ class TestDNGOFinite(TunerConformance):
 
     def make(self, seed: int) -> Tuner:
         return DNGOTuner("minimize", 50, 1, 20, seed=seed)
+
+
+class TestNetworkMorphism(TunerConformance):
+    search_space: ClassVar[JsonValue] = {}
+    standard_space = False
+
+    def make(self, seed: int) -> Tuner:
+        return NetworkMorphismTuner(input_width=8, default_model_width=8, seed=seed)
+
+
+class TestNetworkMorphismMinimize(TunerConformance):
+    search_space: ClassVar[JsonValue] = {}
+    standard_space = False
+
+    def make(self, seed: int) -> Tuner:
+        return NetworkMorphismTuner(
+            optimize_mode="minimize", input_width=4, default_model_len=1, t_min=0.1, seed=seed
+        )
 
 
 class TestSMAC(TunerConformance):

@@ -56,13 +56,13 @@ async def test_expired_owner_cannot_renew_and_does_not_harm_its_successor(
     stale = await leases.acquire(unique, "a", TTL_S)
     assert stale is not None
     await lease_world.expired(unique)
-    assert not await leases.renew(stale, LONG_S)
+    assert await leases.renew([stale], LONG_S) == [stale]
     successor = await leases.acquire(unique, "b", LONG_S)
 
-    renewed = await leases.renew(stale, LONG_S)
+    lost = await leases.renew([stale], LONG_S)
     await leases.release(stale)
 
-    assert not renewed
+    assert lost == [stale]
     assert await leases.holder(unique) == successor
     assert successor == Lease(unique, "b", stale.epoch + 1)
 
@@ -78,7 +78,7 @@ async def test_owner_that_comes_back_after_expiry_starts_a_new_epoch(
 
     assert first is not None
     assert again == Lease(unique, "a", first.epoch + 1)
-    assert not await leases.renew(first, LONG_S)
+    assert await leases.renew([first], LONG_S) == [first]
 
 
 async def test_renewed_lease_lives_longer(lease_world: LeaseWorld, unique: str) -> None:
@@ -87,7 +87,7 @@ async def test_renewed_lease_lives_longer(lease_world: LeaseWorld, unique: str) 
     long = await leases.acquire(f"{unique}-long", "a", TTL_S)
     assert short is not None
     assert long is not None
-    assert await leases.renew(long, LONG_S)
+    assert await leases.renew([long], LONG_S) == []
 
     await lease_world.expired(f"{unique}-short")
 
@@ -101,3 +101,32 @@ async def test_epochs_go_on_from_what_the_logs_know(lease_world: LeaseWorld, uni
     assert after_a_loss == Lease(unique, "a", 42)
     assert await leases.acquire(unique, "a", LONG_S, above=41) == after_a_loss
     assert await leases.acquire(unique, "a", LONG_S, above=42) == Lease(unique, "a", 43)
+
+
+async def test_renewal_of_many_tells_which_are_lost(lease_world: LeaseWorld, unique: str) -> None:
+    leases = lease_world.leases
+    kept = [await leases.acquire(f"{unique}-{number}", "a", LONG_S) for number in range(3)]
+    lost = await leases.acquire(f"{unique}-lost", "a", TTL_S)
+    assert lost is not None
+    await lease_world.expired(lost.name)
+
+    asked = [kept[0], lost, kept[1], Lease(f"{unique}-never", "a", 1), kept[2]]
+    gone = await leases.renew([lease for lease in asked if lease is not None], LONG_S)
+
+    assert [lease.name for lease in gone] == [lost.name, f"{unique}-never"]
+    assert await leases.renew([], LONG_S) == []
+
+
+async def test_all_leases_that_are_held_are_given(lease_world: LeaseWorld, unique: str) -> None:
+    leases = lease_world.leases
+    await leases.acquire(f"{unique}-short", "a", TTL_S)
+    held = await leases.acquire(f"{unique}-held", "a host:1 host:2", LONG_S)
+    free = await leases.acquire(f"{unique}-free", "b", LONG_S)
+    assert free is not None
+    await leases.release(free)
+    await lease_world.expired(f"{unique}-short")
+
+    found = await leases.holders()
+
+    own = {name: lease for name, lease in found.items() if name.startswith(f"{unique}-")}
+    assert own == {f"{unique}-held": held}

@@ -65,7 +65,12 @@ async def test_a_closed_port_is_free_at_once(listeners: Listeners, port: int) ->
     await listeners.close_listener("first")
 
     await listeners.open_listener(port, "second", "")
+    with pytest.raises(PortTakenError):
+        await listeners.open_listener(port, "third", "")
 
 
-async def test_closing_what_is_not_open_changes_nothing(listeners: Listeners) -> None:
+async def test_closing_what_is_not_open_changes_nothing(listeners: Listeners, port: int) -> None:
     await listeners.close_listener("nobody")
+
+    await listeners.open_listener(port, "somebody", "")
+    assert listeners.urls(port, "")

@@ -7,6 +7,7 @@ import pytest
 
 from svc_common import subjects
 from svc_common.errors import UnavailableError
+from svc_common.messaging.limits import LOG_LINES_PER_TRIAL
 from svc_common.messaging.ports import Bus
 from tests.conformance.messaging.conftest import World
 
@@ -88,3 +89,42 @@ async def test_deleted_log_lines_are_gone(bus: Bus, exp: str) -> None:
     bus.log_lines.publish(exp, "t1", b"new")
     async with aclosing(bus.log_lines.follow(exp, "t1")) as followed:
         assert (await anext(followed)).payload == b"new"
+
+
+async def test_the_last_output_kept_of_a_trial_is_known(bus: Bus, exp: str) -> None:
+    assert await bus.log_lines.last_sequence(exp, "t1") == 0
+    bus.log_lines.publish(exp, "t1", b"one")
+    bus.log_lines.publish(exp, "t1", b"two")
+    async with aclosing(bus.log_lines.follow(exp, "t1")) as followed:
+        await anext(followed)
+        second = await anext(followed)
+
+    assert await bus.log_lines.last_sequence(exp, "t1") == second.sequence
+
+
+async def test_a_talkative_trial_keeps_only_its_latest_output(bus: Bus, exp: str) -> None:
+    bus.log_lines.publish(exp, "quiet", b"still here")
+    for number in range(LOG_LINES_PER_TRIAL + 5):
+        bus.log_lines.publish(exp, "loud", str(number).encode())
+    async with aclosing(bus.log_lines.follow(exp, "loud")) as followed:
+        async for chunk in followed:
+            if chunk.payload == str(LOG_LINES_PER_TRIAL + 4).encode():
+                break
+    async with (
+        aclosing(bus.log_lines.follow(exp, "loud")) as loud,
+        aclosing(bus.log_lines.follow(exp, "quiet")) as quiet,
+    ):
+        oldest = await anext(loud)
+
+        assert (oldest.payload, (await anext(quiet)).payload) == (b"5", b"still here")
+
+
+async def test_streams_tell_what_they_hold(bus: Bus, exp: str) -> None:
+    await bus.inbox.publish(exp, "r1", b"report", message_id=f"{exp}-1")
+
+    facts = {stream.name: stream for stream in await bus.streams()}
+
+    assert list(facts) == ["EXPERIMENTS", "INBOX", "TASKS", "LOGS"]
+    assert facts["INBOX"].messages >= 1
+    assert facts["INBOX"].size_bytes > 0
+    assert (facts["INBOX"].replicas, facts["INBOX"].replicas_missing) == (1, 0)

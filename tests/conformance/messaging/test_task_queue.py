@@ -5,6 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
+from svc_common.errors import InvalidArgumentError
 from svc_common.messaging.ports import Bus, Task
 from tests.conformance.messaging.conftest import World
 
@@ -22,6 +23,21 @@ async def publish(bus: Bus, pool: str, *names: str) -> list[int]:
     return [
         await bus.tasks.publish(pool, name.encode(), message_id=f"{pool}/{name}") for name in names
     ]
+
+
+async def test_pool_may_be_opened_often_and_before_anything_is_published(
+    bus: Bus, pool: str
+) -> None:
+    await bus.tasks.open_pool(pool)
+    await bus.tasks.open_pool(pool)
+
+    async with aclosing(await bus.tasks.pull(pool)) as feed:
+        feed.grant(1)
+        await publish(bus, pool, "a")
+
+        assert (await anext(feed)).payload == b"a"
+    with pytest.raises(InvalidArgumentError, match="pool"):
+        await bus.tasks.open_pool("no.pool")
 
 
 async def test_nothing_is_delivered_before_a_grant(bus: Bus, pool: str) -> None:

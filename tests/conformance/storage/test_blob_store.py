@@ -4,14 +4,17 @@ import asyncio
 import hashlib
 import itertools
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from svc_common.clock import ManualClock
 from svc_common.errors import DataLossError, InvalidArgumentError, NotFoundError
+from svc_common.metrics import Registry
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.storage.memory import InMemoryBlobStore
+from svc_common.storage.metered import BlobMetrics, metered
 from svc_common.storage.patient import PatientBlobStore
 from svc_common.storage.ports import BlobStore
 from svc_common.storage.s3 import S3BlobStore
@@ -20,7 +23,7 @@ from tests.support.stores import S3Server
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(params=["memory", "directory", "patient", "s3"])
+@pytest.fixture(params=["memory", "directory", "patient", "metered", "s3"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
     if request.param == "memory":
         yield InMemoryBlobStore()
@@ -30,6 +33,9 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         return
     if request.param == "patient":
         yield PatientBlobStore(InMemoryBlobStore(), ManualClock())
+        return
+    if request.param == "metered":
+        yield metered(InMemoryBlobStore(), BlobMetrics(Registry()))
         return
     server: S3Server = request.getfixturevalue("shared_s3")
     async with S3BlobStore(server.settings(f"conformance/{next(_numbers)}/")) as opened:
@@ -141,3 +147,36 @@ async def test_many_writers_of_one_blob_leave_one_whole(store: BlobStore) -> Non
 
     assert await store.get("k/1") in blobs
     assert await store.keys("k/") == ["k/1"]
+
+
+async def test_named_file_replaces_what_was_there(store: BlobStore, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 3_000_000)
+    await store.put_named("output/e1/t1/1/stdout", b"old")
+
+    await store.put_named_file("output/e1/t1/1/stdout", tmp_path / "file")
+
+    assert await store.get("output/e1/t1/1/stdout") == b"x" * 3_000_000
+
+
+async def test_listing_tells_size_and_age(store: BlobStore) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=2)
+    await store.put_named("logs/e1/b", b"four")
+    await store.put_named("logs/e1/a/deep", b"")
+
+    deep, other = await store.listing("logs/e1/")
+
+    assert (deep.key, deep.size_bytes) == ("logs/e1/a/deep", 0)
+    assert (other.key, other.size_bytes) == ("logs/e1/b", 4)
+    assert before < other.stored_at < datetime.now(UTC) + timedelta(seconds=2)
+    info = await store.info("logs/e1/b")
+    assert info.size_bytes == 4
+    assert abs(info.stored_at - other.stored_at) < timedelta(seconds=1)
+
+
+async def test_missing_blob_has_no_info(store: BlobStore) -> None:
+    with pytest.raises(NotFoundError):
+        await store.info("logs/e1/none")
+
+
+async def test_store_that_knows_nothing_lists_nothing(store: BlobStore) -> None:
+    assert await store.listing("nothing/") == []

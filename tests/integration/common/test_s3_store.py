@@ -1,5 +1,6 @@
 """What the S3 store does that no other store does, on a real server."""
 
+import asyncio
 import hashlib
 import io
 import os
@@ -17,6 +18,7 @@ from svc_common.errors import (
     InvalidArgumentError,
     PermissionDeniedError,
 )
+from svc_common.storage.ports import BlobInfo
 from svc_common.storage.s3 import PART_BYTES, S3BlobStore
 from svc_common.storage.s3_settings import S3Settings
 from tests.support.stores import S3Server
@@ -75,14 +77,14 @@ async def test_file_that_is_always_written_to_is_refused_and_leaves_nothing(
     file = tmp_path / "growing"
     file.write_bytes(b"a" * (PART_BYTES + 1))
     await store.put(b"the bucket exists")
-    look = store.exists
+    look = store.info
 
-    async def look_while_it_changes(key: str) -> bool:
+    async def look_while_it_changes(key: str) -> BlobInfo:
         with file.open("r+b") as opened:
             opened.write(os.urandom(16))
         return await look(key)
 
-    monkeypatch.setattr(store, "exists", look_while_it_changes)
+    monkeypatch.setattr(store, "info", look_while_it_changes)
 
     with pytest.raises(AbortedError, match="being written to"):
         await store.put_file(file)
@@ -175,3 +177,40 @@ async def test_installations_that_share_a_bucket_do_not_meet(
     async with S3BlobStore(other) as theirs:
         assert await theirs.keys("k/") == []
         assert not await theirs.exists("k/mine")
+
+
+async def test_what_another_has_stored_short_is_stored_again(
+    store: S3BlobStore, settings: S3Settings
+) -> None:
+    content = b"x" * 100_000
+    key = await store.put(content)
+    raw_client(settings).put_object(settings.bucket, settings.prefix + key, io.BytesIO(b"short"), 5)
+
+    await store.put(content)
+
+    assert await store.get(key) == content
+
+
+async def test_old_content_is_sent_again_so_that_it_is_young(
+    store: S3BlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = b"y" * 100_000
+    key = await store.put(content)
+    before = (await store.info(key)).stored_at
+    monkeypatch.setattr("svc_common.storage.s3.REFRESH_AFTER", timedelta(0))
+    await asyncio.sleep(1.1)  # the server tells ages in whole seconds
+
+    await store.put(content)
+
+    assert (await store.info(key)).stored_at > before
+
+
+async def test_named_file_that_changes_all_the_time_is_refused(
+    store: S3BlobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0" * 10)
+    monkeypatch.setattr("svc_common.storage.s3._hashed", lambda _path: ("0" * 64, 10))
+
+    with pytest.raises(AbortedError, match="being written to"):
+        await store.put_named_file("output/e/t/1/stdout", path)

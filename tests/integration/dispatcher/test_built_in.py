@@ -151,6 +151,7 @@ async def test_host_ends_with_its_experiment(
     await manager.append(experiment_ended())
 
     await soon(lambda: not pid_exists(pid))
+    assert not pid_exists(pid)
 
 
 @pytest.mark.parametrize("kills", [1, 3])

@@ -79,3 +79,16 @@ async def test_server_that_fails_thrice_ends_the_experiment(
         gave_up = await manager.heard("algorithm_gave_up")
 
     assert "broken; it failed 3 times" in gave_up.reason
+
+
+async def test_server_that_answers_with_what_is_no_value_ends_the_experiment(
+    dispatcher: Dispatcher, manager: ScriptedManager
+) -> None:
+    async with tuning_server() as (server, address):
+        server.garbled = True
+        await manager.create(SPACE, tuner=served_at(address))
+
+        await manager.ask(1)
+        gave_up = await manager.heard("algorithm_gave_up")
+
+    assert "suggested what cannot be read, as number 0" in gave_up.reason

@@ -13,6 +13,8 @@ from typing import Any
 import grpc.aio
 import pytest
 
+from nni_proto.common.v1 import value_pb2
+from nni_proto.experiment.v1 import config_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2 as pb
 from nni_proto.tuning.v1 import algorithm_service_pb2_grpc as pb_grpc
 from nni_wire.metadata import bearer
@@ -177,3 +179,31 @@ async def test_terminated_service_ends_its_hosts_and_itself(
 
     assert code == 0
     assert not pid_exists(pid)
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (pb.ValidateAlgorithmsRequest(interpreter="python3\0"), "interpreter"),
+        (
+            pb.ValidateAlgorithmsRequest(search_space=value_pb2.Value(big_int_value="x")),
+            "search_space",
+        ),
+        (
+            pb.ValidateAlgorithmsRequest(
+                tuner=config_pb2.AlgorithmConfig(
+                    name="TPE", class_args=value_pb2.Value(blob_value=value_pb2.BlobRef())
+                )
+            ),
+            "tuner.classArgs",
+        ),
+    ],
+)
+async def test_what_cannot_be_read_is_refused_by_its_field(
+    service: Service, request_: pb.ValidateAlgorithmsRequest, field: str
+) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await service.stub.ValidateAlgorithms(request_, metadata=bearer(TOKEN))
+
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert str(caught.value.details()).startswith(f"{field} must")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -51,10 +53,10 @@ async def test_lease_after_a_loss_goes_on_from_the_epoch_in_the_log(
     own_redis.kill()
     own_redis.start()
 
-    renewed = await leases.renew(old, 60.0)
+    lost = await leases.renew([old], 60.0)
     new = await leases.acquire("e1", "manager 2", 60.0, above=old.epoch)
 
-    assert not renewed, "its owner must stop deciding"
+    assert lost == [old], "its owner must stop deciding"
     assert new is not None
     assert new.epoch > old.epoch
 
@@ -66,3 +68,24 @@ async def test_refused_account_is_explained(own_redis: RedisServer) -> None:
             await RedisViews(refused).get(["e1"])
 
     assert "hush" not in refusal.value.message
+
+
+async def test_a_task_that_is_cancelled_while_it_asks_redis_ends(
+    connection: RedisConnection,
+) -> None:
+    """The driver takes some cancellations for time-outs of its own and goes on."""
+    leases = RedisLeases(connection)
+
+    async def ask_for_ever() -> None:
+        while True:
+            with suppress(UnavailableError):
+                await leases.holders()
+
+    tasks = [asyncio.create_task(ask_for_ever()) for _ in range(100)]
+    for task in tasks:
+        await leases.holders()
+        task.cancel()
+    _, asking = await asyncio.wait(tasks, timeout=10)
+
+    assert not asking
+    assert all(task.cancelled() for task in tasks)

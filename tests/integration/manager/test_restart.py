@@ -14,11 +14,11 @@ from nni_wire.values import from_value
 from svc_common.errors import AbortedError, FailedPreconditionError
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.tasks import TaskOwner
-from svc_manager.actor import ExperimentActor
 from svc_manager.domain.inputs import Recorded, Update
-from svc_manager.experiments import ConfigChange
-from svc_manager.loading import load
-from svc_manager.opening import Reopening
+from svc_manager.kept.loading import load
+from svc_manager.owned.actor import ExperimentActor
+from svc_manager.usecases.experiments import ConfigChange
+from svc_manager.usecases.opening import Reopening
 from tests.support.servers import NatsServer
 from tests.unit.services.manager.world import (
     CountingDispatcher,

@@ -165,8 +165,9 @@ async def test_client_that_leaves_a_stream_leaves_nothing_behind(
         await anext(answer.aiter_lines())
     await web.close_listener(EXPERIMENT)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(5) as limit:
         await web.aclose(grace_s=4)
+    assert not limit.expired()
 
 
 async def test_viewed_experiment_is_shown_but_not_changed(

@@ -18,12 +18,15 @@ STAND_IN = textwrap.dedent(
     """
     import sys
     from svc_common import environment
+    from svc_common.access.guard import read_security_settings
     from svc_common.lifecycle import Service, run_process
     from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 
     async def build(service):
-        url, token = environment.text("NNI_NATS_URL"), environment.text("NNI_TOKEN")
-        await service.adapters.enter_async_context(NatsBus(NatsSettings(url, token)))
+        settings = NatsSettings.confined(
+            environment.text("NNI_NATS_URL"), read_security_settings(), token="", name="stand-in"
+        )
+        await service.adapters.enter_async_context(NatsBus(settings))
         return {}
 
     sys.exit(run_process("stand-in", build))
@@ -105,7 +108,7 @@ def test_bus_that_was_killed_comes_back_on_its_port(shape: LocalShape) -> None:
         from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 
         async def main(endpoint):
-            settings = NatsSettings(endpoint["nats"], endpoint["token"])
+            settings = NatsSettings(endpoint["nats"], user="operator", password=endpoint["token"])
             async with asyncio.timeout(20), NatsBus(settings):
                 pass
 

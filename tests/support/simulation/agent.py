@@ -58,6 +58,20 @@ class Outcome:
     value: float
     curve: tuple[float, ...]
     fails: bool
+    step_s: float = 0.0
+    """How long each value of the curve takes; 0: the dice decide how long all of it takes."""
+
+    def moments_s(self, dice_s: float) -> tuple[float, ...]:
+        """Give when each value of the curve is reported, and at last when all is over.
+
+        Args:
+            dice_s: how long it takes if nothing else is said.
+        """
+        if self.step_s:
+            steps = [self.step_s * (step + 1) for step in range(len(self.curve))]
+            return (*steps, steps[-1])
+        count = len(self.curve) + 1
+        return tuple(dice_s * (step + 1) / count for step in range(count))
 
     @classmethod
     def of(cls, parameters: object, *, failing: bool) -> Outcome:
@@ -109,6 +123,7 @@ class SimulatedAgent(Node):
         *,
         loses_unrenewed: bool,
         failing: bool,
+        outcome_of: Callable[[Any], Outcome] | None = None,
     ) -> None:
         super().__init__(time, name)
         self.bus = bus
@@ -118,7 +133,7 @@ class SimulatedAgent(Node):
         self.starts: dict[AttemptKey, int] = {}
         """How often a process was started for an attempt, over all lives."""
         self._loses_unrenewed = loses_unrenewed
-        self._failing = failing
+        self._outcome_of = outcome_of or (lambda x: Outcome.of(x, failing=failing))
         self._claims = 0
         self._messages = 0
         self._forget_all()
@@ -232,11 +247,11 @@ class SimulatedAgent(Node):
         if attempt.life.launched() is Order.TERMINATE:
             self._terminate(attempt)
             return
-        outcome = Outcome.of(attempt.work.parameters, failing=self._failing)
+        outcome = self._outcome_of(attempt.work.parameters)
         draw = self.bus.random.random
-        duration_s = 0.05 + draw() * 5 + (60 if draw() < _LONG_ODDS else 0)
-        for step, value in enumerate(outcome.curve):
-            delay_s = duration_s * (step + 1) / (len(outcome.curve) + 1)
+        dice_s = 0.05 + draw() * 5 + (60 if draw() < _LONG_ODDS else 0)
+        *moments_s, duration_s = outcome.moments_s(dice_s)
+        for step, (value, delay_s) in enumerate(zip(outcome.curve, moments_s, strict=True)):
             self.later(delay_s, self._metric, attempt, intermediate(step, value, self.time.now()))
         if not outcome.fails:
             metric = MetricReported(True, 0, outcome.value, self.time.now())

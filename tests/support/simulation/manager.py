@@ -1,4 +1,4 @@
-"""A manager of one experiment: the real decisions, driven as `svc_manager.actor` drives them."""
+"""A manager of one experiment: the real decisions, driven as its actor drives them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, Final, cast
 from nni_proto.runner.v1 import task_pb2
 from svc_common.errors import ServiceError
 from svc_common.messaging.ports import Bus
-from svc_manager.agents import AgentWatch
 from svc_manager.converters.events import Stamp, batch_to_bytes
 from svc_manager.converters.reports import words_from
 from svc_manager.converters.tasks import (
@@ -30,8 +29,9 @@ from svc_manager.domain.rounds import Round
 from svc_manager.domain.scheduling import next_moment_ms, settle
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import TrialState
-from svc_manager.loading import Folded, fold_batch
-from svc_manager.snapshot import decode_snapshot, encode_snapshot
+from svc_manager.fleet.agents import AgentWatch
+from svc_manager.kept.loading import Folded, fold_batch
+from svc_manager.kept.snapshot import decode_snapshot, encode_snapshot
 from tests.support.simulation.bus import Letter, SimulatedBus
 from tests.support.simulation.virtual_time import Node, VirtualTime
 
@@ -107,6 +107,7 @@ class SimulatedManager(Node):
         self._loaded = False
         self._settle_until: int | None = None
         self._published: dict[str, list[int]] = {}
+        self._replaced: set[tuple[str, int, str]] = set()
         self._withdrawals = 0
         self._alarm_ms: int | None = None
 
@@ -331,6 +332,8 @@ class SimulatedManager(Node):
         match effect:
             case f.PublishTask(trial_id, attempt):
                 self._publish(trial_id, attempt)
+            case f.PublishAgain(trial_id, attempt, boot_id):
+                self._publish_again(trial_id, attempt, boot_id)
             case f.WithdrawTask(trial_id):
                 self._withdraw(trial_id)
             case f.SendStop(runner_id):
@@ -351,6 +354,17 @@ class SimulatedManager(Node):
         published: list[int] = []
         self._published[trial_id] = published
         self.bus.request(self, lambda: self.bus.put_task(payload), published.append)
+
+    def _publish_again(self, trial_id: str, attempt: int, boot_id: str) -> None:
+        """Replace a task, as `Performer` does; the bus knows the second try by its message id."""
+        first = self._published.get(trial_id)
+        key = (trial_id, attempt, boot_id)
+        if first is None or self.experiment.trials[trial_id].claim_id or key in self._replaced:
+            return
+        self._replaced.add(key)
+        self._publish(trial_id, attempt)
+        self._withdrawals += 1
+        self._delete(first)
 
     def _withdraw(self, trial_id: str) -> None:
         published = self._published.pop(trial_id, None)

@@ -7,25 +7,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from nni_proto.experiment.v1 import config_pb2, event_pb2
-from nni_wire.values import from_value, to_value
+from nni_proto.experiment.v1 import config_pb2
+from nni_wire.values import to_value
 from svc_common.errors import ServiceError
-from svc_dispatcher import converters as dispatcher_converters
-from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.failures import ATTEMPTS
-from svc_dispatcher.domain.session import Session
 from svc_manager.converters.event_readers import created_event
 from svc_manager.domain import inputs as i
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import EncodedValue, ParameterSource
-from svc_manager.loading import Folded, fold_batch
-from svc_manager.snapshot import decode_snapshot
-from tests.support.simulation.agent import SimulatedAgent
+from svc_manager.kept.loading import Folded, fold_batch
+from svc_manager.kept.snapshot import decode_snapshot
+from tests.support.simulation.agent import Outcome, SimulatedAgent
 from tests.support.simulation.auditor import Auditor
 from tests.support.simulation.bus import Batch, SimulatedBus
-from tests.support.simulation.dispatcher import LocalHost, SimulatedDispatcher
+from tests.support.simulation.dispatcher import SimulatedDispatcher
 from tests.support.simulation.manager import Keeping, SimulatedManager, ViolationError
+from tests.support.simulation.replaying import replay
 from tests.support.simulation.scenario import Algorithm, Blow, Disaster, Noise, Scenario, Wish
 from tests.support.simulation.virtual_time import Node, VirtualTime
 
@@ -104,10 +102,18 @@ class World:
 
     Args:
         scenario: what is simulated; it alone decides what happens.
+        outcome_of: what a configuration gives; None: what `Outcome.of` makes up.
+        configure: changes the experiment's configuration.
     """
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        outcome_of: Callable[[Any], Outcome] | None = None,
+        configure: Callable[[config_pb2.ExperimentConfig], None] = lambda _: None,
+    ) -> None:
         self.scenario = scenario
+        self._configure = configure
         self.time = VirtualTime()
         self.bus = SimulatedBus(self.time, random.Random(scenario.seed), scenario.noise)
         self.auditor = Auditor(self.bus)
@@ -129,6 +135,7 @@ class World:
                 self.managers,
                 loses_unrenewed=scenario.loses_unrenewed,
                 failing=scenario.failing,
+                outcome_of=outcome_of,
             )
 
     @property
@@ -242,9 +249,11 @@ class World:
     # --- users
 
     def _create(self) -> i.Create:
+        config = _config(self.scenario)
+        self._configure(config)
         created = created_event(
             self.bus.experiment_id,
-            _config(self.scenario),
+            config,
             environment_sha256="",
             interpreter="python3",
             nni_version="0",
@@ -431,19 +440,6 @@ def check_replay(log: list[Batch], *, repeatable: bool = True) -> None:
     """
     if not repeatable:
         raise ViolationError("the log says that the algorithm did not repeat itself")
-    session = Session()
-    for batch in log:
-        message = event_pb2.EventBatch.FromString(batch.payload)
-        for position, event in dispatcher_converters.events_of(batch.sequence, message):
-            session.feed(position, event)
-    session.go_live()
-    session.wants_host = True
-    host: Any = LocalHost()
-    for command in session.take_commands():
-        for output in host.handle(command)[0]:
-            for report in session.answered(output):
-                if isinstance(report, answers.Diverged):
-                    recorded, replayed = report.recorded, report.replayed
-                    raise ViolationError(
-                        f"replay gives {from_value(replayed)} instead of {from_value(recorded)}"  # type: ignore[arg-type] # payloads are Values here
-                    )
+    verdict, differences = replay([(batch.sequence, batch.payload) for batch in log])
+    if not verdict.repeatable:
+        raise ViolationError(f"{verdict.reason}: {differences[:5]}")

@@ -1,6 +1,7 @@
 import base64
 import json
 import os
+import ssl
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,15 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from cryptography import x509
 
 from nni.version import __version__
+from svc_common.messaging.permissions import (
+    dispatcher_user,
+    manager_user,
+    runner_user,
+    users_block,
+)
 from tests.support.deployment import (
     CHART,
     IMAGES,
@@ -34,6 +42,7 @@ POOL = {
     "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
     "resources": {"limits": {"memory": "8Gi"}},
 }
+POD = {"podSelector": {"matchLabels": {"app": "prometheus"}}}
 VARIANTS: dict[str, dict[str, Any]] = {
     "least": {"s3": STORE},
     "one server, no redis, no policies": {
@@ -43,12 +52,18 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "networkPolicy": {"enabled": False},
         "experiments": {"className": "shared"},
     },
+    "certificates and callers of one's own": {
+        "s3": STORE,
+        "auth": {"accessSecret": "callers"},
+        "tls": {"existingSecret": "from-cert-manager"},
+    },
     "secret of one's own, pools, private registry": {
         "s3": {"endpoint": "https://s3.example.org"},
         "auth": {"existingSecret": "mine"},
         "image": {"registry": "registry.example.org/nni", "tag": "x", "pullSecrets": ["key"]},
         "runnerPools": [{"name": "local"}, POOL],
         "networkPolicy": {"managerFrom": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]},
+        "observability": {"metrics": True, "tracesEndpoint": "http://collector:4317"},
     },
 }
 
@@ -65,6 +80,13 @@ def container(workload: dict[str, Any]) -> dict[str, Any]:
     (one,) = workload["spec"]["template"]["spec"]["containers"]
     assert isinstance(one, dict)
     return one
+
+
+def tls_files(objects: list[dict[str, Any]]) -> dict[str, bytes]:
+    """Give the certificates that the chart makes, by name of file."""
+    (secret,) = named(objects, "Secret").values()
+    names = ("ca.crt", "tls.crt", "tls.key")
+    return {name: base64.b64decode(secret["data"][name]) for name in names}
 
 
 def refusal(values: dict[str, Any]) -> str:
@@ -193,7 +215,12 @@ def test_bus_takes_the_configuration_and_the_variables_it_is_given(
     for name, text in named(objects, "ConfigMap")["demo-nats"]["data"].items():
         (tmp_path / name).write_text(text)
     given = {item["name"]: item.get("value", "n1") for item in one["env"]}
-    variables = {name: text.replace("$(NNI_TOKEN)", "nniX") for name, text in given.items()}
+    for name, text in tls_files(objects).items():
+        (tmp_path / name).write_bytes(text)
+    variables = {
+        name: text.replace("$(NNI_TOKEN)", "nniX").replace("/etc/nni/tls", str(tmp_path))
+        for name, text in given.items()
+    }
     command = [word.replace("/etc/nats", str(tmp_path)) for word in one["command"]]
 
     done = subprocess.run(
@@ -205,6 +232,74 @@ def test_bus_takes_the_configuration_and_the_variables_it_is_given(
     )
 
     assert done.returncode == 0, done.stderr
+
+
+def test_certificate_of_the_chart_holds_for_the_names_of_its_services(tmp_path: Path) -> None:
+    values = {"s3": STORE, "tls": {"names": ["nni.example.org"]}}
+    for name, text in tls_files(chart_objects(values)).items():
+        (tmp_path / name).write_bytes(text)
+    own = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    own.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+
+    shown = x509.load_pem_x509_certificate((tmp_path / "tls.crt").read_bytes())
+    names = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+
+    assert {
+        "localhost", "demo-manager", "demo-manager.prod.svc", "demo-dispatcher", "demo-redis",
+        "demo-nats-0.demo-nats", "demo-nats-2.demo-nats", "nni.example.org",
+    } <= set(names.get_values_for_type(x509.DNSName))  # fmt: skip
+    assert [str(one) for one in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
+
+
+def test_plain_text_must_be_wanted() -> None:
+    loud = chart_objects({"s3": STORE, "tls": {"enabled": False}})
+    quiet = chart_objects(VARIANTS["least"])
+
+    for objects, insecure in ((loud, "1"), (quiet, None)):
+        for workload in workloads(objects):
+            one = container(workload)
+            if one["name"] in IMAGES:
+                variables = {item["name"]: item.get("value") for item in one["env"]}
+                assert variables.get("NNI_INSECURE") == insecure
+                scheme = "nats://" if insecure else "tls://"
+                assert variables["NNI_NATS_URL"].startswith(scheme)
+
+
+def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
+    objects = chart_objects({"s3": STORE, "runnerPools": [{"name": "local"}, {"name": "gpu"}]})
+
+    told = named(objects, "ConfigMap")["demo-nats"]["data"]["users.conf"]
+
+    assert (
+        told.strip()
+        == users_block(
+            [
+                (manager_user(), "$NNI_NATS_MANAGER_PASSWORD"),
+                (dispatcher_user(), "$NNI_NATS_DISPATCHER_PASSWORD"),
+                (runner_user("pool-local", "local"), "$NNI_NATS_POOL_0_PASSWORD"),
+                (runner_user("pool-gpu", "gpu"), "$NNI_NATS_POOL_1_PASSWORD"),
+            ]
+        ).strip()
+    )
+
+
+def test_agents_have_no_secret_but_their_own() -> None:
+    for workload in workloads(chart_objects(VARIANTS["least"])):
+        one = container(workload)
+        if one["name"] != "trial-runner":
+            continue
+        keys = {
+            item["valueFrom"]["secretKeyRef"]["key"]
+            for item in one["env"]
+            if "secretKeyRef" in item.get("valueFrom", {})
+        }
+        (tls,) = (
+            volume["secret"]["items"]
+            for volume in workload["spec"]["template"]["spec"]["volumes"]
+            if volume["name"] == "tls"
+        )
+        assert keys == {"runner-token", "nats-pool-local-password"}
+        assert [item["key"] for item in tls] == ["ca.crt"]
 
 
 def test_pool_is_what_its_values_say() -> None:
@@ -244,6 +339,22 @@ def test_every_pod_has_a_policy() -> None:
     assert chosen == {
         one["metadata"]["labels"]["app.kubernetes.io/component"] for one in workloads(objects)
     }
+
+
+def test_figures_and_traces_are_off_until_they_are_wanted() -> None:
+    watched = {"metrics": True, "metricsFrom": [POD], "tracesEndpoint": "http://collector:4317"}
+    quiet = chart_objects(VARIANTS["least"])
+    loud = chart_objects(VARIANTS["least"] | {"observability": watched})
+
+    def told(objects: list[dict[str, Any]]) -> dict[str, str]:
+        variables = container(named(objects, "Deployment")["demo-dispatcher"])["env"]
+        return {one["name"]: one["value"] for one in variables if "value" in one}
+
+    assert not {"NNI_METRICS", "OTEL_EXPORTER_OTLP_ENDPOINT"} & set(told(quiet))
+    assert told(loud)["NNI_METRICS"] == "0.0.0.0:9464"
+    assert told(loud)["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector:4317"
+    policy = named(loud, "NetworkPolicy")["demo-trial-runner-metrics"]
+    assert policy["spec"]["ingress"] == [{"from": [POD], "ports": [{"port": 9464}]}]
 
 
 def test_secret_holds_what_was_given_and_a_token_that_the_bus_can_read() -> None:
@@ -289,3 +400,32 @@ def test_chart_has_the_one_version() -> None:
 def test_chart_carries_the_configuration_of_the_bus_and_no_copy_of_it() -> None:
     for name in ("nats.conf", "cluster.conf"):
         assert (CHART / "files" / name).resolve() == ROOT / "deploy" / "nats" / name
+
+
+def test_several_managers_share_leases_and_reach_each_other() -> None:
+    objects = chart_objects({"s3": STORE, "manager": {"replicas": 3}})
+
+    manager = named(objects, "Deployment")["demo-manager"]
+    one = container(manager)
+    variables = {item["name"]: item for item in one["env"]}
+    policy = named(objects, "NetworkPolicy")["demo-manager"]
+    callers = [
+        peer["podSelector"].get("matchLabels", {}).get("app.kubernetes.io/component")
+        for rule in policy["spec"]["ingress"]
+        for peer in rule["from"]
+        if {"port": 7501} in rule["ports"] and {"port": 8080} in rule["ports"]
+    ]
+
+    assert manager["spec"]["replicas"] == 3
+    assert manager["spec"]["strategy"] == {"type": "RollingUpdate"}
+    assert variables["NNI_MANAGER_HOST"]["valueFrom"]["fieldRef"]["fieldPath"] == "status.podIP"
+    assert "manager" in callers
+
+
+def test_several_managers_need_a_place_for_their_leases() -> None:
+    values = {"s3": STORE, "manager": {"replicas": 2}, "redis": {"enabled": False}}
+
+    refused = render_chart(values)
+
+    assert isinstance(refused, Refused)
+    assert "redis.enabled" in refused.reason

@@ -1,4 +1,7 @@
 import json
+import os
+import ssl
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +9,13 @@ import jsonschema
 import pytest
 
 from nni.version import __version__
+from nni_wire.access import load_entries
+from svc_common.messaging.permissions import (
+    dispatcher_user,
+    manager_user,
+    runner_user,
+    users_block,
+)
 from tests.support.deployment import (
     DEPLOY,
     IMAGES,
@@ -16,6 +26,7 @@ from tests.support.deployment import (
 )
 
 SCHEMA = json.loads((Path(__file__).parent / "compose.schema.json").read_text())
+ADDRESSES = ("NNI_NATS_URL", "NNI_REDIS_URL", "NNI_S3_ENDPOINT")
 SERVICES: dict[str, Any] = read_compose()["services"]
 
 
@@ -38,7 +49,66 @@ def test_example_of_the_variables_names_every_one_of_them_and_no_secret() -> Non
 
     assert all(f"${{{name}" in text for name in example)
     assert set(SECRETS) <= set(example)
-    assert example["NNI_TOKEN"] == example["NNI_S3_SECRET_KEY"] == ""
+    assert {example[name] for name in SECRETS if name != "NNI_S3_ACCESS_KEY"} == {""}
+
+
+def test_one_command_makes_all_secrets_and_keeps_them(tmp_path: Path) -> None:
+    command = [str(DEPLOY / "make-secrets"), "box.example.org", "192.0.2.7"]
+    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
+    for _ in range(2):
+        subprocess.run(command, env=variables, check=True, capture_output=True)
+        made = (tmp_path / ".env").read_text()
+    lines = dict(
+        line.split("=", 1) for line in made.splitlines() if "=" in line and not line.startswith("#")
+    )
+    context = ssl.create_default_context(cafile=str(tmp_path / "certs" / "ca.crt"))
+    context.load_cert_chain(tmp_path / "certs" / "tls.crt", tmp_path / "certs" / "tls.key")
+
+    assert len({lines[name] for name in SECRETS}) == len(SECRETS)
+    assert all(len(lines[name]) > 40 for name in SECRETS if name != "NNI_S3_ACCESS_KEY")
+    assert load_entries((tmp_path / "certs" / "access" / "access.json").read_text()) == ()
+    for path, mode in {".env": 0o600, "certs": 0o700, "certs/ca.key": 0o600}.items():
+        assert (tmp_path / path).stat().st_mode & 0o777 == mode
+    read_compose(lines)
+
+
+def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
+    shipped = (DEPLOY / "nats" / "users.conf").read_text()
+
+    assert shipped.partition("\n")[2] == users_block(
+        [
+            (manager_user(), "$NNI_NATS_MANAGER_PASSWORD"),
+            (dispatcher_user(), "$NNI_NATS_DISPATCHER_PASSWORD"),
+            (runner_user("pool-local", "local"), "$NNI_NATS_POOL_PASSWORD"),
+        ]
+    )
+
+
+def test_nothing_is_said_in_plain_text() -> None:
+    for name in IMAGES:
+        variables = compose_environment(name)
+        assert "NNI_INSECURE" not in variables
+        assert variables["NNI_TLS_CA_FILE"] == "/run/secrets/ca.crt"
+        for address in (variables.get(key, "tls:") for key in ADDRESSES):
+            assert address.startswith(("tls:", "rediss:", "https:"))
+    assert set(read_compose()["secrets"]) == {"ca.crt", "tls.crt", "tls.key"}
+
+
+def test_each_service_is_its_own_user_of_the_bus() -> None:
+    users = {name: compose_environment(name)["NNI_NATS_USER"] for name in IMAGES}
+
+    assert users == {
+        "manager": "manager",
+        "dispatcher": "dispatcher",
+        "trial-runner": "pool-local",
+    }
+
+
+def test_agents_have_no_secret_but_their_own() -> None:
+    told = set(compose_environment("trial-runner").values()) & set(SECRETS.values())
+
+    assert told == {SECRETS["NNI_RUNNER_TOKEN"], SECRETS["NNI_NATS_POOL_PASSWORD"]}
+    assert SERVICES["trial-runner"]["secrets"] == ["ca.crt"]
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -50,7 +120,8 @@ def test_names_lead_somewhere(name: str) -> None:
 
     assert set(service["networks"]) <= set(compose["networks"])
     assert set(named) <= set(compose["volumes"])
-    assert all((DEPLOY / one).exists() for one in files)
+    assert all((DEPLOY / one).exists() for one in files if not one.startswith("./certs/"))
+    assert set(service.get("secrets", [])) <= set(compose["secrets"])
     assert {one["source"] for one in service.get("configs", [])} <= set(compose.get("configs", {}))
     assert set(service.get("depends_on", {})) <= set(SERVICES)
 
@@ -84,7 +155,7 @@ def test_our_services_are_built_from_this_repository(name: str) -> None:
 def test_services_reach_the_servers_that_their_environment_names(name: str) -> None:
     environment = compose_environment(name)
     hosts = {
-        one.rpartition("//")[2].partition("/")[0].partition(":")[0]
+        one.rpartition("//")[2].rpartition("@")[2].partition("/")[0].partition(":")[0]
         for key, one in environment.items()
         if key in {"NNI_NATS_URL", "NNI_S3_ENDPOINT", "NNI_REDIS_URL"}
         or (key == "NNI_DISPATCHER_GRPC" and name == "manager")

@@ -10,7 +10,7 @@ import pytest
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2
 from nni_wire.limits import VALUE_DEPTH_LIMIT
-from nni_wire.values import blob_of, from_value, to_value
+from nni_wire.values import blob_of, check_value, from_value, to_value
 
 
 @pytest.mark.parametrize(
@@ -85,3 +85,39 @@ def test_value_in_the_byte_store_is_named_not_loaded() -> None:
     assert blob_of(to_value(1)) is None
     with pytest.raises(LookupError, match="ab"):
         from_value(message)
+
+
+def nested(depth: int) -> value_pb2.Value:
+    value = value_pb2.Value(int_value=1)
+    for _ in range(depth):
+        outer = value_pb2.Value()
+        outer.list_value.items.append(value)
+        value = outer
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (value_pb2.Value(big_int_value="1x"), "must be digits"),
+        (value_pb2.Value(big_int_value="9" * 4301), "must be digits"),
+        (value_pb2.Value(blob_value=value_pb2.BlobRef()), "not its place in a store"),
+        (
+            value_pb2.Value(
+                map_value=value_pb2.MapValue(
+                    entries=[value_pb2.MapEntry(key="k"), value_pb2.MapEntry(key="k")]
+                )
+            ),
+            "'k' comes twice",
+        ),
+        (nested(VALUE_DEPTH_LIMIT + 1), "levels deep"),
+    ],
+)
+def test_what_could_not_be_read_back_is_refused(value: value_pb2.Value, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        check_value(value)
+
+
+def test_the_deepest_value_that_can_be_made_is_taken() -> None:
+    check_value(nested(VALUE_DEPTH_LIMIT))
+    check_value(value_pb2.Value(big_int_value="-" + "9" * 4300))

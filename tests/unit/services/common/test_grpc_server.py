@@ -167,3 +167,14 @@ async def test_the_error_of_a_service_has_the_status_of_what_it_derives_from(
     trials.error = TakenError("it is taken")
 
     assert (await call(address)).code() is grpc.StatusCode.FAILED_PRECONDITION
+
+
+async def test_bytes_that_are_no_message_are_an_invalid_argument(address: str) -> None:
+    async with open_channel(address) as channel:
+        method: Any = channel.unary_unary(f"/{NAME}/GetTrial")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(b"\xff\xff", metadata=credentials(TOKEN), timeout=10)
+
+    found = service_error(caught.value)
+    assert isinstance(found, errors.InvalidArgumentError)
+    assert found.message.startswith("request must be a message of this method")

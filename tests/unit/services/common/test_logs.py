@@ -1,10 +1,13 @@
+import asyncio
 import io
 import json
+import subprocess
+import sys
 
 import pytest
 import structlog
 
-from svc_common.logs import configure, get_logger
+from svc_common.logs import bind_task, bound, configure, get_logger
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +51,37 @@ def test_traceback_goes_into_the_line() -> None:
         get_logger().exception("call failed")
 
     assert "ValueError: invalid literal" in json.loads(stream.getvalue())["exception"]
+
+
+async def test_what_is_bound_stands_in_every_line_of_a_task_and_of_those_it_starts() -> None:
+    stream = io.StringIO()
+    configure("runner", stream=stream)
+
+    async def inner() -> None:
+        get_logger().info("inner")
+
+    async def work() -> None:
+        bind_task(experiment="e1", trial="t1")
+        await asyncio.create_task(inner())
+        with bound(request="r1"):
+            get_logger().info("asked")
+
+    await asyncio.create_task(work())
+    get_logger().info("outside")
+
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(line.get("experiment"), line.get("request")) for line in lines] == [
+        ("e1", None),
+        ("e1", "r1"),
+        (None, None),
+    ]
+
+
+def test_services_do_not_import_rich() -> None:
+    program = "import svc_common.logs, sys; print('rich' in sys.modules); import rich"
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert (done.stdout.strip(), done.returncode) == ("False", 0), done.stderr

@@ -124,12 +124,14 @@ def test_answer_becomes_a_message_with_what_it_was_based_on() -> None:
         (Suggestion(7, to_value({"x": 1}), to_value({"algorithm": "TPE"})),),
         exhausted=True,
         deferred=1,
+        released_checkpoints=("/c/0/0",),
     )
 
     message = converters.report_to_proto(report).parameters_generated
 
     assert (message.based_on.sequence, message.based_on.index) == (5, 2)
     assert (message.request_id, message.exhausted, message.deferred) == ("r", True, 1)
+    assert message.released_checkpoints == ["/c/0/0"]
     assert message.parameters[0].parameter_id == 7
     assert message.parameters[0].parameters == to_value({"x": 1})
 

@@ -31,7 +31,8 @@ class CountingIds:
     def trial_id(self) -> str:
         return f"{next(self._count):05d}"
 
-    def experiment_id(self) -> str:
+    def experiment_id(self, request_id: str = "", draw: int = 0) -> str:
+        del request_id, draw
         return f"exp{next(self._count):05d}"
 
     def seed(self) -> int:

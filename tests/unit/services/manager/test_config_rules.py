@@ -3,7 +3,7 @@ import pytest
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
 from svc_common.errors import InvalidArgumentError
-from svc_manager.config_rules import check_config
+from svc_manager.config_rules import check_config, choose_tuner
 
 
 def config() -> config_pb2.ExperimentConfig:
@@ -47,12 +47,28 @@ def test_an_advisor_goes_without_tuner_and_assessor() -> None:
 
 def test_an_algorithm_must_be_named() -> None:
     made = config()
+    made.tuner.Clear()
+
+    assert refused(made) == "tuner"
+
+
+def test_without_an_algorithm_the_default_tuner_decides() -> None:
+    made = config()
     made.ClearField("tuner")
-    assert refused(made) == "tuner"
 
-    made.tuner.SetInParent()
+    choose_tuner(made)
 
-    assert refused(made) == "tuner"
+    assert made.tuner.name == "auto"
+
+
+def test_an_advisor_gets_no_tuner_beside_it() -> None:
+    made = config()
+    made.ClearField("tuner")
+    made.advisor.name = "ASHA"
+
+    choose_tuner(made)
+
+    assert not made.HasField("tuner")
 
 
 def test_durations_must_be_positive() -> None:
@@ -75,3 +91,33 @@ def test_paths_must_be_absolute_and_names_bounded() -> None:
     made.experiment_name = "x" * 1001
 
     assert refused(made) == "experiment_name"
+
+
+def test_search_sections_are_for_tuners_and_within_limits() -> None:
+    made = config()
+    made.search.duplicates = "reuse"
+    made.search.stop.no_improvement = 3
+    check_config(made)
+
+    made.search.stop.no_improvement = 0
+    assert refused(made) == "search.stop.no_improvement"
+    made.search.stop.ClearField("no_improvement")
+    made.search.stop.regret_bound = 0
+    assert refused(made) == "search.stop.regret_bound"
+    made.search.ClearField("stop")
+    made.search.duplicates = "again"
+    assert refused(made) == "search.duplicates"
+    made.search.duplicates = ""
+    made.tuner.server_address = "127.0.0.1:1"
+    assert refused(made) == "search"
+
+
+def test_several_objectives_have_no_stopping_rules() -> None:
+    made = config()
+    made.search.stop.target = 1.0
+    made.objectives.add(metric="a")
+    check_config(made)
+
+    made.objectives.add(metric="b")
+
+    assert refused(made) == "search.stop"

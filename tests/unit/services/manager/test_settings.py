@@ -1,6 +1,10 @@
+import socket
+from datetime import timedelta
+
 import pytest
 
 from svc_common.errors import InvalidArgumentError
+from svc_manager.domain.quota import Quota
 from svc_manager.settings import from_environment
 
 
@@ -41,3 +45,53 @@ def test_url_that_is_none_is_refused_without_showing_it(
         from_environment()
 
     assert f"got {url!r}" not in refusal.value.message
+
+
+def test_quotas_are_generous_and_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = from_environment()
+    monkeypatch.setenv("NNI_QUOTA_BYTES", "0")
+    monkeypatch.setenv("NNI_EXPERIMENT_QUOTA_BYTES", "5000000")
+    monkeypatch.setenv("NNI_BLOB_GRACE_S", "90")
+    monkeypatch.setenv("NNI_BYTES_TRAVEL", "yes")
+
+    settings = from_environment()
+
+    assert usual.quota == Quota(1024**4, 100 * 1024**3)
+    assert usual.blob_grace == timedelta(hours=2)
+    assert not usual.bytes_travel
+    assert settings.quota == Quota(0, 5_000_000)
+    assert settings.blob_grace == timedelta(seconds=90)
+    assert settings.bytes_travel
+
+
+@pytest.mark.parametrize("name", ["NNI_QUOTA_BYTES", "NNI_EXPERIMENT_QUOTA_BYTES"])
+def test_negative_quota_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "-1")
+
+    with pytest.raises(InvalidArgumentError, match=f"{name} must be >= 0, got -1"):
+        from_environment()
+
+
+@pytest.mark.parametrize("text", ["-1", "nan"])
+def test_senseless_grace_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("NNI_BLOB_GRACE_S", text)
+
+    with pytest.raises(InvalidArgumentError, match="NNI_BLOB_GRACE_S must be >= 0"):
+        from_environment()
+
+
+@pytest.mark.parametrize(
+    ("given", "listens_on", "reached_at"),
+    [
+        ("", "127.0.0.1", "127.0.0.1"),
+        ("", "10.1.2.3", "10.1.2.3"),
+        ("", "0.0.0.0", socket.gethostname()),
+        ("manager-2.lab", "0.0.0.0", "manager-2.lab"),
+    ],
+)
+def test_other_managers_are_told_a_host_that_they_can_reach(
+    monkeypatch: pytest.MonkeyPatch, given: str, listens_on: str, reached_at: str
+) -> None:
+    monkeypatch.setenv("NNI_MANAGER_HOST", given)
+
+    assert from_environment().reached_at(listens_on) == reached_at

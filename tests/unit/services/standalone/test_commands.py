@@ -2,16 +2,26 @@ from pathlib import Path
 
 import pytest
 
-from svc_standalone.commands import BUS, Plan, Ports, bus_command, bus_config, service_command
+from svc_standalone.commands import (
+    BUS,
+    SERVICES,
+    Plan,
+    Ports,
+    bus_command,
+    bus_config,
+    service_command,
+)
 
 PLAN = Plan(home=Path("/home/x"), ports=Ports(1, 2, 3, 4), version="4.0.0", token='se"cret')
 
 
-def test_bus_listens_on_loopback_with_a_token() -> None:
+def test_bus_listens_on_loopback_and_knows_one_user_a_service() -> None:
     config = bus_config(PLAN)
 
     assert 'listen: "127.0.0.1:1"' in config
-    assert 'token: "se\\"cret"' in config
+    assert 'user: "operator", password: "se\\"cret"' in config
+    for user in ("manager", "dispatcher", "runner"):
+        assert f'user: "{user}", password: "' in config
     assert 'store_dir: "/home/x/jetstream"' in config
 
 
@@ -40,6 +50,31 @@ def test_service_gets_its_settings_by_environment(monkeypatch: pytest.MonkeyPatc
     assert command.environment["NNI_MANAGER_HTTP"] == "127.0.0.1:4"
     assert command.environment["NNI_HOME"] == "/home/x"
     assert command.environment["SOMETHING"] == "else"
+
+
+def test_each_service_gets_its_own_user_of_the_bus() -> None:
+    environments = {name: service_command(PLAN, name).environment for name in SERVICES}
+    logins = {
+        name: (variables["NNI_NATS_USER"], variables["NNI_NATS_PASSWORD"])
+        for name, variables in environments.items()
+    }
+
+    assert {user for user, _ in logins.values()} == {"manager", "dispatcher", "runner"}
+    assert len({password for _, password in logins.values()}) == 3
+    for user, password in logins.values():
+        assert f'user: "{user}", password: "{password}"' in bus_config(PLAN)
+
+
+def test_protection_of_a_deployment_does_not_reach_the_services_of_one_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NNI_TLS_CA_FILE", "/etc/nni/ca.pem")
+    monkeypatch.setenv("NNI_RUNNER_POOL", "gpu")
+
+    variables = service_command(PLAN, "trial-runner").environment
+
+    assert "NNI_TLS_CA_FILE" not in variables
+    assert variables["NNI_RUNNER_POOL"] == "local"
 
 
 def test_secrets_are_not_in_the_representation() -> None:

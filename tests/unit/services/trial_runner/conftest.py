@@ -21,6 +21,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_common.messaging.ports import Task
 from svc_common.storage.memory import InMemoryBlobStore
+from svc_common.storage.patient import PatientBlobExchange
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.adapters.blob_values import BlobValues
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
@@ -30,10 +31,14 @@ from svc_trial_runner.adapters.gpus import InMemoryGpuDevices
 from svc_trial_runner.adapters.local_processes import LocalProcesses
 from svc_trial_runner.adapters.process_table import ProcProcessTable
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
+from svc_trial_runner.adapters.trial_bytes import BlobTrialBytes, TarFolders
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
+from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.agent import Agent
 from svc_trial_runner.allotments import GpuDesk
+from svc_trial_runner.checkpoints import Checkpoints
+from svc_trial_runner.outputs import OutputUploads
 from svc_trial_runner.plans import Plans
 from svc_trial_runner.reporting import Reporter
 from svc_trial_runner.workshop import Workshop
@@ -144,10 +149,13 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         stack.push_async_callback(tasks.aclose)
         gpus = InMemoryGpuDevices()
         blobs = InMemoryBlobStore()
+        patient = PatientBlobExchange(blobs, SystemClock(), waits_for_room=True)
+        trial_bytes = BlobTrialBytes(patient, lambda _experiment_id: patient)
+        uploads = DirectoryUploadSpool(tmp_path / "runner/uploads")
         workshop = Workshop(
             clock=SystemClock(),
             plans=Plans(
-                CachedCodeStore(blobs, tmp_path / "code"),
+                CachedCodeStore(blobs, tmp_path / "code", SystemClock()),
                 FileEnvironments({"PATH": os.environ["PATH"]}, sys.executable),
                 tmp_path / "tools",
                 tmp_path / "root",
@@ -159,6 +167,8 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
             processes=processes,
             journal=journal,
             reporter=Reporter(bus.inbox, spool, tasks, "runner", "boot1"),
+            checkpoints=Checkpoints(trial_bytes, TarFolders()),
+            outputs=OutputUploads(trial_bytes, TarFolders(), uploads, SystemClock()),
         )
         bench = Bench(tmp_path, broker, bus, gpus, blobs, workshop, spool, tasks, failures)
         listening = asyncio.create_task(bench.listen())

@@ -182,3 +182,11 @@ def test_message_is_the_concatenation_of_its_reports() -> None:
     reports = message.runner_reports
     assert (reports.runner_id, reports.boot_id) == ("r", "b")
     assert [report.sequence for report in reports.reports] == list(range(300))
+
+
+def test_a_length_of_time_that_is_none_is_refused() -> None:
+    task = full_task()
+    task.spec.grace.seconds = 2**62
+
+    with pytest.raises(ValueError, match="grace must be a duration"):
+        work_from_payload(task.SerializeToString())

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from svc_common.clock import SystemClock
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
@@ -14,7 +15,7 @@ from svc_trial_runner.ports import LaunchError
 
 def plans(folder: Path) -> Plans:
     return Plans(
-        CachedCodeStore(InMemoryBlobStore(), folder / "code"),
+        CachedCodeStore(InMemoryBlobStore(), folder / "code", SystemClock()),
         FileEnvironments({"PATH": "/bin"}, "/py/bin/python3"),
         folder / "tools",
         folder / "root",

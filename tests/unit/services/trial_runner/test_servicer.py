@@ -70,3 +70,10 @@ async def test_draining_twice_is_draining(bench: Bench) -> None:
         await face.DrainRunner(pb.DrainRunnerRequest(), CONTEXT)
 
     assert agent.draining
+
+
+async def test_a_stream_that_there_is_not_is_refused(bench: Bench) -> None:
+    request = pb.FollowLogsRequest(experiment_id="e", trial_id="t", stream=99)  # type: ignore[arg-type] # of a newer version
+
+    with pytest.raises(InvalidArgumentError, match="stream"):
+        await anext(servicer(bench, bench.agent()).FollowLogs(request, CONTEXT))

@@ -8,7 +8,7 @@ from svc_trial_runner.settings import Settings, read_settings
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("POOL", "SLOTS", "FAKE_GPUS", "GRPC", "OUTPUT_LIMIT_BYTES"):
+    for name in ("POOL", "SLOTS", "FAKE_GPUS", "GRPC", "OUTPUT_LIMIT_BYTES", "MANAGER_GRPC"):
         monkeypatch.delenv(f"NNI_RUNNER_{name}", raising=False)
     monkeypatch.delenv("NNI_WARM", raising=False)
     monkeypatch.setenv("NNI_NATS_URL", "nats://127.0.0.1:4222")
@@ -66,4 +66,21 @@ def test_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, addres
     monkeypatch.setenv("NNI_RUNNER_GRPC", address)
 
     with pytest.raises(InvalidArgumentError, match="NNI_RUNNER_GRPC must be host:port"):
+        read_settings([])
+
+
+def test_bytes_come_from_where_they_lie_unless_a_manager_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usual = read_settings([])
+    monkeypatch.setenv("NNI_RUNNER_MANAGER_GRPC", "manager:7501")
+
+    assert usual.manager_grpc == ""
+    assert read_settings([]).manager_grpc == "manager:7501"
+
+
+def test_manager_without_a_port_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_RUNNER_MANAGER_GRPC", "manager")
+
+    with pytest.raises(InvalidArgumentError, match="NNI_RUNNER_MANAGER_GRPC must be host:port"):
         read_settings([])

@@ -13,10 +13,12 @@ from nni.version import __version__
 COMMANDS = [
     "create", "resume", "view", "stop", "update", "update searchspace", "update concurrency",
     "update duration", "update trialnum", "trial", "trial ls", "trial kill", "trial add",
+    "trial why",
     "experiment", "experiment show", "experiment status", "experiment list", "experiment delete",
     "experiment export", "experiment import", "top", "log", "log stdout", "log stderr",
     "log trial", "config", "config show", "webui", "webui url", "runner", "runner list",
-    "runner show", "runner drain", "ss_gen", "up", "down", "doctor",
+    "runner show", "runner drain", "token", "token create", "token ls", "token rm",
+    "ss_gen", "up", "down", "doctor",
 ]  # fmt: skip
 
 

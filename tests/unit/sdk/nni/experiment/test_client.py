@@ -52,6 +52,7 @@ class ScriptedManager(experiment_service_pb2_grpc.ExperimentServiceServicer):
     GetExperiment = ListExperiments = StopExperiment = UpdateExperiment = _next
     ExportData = ImportData = WaitExperiment = CreateExperiment = ResumeExperiment = _next
     ViewExperiment = DeleteExperiment = FollowEvents = ListRunners = DrainRunner = _next
+    DiagnoseServices = _next
 
     def FollowLogs(self, request: Any, context: Any) -> Iterator[pb.FollowLogsResponse]:
         yield from self._next(request, context)

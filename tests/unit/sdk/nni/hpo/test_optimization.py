@@ -1,5 +1,6 @@
 """`optimize`."""
 
+import math
 import threading
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from nni.hpo import (
     AssessResult,
     MedianstopAssessor,
     RandInt,
+    TargetReached,
     Uniform,
     configuration,
     optimize,
@@ -196,6 +198,7 @@ def test_failing_assessor_ends_no_trial(caplog: pytest.LogCaptureFixture) -> Non
         ({"trials": 1.5}, "trials must be an int >= 1"),
         ({"timeout": 0}, "timeout must be > 0 seconds"),
         ({"assessor": "Median"}, "assessor name must be one of Medianstop"),
+        ({"assessor": "Curvefitting"}, r"epoch_num.*give an object, like nni.hpo.Curvefitting"),
         ({"seed": 1, "tuner_args": {"seed": 2}}, "must equal the argument seed=1"),
     ],
 )
@@ -259,3 +262,57 @@ def test_value_that_only_the_type_refuses_is_a_failed_trial() -> None:
 def test_type_that_describes_no_space_is_refused() -> None:
     with pytest.raises(TypeError, match="must have a default"):
         optimize(lambda x: x)
+
+
+def test_several_objectives_give_a_front() -> None:
+    result = optimize(
+        lambda p: {"a": p["x"] ** 2, "b": (p["x"] - 1) ** 2},
+        {"x": {"_type": "uniform", "_value": [-2, 2]}},
+        optimize_mode={"a": "minimize", "b": "minimize"},
+        trials=60,
+        seed=0,
+    )
+
+    xs = [record.parameters["x"] for record in result.pareto_front]
+    # Between the two minima, 0 and 1, no point beats another one; beyond, few are unbeaten.
+    assert len([x for x in xs if 0 <= x <= 1]) >= 8
+    assert all(-0.2 <= x <= 1.2 for x in xs)
+    assert result.best_parameters is None
+    assert math.isnan(result.best_value)
+
+
+def test_limits_on_outcomes_keep_the_search_within() -> None:
+    result = optimize(
+        lambda p: {"default": p["x"], "cost": p["x"]},
+        {"x": {"_type": "uniform", "_value": [0, 1]}},
+        optimize_mode="maximize",
+        constraints=[{"metric": "cost", "max": 0.5}],
+        trials=60,
+        seed=0,
+    )
+
+    # Draws alone would have half of the trials within, and the best at 0.5 - 1 / 30 on average.
+    assert 0.49 < result.best_value <= 0.5
+
+
+def test_no_trial_within_the_limits_is_an_error() -> None:
+    with pytest.raises(ValueError, match="within all constraints"):
+        optimize(
+            lambda p: {"default": p["x"], "cost": 1},
+            {"x": {"_type": "uniform", "_value": [0, 1]}},
+            constraints=[{"metric": "cost", "max": 0}],
+            trials=3,
+        )
+
+
+def test_a_search_ends_when_it_has_found_enough() -> None:
+    result = optimize(
+        lambda p: p["x"],
+        {"x": {"_type": "uniform", "_value": [0, 1]}},
+        stop=TargetReached(0.1),
+        enqueue=[{"x": 0.5}, {"x": 0.05}],
+        trials=50,
+    )
+
+    assert [record.parameters["x"] for record in result.trials] == [0.5, 0.05]
+    assert result.stopped_because == "the target 0.1 is reached"

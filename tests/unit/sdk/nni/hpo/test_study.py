@@ -8,7 +8,7 @@ from typing import Annotated
 import pytest
 
 from nni.errors import NoMoreTrialError
-from nni.hpo import RandomTuner, Study, StudyTrial, Uniform
+from nni.hpo import NoImprovement, RandomTuner, Study, StudyTrial, Uniform
 
 SPACE = {"x": {"_type": "uniform", "_value": [-1, 1]}}
 TWO = {"x": {"_type": "choice", "_value": [1, 2]}}
@@ -137,7 +137,9 @@ def test_contradicting_tuner_args_are_refused(tuner_args: dict[str, object], tex
 
 
 def test_repeated_mode_and_seed_are_accepted() -> None:
-    Study(SPACE, tuner_args={"optimize_mode": "minimize", "seed": 3}, seed=3)
+    study = Study(SPACE, tuner_args={"optimize_mode": "minimize", "seed": 3}, seed=3)
+
+    assert study.ask().parameters == Study(SPACE, seed=3).ask().parameters
 
 
 def test_tuner_may_be_an_object() -> None:
@@ -185,3 +187,79 @@ def test_configuration_of_a_plain_space_is_the_parameters() -> None:
     trial = Study(SPACE, seed=0).ask()
 
     assert trial.configuration is trial.parameters
+
+
+BOTH = {"a": "minimize", "b": "maximize"}
+
+
+def test_several_objectives_have_a_front_and_no_best() -> None:
+    study = Study({"x": {"_type": "uniform", "_value": [0, 1]}}, optimize_mode=BOTH, seed=0)
+    points = [(1.0, 1.0), (2.0, 2.0), (3.0, 1.0)]
+    for a, b in points:
+        study.tell(study.ask(), {"a": a, "b": b})
+
+    assert [point.values for point in study.pareto_front] == [
+        {"a": 1.0, "b": 1.0},
+        {"a": 2.0, "b": 2.0},
+    ]
+    with pytest.raises(ValueError, match="see pareto_front"):
+        _ = study.best_value
+    with pytest.raises(TypeError, match="a dict with a number for 'b'"):
+        study.tell(study.ask(), {"a": 1})
+
+
+def test_the_best_trial_keeps_the_limits_on_outcomes() -> None:
+    study = Study(
+        {"x": {"_type": "uniform", "_value": [0, 1]}},
+        constraints=[{"metric": "cost", "max": 5}],
+        seed=0,
+    )
+    study.tell(study.ask(), {"default": 0.0, "cost": 9})
+    study.tell(study.ask(), {"default": 2.0, "cost": 1})
+
+    assert study.best_value == 2.0
+    assert [point.values for point in study.pareto_front] == [{"default": 2.0}]
+
+
+def test_enqueued_points_are_asked_first() -> None:
+    study = Study({"x": {"_type": "uniform", "_value": [0, 1]}}, seed=0)
+    study.enqueue({"x": 0.25})
+
+    assert study.ask().parameters == {"x": 0.25}
+
+
+def test_a_study_goes_on_from_another_one() -> None:
+    space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
+    first = Study(space, seed=0)
+    for _ in range(40):
+        trial = first.ask()
+        first.tell(trial, (trial.parameters["x"] - 0.3) ** 2)
+
+    second = Study(space, tuner="TPE", warm_start_from=first, seed=1)
+    proposals = [second.ask().parameters["x"] for _ in range(10)]
+
+    # Without results, ten draws of [-1, 1] lie 0.65 away from 0.3 on average.
+    assert sum(abs(x - 0.3) for x in proposals) / 10 < 0.3
+
+
+def test_a_rule_that_ends_the_search_says_why() -> None:
+    study = Study({"x": {"_type": "uniform", "_value": [0, 1]}}, stop=NoImprovement(2), seed=0)
+    for value in (1.0, 2.0, 2.0):
+        study.tell(study.ask(), value)
+
+    with pytest.raises(NoMoreTrialError, match="no improvement over 2 trials"):
+        study.ask()
+    assert study.stopped_because == "no improvement over 2 trials"
+
+
+def test_duplicates_are_not_asked_again_if_unwanted() -> None:
+    study = Study({"x": {"_type": "randint", "_value": [0, 5]}}, duplicates="resample", seed=0)
+    seen = []
+    for _ in range(5):
+        trial = study.ask()
+        seen.append(trial.parameters["x"])
+        study.tell(trial, 1.0)
+
+    assert sorted(seen) == [0, 1, 2, 3, 4]
+    with pytest.raises(NoMoreTrialError, match="exhausted"):
+        study.ask()

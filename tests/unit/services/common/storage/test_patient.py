@@ -5,9 +5,14 @@ import asyncio
 import pytest
 
 from svc_common.clock import ManualClock
-from svc_common.errors import NotFoundError, UnavailableError
+from svc_common.errors import NotFoundError, ResourceExhaustedError, ServiceError, UnavailableError
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_common.storage.patient import AGAIN_AFTER_S, PatientBlobStore
+from svc_common.storage.patient import (
+    AGAIN_AFTER_S,
+    ROOM_AGAIN_AFTER_S,
+    PatientBlobExchange,
+    PatientBlobStore,
+)
 
 
 class LeavingBlobStore(InMemoryBlobStore):
@@ -60,3 +65,35 @@ async def test_call_that_waits_can_be_cancelled() -> None:
 async def test_other_errors_are_told_at_once() -> None:
     with pytest.raises(NotFoundError):
         await PatientBlobStore(LeavingBlobStore(), ManualClock()).get("k/1")
+
+
+class FullBlobStore(InMemoryBlobStore):
+    """Takes nothing while it has a reason."""
+
+    reason: ServiceError | None = ResourceExhaustedError("at most 5 MB")
+
+    async def put(self, data: bytes) -> str:
+        if self.reason is not None:
+            raise self.reason
+        return await super().put(data)
+
+
+async def test_who_waits_for_room_says_why_and_goes_on_when_there_is_some() -> None:
+    clock, store = ManualClock(), FullBlobStore()
+    patient = PatientBlobExchange(store, clock, waits_for_room=True)
+    storing = asyncio.ensure_future(patient.put(b"x"))
+    await turns()
+    waiting = patient.trouble
+    store.reason = None
+
+    clock.advance(ROOM_AGAIN_AFTER_S)
+    key = await storing
+
+    assert waiting == "at most 5 MB"
+    assert patient.trouble == ""
+    assert await store.get(key) == b"x"
+
+
+async def test_who_does_not_wait_for_room_is_told() -> None:
+    with pytest.raises(ResourceExhaustedError):
+        await PatientBlobExchange(FullBlobStore(), ManualClock()).put(b"x")

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from nni_proto.common.v1 import metric_pb2
+from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
-from svc_dispatcher.adapters.host_lines import line_of, output_of
+from svc_dispatcher.adapters.host_lines import line_of, output_of, plan_of
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Position, Suggestion
 
@@ -48,10 +50,34 @@ def test_initialize_carries_all_that_a_host_needs() -> None:
         "assessor": None,
         "advisor": None,
         "search_space": {"x": 1},
+        "plan": None,
         "seed": 9,
         "log_level": "debug",
         "checkpoint": "/root/exp/checkpoint/algorithm.json",
         "eager": True,
+    }
+
+
+def test_the_plan_is_what_a_search_wants_beside_its_tuner() -> None:
+    config = config_pb2.ExperimentConfig()
+    config.search.duplicates = "replicate"
+    assert plan_of(config) is None
+    assert plan_of(None) is None
+
+    config.objectives.add(metric="loss", mode=metric_pb2.OPTIMIZE_MODE_MINIMIZE)
+    config.constraints.add(metric="cost", max=3)
+    config.search.duplicates = "reuse"
+    config.search.enqueue.append(to_value({"x": 1}))
+    config.search.known.CopyFrom(to_value([{"parameter": {"x": 2}, "value": 1}]))
+    config.search.stop.target = 0.0
+
+    assert plan_of(config) == {
+        "objectives": [{"metric": "loss", "mode": "minimize"}],
+        "constraints": [{"metric": "cost", "max": 3.0}],
+        "duplicates": "reuse",
+        "enqueue": [{"x": 1}],
+        "known": [{"parameter": {"x": 2}, "value": 1}],
+        "stop": {"target": 0.0},
     }
 
 
@@ -108,6 +134,7 @@ OUTPUTS = {
             "request_id": "r",
             "exhausted": True,
             "deferred": 2,
+            "released": ["/c/0/0"],
         },
         answers.Generated(
             AT,
@@ -115,6 +142,7 @@ OUTPUTS = {
             (Suggestion(1, to_value({"x": 1}), to_value({"a": "b"})),),
             exhausted=True,
             deferred=2,
+            released_checkpoints=("/c/0/0",),
         ),
     ),
     "late": (
@@ -142,7 +170,21 @@ def test_every_line_is_understood(message: dict[str, Any], output: answers.Outpu
     assert output_of(json.dumps({"position": [3, 1], **message}).encode()) == output
 
 
-@pytest.mark.parametrize("line", [b"no json", b'{"position": [1, 0], "what": 1}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"no json",
+        b"[" * 100_000,
+        b"7",
+        b'{"done": [1, "0"]}',
+        b'{"position": [1], "stop": "t"}',
+        b'{"position": [1, 0], "what": 1}',
+        b'{"position": [1, 0], "stop": 1}',
+        b'{"position": [1, 0], "late": [["0", {}, {}]]}',
+        b'{"position": [1, 0], "ready": {"lookahead": 1, "assesses": true, "provenance": {}}}',
+        b'{"position": [1, 0], "ready": {"lookahead": true, "assesses": true, "provenance": 1}}',
+    ],
+)
 def test_other_lines_are_errors(line: bytes) -> None:
     with pytest.raises(ValueError, match=r"Expecting value|should not"):
         output_of(line)

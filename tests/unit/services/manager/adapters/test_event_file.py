@@ -63,3 +63,26 @@ def test_a_file_that_was_cut_in_its_magic_begins_anew(tmp_path: Path) -> None:
     written(path, (1, b"x"))
 
     assert list(read_records(path)) == [(1, b"x")]
+
+
+def test_a_late_writer_neither_overwrites_nor_doubles_what_its_successor_wrote(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "events.log"
+    stale = EventFile(path)
+    stale.append(1, b"one")
+    stale.flush()
+    stale.append(2, b"two")  # in the log, not yet in the file: now it is stopped
+
+    successor = EventFile(path)
+    for sequence, payload in ((2, b"two"), (3, b"three")):
+        successor.append(sequence, payload)
+    successor.flush()
+    stale.close()
+    successor.append(4, b"four")
+    successor.close()
+
+    assert list(read_records(path)) == [(1, b"one"), (2, b"two"), (3, b"three"), (4, b"four")]
+    again = EventFile(path)
+    again.close()
+    assert again.last_sequence == 4

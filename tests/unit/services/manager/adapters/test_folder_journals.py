@@ -55,6 +55,8 @@ def test_a_folder_that_cannot_be_written_does_not_end_the_experiment(tmp_path: P
     journal.flush()
     journal.close()
 
+    assert journal.last_sequence == 0
+
 
 async def test_reading_a_folder_without_a_log_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"events\.log"):

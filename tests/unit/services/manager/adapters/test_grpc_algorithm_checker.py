@@ -37,6 +37,11 @@ class Strict(algorithm_service_pb2_grpc.AlgorithmServiceServicer):
             warnings=["odd"], optimize_mode="minimize"
         )
 
+    async def ReplaySuggestions(
+        self, request: algorithm_service_pb2.ReplaySuggestionsRequest, context: Any
+    ) -> AsyncIterator[algorithm_service_pb2.ReplaySuggestionsResponse]:
+        yield algorithm_service_pb2.ReplaySuggestionsResponse()
+
 
 @pytest.fixture
 def dispatcher() -> Strict:

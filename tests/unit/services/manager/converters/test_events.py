@@ -15,6 +15,7 @@ from svc_manager.converters.events import (
     write_event,
 )
 from svc_manager.domain import events as e
+from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.reports import ExitCause, Exited, Lost, Report, Saying, Started, Waits
 from svc_manager.domain.trial import TrialState
@@ -58,6 +59,7 @@ SAYINGS: list[Saying] = [
     Exited(9, ExitCause.STOPPED, None, 15, "tail"),
     Lost("gone"),
     Waits("for a GPU"),
+    Exited(7, ExitCause.ENDED, 0, checkpoint=SavedCheckpoint("/c/0/1", "ab", 9)),
 ]
 REPORTS = [
     Report("r1", "abcde", 1, sequence, "claim", saying) for sequence, saying in enumerate(SAYINGS)
@@ -73,6 +75,7 @@ SAMPLES: list[e.Event] = [
         True,
         1,
         (7, 2),
+        ("/checkpoints/0/0",),
     ),
     e.TrialScheduled("abcde", 0, 4, encoded({"x": 1}), ParameterSource.CUSTOMIZED, "local"),
     e.TrialStarted("abcde", 1, "claim", "r1", 1_000, (0, 1), 3),
@@ -80,6 +83,9 @@ SAMPLES: list[e.Event] = [
     e.TrialStopRequested("abcde", TrialState.EARLY_STOPPED, "why"),
     e.TrialLost("abcde", 1, "why", True),
     e.TrialEnded("abcde", 1, TrialState.SUCCEEDED, 0, 2_000, "", 5),
+    e.TrialEnded(
+        "abcde", 1, TrialState.SUCCEEDED, 0, 2_000, "", 5, SavedCheckpoint("/c/0/1", "ab", 9)
+    ),
     e.TrialEnded("abcde", 1, TrialState.FAILED, None, 2_000, "signal 9", 5),
     e.TrialUnknown("abcde", 1),
     e.TrialWaits("abcde", 1, "claim", "r1", "for a GPU", 0),

@@ -3,6 +3,7 @@ from google.protobuf.message import DecodeError
 
 from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from nni_proto.trial.v1 import report_pb2
+from svc_common.errors import PermissionDeniedError
 from svc_manager.converters.reports import TEXT_LIMIT, words_from
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
@@ -67,3 +68,26 @@ def test_every_kind_of_message_is_understood() -> None:
 def test_what_is_no_message_is_refused() -> None:
     with pytest.raises(DecodeError):
         words_from(b"\xff\xff")
+
+
+@pytest.mark.parametrize(("source", "understood"), [("r1", True), ("r2", False), ("nas", False)])
+def test_an_agent_speaks_for_itself_only(source: str, understood: bool) -> None:
+    reports = report_pb2.RunnerReports(runner_id="r1")
+    reports.reports.add(trial_id="abcde", attempt=1, claim_id="c").started.SetInParent()
+    payload = inbox_pb2.InboxMessage(runner_reports=reports).SerializeToString()
+
+    if understood:
+        assert len(words_from(payload, source)) == 1
+    else:
+        with pytest.raises(PermissionDeniedError, match="of r1"):
+            words_from(payload, source)
+
+
+def test_an_agent_does_not_speak_for_an_algorithm() -> None:
+    message = inbox_pb2.InboxMessage()
+    message.algorithm_gave_up.reason = "forged"
+    payload = message.SerializeToString()
+
+    assert len(words_from(payload, "dispatcher")) == 1
+    with pytest.raises(PermissionDeniedError, match="algorithm"):
+        words_from(payload, "r1")

@@ -36,7 +36,7 @@ def test_creation_states_the_experiment_its_algorithm_and_its_port() -> None:
         e.ExperimentStateChanged,
         e.ListenerOpened,
     ]
-    assert lab.effects == [OpenListener(8080, "p")]
+    assert lab.effects == [WriteSummary(), OpenListener(8080, "p")]
 
 
 def test_a_repeated_request_has_no_further_effect() -> None:
@@ -245,3 +245,43 @@ def test_a_trial_can_be_added_only_while_there_is_budget() -> None:
 
     with pytest.raises(FailedPreconditionError, match="no trial left"):
         lab.command(i.AddTrial("b", encoded({"x": 1})))
+
+
+def test_an_id_that_another_request_has_is_refused() -> None:
+    lab = Lab(Budget(trial_concurrency=2))
+    lab.answer()
+    second = lab.running()
+    first = lab.waiting()
+    lab.command(i.KillTrial(first.id), "req-1")
+
+    assert lab.command(i.KillTrial(first.id), "req-1") == [], "a repetition, though it is over"
+    with pytest.raises(InvalidArgumentError, match="request_id must name one request only"):
+        lab.command(i.KillTrial(second.id), "req-1")
+    with pytest.raises(FailedPreconditionError):
+        lab.command(i.KillTrial(first.id), "req-2")
+
+
+def test_requests_are_told_apart_after_their_log_is_read_again() -> None:
+    lab = Lab()
+    lab.command(i.Update(trial_concurrency=3), "req-1")
+    lab.experiment = lab.refolded()
+
+    assert lab.command(i.Update(trial_concurrency=3), "req-1") == []
+    with pytest.raises(InvalidArgumentError, match="request_id"):
+        lab.command(i.Update(trial_concurrency=4), "req-1")
+
+
+def test_stopping_ends_trials_of_an_agent_that_does_not_answer() -> None:
+    lab = Lab(Budget(trial_concurrency=2))
+    lab.answer()
+    trial = lab.running()
+
+    lab.word(i.RunnerMissed("r1"))
+    assert trial.state.name == "RUNNING", "nobody wants it to end"
+    lab.command(i.Stop())
+    lab.word(i.RunnerMissed("other"))
+    assert lab.experiment.state.name == "STOPPING"
+    lab.word(i.RunnerMissed("r1"))
+
+    assert trial.state.name == "SYS_CANCELED"
+    assert lab.experiment.state.name == "STOPPED"

@@ -2,8 +2,8 @@ import pytest
 
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
-from svc_manager.domain.decide_reports import concerns
-from svc_manager.domain.effects import PublishTask, SendDrop, SendStop
+from svc_manager.domain.decide_reports import MOST_FALSE_STARTS, concerns
+from svc_manager.domain.effects import PublishAgain, PublishTask, SendDrop, SendStop
 from svc_manager.domain.experiment import Budget, Settings
 from svc_manager.domain.reports import ExitCause, Lost, Report, Started, Waits
 from svc_manager.domain.trial import TrialState
@@ -275,6 +275,19 @@ def test_an_attempt_lost_before_its_start_does_not_use_up_a_retry() -> None:
     assert (trial.state, trial.attempt) == (TrialState.WAITING, 2)
 
 
+def test_a_trial_that_no_agent_can_start_fails_in_the_end() -> None:
+    lab = Lab(settings=Settings(max_trial_retries=0))
+    trial = lab.waiting()
+
+    for _ in range(MOST_FALSE_STARTS):
+        lab.report(trial, 0, Lost("the agent was killed"), claim=f"c{trial.attempt}")
+        assert trial.state is TrialState.WAITING
+    lab.report(trial, 0, Lost("the agent was killed"), claim="last")
+
+    assert trial.state is TrialState.FAILED
+    assert trial.reason == "could not be started 21 times, last: the agent was killed"
+
+
 def test_a_trial_lost_while_it_is_being_stopped_ends_as_asked() -> None:
     lab = Lab()
     trial = lab.running()
@@ -395,3 +408,17 @@ def test_the_best_value_follows_the_mode_and_ignores_what_is_no_number() -> None
     lab.report(trial, 1, final("a text"))
 
     assert lab.experiment.best_value == 3.0
+
+
+def test_tasks_that_a_restarted_agent_may_have_been_given_are_published_again() -> None:
+    lab = Lab(Budget(trial_concurrency=3))
+    lab.answer()
+    lab.running()
+    waiting = [trial for trial in lab.experiment.live.values() if trial.state.name == "WAITING"]
+
+    lab.word(i.RunnerRestarted("local", "boot2"))
+
+    assert lab.effects == [PublishAgain(trial.id, 1, "boot2") for trial in waiting]
+    assert len(waiting) == 2
+    lab.word(i.RunnerRestarted("other pool", "boot2"))
+    assert lab.effects == []

@@ -3,7 +3,7 @@ import pytest
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
 from svc_manager.domain.experiment import Budget, ExperimentState
-from svc_manager.domain.scheduling import next_moment_ms
+from svc_manager.domain.scheduling import LARGEST_REQUEST, next_moment_ms
 from svc_manager.domain.values import ParameterSource
 from tests.unit.services.manager.building import Lab, encoded, generated
 
@@ -272,3 +272,16 @@ def test_customised_trials_come_first_and_count_against_the_trial_number() -> No
     assert newest.parameters == encoded({"x": 9})
     assert lab.experiment.state.name == "NO_MORE_TRIAL"
     assert newest.state.name == "WAITING"
+
+
+def test_requests_for_many_slots_are_of_a_size_whose_answer_fits_a_message() -> None:
+    lab = Lab(Budget(trial_concurrency=2 * LARGEST_REQUEST + 1))
+
+    sizes = [
+        len(event.parameter_ids) for _, event in lab.log if isinstance(event, e.TrialsRequested)
+    ]
+
+    assert sizes == [LARGEST_REQUEST, LARGEST_REQUEST, 1]
+    assert requested(lab) == list(range(2 * LARGEST_REQUEST + 1))
+    lab.answer()
+    assert len(lab.experiment.live) == 2 * LARGEST_REQUEST + 1

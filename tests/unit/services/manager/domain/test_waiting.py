@@ -58,3 +58,15 @@ def test_what_runs_or_is_done_waits_for_nothing() -> None:
     lab.finish(trial)
 
     assert waiting_for(lab.experiment, 0) == ""
+
+
+def test_running_trials_that_wait_for_bytes_say_why() -> None:
+    lab = Lab()
+    first, second = lab.running(claim="a"), lab.running(claim="b")
+    lab.report(first, 1, Waits("the store is away"), claim="a")
+    one_runs = waiting_for(lab.experiment, 1)
+
+    lab.report(second, 1, Waits("the store is away"), claim="b")
+
+    assert one_runs == ""
+    assert waiting_for(lab.experiment, 1) == "the store is away"

@@ -15,12 +15,15 @@ from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import to_value
+from svc_common.metrics import process_registry
+from svc_manager.observed.instruments import Instruments
 from svc_manager.web.rest import Listener
 from svc_manager.web.route import Installation
 from svc_manager.web.security import AccessPolicy
 from svc_manager.web.site import create_site
 from svc_manager.web.tensorboards import TensorBoards
 from tests.unit.services.manager.web.in_memory import (
+    InMemoryAnalyses,
     InMemoryExperiments,
     InMemoryManager,
     InMemoryTrials,
@@ -123,9 +126,11 @@ def installation(manager: InMemoryManager) -> Installation:
     return Installation(
         experiments=InMemoryExperiments(manager),
         trials=InMemoryTrials(manager),
+        analyses=InMemoryAnalyses(manager),
         version="4.0.0.dev0",
         grpc_address="127.0.0.1:5000",
         tensorboards=TensorBoards([sys.executable, "-c", SLEEPING]),
+        instruments=Instruments(process_registry("manager", "4.0.0.dev0")),
     )
 
 

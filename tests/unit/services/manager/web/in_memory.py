@@ -10,11 +10,13 @@ from pathlib import Path
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2, experiment_service_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from nni_wire.values import from_value, to_value
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from svc_manager.experiments import ConfigChange, NewExperiment, Opened
 from svc_manager.pages import Page, cut, page_size
-from svc_manager.trials import TrialFilter
+from svc_manager.usecases.analyses import Front, Importance
+from svc_manager.usecases.experiments import ConfigChange, NewExperiment, Opened
+from svc_manager.usecases.trials import TrialFilter
 
 LIVE = {trial_pb2.TRIAL_STATE_WAITING, trial_pb2.TRIAL_STATE_RUNNING}
 LOG_NAMES = {
@@ -76,6 +78,9 @@ class InMemoryExperiments:
         experiment = experiment_pb2.Experiment(id="newone00", config=new.config, port=new.port)
         self._manager.put(experiment)
         return Opened(experiment, [f"http://127.0.0.1:{new.port}"])
+
+    async def bring_output(self, experiment_id: str, trial_id: str) -> None:
+        """Everything is here."""
 
     async def get(self, experiment_id: str) -> Opened:
         experiment = self._manager.experiment(experiment_id)
@@ -275,6 +280,49 @@ class InMemoryTrials:
         states = [trial.state for trial in self._all(experiment_id).values()]
         return Counter(names(state).removeprefix("TRIAL_STATE_") for state in states)
 
+    async def explain(
+        self, experiment_id: str, trial_id: str = ""
+    ) -> trial_service_pb2.ExplainTrialResponse:
+        if not trial_id:
+            self._manager.experiment(experiment_id)
+            return trial_service_pb2.ExplainTrialResponse(
+                verdict=trial_service_pb2.VERDICT_NOT_CREATED, summary="no slot"
+            )
+        trial = await self.get(experiment_id, trial_id)
+        return trial_service_pb2.ExplainTrialResponse(
+            trial_id=trial.id,
+            state=trial.state,
+            verdict=trial_service_pb2.VERDICT_FAILED,
+            summary="it failed",
+            reasons=[
+                trial_service_pb2.Reason(
+                    kind=trial_service_pb2.REASON_KIND_EXIT_CODE, text="exit code 1"
+                )
+            ],
+            exit_code=1,
+        )
+
 
 def _size(asked: int) -> int:
     return page_size(asked, default=100, limit=10_000)
+
+
+class InMemoryAnalyses:
+    """`AnalysisUseCases` over the trials of a manager in memory."""
+
+    def __init__(self, manager: InMemoryManager) -> None:
+        self._manager = manager
+
+    async def importance(self, experiment_id: str, metric: str = "") -> Importance:
+        if metric == "nothing":
+            raise FailedPreconditionError("importance needs at least 4 trials")
+        objective = metric_pb2.Objective(metric=metric or "default")
+        found = pb.MeasureImportanceResponse(interactions=0.25, outcomes=3)
+        found.parameters.add(name="x", share=0.75)
+        return Importance(objective, found)
+
+    async def front(
+        self, experiment_id: str, objectives: Sequence[metric_pb2.Objective] = ()
+    ) -> Front:
+        wanted = list(objectives) or [metric_pb2.Objective(metric="default")]
+        return Front(wanted, list(self._manager.trials[experiment_id].values())[:2], 3, 0, 1)

@@ -63,6 +63,7 @@ def test_configuration_survives_the_way_there_and_back() -> None:
         ({"objectives": [{"mode": "sideways"}]}, "objectives.mode"),
         ({"constraints": [{"metric": "a", "max": "b"}]}, "constraints.max"),
         ({"tunerGpuIndices": "0,2"}, "tunerGpuIndices"),
+        ({"useAnnotation": True, "searchSpace": None}, "useAnnotation"),
     ],
 )
 def test_wrong_fields_are_named(change: dict[str, Any], field: str) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from svc_common.access.transport import is_loopback
 from svc_common.errors import PermissionDeniedError, UnauthenticatedError
 from svc_manager.web.errors import UnsupportedTypeError
-from svc_manager.web.security import AccessPolicy, RequestHead, host_name, is_loopback
+from svc_manager.web.security import AccessPolicy, RequestHead, host_name
 from tests.unit.services.manager.web.conftest import API, TOKEN, Site
 
 POLICY = AccessPolicy(TOKEN)

@@ -51,6 +51,7 @@ async def test_same_selection_gets_the_same_process(site: Site) -> None:
     assert first.json()["pid"] == again.json()["pid"]
 
 
+@pytest.mark.claim("platform", 73)
 @pytest.mark.usefixtures("written")
 async def test_stop_all_ends_every_process(site: Site) -> None:
     pids = [

@@ -12,13 +12,15 @@ from svc_manager.web.tensorboards import Run, TensorBoards
 from tests.unit.services.manager.web.conftest import SLEEPING
 
 
+@pytest.mark.claim("platform", 73)
 async def test_runs_are_labelled_by_sequence_and_trial(tmp_path: Path) -> None:
     boards = TensorBoards([sys.executable, "-c", SLEEPING])
 
-    task = await boards.start("exp", [Run("abcde", 7, tmp_path)])
+    task = await boards.start("exp", [Run("abcde", 7, tmp_path), Run("fghij", 9, tmp_path)])
+    words = Path(f"/proc/{task.process.pid}/cmdline").read_text().split("\0")
     await boards.stop_all("exp")
 
-    assert task.runs[0].label == "7-abcde"
+    assert words[words.index("--logdir_spec") + 1] == f"7-abcde:{tmp_path},9-fghij:{tmp_path}"
     assert not task.alive
 
 

@@ -2,13 +2,15 @@ import asyncio
 import hashlib
 import io
 import tarfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from svc_common.clock import ManualClock, SystemClock
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_trial_runner.adapters import code_archives
-from svc_trial_runner.adapters.code_archives import CachedCodeStore
+from svc_trial_runner.adapters.code_archives import KEPT_S, CachedCodeStore
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import LaunchError
 
@@ -37,7 +39,7 @@ async def unpacked(folder: Path, data: bytes) -> Path:
     blobs = InMemoryBlobStore()
     await blobs.put(data)
     key = BlobKey(hashlib.sha256(data).hexdigest(), len(data))
-    return await CachedCodeStore(blobs, folder / "code").materialise(key)
+    return await CachedCodeStore(blobs, folder / "code", SystemClock()).materialise(key)
 
 
 async def test_archive_becomes_a_folder(tmp_path: Path) -> None:
@@ -51,11 +53,11 @@ async def test_archive_is_unpacked_once(tmp_path: Path) -> None:
     data = archive(file("a.py"))
     blobs = InMemoryBlobStore()
     key = BlobKey((await blobs.put(data)).removeprefix("sha256/"), len(data))
-    store = CachedCodeStore(blobs, tmp_path / "code")
+    store = CachedCodeStore(blobs, tmp_path / "code", SystemClock())
 
     first, second = await asyncio.gather(store.materialise(key), store.materialise(key))
     await blobs.delete(f"sha256/{key.sha256}")
-    third = await CachedCodeStore(blobs, tmp_path / "code").materialise(key)
+    third = await CachedCodeStore(blobs, tmp_path / "code", SystemClock()).materialise(key)
 
     assert first == second == third
     assert [path.name for path in (tmp_path / "code").iterdir()] == [key.sha256]
@@ -115,7 +117,7 @@ async def test_damaged_archive_is_said(tmp_path: Path, data: bytes) -> None:
 
 
 async def test_missing_archive_is_said(tmp_path: Path) -> None:
-    store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code")
+    store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code", SystemClock())
 
     with pytest.raises(LaunchError, match="cannot be had"):
         await store.materialise(BlobKey("0" * 64, 1))
@@ -127,12 +129,14 @@ async def test_archive_with_another_content_is_refused(tmp_path: Path) -> None:
     await blobs.put_named(f"sha256/{claimed}", archive(file("a.py")))
 
     with pytest.raises(LaunchError, match="damaged"):
-        await CachedCodeStore(blobs, tmp_path / "code").materialise(BlobKey(claimed, 1))
+        await CachedCodeStore(blobs, tmp_path / "code", SystemClock()).materialise(
+            BlobKey(claimed, 1)
+        )
 
 
 async def test_each_trial_gets_a_copy_of_its_own(tmp_path: Path) -> None:
     place = await unpacked(tmp_path, archive(file("a/b.py", b"pass"), link("c.py", "a/b.py")))
-    store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code")
+    store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code", SystemClock())
     target = tmp_path / "trial"
 
     await store.copy(place, target)
@@ -146,7 +150,25 @@ async def test_each_trial_gets_a_copy_of_its_own(tmp_path: Path) -> None:
 
 
 async def test_copy_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code")
+    store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code", SystemClock())
 
     with pytest.raises(LaunchError, match="cannot be copied"):
         await store.copy(tmp_path / "missing", tmp_path / "target")
+
+
+async def test_code_that_nobody_has_used_for_long_makes_room(tmp_path: Path) -> None:
+    clock = ManualClock(datetime.now(UTC))
+    blobs = InMemoryBlobStore()
+    keys = [
+        BlobKey((await blobs.put(archive(file(name)))).removeprefix("sha256/"), 0)
+        for name in ("old.py", "used.py", "new.py")
+    ]
+    predecessor = CachedCodeStore(blobs, tmp_path / "code", clock)
+    old, used = [await predecessor.materialise(key) for key in keys[:2]]
+    clock.advance(2 * KEPT_S)
+    store = CachedCodeStore(blobs, tmp_path / "code", clock)
+    await store.materialise(keys[1])
+
+    new = await store.materialise(keys[2])
+
+    assert (old.exists(), used.exists(), new.exists()) == (False, True, True)

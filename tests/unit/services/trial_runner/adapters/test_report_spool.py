@@ -117,3 +117,5 @@ def test_broken_disk_does_not_stop_the_agent(tmp_path: Path) -> None:
     spool.append([("a", b"1")])
     spool.acknowledge("a", 1)
     spool.close()
+
+    assert not (tmp_path / "spool").exists()

@@ -85,3 +85,38 @@ def test_nothing_can_be_stopped_when_it_is_over() -> None:
     life.not_launched()
 
     assert life.stop(StopCause.STOPPED) is Order.NOTHING
+
+
+def saving() -> AttemptLife:
+    life = AttemptLife()
+    life.launching()
+    life.launched()
+    life.process_ended()
+    life.saving()
+    return life
+
+
+def test_stop_while_it_saves_gives_up_saving() -> None:
+    life = saving()
+
+    assert life.stop(StopCause.STOPPED) is Order.GIVE_UP
+    assert life.stop(StopCause.LOST) is Order.NOTHING
+    assert life.stop_cause is StopCause.STOPPED
+
+
+def test_time_limit_means_nothing_once_the_command_has_ended() -> None:
+    life = saving()
+
+    assert life.stop(StopCause.TIME_LIMIT) is Order.NOTHING
+    assert life.stop_cause is None
+
+
+def test_drop_while_it_saves_silences_it() -> None:
+    life = saving()
+    life.stop(StopCause.STOPPED)
+
+    life.stop(StopCause.DROPPED)
+    life.read()
+
+    assert life.stop_cause is StopCause.DROPPED
+    assert life.phase is Phase.OVER

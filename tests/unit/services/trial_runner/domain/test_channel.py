@@ -65,6 +65,7 @@ def test_what_is_no_json_object_breaks_the_channel(line: bytes) -> None:
         b'{"op":"hello","token":5}',
         b'{"op":"report","value":1}',
         b'{"op":"report","type":"LAST","value":1}',
+        b'{"op":"report","type":["FINAL"],"value":1}',
         b'{"op":"report","type":"FINAL"}',
         b'{"op":"report","type":"FINAL","value":1,"sequence":-1}',
         b'{"op":"report","type":"FINAL","value":1,"sequence":true}',

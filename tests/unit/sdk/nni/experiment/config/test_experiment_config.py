@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -254,7 +255,11 @@ def test_search_space_of_a_built_in_tuner_is_checked() -> None:
 
 
 def test_search_space_of_a_custom_tuner_is_free() -> None:
-    complete(search_space=[1, "anything"], tuner={"className": "json.B"}).validate()
+    config = complete(search_space=[1, "anything"], tuner={"className": "json.B"})
+
+    config.validate()
+
+    assert config.search_space == [1, "anything"]
 
 
 @pytest.mark.parametrize("key", ["trial_concurrency", "trialConcurrency"])
@@ -321,8 +326,16 @@ def test_every_broken_rule_is_named_at_once() -> None:
         "trialConcurrency",
         "trainingService",
         "searchSpace",
-        "tuner",
     ]
+
+
+def test_no_tuner_is_a_choice_too() -> None:
+    made = complete()
+    made.tuner = AlgorithmConfig()
+
+    made.validate()
+
+    assert made.tuner == AlgorithmConfig()
 
 
 def test_code_directory_must_be_a_folder(tmp_path: Path) -> None:
@@ -356,6 +369,8 @@ def test_module_of_a_class_is_not_imported_to_find_it(name: str, tmp_path: Path)
         (place / "mine.py").write_text("raise RuntimeError")
 
     complete(tuner={"className": name, "codeDirectory": tmp_path}).validate()
+
+    assert not {"mine", "package", "package.mine"} & set(sys.modules)
 
 
 def test_missing_extra_is_named_with_the_command_that_installs_it(
@@ -437,7 +452,11 @@ def test_type_that_describes_no_space_is_refused() -> None:
 
 
 def test_tuner_that_a_server_runs_needs_no_class() -> None:
-    complete(tuner={"serverAddress": "127.0.0.1:50080"}).validate()
+    config = complete(tuner={"serverAddress": "127.0.0.1:50080"})
+
+    config.validate()
+
+    assert config.tuner.server_address == "127.0.0.1:50080"
 
 
 @pytest.mark.parametrize("address", ["50080", "host:", ":50080", "host:http"])

@@ -50,4 +50,8 @@ def test_both_schemas_in_one_file_are_refused() -> None:
 
 
 def test_new_schema_passes() -> None:
-    refuse_legacy({"trialCommand": "c", "trainingService": {"platform": "local"}})
+    document: dict[object, object] = {"trialCommand": "c", "trainingService": {"platform": "local"}}
+
+    refuse_legacy(document)
+
+    assert set(document) == {"trialCommand", "trainingService"}

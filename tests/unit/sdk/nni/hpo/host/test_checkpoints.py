@@ -52,9 +52,9 @@ def test_checkpoint_is_due_after_work_that_is_worth_it() -> None:
     worked_s[0] += 1.0
     later = due()
     due.taken(began_s=worked_s[0] - 0.5)  # it cost half a second
-    worked_s[0] += 9.0
-    too_soon = due()
     worked_s[0] += 2.0
+    too_soon = due()
+    worked_s[0] += 1.0
 
     assert (early, later, too_soon, due()) == (False, True, False, True)
 

@@ -106,11 +106,12 @@ def test_range_of_one_value_has_one_point() -> None:
 
 
 def test_best_free_point_skips_those_taken() -> None:
+    cube = cube_of({"x": {"_type": "uniform", "_value": [0, 1]}})
     points = np.array([[0.1], [0.2], [0.3]])
     ratings = np.array([1.0, 3.0, 2.0])
 
-    free = best_free(points, ratings, {point_key([0.2])})
+    free = best_free(cube, points, ratings, {point_key(points[1])})
 
     assert free is not None
     assert free.tolist() == [0.3]
-    assert best_free(points, ratings, {point_key(point) for point in points}) is None
+    assert best_free(cube, points, ratings, {point_key(point) for point in points}) is None

@@ -106,7 +106,10 @@ def test_arguments_are_checked(argument: str, value: JsonValue) -> None:
 
 
 def test_counts_may_be_written_as_floats() -> None:
-    taught(GPTuner("minimize", selection_num_warm_up=1e5)).generate_parameters(99)  # type: ignore[arg-type] # as YAML gives it
+    tuner = taught(GPTuner("minimize", selection_num_warm_up=1e5, seed=0))  # type: ignore[arg-type] # as YAML gives it
+    same = taught(GPTuner("minimize", selection_num_warm_up=100_000, seed=0))
+
+    assert tuner.generate_parameters(99) == same.generate_parameters(99)
 
 
 @pytest.mark.parametrize("utility", ["ei", "ucb", "poi"])

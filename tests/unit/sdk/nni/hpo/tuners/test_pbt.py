@@ -9,8 +9,9 @@ import pytest
 
 from nni.algorithms.hpo.pbt_tuner import PBTTuner
 from nni.hpo.base import generate
+from nni.hpo.checkpoint_folders import default_root
 from nni.hpo.space import parse_space, place
-from nni.hpo.tuners.pbt import default_root, perturbed
+from nni.hpo.tuners.pbt import perturbed
 
 SPACE = {
     "lr": {"_type": "loguniform", "_value": [1e-4, 1]},
@@ -272,5 +273,49 @@ def test_long_run_stays_in_the_space() -> None:
     for step in range(40):
         ids = range(5 * step, 5 * step + 5)
         for parameter_id, parameters in zip(ids, asked(tuner, ids), strict=True):
-            place(parse_space(SPACE), parameters, ignore=FOLDERS)
+            assert place(parse_space(SPACE), parameters, ignore=FOLDERS)
             finish(tuner, parameter_id, rng.random() if rng.random() > 0.2 else None)
+
+
+def test_folders_that_nobody_will_load_are_told_once() -> None:
+    tuner = ready()
+    asked(tuner, range(10))
+    before = tuner.released_checkpoints()
+    for number in range(10):
+        finish(tuner, number, float(number))
+    second = asked(tuner, range(10, 20))
+
+    released = tuner.released_checkpoints()
+
+    loaded = {parameters["load_checkpoint_dir"] for parameters in second}
+    assert before == []
+    assert set(released) == {folder(member, 0) for member in range(10)} - loaded
+    assert tuner.released_checkpoints() == []
+
+
+def test_no_configuration_names_a_released_folder_again() -> None:
+    tuner = ready()
+    released: set[str] = set()
+    for step in range(6):
+        for parameters in asked(tuner, range(10 * step, 10 * step + 10)):
+            assert released.isdisjoint(
+                {parameters["load_checkpoint_dir"], parameters["save_checkpoint_dir"]}
+            )
+        for number in range(10):
+            failed = (number + step) % 3 == 0
+            finish(tuner, 10 * step + number, None if failed else float(number))
+        released.update(tuner.released_checkpoints())
+
+    assert len(released) > 20
+
+
+def test_released_folders_survive_a_restart() -> None:
+    tuner = ready()
+    asked(tuner, range(10))
+    for number in range(10):
+        finish(tuner, number, float(number))
+    again = ready()
+
+    again.load_state(tuner.state())
+
+    assert again.released_checkpoints() == tuner.released_checkpoints() != []

@@ -25,7 +25,7 @@ def branin(parameters: dict[str, float]) -> float:
 
 
 def best_of_branin(seed: int, trials: int) -> float:
-    return optimize(branin, BRANIN_SPACE, trials=trials, seed=seed).best_value
+    return optimize(branin, BRANIN_SPACE, tuner="TPE", trials=trials, seed=seed).best_value
 
 
 def ready(space: Any = LINE, **arguments: Any) -> TPETuner:
@@ -156,7 +156,7 @@ def test_branches_are_learned_separately() -> None:
         wanted = 0.2 if branch["_name"] == "bad" else 0.8
         return float((branch["_name"] == "bad") + (branch["x"] - wanted) ** 2)
 
-    bests = [optimize(objective, space, trials=60, seed=seed) for seed in range(5)]
+    bests = [optimize(objective, space, tuner="TPE", trials=60, seed=seed) for seed in range(5)]
 
     assert all(best.best_parameters["m"]["_name"] == "good" for best in bests)
     assert statistics.median(best.best_value for best in bests) < 1e-3
@@ -224,6 +224,7 @@ def test_branin_one_trial_at_a_time(trials: int, bound: float) -> None:
 def best_at_concurrency_40(seed: int, *, parallel: bool) -> float:
     study = Study(
         BRANIN_SPACE,
+        tuner="TPE",
         tuner_args={"parallel_optimize": parallel, "constant_liar_type": "mean"},
         seed=seed,
     )

@@ -1,0 +1,86 @@
+"""The one table of permissions has a row for every RPC and every REST route, and no other."""
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from google.protobuf.descriptor import MethodDescriptor
+
+from svc_common.access.permissions import (
+    CHANGES,
+    READS,
+    RULE_BY_METHOD,
+    RULE_BY_ROUTE,
+    SERVED_BY_OTHERS,
+    rule_of_method,
+    rule_of_route,
+)
+from svc_common.access.roles import Role, Rule
+from svc_manager.web.route_table import ROUTES
+
+PROTOS = Path(__file__).parents[2] / "proto" / "nni_proto"
+READING_NAMES = ("Get", "List", "Describe", "Follow", "Wait", "Count", "Export", "Explain")
+REMEDY = "give it a row in svc_common/access/permissions.py"
+
+
+def methods() -> Iterator[MethodDescriptor]:
+    """Give every RPC of `proto/` that our processes serve."""
+    for path in sorted(PROTOS.rglob("*.proto")):
+        name = ".".join(path.relative_to(PROTOS.parent).with_suffix("").parts)
+        descriptor = importlib.import_module(f"{name}_pb2").DESCRIPTOR
+        for service in descriptor.services_by_name.values():
+            if service.full_name not in SERVED_BY_OTHERS:
+                yield from service.methods
+
+
+METHODS = {f"/{one.containing_service.full_name}/{one.name}": one for one in methods()}
+
+
+def test_every_rpc_has_a_row() -> None:
+    missing = set(METHODS) - set(RULE_BY_METHOD)
+
+    assert sorted(missing) == [], REMEDY
+
+
+def test_every_route_has_a_row() -> None:
+    missing = {(route.method, route.path) for route in ROUTES} - set(RULE_BY_ROUTE)
+
+    assert sorted(missing) == [], REMEDY
+
+
+def test_no_row_is_left_of_what_is_gone() -> None:
+    routes = {(route.method, route.path) for route in ROUTES}
+    rpcs = {method for method in RULE_BY_METHOD if not method.startswith("/grpc.")}
+
+    assert sorted(set(RULE_BY_ROUTE) - routes) == []
+    assert sorted(rpcs - set(METHODS)) == []
+
+
+def test_what_has_no_row_is_for_administrators() -> None:
+    assert rule_of_method("/nni_proto.new.v1.Service/Method").role is Role.ADMIN
+    assert rule_of_route("GET", "/new").role is Role.ADMIN
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_who_may_only_look_gets_at_nothing_that_changes(method: str) -> None:
+    rule = rule_of_method(method)
+    takes_request_id = "request_id" in METHODS[method].input_type.fields_by_name
+
+    if METHODS[method].name.startswith(READING_NAMES):
+        assert not takes_request_id
+    if takes_request_id:
+        assert rule.role >= Role.USER
+        assert rule.audited
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda one: f"{one.method} {one.path}")
+def test_routes_that_change_are_for_users_and_leave_a_line(route: object) -> None:
+    method, path = route.method, route.path  # type: ignore[attr-defined] # an element of ROUTES
+    rule: Rule = rule_of_route(method, path)
+
+    if method == "GET":
+        assert rule == READS
+    else:
+        assert rule.role >= CHANGES.role
+        assert rule.audited

@@ -1,0 +1,96 @@
+"""Documented older import paths: each gives the very object of its home, and holds nothing else."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+SDK = Path(__file__).parents[2] / "sdk" / "nni"
+TABLE = {
+    "nni.tuner": "Tuner",
+    "nni.assessor": "Assessor AssessResult",
+    "nni.runtime.msg_dispatcher_base": "MsgDispatcherBase",
+    "nni.runtime.protocol": "CommandType send",
+    "nni.algorithms.hpo.batch_tuner": "BatchTuner",
+    "nni.algorithms.hpo.bohb_advisor": "BOHB",
+    "nni.algorithms.hpo.curvefitting_assessor": "CurvefittingAssessor",
+    "nni.algorithms.hpo.dngo_tuner": "DNGOTuner",
+    "nni.algorithms.hpo.evolution_tuner": "EvolutionTuner",
+    "nni.algorithms.hpo.gp_tuner": "GPTuner",
+    "nni.algorithms.hpo.gridsearch_tuner": "GridSearchTuner",
+    "nni.algorithms.hpo.hyperband_advisor": "Hyperband",
+    "nni.algorithms.hpo.hyperopt_tuner": "HyperoptTuner",
+    "nni.algorithms.hpo.medianstop_assessor": "MedianstopAssessor",
+    "nni.algorithms.hpo.metis_tuner": "MetisTuner",
+    "nni.algorithms.hpo.networkmorphism_tuner": "NetworkMorphismTuner",
+    "nni.algorithms.hpo.networkmorphism_tuner.graph": "Graph json_to_graph",
+    "nni.algorithms.hpo.pbt_tuner": "PBTTuner",
+    "nni.algorithms.hpo.smac_tuner": "SMACTuner",
+    "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
+}
+"""The spellings that users have in their code, and the names that they import from them."""
+FOLDERS = ("algorithms", "networkmorphism_tuner", "runtime")
+"""Where nothing but other spellings is."""
+ALL = sorted(
+    {
+        *TABLE,
+        *(
+            ".".join(("nni", *path.relative_to(SDK).with_suffix("").parts))
+            for folder in FOLDERS
+            for path in (SDK / folder).rglob("*.py")
+            if path.name != "__init__.py"
+        ),
+    }
+)
+
+
+def tree_of(module: str) -> ast.Module:
+    path = SDK.parent.joinpath(*module.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("module", TABLE)
+def test_a_documented_spelling_gives_the_object_of_its_home(module: str) -> None:
+    for name in TABLE[module].split():
+        found = getattr(importlib.import_module(module), name)
+        home = importlib.import_module(found.__module__)
+
+        assert found.__module__ not in TABLE
+        assert getattr(home, found.__name__) is found
+
+
+@pytest.mark.parametrize("module", ALL)
+def test_another_spelling_holds_imports_and_nothing_else(module: str) -> None:
+    docstring, *body = tree_of(module).body
+
+    assert isinstance(docstring, ast.Expr)
+    for statement in body:
+        names = isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__"
+        assert isinstance(statement, ast.ImportFrom) or names, ast.unparse(statement)
+
+
+def test_every_spelling_is_in_the_table() -> None:
+    assert set(ALL) == set(TABLE)
+
+
+def test_no_home_imports_another_spelling() -> None:
+    wrong = [
+        f"{path.relative_to(SDK)}: {name}"
+        for path in sorted(SDK.rglob("*.py"))
+        if path.relative_to(SDK).parts[0] not in FOLDERS
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for name in imported(node)
+        if name in ALL or name.startswith(tuple(f"nni.{folder}" for folder in FOLDERS))
+    ]
+
+    assert wrong == []
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return []

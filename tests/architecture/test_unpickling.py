@@ -1,0 +1,112 @@
+"""What can run code when it is opened is opened nowhere in the services and the client.
+
+Pickles belong to processes of the user: hosts of algorithms, trials and jobs. Each module that
+opens one stands here with its reason.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OPENED_BY: dict[str, str] = {}
+"""Modules that may unpickle, and why; they are imported by processes of the user only."""
+SAFE_LOADERS = {"_Loader"}
+"""Names of classes that derive from YAML's `SafeLoader`."""
+BANNED_MODULES = {
+    "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve",
+}  # fmt: skip
+BANNED_CALLS = {
+    ("torch", "load"), ("numpy", "load"), ("np", "load"), ("yaml", "load"), ("yaml", "load_all"),
+    ("yaml", "unsafe_load"), ("yaml", "full_load"), ("pandas", "read_pickle"),
+    ("pd", "read_pickle"), ("builtins", "eval"), ("builtins", "exec"),
+}  # fmt: skip
+RUNS_USER_CODE = {
+    "sdk/nni/trial/warm.py": "runs the trial's script, as `python script.py` would",
+}
+"""Modules that may run source: that is what they are for."""
+MODULES = sorted(
+    path
+    for folder in ("proto/nni_wire", "sdk/nni", "services")
+    for path in (ROOT / folder).rglob("*.py")
+    if "node_modules" not in path.parts
+)
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def openings(path: Path) -> Iterator[str]:
+    """Give what a module imports or calls that can run code from data."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.partition(".")[0] in BANNED_MODULES)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module.partition(".")[0] in BANNED_MODULES:
+                yield node.module
+        elif isinstance(node, ast.Call):
+            yield from _calls(node)
+
+
+def _calls(node: ast.Call) -> Iterator[str]:
+    function = node.func
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        if (function.value.id, function.attr) in BANNED_CALLS and not _is_safe(node):
+            yield f"{function.value.id}.{function.attr}"
+    elif isinstance(function, ast.Name) and function.id in {"eval", "exec"}:
+        yield function.id
+
+
+def _is_safe(node: ast.Call) -> bool:
+    """Return whether a call says that it opens no code: numbers and names only."""
+    said = {keyword.arg: keyword.value for keyword in node.keywords}
+    for name, wanted in (("weights_only", True), ("allow_pickle", False)):
+        value = said.get(name)
+        if isinstance(value, ast.Constant) and value.value is wanted:
+            return True
+    loader = said.get("Loader")
+    return isinstance(loader, ast.Attribute | ast.Name) and (
+        "Safe" in ast.unparse(loader) or ast.unparse(loader) in SAFE_LOADERS
+    )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_that_can_run_code_is_opened(path: Path) -> None:
+    if name_of(path) in OPENED_BY or name_of(path) in RUNS_USER_CODE:
+        return
+
+    assert list(openings(path)) == []
+
+
+@pytest.mark.parametrize("name", list(RUNS_USER_CODE))
+def test_exceptions_exist_and_are_needed(name: str) -> None:
+    assert list(openings(ROOT / name))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pickle", "from cloudpickle import loads", "import torch\ntorch.load(p)",
+        "import numpy as np\nnp.load(p, allow_pickle=True)", "import yaml\nyaml.load(t)", "eval(t)",
+    ],
+)  # fmt: skip
+def test_what_is_banned_is_found(text: str, tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(text)
+
+    assert list(openings(tmp_path / "one.py"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch\ntorch.load(p, weights_only=True)", "np.load(p, allow_pickle=False)",
+        "yaml.load(t, Loader=yaml.CSafeLoader)", "json.load(f)", "model.eval()",
+    ],
+)  # fmt: skip
+def test_what_is_safe_is_not(text: str, tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(text)
+
+    assert list(openings(tmp_path / "one.py")) == []

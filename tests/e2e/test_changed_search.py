@@ -1,0 +1,217 @@
+"""What users change while an experiment runs: its search space, and trials of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nni.experiment import Experiment, TrialJob
+from nni.experiment.errors import ConfigError
+from tests.support import wait
+from tests.support.experiments import PATIENT, write_experiment
+from tests.support.local_shape import LocalShape, free_port
+from tests.support.nnictl import Nnictl, nnictl, shared_shape
+
+__all__ = ["nnictl", "shared_shape"]  # fixtures
+
+pytestmark = pytest.mark.timeout(90)
+
+TRIAL = """\
+import signal
+
+import nni
+
+parameters = nni.get_next_parameter()
+if parameters.get("waits"):
+    signal.pause()
+nni.report_final_result(float(parameters["x"]))
+"""
+LATER: dict[str, Any] = {"x": {"_type": "uniform", "_value": [5, 6]}}
+
+DIARY = """\
+from nni.tuner import Tuner
+
+
+class Diary(Tuner):
+    def update_search_space(self, search_space):
+        pass
+
+    def generate_parameters(self, parameter_id, **kwargs):
+        return {"x": 1, "waits": True}
+
+    def receive_trial_result(self, parameter_id, parameters, value, **kwargs):
+        self.note("result", parameter_id)
+
+    def trial_end(self, parameter_id, success, **kwargs):
+        self.note("end", parameter_id)
+
+    def note(self, *words):
+        with open("diary.txt", "a") as file:
+            print(*words, file=file)
+"""
+
+
+@pytest.fixture(autouse=True)
+def services(shared_shape: LocalShape, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "NNI_HOME", "PATH"):
+        monkeypatch.setenv(name, shared_shape.environment[name])
+
+
+def begun(nnictl: Nnictl, config: Path) -> Experiment:
+    """Create an experiment by the command line, and open it here."""
+    port = free_port()
+    nnictl.create(config, port=port)
+    return Experiment.connect(port)
+
+
+def space_file(folder: Path, space: Mapping[str, Any]) -> Path:
+    path = folder / "space.json"
+    path.write_text(json.dumps(space), "utf-8")
+    return path
+
+
+def points(experiment: Experiment) -> list[Any]:
+    """Give the parameters of all trials in their order."""
+    return [job.hyperParameters[0].parameters for job in in_order(experiment)]
+
+
+def in_order(experiment: Experiment) -> list[TrialJob]:
+    return sorted(experiment.list_trial_jobs(), key=lambda job: job.sequenceId)
+
+
+def wait_for_trials(experiment: Experiment, trials: int) -> None:
+    """Return when there are so many, and all have ended."""
+    wait.until(lambda: len(experiment.list_trial_jobs()) == trials, 40, f"{trials} trials")
+    assert experiment.wait_completion()
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "kill of the dispatcher", "stop and resume"])
+def test_later_trials_lie_in_the_new_space(nnictl: Nnictl, tmp_path: Path, meanwhile: str) -> None:
+    config = write_experiment(tmp_path, TRIAL, tuner={"name": "TPE"}, maxTrialNumber=4)
+    experiment = begun(nnictl, config)
+    assert experiment.wait_completion()
+
+    nnictl("update", "searchspace", experiment.id, "-f", space_file(tmp_path, LATER))
+    if meanwhile == "kill of the dispatcher":
+        nnictl.shape.kill("dispatcher")
+    elif meanwhile == "stop and resume":
+        port = free_port()
+        experiment.stop()
+        nnictl("resume", experiment.id, "--port", port)
+        experiment = Experiment.connect(port)
+    experiment.update_max_trial_number(8)
+    wait_for_trials(experiment, 8)
+    found = points(experiment)
+
+    assert all(point["x"] <= 1 for point in found[:4])
+    assert all(5 <= point["x"] <= 6 for point in found[4:])
+    assert nnictl.status(experiment.id)["errors"] == []
+
+
+def test_a_grid_that_was_complete_goes_on_with_what_is_new(nnictl: Nnictl, tmp_path: Path) -> None:
+    small = {"x": {"_type": "choice", "_value": [1, 2]}}
+    config = write_experiment(
+        tmp_path, TRIAL, tuner={"name": "GridSearch"}, searchSpace=small, maxTrialNumber=9
+    )
+    experiment = begun(nnictl, config)
+    assert experiment.wait_completion()
+
+    large = {"x": {"_type": "choice", "_value": [1, 2, 3, 4]}}
+    nnictl("update", "searchspace", experiment.id, "-f", space_file(tmp_path, large))
+    wait_for_trials(experiment, 4)
+
+    assert sorted(point["x"] for point in points(experiment)) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("space", "told"),
+    [
+        ({"x": {"_type": "unifrom", "_value": [0, 1]}}, "unifrom"),
+        ({"x": {"_type": "choice", "_value": ["a", "b"]}}, "GPTuner"),
+        (LATER | {"_constraints": ["x > 7"]}, "none of 10000 draws"),
+    ],
+    ids=["unknown type", "not for this tuner", "allows nothing"],
+)
+def test_a_space_that_cannot_be_searched_changes_nothing(
+    nnictl: Nnictl, tmp_path: Path, space: dict[str, Any], told: str
+) -> None:
+    experiment = begun(nnictl, write_experiment(tmp_path, PATIENT, tuner={"name": "GPTuner"}))
+    before = experiment.get_experiment_profile()
+
+    refused = nnictl(
+        "update", "searchspace", experiment.id, "-f", space_file(tmp_path, space), expect=2
+    )
+
+    assert told in refused.stderr
+    after = experiment.get_experiment_profile()
+    assert after["params"]["searchSpace"] == before["params"]["searchSpace"]
+    assert after["revision"] == before["revision"]
+
+
+def test_python_is_told_the_same(nnictl: Nnictl, tmp_path: Path) -> None:
+    experiment = begun(nnictl, write_experiment(tmp_path, PATIENT))
+
+    with pytest.raises(ConfigError, match="unifrom"):
+        experiment.update_search_space({"x": {"_type": "unifrom", "_value": [0, 1]}})
+
+
+def waiting(experiment: Experiment) -> str:
+    """Wait for the one trial that runs until it is killed; give its id."""
+
+    def found() -> str:
+        running = (j.trialJobId for j in experiment.list_trial_jobs() if j.status == "RUNNING")
+        return next(running, "")
+
+    return wait.until(found, 30, "a trial that waits")
+
+
+def test_own_trials_count_and_are_shown_but_not_learnt(nnictl: Nnictl, tmp_path: Path) -> None:
+    (tmp_path / "diary.py").write_text(DIARY, "utf-8")
+    config = write_experiment(
+        tmp_path,
+        TRIAL,
+        tuner={"className": "diary.Diary", "codeDirectory": str(tmp_path)},
+        trialConcurrency=1,
+        maxTrialNumber=3,
+    )
+    experiment = begun(nnictl, config)
+    first = waiting(experiment)
+
+    nnictl("trial", "add", experiment.id, "-P", '{"x": 9, "flag": true}')
+    experiment.add_trial({"x": 7})
+    no_room = nnictl("trial", "add", experiment.id, "-P", '{"x": 5}', expect=1)
+    experiment.kill_trial_job(first)
+    assert experiment.wait_completion()
+
+    assert "has no trial left" in no_room.stderr
+    assert points(experiment)[1:] == [{"x": 9, "flag": True}, {"x": 7}]
+    own = in_order(experiment)[1:]
+    assert {job.hyperParameters[0].parameter_source for job in own} == {"customized"}
+    assert [job.finalMetricData[0].data for job in own] == [9.0, 7.0]
+    diary = nnictl.shape.root / experiment.id / "log" / "diary.txt"
+    assert diary.read_text("utf-8") == "end 0\n"
+
+
+def test_batch_goes_on_around_own_trials(nnictl: Nnictl, tmp_path: Path) -> None:
+    options = [{"x": 1, "waits": True}, {"x": 2}]
+    config = write_experiment(
+        tmp_path,
+        TRIAL,
+        tuner={"name": "BatchTuner"},
+        searchSpace={"combine_params": {"_type": "choice", "_value": options}},
+        trialConcurrency=1,
+        maxTrialNumber=9,
+    )
+    experiment = begun(nnictl, config)
+    first = waiting(experiment)
+
+    experiment.add_trial({"x": 9})
+    experiment.kill_trial_job(first)
+    assert experiment.wait_completion()
+
+    assert sorted(point["x"] for point in points(experiment)) == [1, 2, 9]
+    assert nnictl.status(experiment.id)["errors"] == []

@@ -1,0 +1,148 @@
+"""How the page looks: light and dark, wide and narrow, to the eye and to a screen reader.
+
+Pictures go to the folder that `NNI_SCREENSHOTS` names, so that somebody can look at them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from svc_manager.web.page import PAGE_FOLDER
+from tests.support.browser import Browser, Page
+from tests.support.finished import write_finished
+from tests.support.page_experiment import Shown, browser, shown
+
+__all__ = ["browser", "shown"]  # fixtures
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+AXE = PAGE_FOLDER.parents[2] / "webui" / "node_modules" / "axe-core" / "axe.min.js"
+RUN_AXE = """axe.run(document, {
+  runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+}).then(({ violations }) => violations.map((one) =>
+  `${one.id}: ${one.help}: ${one.nodes.map((node) => node.target.join(' ')).slice(0, 3)}`))"""
+SCENES = (
+    "overview", "budgets", "trials", "filter", "columns", "compare", "trial", "trial-log", "own",
+    "results", "parameters", "curves", "durations", "importance", "experiments",
+    "configuration", "logs",
+)  # fmt: skip
+VIEWS = {
+    "overview": "oview", "budgets": "oview", "experiments": "experiment",
+    "configuration": "oview", "logs": "oview",
+    "results": "charts", "parameters": "charts", "curves": "charts", "durations": "charts",
+    "importance": "charts",
+}  # fmt: skip
+TABS = {
+    "results": "Results", "parameters": "Hyper-parameters", "curves": "Intermediate results",
+    "durations": "Durations", "importance": "Importance",
+}  # fmt: skip
+
+
+def show(page: Page, scene: str) -> None:
+    """Bring a freshly opened view to the scene."""
+    page.until("document.querySelector('main .card')")
+    if scene in TABS:
+        page.click("[role=tab]", TABS[scene])
+        page.until("document.querySelector('[role=tabpanel] figure, .importance, .parallel')")
+    elif scene in {"configuration", "logs"}:
+        page.click("button", "More")
+        page.click(".menu-item", "Configuration" if scene == "configuration" else "Logs of")
+        page.until("document.querySelector('dialog pre')")
+    elif scene == "budgets":
+        page.click("button", "Change")
+    elif scene != "experiments" and VIEWS.get(scene) is None:
+        show_trials(page, scene)
+
+
+def show_trials(page: Page, scene: str) -> None:
+    page.until("document.querySelectorAll('.trials .t-row').length > 3")
+    if scene in {"filter", "columns"}:
+        page.click("button", scene.capitalize())
+    if scene == "compare":
+        page.click(".t-row input")
+        page.click(".t-row:nth-child(2) input")
+        page.click("button", "Compare")
+        page.until("document.querySelector('dialog table')")
+    if scene in {"trial", "trial-log", "own"}:
+        page.click(".t-row a")
+        page.until_text("Copy as Python", "dialog")
+    if scene == "trial-log":
+        page.click("dialog [role=tab]", "Logs")
+    if scene == "own":
+        page.click("dialog button", "Run again, changed")
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_scene_is_accessible_in_light_and_dark_and_without_complaint(
+    browser: Browser, shown: Shown, tmp_path: Path, scene: str
+) -> None:
+    page = shown.visit(browser, VIEWS.get(scene, "detail"), width=1360, height=900)
+    show(page, scene)
+    folder = Path(os.environ.get("NNI_SCREENSHOTS", tmp_path))
+
+    found = []
+    for theme in ("light", "dark"):
+        page.prefer(theme)
+        page.until(f"document.documentElement.dataset.theme === '{theme}'")
+        page.screenshot(folder / f"{scene}-{theme}.png")
+        found += [f"{theme}: {one}" for one in violations(page)]
+
+    assert not found, "\n".join(found)
+    assert page.problems() == []
+    assert (folder / f"{scene}-light.png").read_bytes() != (
+        folder / f"{scene}-dark.png"
+    ).read_bytes()
+
+
+def violations(page: Page) -> list[str]:
+    """Return what axe finds wrong."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not here; `./dev page` fetches it")
+    if not page.run("Boolean(window.axe)"):
+        page.run(AXE.read_text() + "; 0")
+    found: list[str] = page.run(RUN_AXE)
+    return found
+
+
+@pytest.mark.parametrize("width", [420, 1024])
+@pytest.mark.parametrize("view", ["oview", "detail", "charts", "experiment"])
+def test_narrow_window_needs_no_sideways_scrolling(
+    browser: Browser, shown: Shown, view: str, width: int
+) -> None:
+    page = shown.visit(browser, view, width=width, height=768)
+    page.until("document.querySelector('main .card')")
+
+    assert page.run("document.documentElement.scrollWidth") <= width
+
+
+def test_theme_is_switched_and_kept(browser: Browser, shown: Shown) -> None:
+    page = shown.visit(browser)
+    page.until_text("Best result")
+
+    page.click("button[aria-label='Switch to dark']")
+    page.until("document.documentElement.dataset.theme === 'dark'")
+    page.open(shown.address("detail"))
+
+    page.until("document.documentElement.dataset.theme === 'dark'")
+
+
+def test_long_experiment_is_opened_for_reading_with_few_rows_in_the_document(
+    browser: Browser, shown: Shown, tmp_path: Path
+) -> None:
+    write_finished(tmp_path, "bigone00", 3_000)
+    where = str(tmp_path / "bigone00")
+    port = str(shown.shape.free_port())
+    shown.shape.nnictl("view", "bigone00", "--experiment_dir", where, "--port", port)
+    page = browser.new_page()
+    page.open(f"http://127.0.0.1:{port}/detail")
+    page.until_text("3,000 trials", timeout_s=60)
+    page.wheel(600, 500, 50_000)
+    page.until("document.querySelector('.table-box').scrollTop > 40000")
+
+    assert page.run("document.querySelectorAll('[role=row]').length") <= 200
+    assert "read only" in page.text("header")
+    button = "[...document.querySelectorAll('button')].find((b) => b.innerText === 'New trial')"
+    assert page.run(f"{button}.disabled") is True
+    assert page.problems() == []

@@ -1,0 +1,115 @@
+"""Logs and archives that each version has kept: this one must open them all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nni.experiment.archive import CODE, Archive
+from nni_proto.experiment.v1 import experiment_pb2
+from nni_proto.experiment.v1 import history_service_pb2 as pb
+from svc_common.clock import SystemClock
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.storage.memory import InMemoryBlobStore
+from svc_manager.adapters.event_file import read_records
+from svc_manager.adapters.random_ids import RandomIds
+from svc_manager.adapters.saved_folders import LocalSavedFolders
+from svc_manager.usecases.saving import Saves, SavingPorts
+from tests.support.kept_logs import HERE, summary_of, versions
+from tests.support.simulation.replaying import replay
+from tests.unit.services.manager.world import World, world_on
+
+NEEDED_KINDS = {
+    "custom_trial_added",
+    "trial_stop_requested",
+    "data_imported",
+    "budget_changed",
+    "search_space_changed",
+    "algorithm_requested",
+    "metric_reported",
+    "trial_ended",
+}
+
+
+@pytest.fixture(params=versions(), ids=lambda folder: str(folder.name))
+def kept(request: pytest.FixtureRequest) -> Path:
+    """The folder of one version."""
+    folder: Path = request.param
+    return folder
+
+
+def summary(kept: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((kept / "summary.json").read_text("utf-8"))
+    return content
+
+
+def test_there_is_a_log_and_it_tells_of_much() -> None:
+    assert versions(), f"no version has kept a log in {HERE}"
+    for folder in versions():
+        kinds, counts = summary(folder)["kinds"], summary(folder)["counts"]
+        assert kinds.keys() >= NEEDED_KINDS
+        assert counts.keys() >= {"SUCCEEDED", "FAILED", "USER_CANCELED", "EARLY_STOPPED"}
+
+
+def test_log_folds_to_what_it_told_its_own_version(kept: Path) -> None:
+    assert summary_of(kept / "events.log") == summary(kept)
+
+
+def test_every_suggestion_of_the_log_is_drawn_again(kept: Path) -> None:
+    verdict, differences = replay(read_records(kept / "events.log"))
+
+    assert differences == []
+    assert verdict.repeatable, verdict.reason
+    assert verdict.equal == verdict.suggestions > 0
+    assert verdict.generations == summary(kept)["replay"]["generations"] > 1
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    """An installation that knows no experiment."""
+    async with InMemoryBus() as bus, world_on(bus, tmp_path) as world:
+        yield world
+
+
+async def requests(
+    archive: Archive, code_directory: Path
+) -> AsyncIterator[pb.LoadExperimentRequest]:
+    header = pb.LoadHeader(
+        experiment_id=archive.manifest.experiment_id, trial_code_directory=str(code_directory)
+    )
+    yield pb.LoadExperimentRequest(header=header)
+    for name in archive.manifest.files:
+        if not name.startswith(CODE):
+            for data, last in archive.pieces(name):
+                piece = pb.FilePiece(name=name, data=data, last=last)
+                yield pb.LoadExperimentRequest(piece=piece)
+
+
+async def test_archive_loads_and_is_the_same_experiment(
+    kept: Path, world: World, tmp_path: Path
+) -> None:
+    ports = SavingPorts(
+        world.bus.events, InMemoryBlobStore(), LocalSavedFolders(), RandomIds(), SystemClock()
+    )
+    saves = Saves(world.manager.roster, ports, tmp_path / "experiments", "1.2.3")
+
+    with Archive(kept / "experiment.zip") as archive:
+        archive.verify()
+        assert "trial.py" in archive.manifest.code
+        loaded = await saves.load(requests(archive, tmp_path / "code"))
+
+    told = summary(kept)
+    assert loaded.state == experiment_pb2.EXPERIMENT_STATE_STOPPED
+    assert (loaded.id, loaded.best_trial_id) == (told["id"], told["bestTrial"])
+    journal = Path(loaded.directory) / "db" / "events.log"
+    here = summary_of(journal)
+    for name in ("trials", "counts", "bestValue", "revision", "executionTimeMs", "replay"):
+        assert here[name] == told[name]
+    assert here["kinds"].pop("experiment_moved") == 1
+    assert here["kinds"] == told["kinds"]
+    trial_id = told["bestTrial"]
+    assert (Path(loaded.directory) / "trials" / trial_id / "trial.log").exists()

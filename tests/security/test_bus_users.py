@@ -1,0 +1,313 @@
+"""What users of the bus can and cannot do, tried at a real server with the rights of each."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from svc_common import subjects
+from svc_common.bus_users import main, write_users
+from svc_common.errors import PermissionDeniedError, UnauthenticatedError
+from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_connection import Connection, Login
+from svc_common.messaging.nats_jetstream import JetStream, JetStreamError
+from tests.support.servers import NatsServer, nats_server
+
+RUNNERS = {"box-1": "local", "box-2": "local", "box-3": "gpu"}
+REFUSED = "forbids this user to publish"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("users")
+    write_users(made, ["shared"], RUNNERS)
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    place = tmp_path_factory.mktemp("bus")
+    (place / "users.conf").write_text((folder / "users.conf").read_text())
+    with nats_server(place, more="include users.conf\n") as started:
+        yield started
+
+
+def login(folder: Path, user: str) -> Login:
+    lines = (folder / f"{user}.env").read_text().splitlines()
+    variables = dict(line.split("=", 1) for line in lines)
+    return Login(user=variables["NNI_NATS_USER"], password=variables["NNI_NATS_PASSWORD"])
+
+
+@asynccontextmanager
+async def bus(server: NatsServer, folder: Path, user: str) -> AsyncIterator[NatsBus]:
+    known = login(folder, user)
+    settings = NatsSettings(
+        server.url,
+        user=known.user,
+        password=known.password,
+        owns_streams=user == "manager",
+    )
+    async with asyncio.timeout(20), NatsBus(settings) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def connected(server: NatsServer, folder: Path, user: str) -> AsyncIterator[Connection]:
+    connection = Connection(server.url, login=login(folder, user))
+    await connection.open()
+    try:
+        yield connection
+    finally:
+        await connection.aclose()
+
+
+@pytest.fixture
+async def manager(server: NatsServer, folder: Path) -> AsyncIterator[NatsBus]:
+    async with bus(server, folder, "manager") as opened:
+        yield opened
+
+
+async def test_all_of_a_trials_life_is_possible_with_the_rights_of_each(
+    server: NatsServer, folder: Path, manager: NatsBus
+) -> None:
+    async with AsyncExitStack() as stack:
+        dispatcher = await stack.enter_async_context(bus(server, folder, "dispatcher"))
+        runner = await stack.enter_async_context(bus(server, folder, "box-1"))
+        controls = await runner.signals.subscribe(subjects.control_subject("box-1"))
+        presences = await manager.signals.subscribe(subjects.ALL_PRESENCES)
+        assert runner.signals.publish(subjects.presence_subject("box-1"), b"here")
+        assert (await anext(presences)).payload == b"here"
+        followed = dispatcher.events.follow_all()
+        await manager.events.append("e1", b"batch", expected_sequence=0, epoch=1, append_id="a")
+        assert (await anext(followed)).payload == b"batch"
+        last = await dispatcher.events.last("e1")
+        await dispatcher.inbox.publish("e1", "dispatcher", b"parameters", message_id="d1")
+
+        feed = await runner.tasks.pull("local")
+        feed.grant(1)
+        await manager.tasks.publish("local", b"task", message_id="t1")
+        task = await anext(aiter(feed))
+        await runner.tasks.in_progress(task.ack_subject)
+        await runner.inbox.publish("e1", "box-1", b"started", message_id="r1")
+        assert runner.log_lines.publish("e1", "t1", b"output")
+        manager.signals.publish(subjects.control_subject("box-1"), b"stop")
+        assert (await anext(controls)).payload == b"stop"
+        await runner.tasks.ack(task.ack_subject)
+        await feed.aclose()
+
+        inbox = manager.inbox.follow("e1")
+        got = [message.payload for message in await anext(inbox)]
+        lines = manager.log_lines.follow("e1", "t1")
+
+        assert last is not None
+        assert set(got) <= {b"parameters", b"started"}
+        assert (await anext(lines)).payload == b"output"
+
+
+async def test_agent_that_comes_before_the_manager_gets_its_task(
+    server: NatsServer, folder: Path, manager: NatsBus
+) -> None:
+    async with bus(server, folder, "box-3") as runner:
+        feed = await runner.tasks.pull("gpu")
+        feed.grant(1)
+        await runner.wait_connected()
+        await manager.tasks.publish("gpu", b"task", message_id="g1")
+
+        task = await anext(aiter(feed))
+
+        assert task.payload == b"task"
+        await runner.tasks.ack(task.ack_subject)
+
+
+async def test_dispatcher_that_comes_before_the_manager_waits_for_the_logs(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "users.conf").write_text((folder / "users.conf").read_text())
+    with nats_server(tmp_path, more="include users.conf\n") as fresh:
+        async with bus(fresh, folder, "dispatcher") as dispatcher:
+            asked = asyncio.create_task(dispatcher.events.experiments())
+            followed = dispatcher.events.follow_all()
+            first = asyncio.ensure_future(anext(followed))
+            async with bus(fresh, folder, "manager") as manager:
+                await manager.events.append(
+                    "e1", b"batch", expected_sequence=0, epoch=1, append_id="a"
+                )
+                assert (await first).payload == b"batch"
+                assert await asked in ([], ["e1"])
+                await followed.aclose()
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        subjects.control_subject("box-2"),
+        subjects.ALL_CONTROLS,
+        subjects.ALL_EVENTS,
+        subjects.ALL_LOGS,
+        subjects.log_subject("e1", "t1"),
+        subjects.ALL_INBOXES,
+        subjects.ALL_TASKS,
+        subjects.ALL_PRESENCES,
+        "nni.>",
+        ">",
+        "_INBOX.>",
+        "_INBOX.manager.>",
+        "_INBOX.box-2.>",
+        "$JS.>",
+        "$SYS.>",
+    ],
+)
+async def test_agent_listens_to_its_own_orders_only(
+    server: NatsServer, folder: Path, manager: NatsBus, subject: str
+) -> None:
+    async with bus(server, folder, "box-1") as runner:
+        with pytest.raises(PermissionDeniedError, match="listen"):
+            await runner.signals.subscribe(subject)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        subjects.event_subject("e1"),
+        subjects.inbox_subject("e1", "box-2"),
+        subjects.inbox_subject("e1", "dispatcher"),
+        subjects.task_subject("local"),
+        "$JS.API.STREAM.CREATE.EXPERIMENTS",
+        "$JS.API.STREAM.UPDATE.EXPERIMENTS",
+        "$JS.API.STREAM.PURGE.EXPERIMENTS",
+        "$JS.API.STREAM.DELETE.EXPERIMENTS",
+        "$JS.API.STREAM.MSG.GET.EXPERIMENTS",
+        "$JS.API.STREAM.MSG.GET.INBOX",
+        "$JS.API.STREAM.MSG.DELETE.TASKS",
+        "$JS.API.DIRECT.GET.LOGS",
+        "$JS.API.STREAM.MSG.GET.LOGS",
+        "$JS.API.CONSUMER.CREATE.LOGS",
+        "$JS.API.CONSUMER.CREATE.TASKS",
+        "$JS.API.CONSUMER.DURABLE.CREATE.TASKS.pool-local",
+        "$JS.API.CONSUMER.DELETE.TASKS.pool-local",
+        "$JS.API.CONSUMER.MSG.NEXT.TASKS.pool-gpu",
+        "$JS.API.INFO",
+    ],
+)
+async def test_agent_cannot_write_or_ask_what_is_not_its_own(
+    server: NatsServer, folder: Path, manager: NatsBus, subject: str
+) -> None:
+    async with connected(server, folder, "box-1") as connection:
+        with pytest.raises(PermissionDeniedError, match=REFUSED):
+            await connection.request(subject, b"{}", timeout_s=5.0)
+
+
+@pytest.mark.parametrize("source", ["dispatcher", "nas", "compressor"])
+async def test_agents_that_share_a_user_cannot_speak_for_an_algorithm(
+    server: NatsServer, folder: Path, manager: NatsBus, source: str
+) -> None:
+    async with bus(server, folder, "pool-shared") as agents:
+        await agents.inbox.publish("e4", "any-box", b"report", message_id="1")
+        with pytest.raises(PermissionDeniedError, match=REFUSED):
+            await agents.inbox.publish("e4", source, b"forged", message_id="2")
+
+
+@pytest.mark.parametrize("kind", ["control", "presence"])
+async def test_agent_cannot_speak_in_the_name_of_another(
+    server: NatsServer, folder: Path, manager: NatsBus, kind: str
+) -> None:
+    heard = await manager.signals.subscribe(f"nni.{kind}.box-2")
+    async with bus(server, folder, "box-1") as intruder, bus(server, folder, "box-2") as other:
+        intruder.signals.publish(f"nni.{kind}.box-2", b"forged")
+        with pytest.raises(PermissionDeniedError):
+            await intruder.signals.subscribe("nni.>")  # a round trip: the forgery has been handled
+        if kind == "presence":
+            other.signals.publish("nni.presence.box-2", b"mine")
+        else:
+            manager.signals.publish("nni.control.box-2", b"mine")
+
+        assert (await anext(heard)).payload == b"mine"
+
+
+async def test_a_refused_append_leaves_the_log_as_it_was(
+    server: NatsServer, folder: Path, manager: NatsBus
+) -> None:
+    await manager.events.append("e2", b"batch", expected_sequence=0, epoch=1, append_id="a")
+    before = await manager.events.last("e2")
+    for user in ("box-1", "dispatcher", "pool-shared"):
+        async with bus(server, folder, user) as intruder:
+            with pytest.raises(PermissionDeniedError, match=REFUSED):
+                await intruder.events.append(
+                    "e2",
+                    b"forged",
+                    expected_sequence=before.sequence if before else 0,
+                    epoch=9,
+                    append_id="f",
+                )
+
+    assert await manager.events.last("e2") == before
+
+
+async def test_consumer_of_the_dispatcher_cannot_be_aimed_at_a_log(
+    server: NatsServer, folder: Path, manager: NatsBus
+) -> None:
+    config = {
+        "deliver_subject": subjects.event_subject("e3"),
+        "filter_subject": subjects.ALL_EVENTS,
+        "ack_policy": "none",
+    }
+    async with connected(server, folder, "dispatcher") as connection:
+        with pytest.raises(JetStreamError, match="cycle"):
+            await JetStream(connection).api(
+                "CONSUMER.CREATE.EXPERIMENTS", {"stream_name": "EXPERIMENTS", "config": config}
+            )
+
+
+@pytest.mark.parametrize(
+    "subject",
+    ["$JS.API.STREAM.MSG.GET.INBOX", "$JS.API.CONSUMER.CREATE.TASKS", "$JS.API.STREAM.PURGE.INBOX"],
+)
+async def test_dispatcher_reads_nothing_but_logs(
+    server: NatsServer, folder: Path, manager: NatsBus, subject: str
+) -> None:
+    async with connected(server, folder, "dispatcher") as connection:
+        with pytest.raises(PermissionDeniedError, match=REFUSED):
+            await connection.request(subject, b"{}", timeout_s=5.0)
+
+
+@pytest.mark.parametrize(
+    "shown", [Login(), Login(token="x"), Login(user="manager", password="x"), Login("", "root")]
+)
+async def test_strangers_are_turned_away(server: NatsServer, shown: Login) -> None:
+    connection = Connection(server.url, login=shown)
+
+    with pytest.raises(UnauthenticatedError):
+        async with asyncio.timeout(10):
+            await connection.open()
+
+
+def test_files_are_for_their_owner_and_passwords_are_kept(tmp_path: Path) -> None:
+    assert main([str(tmp_path / "bus"), "--pool", "local", "--runner", "box=gpu"]) == 0
+    files = {path.name: path for path in (tmp_path / "bus").iterdir()}
+    before = files["box.env"].read_text()
+
+    assert main([str(tmp_path / "bus"), "--runner", "box=gpu", "--runner", "new=gpu"]) == 0
+
+    assert set(files) == {
+        "users.conf",
+        "manager.env",
+        "dispatcher.env",
+        "pool-local.env",
+        "box.env",
+    }
+    assert {path.stat().st_mode & 0o777 for path in files.values()} == {0o600}
+    assert files["box.env"].read_text() == before
+    assert "NNI_RUNNER_ID=box" in before
+    assert '"new"' in files["users.conf"].read_text()
+
+
+@pytest.mark.parametrize(
+    "word", ["box", "b.x=local", "box=a b", "*=local", ">=local", "dispatcher=local"]
+)
+def test_names_that_could_widen_a_subject_are_refused(
+    tmp_path: Path, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tmp_path), "--runner", word]) == 1
+    assert "must" in capsys.readouterr().err

@@ -1,0 +1,261 @@
+"""A headless Chromium, spoken to over pipes: what the tests of the page see and do.
+
+It speaks the Chrome DevTools Protocol itself, through file descriptors 3 and 4, so it needs no
+driver and no port. Everything is synchronous: a test says what it does and what it waits for.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support import wait
+from tests.support.chromium import require_chromium
+
+ANSWER_TIMEOUT_S: Final = 30.0
+_FLAGS: Final = (
+    "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--no-first-run",
+    "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking",
+    "--disable-component-update", "--mute-audio", "--hide-scrollbars", "--lang=en-US",
+    "--force-color-profile=srgb", "--no-default-browser-check", "--no-zygote",
+)  # fmt: skip
+
+_ENVIRONMENT: Final = {"TZ": "UTC", "LANG": "en_US.UTF-8", "LC_ALL": "en_US.UTF-8"}
+"""What a page may show of the machine, so that pictures are alike everywhere."""
+
+
+class Browser:
+    """One process of Chromium with an empty profile."""
+
+    def __init__(self, folder: Path) -> None:
+        chromium = require_chromium()
+        folder.mkdir(parents=True, exist_ok=True)
+        to_browser, self._write = os.pipe()
+        self._read, from_browser = os.pipe()
+        # The browser wants exactly 3 and 4; a shell can give it those whatever ours are called.
+        script = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
+        command = [chromium.path, *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
+        with (folder / "chromium.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                ["bash", "-c", script, "bash", *command],
+                pass_fds=(to_browser, from_browser),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **chromium.environment, **_ENVIRONMENT, "HOME": str(folder)},
+            )
+        os.close(to_browser)
+        os.close(from_browser)
+        self._buffer = b""
+        self._next_id = 0
+        self._context = ""
+        self.events: list[dict[str, Any]] = []
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._read)
+        os.close(self._write)
+
+    def call(self, method: str, session: str = "", **arguments: object) -> dict[str, Any]:
+        """Send a command and return its result; events that come meanwhile are kept."""
+        self._next_id += 1
+        request: dict[str, Any] = {"id": self._next_id, "method": method, "params": arguments}
+        if session:
+            request["sessionId"] = session
+        os.write(self._write, json.dumps(request).encode() + b"\0")
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        while True:
+            message = self._receive(deadline)
+            if message is None:
+                raise TimeoutError(f"the browser did not answer {method}")
+            if message.get("id") == self._next_id:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']['message']}")
+                result: dict[str, Any] = message["result"]
+                return result
+            self.events.append(message)
+
+    def poll(self) -> None:
+        """Take in events that have come."""
+        while (message := self._receive(time.monotonic())) is not None:
+            self.events.append(message)
+
+    def _receive(self, deadline: float) -> dict[str, Any] | None:
+        while b"\0" not in self._buffer:
+            left = max(0.0, deadline - time.monotonic())
+            if not select.select([self._read], [], [], left)[0]:
+                return None
+            piece = os.read(self._read, 1 << 20)
+            if not piece:
+                raise RuntimeError("the browser has ended")
+            self._buffer += piece
+        text, _, self._buffer = self._buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(text)
+        return message
+
+    def new_page(self, width: int = 1280, height: int = 860, *, dark: bool = False) -> Page:
+        """Open a tab with a profile of its own; the one before is closed: it would take time."""
+        if self._context:
+            self.call("Target.disposeBrowserContext", browserContextId=self._context)
+        context = self.call("Target.createBrowserContext")["browserContextId"]
+        self._context = context
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)
+        attached = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        page = Page(self, attached["sessionId"])
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            page.call(f"{domain}.enable")
+        page.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        page.resize(width, height)
+        page.prefer("dark" if dark else "light")
+        return page
+
+
+class Page:
+    """One tab."""
+
+    def __init__(self, browser: Browser, session: str) -> None:
+        self._browser = browser
+        self._session = session
+
+    def call(self, method: str, **arguments: object) -> dict[str, Any]:
+        """Send a command about this tab."""
+        return self._browser.call(method, self._session, **arguments)
+
+    def resize(self, width: int, height: int) -> None:
+        """Set the size of what is seen, in px."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+
+    def prefer(self, scheme: str) -> None:
+        """Be a system that prefers `light` or `dark`."""
+        features = [
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": "reduce"},
+        ]
+        self.call("Emulation.setEmulatedMedia", features=features)
+
+    def open(self, address: str) -> None:
+        """Go to an address; return when its document has loaded."""
+        answer = self.call("Page.navigate", url=address)
+        if answer.get("errorText"):
+            raise RuntimeError(f"{address}: {answer['errorText']}")
+        self.until("document.readyState === 'complete'")
+
+    def run(self, script: str) -> Any:
+        """Return the value of a JavaScript expression; promises are awaited."""
+        answer = self.call(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
+        if "exceptionDetails" in answer:
+            details = answer["exceptionDetails"]
+            raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
+        return answer["result"].get("value")
+
+    def until(self, script: str, timeout_s: float = 20.0) -> Any:
+        """Wait until an expression is true and return its value."""
+        whether = f"(() => {{ const it = ({script}); return it instanceof Node ? true : it; }})()"
+        return wait.until(lambda: self.run(whether), timeout_s, script)
+
+    def text(self, selector: str = "body") -> str:
+        """Return the words that one sees in an element."""
+        return str(self.run(f"document.querySelector({json.dumps(selector)}).innerText"))
+
+    def until_text(self, words: str, selector: str = "body", timeout_s: float = 20.0) -> None:
+        """Wait until an element shows `words`."""
+        found = f"(document.querySelector({json.dumps(selector)})?.innerText ?? '')"
+        self.until(f"{found}.includes({json.dumps(words)})", timeout_s)
+
+    def click(self, selector: str, words: str = "") -> None:
+        """Click on the first element that fits and shows `words`, once it is there."""
+        place = self.until(_CENTRE % (json.dumps(selector), json.dumps(words)))
+        for kind in ("mousePressed", "mouseReleased"):
+            self.mouse(kind, place["x"], place["y"])
+
+    def mouse(self, kind: str, x: float, y: float) -> None:
+        """Move, press or release the mouse; `kind` is e.g. `mouseMoved`."""
+        held = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **held)
+
+    def wheel(self, x: float, y: float, by: float) -> None:
+        """Turn the mouse wheel by so many px."""
+        self.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=by)
+
+    def press(self, key: str) -> None:
+        """Press and release a key, by its name in KeyboardEvent.key."""
+        code = {"Enter": 13, "Escape": 27, "Tab": 9, " ": 32, "ArrowDown": 40, "End": 35}.get(
+            key, 0
+        )
+        text = {"Enter": "\r", " ": " "}.get(key)
+        for kind in ("keyDown", "keyUp"):
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code,
+                **({"text": text} if text and kind == "keyDown" else {}),
+            )  # fmt: skip
+
+    def fill(self, selector: str, text: str) -> None:
+        """Replace the text of an input as typing would."""
+        self.until(f"document.querySelector({json.dumps(selector)})")
+        self.run(_FILL % (json.dumps(selector), json.dumps(text)))
+
+    def screenshot(self, path: Path) -> None:
+        """Save what is seen as a PNG."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = self.call("Page.captureScreenshot", format="png")["data"]
+        path.write_bytes(base64.b64decode(data))
+
+    def problems(self) -> list[str]:
+        """Return what the browser complained of so far: exceptions, errors, broken rules."""
+        self._browser.poll()
+        found = []
+        for event in self._browser.events:
+            if event.get("sessionId") != self._session:
+                continue
+            details: Mapping[str, Any] = event["params"]
+            if event["method"] == "Runtime.exceptionThrown":
+                thrown = details["exceptionDetails"]
+                found.append(thrown.get("exception", {}).get("description", thrown["text"]))
+            if event["method"] == "Log.entryAdded" and details["entry"]["level"] == "error":
+                found.append(f"{details['entry']['text']} {details['entry'].get('url', '')}")
+            if event["method"] == "Runtime.consoleAPICalled" and details["type"] == "error":
+                found.append(json.dumps(details["args"])[:500])
+        return found
+
+
+_CENTRE: Final = """(() => {
+  const all = [...document.querySelectorAll(%s)];
+  const fits = (element) => element.innerText.includes(%s) && element.getClientRects().length;
+  const one = all.find(fits);
+  if (!one) return null;
+  one.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
+  const { left, top, width, height } = one.getBoundingClientRect();
+  return { x: left + width / 2, y: top + height / 2 };
+})()"""
+_FILL: Final = """(() => {
+  const input = document.querySelector(%s);
+  const kind = input instanceof HTMLSelectElement ? HTMLSelectElement : HTMLInputElement;
+  Object.getOwnPropertyDescriptor(kind.prototype, "value").set.call(input, %s);
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+  input.dispatchEvent(new Event("change", { bubbles: true }));
+})()"""
+
+
+@contextmanager
+def running_browser(folder: Path) -> Iterator[Browser]:
+    """Start a browser and end it."""
+    browser = Browser(folder)
+    try:
+        yield browser
+    finally:
+        browser.close()

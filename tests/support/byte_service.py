@@ -1,0 +1,53 @@
+"""A `ByteService` in this process, over any store of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import grpc.aio
+
+from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
+from svc_common.clock import SystemClock
+from svc_common.grpc_client import open_channel
+from svc_common.grpc_server import GrpcServer
+from svc_common.messaging.ports import Bus
+from svc_common.storage.ports import BlobStore
+from svc_manager.domain.quota import Quota
+from svc_manager.servicers.byte_servicer import ByteServicer
+from svc_manager.stored.storage import ByteRules, keep_bytes
+
+NAME = "nni_proto.bytes.v1.ByteService"
+NO_QUOTA = Quota(0, 0)
+
+
+@asynccontextmanager
+async def byte_service(bus: Bus, blobs: BlobStore, quota: Quota = NO_QUOTA) -> AsyncIterator[str]:
+    """Serve the bytes of a store; give the address."""
+    rules = ByteRules(quota, timedelta(0), travel=True)
+    keeping = keep_bytes(blobs, bus.events, SystemClock(), rules, list)
+    servicer = ByteServicer(keeping.exchange, keeping.storage)
+    server = GrpcServer([NAME], None)
+    server.register(lambda raw: pb_grpc.add_ByteServiceServicer_to_server(servicer, raw))
+    port = await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(1)
+
+
+@asynccontextmanager
+async def byte_channel(
+    bus: Bus, blobs: BlobStore, quota: Quota = NO_QUOTA
+) -> AsyncIterator[grpc.aio.Channel]:
+    """Serve the bytes of a store; give a channel to it."""
+    async with byte_service(bus, blobs, quota) as address, open_channel(address) as channel:
+        yield channel
+
+
+def write(path: Path, data: bytes) -> Path:
+    """Write a file and give its path."""
+    path.write_bytes(data)
+    return path

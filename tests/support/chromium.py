@@ -1,0 +1,94 @@
+"""Where Chromium is; where there is none, npm's `@sparticuz/chromium` is fetched once."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PACKAGE: Final = "@sparticuz/chromium@138.0.2"
+"""The last one that runs under Node 20."""
+FETCH_TIMEOUT_S: Final = 240.0
+_INFLATE: Final = """
+import chromium from "@sparticuz/chromium";
+console.log(JSON.stringify({ path: await chromium.executablePath() }));
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Chromium:
+    """A browser that can be started."""
+
+    path: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What its process needs besides."""
+
+
+def require_chromium() -> Chromium:
+    """Give the browser, or skip the test (fail if NNI_REQUIRE_SERVICES=1)."""
+    found, reason = _found()
+    if found is not None:
+        return found
+    if os.environ.get("NNI_REQUIRE_SERVICES") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@cache
+def _found() -> tuple[Chromium | None, str]:
+    """Return the browser, or why there is none."""
+    named = os.environ.get("NNI_CHROMIUM")
+    for name in (named,) if named else NAMES:
+        path = shutil.which(name)
+        if path:
+            return Chromium(path), ""
+    if named:
+        return None, f"NNI_CHROMIUM names {named}, which cannot be run"
+    if shutil.which("npm") is None:
+        return None, "neither Chromium nor npm, which could fetch it, is installed"
+    try:
+        return _fetched(), ""
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        return None, f"there is no Chromium, and {PACKAGE} could not be fetched: {error}"
+
+
+def _fetched() -> Chromium:
+    """Fetch the package into a folder of its own that later runs find again."""
+    folder = Path(tempfile.gettempdir()) / f"nni-chromium-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    ready = folder / "ready.json"
+    if not ready.exists():
+        _run(
+            ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), PACKAGE], folder
+        )
+        (folder / "inflate.mjs").write_text(_INFLATE)
+        said = _run(["node", "inflate.mjs"], folder)
+        ready.write_text(said.strip().splitlines()[-1])
+    path = json.loads(ready.read_text())["path"]
+    libraries = [str(one) for one in folder.glob("al*/lib")]
+    paths = [*libraries, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    return Chromium(path, {"LD_LIBRARY_PATH": ":".join(paths)})
+
+
+def _run(command: list[str], folder: Path) -> str:
+    # It unpacks its libraries only where it believes to run on Amazon's machines.
+    lambda_like = {"AWS_EXECUTION_ENV": "AWS_Lambda_nodejs22.x", "TMPDIR": str(folder)}
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **lambda_like},
+        timeout=FETCH_TIMEOUT_S,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout

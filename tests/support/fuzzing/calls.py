@@ -1,0 +1,132 @@
+"""Any RPC of any service, called with bytes; and what an answer may be."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from nni_wire.limits import grpc_channel_options
+from nni_wire.metadata import ERROR_DETAILS_KEY, bearer
+
+PATIENCE_S: Final = 20.0
+"""A call that has not been answered by then hangs."""
+GLANCE_S: Final = 0.03
+"""For calls that wait for something to happen: long enough for a defect to show."""
+DELIBERATE: Final = frozenset(
+    {
+        grpc.StatusCode.OK,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.ALREADY_EXISTS,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+    }
+)
+"""What a service answers on purpose to a caller that is known."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call gave."""
+
+    code: grpc.StatusCode
+    message: str
+    facts: dict[str, str]
+    payload: bytes
+
+    def read(self, kind: type[Any]) -> Any:
+        """Give the answer as a message."""
+        return kind.FromString(self.payload)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A service process."""
+
+    channel: grpc.Channel
+    token: str
+
+    def call(self, method: MethodDescriptor, payload: bytes, timeout_s: float) -> Answer:
+        """Call any method; of a stream the first answers are taken, and its end if it comes."""
+        path = f"/{method.containing_service.full_name}/{method.name}"
+        options: Any = {"timeout": timeout_s, "metadata": bearer(self.token)}
+        try:
+            if method.client_streaming:
+                answers: Any = self.channel.stream_unary(path)
+                return Answer(grpc.StatusCode.OK, "", {}, answers(iter([payload] * 2), **options))
+            if method.server_streaming:
+                stream: Any = self.channel.unary_stream(path)
+                got: list[bytes] = list(stream(payload, **options))
+                return Answer(grpc.StatusCode.OK, "", {}, got[-1] if got else b"")
+            call: Any = self.channel.unary_unary(path)
+            answer: bytes = call(payload, **options)
+        except grpc.RpcError as error:
+            return _refusal(error)
+        return Answer(grpc.StatusCode.OK, "", {}, answer)
+
+
+def _refusal(error: Any) -> Answer:
+    facts = {}
+    for key, value in error.trailing_metadata() or ():
+        if key == ERROR_DETAILS_KEY:
+            facts = json.loads(value)
+    return Answer(error.code(), error.details() or "", facts, b"")
+
+
+def open_server(address: str, token: str) -> Server:
+    """Open a channel to a service of this machine."""
+    options = [*grpc_channel_options(), ("grpc.enable_http_proxy", 0)]
+    return Server(grpc.insecure_channel(address, options=options), token)
+
+
+def services_of(folder: Path) -> list[str]:
+    """Give the full names of all services in a folder of protos, and load what they say."""
+    found = []
+    for path in sorted(folder.rglob("*.proto")):
+        module = ".".join(path.relative_to(folder.parent).with_suffix("").parts) + "_pb2"
+        file: Any = importlib.import_module(module).DESCRIPTOR
+        found += [service.full_name for service in file.services_by_name.values()]
+    return found
+
+
+def methods_of(services: Iterable[str]) -> list[MethodDescriptor]:
+    """Give every method of some services, by their full names."""
+    pool: Any = descriptor_pool.Default()
+    return [method for name in services for method in pool.FindServiceByName(name).methods]
+
+
+def served_by(address: str, token: str) -> list[str]:
+    """Give the full names of the services that a server has."""
+    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
+        stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
+        request = reflection_pb2.ServerReflectionRequest(list_services="")
+        (answer,) = stub.ServerReflectionInfo(iter([request]), metadata=bearer(token), timeout=10)
+    return [service.name for service in answer.list_services_response.service]
+
+
+def request_class(method: MethodDescriptor) -> type[Message]:
+    """Give the message that a method takes."""
+    return GetMessageClass(method.input_type)
+
+
+def waits(method: MethodDescriptor, payload: bytes) -> bool:
+    """Tell whether a call may rightly stay open."""
+    if method.name.startswith("Wait"):
+        return True
+    try:
+        request: Any = request_class(method).FromString(payload)
+    except Exception:  # noqa: BLE001 - bytes that are no message are what fuzzing is about
+        return False
+    return bool(getattr(request, "follow", False))

@@ -1,0 +1,109 @@
+"""Real services with experiments of every kind, for requests that nobody would send."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+
+from nni_proto.experiment.v1 import experiment_service_pb2 as pb
+from nni_proto.experiment.v1 import experiment_service_pb2_grpc as pb_grpc
+from nni_wire.metadata import bearer
+from tests.support.experiments import INSTANT, PATIENT, write_experiment
+from tests.support.local_shape import LocalShape, free_port, running_shape
+
+
+@dataclass
+class Site:
+    """An installation and what is in it."""
+
+    shape: LocalShape
+    folder: Path
+    done: str
+    """Experiment that is DONE, of a tuner that has no more."""
+    live: str
+    """Experiment with two trials that never end."""
+    stopped: str
+    trials: tuple[str, ...]
+    """Some trials of them."""
+    _read: dict[Path, int]
+
+    @property
+    def ids(self) -> list[str]:
+        """All experiments."""
+        return [self.done, self.live, self.stopped]
+
+    def endpoint(self) -> dict[str, Any]:
+        """Addresses and token."""
+        return self.shape.endpoint()
+
+    def dispatcher_address(self) -> str:
+        """Give `host:port` of the dispatcher, which only the manager is told."""
+        environ = Path(f"/proc/{self.shape.pids()['manager']}/environ").read_bytes()
+        variables = dict(item.split(b"=", 1) for item in environ.split(b"\0") if b"=" in item)
+        return variables[b"NNI_DISPATCHER_GRPC"].decode()
+
+    def remove(self, experiment_id: str) -> None:
+        """Stop and delete an experiment."""
+        endpoint = self.endpoint()
+        options: Any = {"metadata": bearer(endpoint["token"]), "timeout": 30}
+        with grpc.insecure_channel(endpoint["grpc"]) as channel:
+            stub = pb_grpc.ExperimentServiceStub(channel)
+            stub.StopExperiment(pb.StopExperimentRequest(experiment_id=experiment_id), **options)
+            stub.DeleteExperiment(
+                pb.DeleteExperimentRequest(experiment_id=experiment_id), **options
+            )
+
+    def complaints(self) -> list[str]:
+        """Give the lines of the services' logs since the last call that tell of a defect."""
+        found = []
+        for path in sorted((self.shape.home / "log").glob("*.log")):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                text = file.read().decode("utf-8", "replace")
+                self._read[path] = file.tell()
+            found += [f"{path.name}: {line}" for line in text.splitlines() if _is_defect(line)]
+        return found
+
+
+def _is_defect(line: str) -> bool:
+    """Tell whether a line of a log says that something happened that nobody had foreseen."""
+    if "Traceback (most recent call last)" in line:
+        return True
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(fields, dict) and fields.get("level") in {"error", "critical"}
+
+
+@contextmanager
+def fuzzed_site(folder: Path) -> Iterator[Site]:
+    """Bring an installation up and fill it; it ends with the block."""
+    with running_shape(folder, NNI_STOP_ON_TERM="0") as shape:
+        grid = {"tuner": {"name": "GridSearch"}, "searchSpace": {"x": _CHOICE}}
+        done = shape.create(write_experiment(folder / "done", INSTANT, **grid))
+        stopped = shape.create(write_experiment(folder / "stopped", INSTANT, maxTrialNumber=2))
+        live = shape.create(
+            write_experiment(folder / "live", PATIENT, maxTrialNumber=1000, trialConcurrency=2)
+        )
+        shape.wait_for(done, "DONE")
+        shape.wait_for(stopped, "DONE")
+        shape.nnictl("stop", stopped)
+        shape.wait_for(live, "RUNNING")
+        trials = tuple(row["trialJobId"] for row in [*shape.trials(done), *shape.trials(live)])
+        site = Site(shape, folder, done, live, stopped, trials, {})
+        site.complaints()
+        yield site
+        for experiment in (done, live):
+            shape.nnictl("stop", experiment, check=False)
+
+
+_CHOICE: Final = {"_type": "choice", "_value": [0.1, 0.2, 0.3]}
+
+__all__ = ["Site", "free_port", "fuzzed_site"]

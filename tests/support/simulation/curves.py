@@ -1,0 +1,59 @@
+"""Experiments on recorded learning curves, under the services' real decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nni.hpo.curve_table import CurveTable
+from nni.hpo.simulation import TableTraining
+from nni_proto.experiment.v1 import config_pb2
+from nni_wire.values import to_value
+from tests.support.simulation.agent import Outcome
+from tests.support.simulation.scenario import Scenario
+from tests.support.simulation.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """Who proposes and who stops, by their names; either tuner or advisor."""
+
+    tuner: str = ""
+    tuner_args: Mapping[str, Any] | None = None
+    assessor: str = ""
+    assessor_args: Mapping[str, Any] | None = None
+    advisor: str = ""
+    advisor_args: Mapping[str, Any] | None = None
+
+    def configure(self, table: CurveTable) -> Callable[[config_pb2.ExperimentConfig], None]:
+        """Give what puts these and the table's space into a configuration."""
+
+        def change(config: config_pb2.ExperimentConfig) -> None:
+            config.search_space.CopyFrom(to_value(table.search_space))
+            for kind in ("tuner", "assessor", "advisor"):
+                config.ClearField(kind)
+                name, arguments = getattr(self, kind), getattr(self, f"{kind}_args")
+                if name:
+                    modes = {"optimize_mode": table.optimize_mode} | dict(arguments or {})
+                    getattr(config, kind).name = name
+                    getattr(config, kind).class_args.CopyFrom(to_value(modes))
+
+        return change
+
+
+def run_on_curves(
+    table: CurveTable,
+    scheduler: Scheduler,
+    scenario: Scenario,
+    trial_steps: int | None = None,
+) -> World:
+    """Run an experiment whose trials give what the table has, in the time that it took there."""
+    training = TableTraining(table, trial_steps or table.steps)
+
+    def outcome_of(parameters: Any) -> Outcome:
+        lesson = training.lesson(parameters)
+        training.save(parameters, len(lesson.values))
+        return Outcome(lesson.values[-1], lesson.values, fails=False, step_s=lesson.step_s)
+
+    return World(scenario, outcome_of, scheduler.configure(table)).run()

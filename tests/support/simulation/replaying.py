@@ -1,0 +1,48 @@
+"""Replay of a log in this process: the dispatcher's comparison over the real command loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nni_proto.experiment.v1 import event_pb2
+from svc_dispatcher import converters
+from svc_dispatcher.domain import answers
+from svc_dispatcher.domain.replay import (
+    Comparison,
+    Difference,
+    RecordedLife,
+    Verdict,
+    recorded_lives,
+    verdict_of,
+)
+from tests.support.simulation.dispatcher import LocalHost
+
+
+def replay(log: Iterable[tuple[int, bytes]]) -> tuple[Verdict, list[Difference]]:
+    """Draw every suggestion of a log again.
+
+    Args:
+        log: (stream sequence, batch) of every append; large values must stand in it.
+    """
+    facts = (
+        item
+        for sequence, payload in log
+        for item in converters.events_of(sequence, event_pb2.EventBatch.FromString(payload))
+    )
+    comparisons = [_compared(life) for life in recorded_lives(facts)]
+    differences = [item for one in comparisons for item in one.take_differences()]
+    return verdict_of(comparisons), differences
+
+
+def _compared(life: RecordedLife) -> Comparison:
+    comparison, host = Comparison(life), LocalHost()
+    for command in life.commands:
+        outputs, alive = host.handle(command)
+        for output in outputs:
+            if isinstance(output, answers.Done):
+                comparison.handled(command)
+            else:
+                comparison.heard(output)
+        if not alive:
+            break
+    return comparison

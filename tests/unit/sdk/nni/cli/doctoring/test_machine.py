@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nni.cli.doctoring import machine
+from nni.experiment import preflight
+from tests.unit.sdk.nni.cli.doctoring.conftest import only
+
+
+def test_a_home_that_is_no_folder_is_found(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NNI_HOME", str(tmp_path / "file"))
+
+    assert f"cannot write to {tmp_path / 'file'}" in only(machine.check_disk(), "bad")[0]
+
+
+def test_a_full_disk_is_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert only(machine.check_disk(), "bad") == []
+    monkeypatch.setattr(preflight, "LEAST_FREE_BYTES", 2**60)
+
+    assert "is full" in only(machine.check_disk(), "bad")[0]
+
+
+def test_a_low_limit_of_open_files_is_found() -> None:
+    program = (
+        "from nni.cli.doctoring.machine import check_descriptors\n"
+        "print([(f.result, f.explanation) for f in check_descriptors()])"
+    )
+
+    def lower() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        preexec_fn=lower,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "'bad', 'a process may have 512 files open" in done.stdout
+
+
+def test_a_low_limit_of_watches_is_found(tmp_path: Path) -> None:
+    limit = tmp_path / "max_user_instances"
+    limit.write_text("8\n")
+
+    (text,) = only(machine.check_watches(limit), "bad")
+
+    assert "sysctl fs.inotify.max_user_instances" in text
+    limit.write_text("128\n")
+    assert only(machine.check_watches(limit), "ok") == ["128 instances"]
+    assert only(machine.check_watches(tmp_path / "none"), "note")
+
+
+@pytest.mark.parametrize(
+    ("disk_s", "own_s", "words"),
+    [(1000.0, 1030.0, "is 30 s ahead of"), (1030.0, 1000.0, "is 30 s behind")],
+)
+def test_a_clock_that_differs_from_the_disks_is_found(
+    disk_s: float, own_s: float, words: str
+) -> None:
+    finding = machine.judge_clock(disk_s, own_s, "/net/home")
+
+    assert finding.result == "bad"
+    assert finding.explanation.startswith(words)
+
+
+def test_the_clock_of_this_machine_agrees_with_its_disk(home: Path) -> None:
+    assert only(machine.check_clock(), "ok")
+
+
+def test_gpus_whose_driver_is_silent_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_driver() -> list[str]:
+        raise OSError("Driver Not Loaded")
+
+    monkeypatch.setattr(machine, "_gpu_names", no_driver)
+    (tmp_path / "nvidia0").write_text("")
+
+    (text,) = only(machine.check_gpus(tmp_path), "bad")
+
+    assert text.startswith("nvidia0 is there, but the driver does not answer (Driver Not Loaded)")
+    assert only(machine.check_gpus(tmp_path / "none"), "ok")
+
+
+def test_gpus_that_answer_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_gpu_names", lambda: ["H200", "H200"])
+
+    assert only(machine.check_gpus(tmp_path), "ok") == ["2: H200"]
+
+
+def test_the_command_prints_json_and_tells_by_its_exit_code(home: Path, tmp_path: Path) -> None:
+    variables = {**os.environ, "NNI_HOME": str(home), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "nni.cli.main", "doctor", "--json"]
+    good = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    (home / "endpoint.json").write_text("{")
+    bad = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+
+    assert (good.returncode, bad.returncode) == (0, 1), good.stdout + good.stderr
+    found = {finding["check"]: finding["result"] for finding in json.loads(bad.stdout)}
+    assert found["endpoint file"] == "bad"
+    assert found["python"] == "ok"

@@ -1,0 +1,61 @@
+"""Rungs of asynchronous successive halving."""
+
+import math
+
+import pytest
+
+from nni.hpo.advisors._rungs import Rung, best_first, budgets_of, front_first
+
+
+@pytest.mark.parametrize(
+    ("least", "greatest", "eta", "skipped", "expected"),
+    [
+        (1, 81, 3, 0, (1, 3, 9, 27, 81)),
+        (1, 81, 3, 2, (9, 27, 81)),
+        (1, 100, 3, 0, (1, 3, 9, 27, 81, 100)),
+        (5, 5, 3, 0, (5,)),
+        (2, 243, 11, 0, (2, 22, 242, 243)),
+    ],
+)
+def test_budgets_grow_by_eta_up_to_the_greatest(
+    least: int, greatest: int, eta: int, skipped: int, expected: tuple[int, ...]
+) -> None:
+    assert budgets_of(least, greatest, eta, skipped) == expected
+
+
+def test_one_of_eta_is_promoted_each_once() -> None:
+    rung = Rung(3, best_first)
+    promoted = []
+    for name, loss in enumerate([5.0, 3.0, 4.0, 1.0, 2.0, 6.0]):
+        rung.add(name, (loss,))
+        promoted.append(rung.promote())
+
+    assert promoted == [None, None, 1, 3, None, 4]
+
+
+def test_a_configuration_without_a_result_is_never_promoted() -> None:
+    rung = Rung(2, best_first)
+    for name in range(4):
+        rung.add(name, (math.inf,))
+
+    assert rung.promote() is None
+
+
+def test_nothing_stops_before_there_is_enough_to_compare_with() -> None:
+    rung = Rung(3, best_first)
+    answers = []
+    for name, loss in enumerate([9.0, 8.0, 7.0, 10.0, 6.0]):
+        rung.add(name, (loss,))
+        answers.append(rung.goes_on(name))
+
+    assert answers == [True, True, True, False, True]
+
+
+def test_fronts_come_first_and_lonely_results_within_them() -> None:
+    results = [(2.0, 2.0), (0.0, 4.0), (3.9, 0.1), (4.0, 0.0), (math.inf, 0.0), (1.0, 2.5)]
+
+    order = front_first(results)
+
+    assert set(order[:2]) == {1, 3}
+    assert order[-1] == 4
+    assert order.index(0) < order.index(2)

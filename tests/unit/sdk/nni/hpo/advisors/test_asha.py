@@ -1,0 +1,156 @@
+"""Asynchronous successive halving."""
+
+import pytest
+
+from nni.hpo import ASHA, MOASHA, commands
+from nni.hpo.commands import CommandType
+from nni.hpo.json_value import JsonValue
+from nni.hpo.registry import validate
+from nni.testing import AdvisorDriver
+
+SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
+Job = dict[str, JsonValue]
+
+
+class StopCounter(AdvisorDriver):
+    """Remembers whom the advisor stopped."""
+
+    def __init__(self, advisor: ASHA) -> None:
+        self.stopped: list[str] = []
+        super().__init__(advisor, SPACE)
+
+    def deliver(self, command: CommandType, data: JsonValue) -> None:
+        if command is CommandType.KillTrialJob:
+            self.stopped.append(data)
+        else:
+            super().deliver(command, data)
+
+    def reported(self, job: Job, sequence: int, value: float) -> None:
+        commands.connect(self)
+        data = {
+            "parameter_id": job["parameter_id"],
+            "value": value,
+            "trial_job_id": f"trial-{job['parameter_id']}",
+            "type": "PERIODICAL",
+            "sequence": sequence,
+        }
+        self.advisor.process_command(CommandType.ReportMetricData, data)
+        commands.connect(None)
+
+
+def finished(driver: AdvisorDriver, value: JsonValue) -> Job:
+    (job,) = driver.request()
+    driver.report(job, value)
+    driver.end(job)
+    return job
+
+
+def test_the_best_of_three_goes_on_with_its_checkpoint() -> None:
+    driver = AdvisorDriver(ASHA("minimize", max_budget=9, seed=0), SPACE)
+    jobs = [finished(driver, value) for value in (3.0, 1.0, 2.0)]
+
+    (promoted,) = driver.request()
+
+    best = jobs[1]["parameters"]
+    parameters = promoted["parameters"]
+    assert parameters["x"] == best["x"]
+    assert (best["TRIAL_BUDGET"], parameters["TRIAL_BUDGET"]) == (1, 3)
+    assert parameters["load_checkpoint_dir"] == best["save_checkpoint_dir"]
+    assert parameters["save_checkpoint_dir"] != best["save_checkpoint_dir"]
+    assert all("load_checkpoint_dir" not in job["parameters"] for job in jobs)
+
+
+def test_a_request_never_waits() -> None:
+    driver = AdvisorDriver(ASHA("minimize", max_budget=9, seed=0), SPACE)
+
+    assert len(driver.request(50)) == 50
+
+
+def test_folders_that_nobody_will_load_are_released() -> None:
+    advisor = ASHA("minimize", max_budget=3, seed=0)
+    driver = AdvisorDriver(advisor, SPACE)
+    jobs = [finished(driver, value) for value in (3.0, 1.0, 2.0)]
+    assert advisor.released_checkpoints() == []
+
+    last = finished(driver, 0.5)
+
+    assert advisor.released_checkpoints() == [
+        jobs[1]["parameters"]["save_checkpoint_dir"],
+        last["parameters"]["save_checkpoint_dir"],
+    ]
+    assert advisor.released_checkpoints() == []
+
+
+def test_failed_and_repeated_ends_do_no_harm() -> None:
+    driver = AdvisorDriver(ASHA("minimize", max_budget=9, seed=0), SPACE)
+    (job,) = driver.request()
+    driver.end(job, "FAILED")
+    driver.end(job, "FAILED")
+    for value in (3.0, 1.0):
+        finished(driver, value)
+
+    (promoted,) = driver.request()
+
+    assert promoted["parameters"]["TRIAL_BUDGET"] == 3
+
+
+def test_stopping_ends_trials_that_are_not_among_the_best() -> None:
+    driver = StopCounter(ASHA("minimize", max_budget=9, mode="stopping", seed=0))
+    jobs = driver.request(6)
+    for number, job in enumerate(jobs):
+        driver.reported(job, 0, float(number))
+    for job in jobs[:2]:
+        driver.reported(job, 1, 0.0)
+        driver.reported(job, 2, 0.0)
+
+    assert all(job["parameters"]["TRIAL_BUDGET"] == 9 for job in jobs)
+    assert driver.stopped == [f"trial-{job['parameter_id']}" for job in jobs[2:]]
+
+
+def test_brackets_begin_at_different_budgets() -> None:
+    driver = AdvisorDriver(ASHA("minimize", max_budget=9, brackets=3, seed=0), SPACE)
+
+    budgets = {job["parameters"]["TRIAL_BUDGET"] for job in driver.request(60)}
+
+    assert budgets == {1, 3, 9}
+
+
+def test_several_objectives_promote_what_is_not_beaten() -> None:
+    modes = {"accuracy": "maximize", "latency": "minimize"}
+    driver = AdvisorDriver(MOASHA(modes, max_budget=9, seed=0), SPACE)
+    values = [(0.9, 9.0), (0.5, 1.0), (0.4, 9.0), (0.3, 9.0), (0.2, 9.0), (0.1, 9.0)]
+    jobs = [finished(driver, {"accuracy": value[0], "latency": value[1]}) for value in values[:2]]
+    jobs += driver.request(4)
+    for job, (accuracy, latency) in zip(jobs[2:], values[2:], strict=True):
+        driver.report(job, {"accuracy": accuracy, "latency": latency})
+        driver.end(job)
+
+    promoted = [job["parameters"]["x"] for job in driver.request(2)]
+
+    assert sorted(promoted) == sorted(job["parameters"]["x"] for job in jobs[:2])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("ASHA", {"eta": 1}, "eta must be an int >= 2, got 1"),
+        ("ASHA", {"min_budget": 9, "max_budget": 3}, "max_budget must be an int >= 9, got 3"),
+        ("ASHA", {"mode": "stop"}, "mode must be one of promotion, stopping; got 'stop'"),
+        ("ASHA", {"searcher": "tpe"}, "did you mean 'TPE'"),
+        ("ASHA", {"budget": 3}, "unknown argument 'budget'; known: optimize_mode, min_budget"),
+        ("ASHA", {"optimize_mode": {"a": "maximize", "b": "minimize"}}, "use MOASHA"),
+        ("MOASHA", {"optimize_mode": {}}, "optimize_mode must be"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_words(
+    name: str, arguments: dict[str, JsonValue], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        validate("advisor", name, arguments)
+
+
+def test_names_of_its_own_keys_are_reserved() -> None:
+    space = {"TRIAL_BUDGET": SPACE["x"]}
+
+    with pytest.raises(ValueError, match="reserved in ASHA"):
+        validate("advisor", "ASHA", {}, space)

@@ -1,0 +1,107 @@
+"""Importance of hyperparameters."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from nni.hpo.importance import MOST_TRIALS, importances
+from nni.hpo.space import parse_space
+
+SPACE: dict[str, Any] = {
+    "a": {"_type": "uniform", "_value": [0, 1]},
+    "b": {"_type": "loguniform", "_value": [1, 100]},
+    "kind": {"_type": "choice", "_value": ["x", "y"]},
+    "unused": {"_type": "normal", "_value": [0, 1]},
+}
+NESTED: dict[str, Any] = {
+    "model": {
+        "_type": "choice",
+        "_value": [{"_name": "m", "lr": {"_type": "uniform", "_value": [0, 1]}}, {"_name": "n"}],
+    },
+    "steps": {"_type": "randint", "_value": [1, 10]},
+}
+
+
+def trials(space: dict[str, Any], value: Any, count: int = 300) -> list[tuple[Any, Any]]:
+    rng = Random(0)
+    parsed = parse_space(space)
+    draws = [parsed.draw(rng) for _ in range(count)]
+    return [(draw, value(draw)) for draw in draws]
+
+
+def test_shares_are_those_of_the_variance() -> None:
+    # Variances 9/12 and 1/4: of a sum of independent parts, 75 % and 25 %.
+    known = trials(SPACE, lambda p: 3 * p["a"] + (p["kind"] == "x"))
+
+    found = importances(SPACE, known)
+
+    assert list(found.shares)[:2] == ["a", "kind"]
+    # A forest on 300 results flattens the edges of a slope; warping bends the worse half.
+    assert found.shares["a"] == pytest.approx(0.75, abs=0.12)
+    assert found.shares["kind"] == pytest.approx(0.25, abs=0.12)
+    assert found.shares["b"] < 0.03
+    assert found.shares["unused"] < 0.03
+    assert found.interactions < 0.1
+    assert sum(found.shares.values()) + found.interactions == pytest.approx(1.0)
+
+
+def test_what_two_parameters_do_together_is_no_share_of_either() -> None:
+    known = trials(SPACE, lambda p: float((p["a"] > 0.5) == (p["kind"] == "x")))
+
+    found = importances(SPACE, known)
+
+    assert found.interactions > 0.7
+
+
+def test_parameters_of_branches_have_their_paths() -> None:
+    def value(p: dict[str, Any]) -> float:
+        return 5 * p["model"]["lr"] if p["model"]["_name"] == "m" else 2.5
+
+    found = importances(NESTED, trials(NESTED, value))
+
+    assert next(iter(found.shares)) == "model/m/lr"
+    assert found.shares.keys() == {"model", "model/m/lr", "steps"}
+
+
+def test_the_metric_is_taken_from_the_reports() -> None:
+    known = trials(SPACE, lambda p: {"default": p["a"], "cost": p["b"], "word": "x"})
+
+    assert next(iter(importances(SPACE, known).shares)) == "a"
+    assert next(iter(importances(SPACE, known, metric="cost").shares)) == "b"
+
+
+def test_same_results_give_the_same_answer() -> None:
+    known = trials(SPACE, lambda p: p["a"])
+
+    assert importances(SPACE, known) == importances(SPACE, known)
+
+
+def test_results_that_say_nothing_are_left_out() -> None:
+    known = trials(SPACE, lambda p: p["a"], 20)
+    odd = [
+        ({**known[0][0], "TRIAL_BUDGET": 3}, 0.5),
+        ({"a": 7}, 1.0),
+        (None, 1.0),
+        (known[0][0], float("nan")),
+        (known[0][0], "text"),
+    ]
+
+    assert importances(SPACE, [*known, *odd]).trials == 21
+
+
+def test_of_very_many_results_a_part_is_used() -> None:
+    known = trials({"a": SPACE["a"]}, lambda p: p["a"], 10) * (MOST_TRIALS // 5)
+
+    assert importances({"a": SPACE["a"]}, known).trials == MOST_TRIALS
+
+
+def test_too_few_or_equal_results_are_refused() -> None:
+    known = trials(SPACE, lambda p: p["a"], 3)
+
+    with pytest.raises(ValueError, match="at least 4 trials"):
+        importances(SPACE, known)
+    with pytest.raises(ValueError, match="not all equal"):
+        importances(SPACE, [(parameters, 1.0) for parameters, _ in known] * 3)
+    with pytest.raises(ValueError, match="not empty"):
+        importances({}, [({}, float(number)) for number in range(9)])

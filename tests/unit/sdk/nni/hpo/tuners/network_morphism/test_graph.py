@@ -1,0 +1,140 @@
+"""Architectures: from and to JSON, shapes, and the torch module."""
+
+import json
+from typing import Any
+
+import pytest
+import torch
+
+from nni.algorithms.hpo.networkmorphism_tuner import graph as documented
+from nni.hpo.tuners.network_morphism.graph import Graph, json_to_graph
+from nni.hpo.tuners.network_morphism.layers import Layer
+from nni.hpo.tuners.network_morphism.morphs import default_graph
+from nni.networkmorphism_tuner import graph as older
+
+
+def default_document() -> dict[str, Any]:
+    return default_graph((32, 32, 3), 10, length=3, width=64).document()
+
+
+@pytest.mark.claim("hpo", 39)
+def test_first_architecture_is_the_documented_one() -> None:
+    document = default_document()
+
+    assert list(document) == [
+        "input_shape",
+        "weighted",
+        "operation_history",
+        "layer_id_to_input_node_ids",
+        "layer_id_to_output_node_ids",
+        "adj_list",
+        "reverse_adj_list",
+        "node_list",
+        "layer_list",
+    ]
+    assert len(document["layer_list"]) == 17
+    assert len(document["node_list"]) == 18
+    assert document["layer_list"][1] == [1, ["StubConv2d", 1, 2, 3, 64, 3]]
+    assert document["layer_list"][3] == [3, ["StubPooling2d", 3, 4, 2, 2, 0]]
+    assert document["layer_list"][12:] == [
+        [12, ["StubGlobalPooling2d", 12, 13]],
+        [13, ["StubDropout2d", 13, 14, 0.25]],
+        [14, ["StubDense", 14, 15, 64, 64]],
+        [15, ["StubReLU", 15, 16]],
+        [16, ["StubDense", 16, 17, 64, 10]],
+    ]
+    assert document["node_list"][12:14] == [[12, [4, 4, 64]], [13, [64]]]
+    assert document["adj_list"]["16"] == [[17, 16]]
+    assert document["reverse_adj_list"]["17"] == [[16, 16]]
+
+
+@pytest.mark.claim("hpo", 39)
+def test_json_to_graph_to_json_is_the_identity() -> None:
+    text = json.dumps(default_document())
+
+    assert json_to_graph(text).to_json() == text
+    assert json_to_graph(json.loads(text)).document() == json.loads(text)
+
+
+def test_a_foreign_order_of_nodes_is_kept_and_understood() -> None:
+    document = default_document()
+    document["layer_list"].reverse()
+    document["layer_list"][-2][1] += [1, 1]  # stride and padding, said
+
+    graph = json_to_graph(document)
+
+    assert graph.document() == document
+    assert graph.shapes == json_to_graph(default_document()).shapes
+
+
+@pytest.mark.claim("hpo", 39)
+def test_the_model_maps_images_to_classes() -> None:
+    model = json_to_graph(json.dumps(default_document())).produce_torch_model()
+
+    output = model(torch.zeros(2, 3, 32, 32))
+
+    assert output.shape == (2, 10)
+    output.sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_size_counts_what_torch_trains() -> None:
+    graph = json_to_graph(default_document())
+
+    trained = sum(parameter.numel() for parameter in graph.produce_torch_model().parameters())
+
+    assert graph.size() == trained
+
+
+@pytest.mark.parametrize("axes", [1, 3])
+def test_other_numbers_of_axes_work_too(axes: int) -> None:
+    graph = default_graph((8,) * axes + (2,), 3, length=2, width=4)
+
+    assert graph.produce_torch_model()(torch.zeros(2, 2, *[8] * axes)).shape == (2, 3)
+
+
+def test_flatten_and_softmax_are_understood() -> None:
+    layers = (
+        Layer("StubFlatten", (0,)),
+        Layer("StubDense", (1,), (12, 2)),
+        Layer("StubSoftmax", (2,)),
+    )
+
+    output = Graph((2, 2, 3), layers).produce_torch_model()(torch.zeros(1, 3, 2, 2))
+
+    assert output.sum().item() == pytest.approx(1.0)
+
+
+def test_documented_spellings_are_the_same_function() -> None:
+    assert documented.json_to_graph is older.json_to_graph is json_to_graph
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"layer_list": None}, "documented keys"),
+        ({"layer_list": [[0, ["StubMagic", 0, 1]]]}, "StubMagic"),
+        ({"layer_list": [[0, ["StubConv2d", 0, 1, 3]]]}, "3 to 5 numbers"),
+        ({"layer_list": [[0, ["StubDense", 0, 1, 3, 4]]]}, "flat input"),
+        ({"layer_list": [[0, ["StubConv2d", 0, 1, 4, 4, 3]]]}, "takes 4 channels, got 3"),
+        ({"layer_id_to_input_node_ids": {"0": [0, 0]}}, "number of inputs"),
+        ({"layer_id_to_input_node_ids": {"0": [1]}}, "one input node"),
+    ],
+)
+def test_what_is_no_graph_is_refused(change: dict[str, Any], word: str) -> None:
+    document: dict[str, Any] = {
+        "input_shape": [4, 4, 3],
+        "weighted": False,
+        "operation_history": [],
+        "layer_id_to_input_node_ids": {"0": [0]},
+        "layer_id_to_output_node_ids": {"0": [1]},
+        "layer_list": [[0, ["StubReLU", 0, 1]]],
+    }
+
+    with pytest.raises(ValueError, match=word):
+        json_to_graph({**document, **change})
+
+
+def test_text_that_is_no_json_is_refused() -> None:
+    with pytest.raises(ValueError, match="Expecting"):
+        json_to_graph("{")

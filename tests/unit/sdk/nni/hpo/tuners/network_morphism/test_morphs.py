@@ -1,0 +1,120 @@
+"""Morphs: every child is a network, and can keep the function of its parent."""
+
+from random import Random
+
+import pytest
+import torch
+from torch import nn
+
+from nni.hpo.tuners.network_morphism.graph import Graph, json_to_graph
+from nni.hpo.tuners.network_morphism.morphs import (
+    children,
+    connected,
+    deeper,
+    default_graph,
+    wider,
+)
+
+FIRST = default_graph((8, 8, 3), 4, length=2, width=6)
+RELU_IN_THE_MIDDLE = 5
+FIRST_NORM, SECOND_NORM = 3, 7
+
+
+def run(graph: Graph) -> torch.Size:
+    output: torch.Tensor = graph.produce_torch_model()(torch.zeros(2, 3, 8, 8))
+    return output.shape
+
+
+def test_deeper_adds_a_convolution_behind_a_relu() -> None:
+    child = deeper(FIRST, RELU_IN_THE_MIDDLE, 3)
+
+    added = [layer.name for layer in child.layers[RELU_IN_THE_MIDDLE : RELU_IN_THE_MIDDLE + 3]]
+    assert added == ["StubConv2d", "StubBatchNormalization2d", "StubReLU"]
+    assert child.operation_history == (["to_deeper_model", RELU_IN_THE_MIDDLE, 3],)
+    assert run(child) == (2, 4)
+
+
+def test_deeper_can_keep_the_function() -> None:
+    parent, child = FIRST, deeper(FIRST, RELU_IN_THE_MIDDLE, 3)
+    first, second = (graph.produce_torch_model().eval() for graph in (parent, child))
+    old, new = (
+        list(first.get_submodule("layers").children()),
+        list(second.get_submodule("layers").children()),
+    )
+    for one, other in zip(
+        old, new[:RELU_IN_THE_MIDDLE] + new[RELU_IN_THE_MIDDLE + 3 :], strict=True
+    ):
+        other.load_state_dict(one.state_dict())
+    added = new[RELU_IN_THE_MIDDLE]
+    assert isinstance(added, nn.Conv2d)
+    nn.init.dirac_(added.weight)
+    assert added.bias is not None
+    nn.init.zeros_(added.bias)
+    images = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+    # The normalisation divides by sqrt(1 + 1e-5).
+    torch.testing.assert_close(first(images), second(images), rtol=1e-4, atol=1e-4)
+
+
+def test_wider_fits_all_that_reads_the_layer() -> None:
+    child = wider(FIRST, 1, 9)
+
+    assert child is not None
+    assert [layer.args for layer in child.layers[1:3]] == [(3, 9, 3), (9,)]
+    assert child.layers[5].args == (9, 6, 3)
+    assert run(child) == (2, 4)
+
+
+def test_wider_widens_what_is_added_too() -> None:
+    parent = connected(FIRST, FIRST_NORM, SECOND_NORM, "Add")
+    assert parent is not None
+
+    child = wider(parent, 5, 9)
+
+    assert child is not None
+    widths = {layer.args[1] for layer in child.layers if layer.name == "StubConv2d"}
+    assert widths == {6, 9}
+    assert run(child) == (2, 4)
+
+
+def test_the_output_is_never_widened() -> None:
+    assert all(
+        child.shapes[-1] == (4,) for seed in range(20) for child in children(FIRST, Random(seed))
+    )
+
+
+@pytest.mark.parametrize("merge", ["Add", "Concatenate"])
+def test_a_connection_is_pooled_to_the_size_of_its_end(merge: str) -> None:
+    child = connected(FIRST, FIRST_NORM, SECOND_NORM, merge)
+
+    assert child is not None
+    assert [layer.name for layer in child.layers].count("StubPooling2d") == 3
+    assert run(child) == (2, 4)
+
+
+def test_a_connection_that_cannot_be_pooled_is_none() -> None:
+    odd = default_graph((7, 7, 3), 4, length=2, width=6)
+    reverse = connected(odd, SECOND_NORM, FIRST_NORM, "Add")
+
+    assert reverse is None
+
+
+def test_every_child_has_more_weights() -> None:
+    sizes = [child.size() for seed in range(10) for child in children(FIRST, Random(seed))]
+
+    assert min(sizes) > FIRST.size()
+
+
+def test_generations_of_random_children_are_networks() -> None:
+    rng = Random(0)
+    graph = FIRST
+
+    for _ in range(30):
+        graph = rng.choice(list(children(graph, rng)))
+        again = json_to_graph(graph.to_json())
+        assert again.architecture == graph.architecture
+        assert again.shapes == graph.shapes
+
+    assert run(graph) == (2, 4)
+    modules = graph.produce_torch_model().parameters()
+    assert graph.size() == sum(parameter.numel() for parameter in modules)

@@ -1,0 +1,50 @@
+"""The model of architectures, and the search for the next one."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from nni.hpo.tuners.network_morphism.morphs import children, default_graph
+from nni.hpo.tuners.network_morphism.search import BayesianOptimizer, Evaluated, fitted_model
+
+FIRST = default_graph((8, 8, 3), 4, length=2, width=8)
+
+
+def test_the_model_believes_what_it_was_told_and_doubts_what_is_far() -> None:
+    apart = np.abs(np.arange(6.0)[:, None] - np.arange(6.0)[None, :])
+    model = fitted_model([], apart, np.arange(6.0))
+
+    means, deviations = model.predict(np.vstack([apart, np.full(6, 1000.0)]))
+
+    assert np.all(np.diff(means[:6]) > 0)
+    assert deviations[-1] == pytest.approx(1.0)
+    assert deviations[:6].max() < 0.5
+
+
+def test_nothing_is_proposed_before_a_result() -> None:
+    assert BayesianOptimizer(2.576, 1e-4, 10**6).generate(set(), Random(0)) is None
+
+
+def test_proposals_are_new_small_and_name_their_father() -> None:
+    rng, limit = Random(0), FIRST.size() * 2
+    optimizer = BayesianOptimizer(2.576, 0.01, limit)
+    optimizer.add(Evaluated(7, FIRST, 1.0))
+    taken = {FIRST.architecture}
+
+    for number in range(8, 20):
+        found = optimizer.generate(taken, rng)
+        assert found is not None
+        father, graph = found
+        assert father in {one.model_id for one in optimizer.history}
+        assert graph.size() <= limit
+        assert graph.architecture not in taken
+        taken.add(graph.architecture)
+        optimizer.add(Evaluated(number, graph, 1.0 / number))
+
+
+def test_children_that_are_too_large_are_left_out() -> None:
+    small = BayesianOptimizer(2.576, 1e-4, FIRST.size())
+
+    assert list(children(FIRST, Random(0)))
+    assert small.new_children(FIRST, set(), Random(0)) == []

@@ -1,0 +1,151 @@
+"""The network morphism tuner as its documentation has it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nni.algorithms.hpo.networkmorphism_tuner import NetworkMorphismTuner
+from nni.errors import NoMoreTrialError
+from nni.hpo import registry
+from nni.hpo.json_value import JsonValue
+from nni.hpo.tuners.network_morphism.graph import json_to_graph
+
+
+def small(**changes: JsonValue) -> NetworkMorphismTuner:
+    arguments = {"input_width": 8, "default_model_len": 2, "default_model_width": 8, "seed": 0}
+    return NetworkMorphismTuner(**{**arguments, **changes})
+
+
+def played(tuner: NetworkMorphismTuner, trials: int) -> list[str]:
+    """Play trials whose metric is how many layers they have."""
+    texts = []
+    for parameter_id in range(trials):
+        text = tuner.generate_parameters(parameter_id)
+        tuner.receive_trial_result(parameter_id, text, len(json.loads(text)["layer_list"]))
+        tuner.trial_end(parameter_id, True)
+        texts.append(text)
+    return texts
+
+
+@pytest.mark.claim("hpo", 39)
+def test_first_configuration_is_the_text_of_the_default_network() -> None:
+    text = NetworkMorphismTuner().generate_parameters(0)
+
+    assert isinstance(text, str)
+    graph = json_to_graph(text)
+    assert (len(graph.layers), len(graph.shapes), graph.shapes[-1]) == (17, 18, (10,))
+
+
+@pytest.mark.claim("hpo", 40)
+def test_other_tasks_are_refused() -> None:
+    with pytest.raises(ValueError, match="task must be one of 'cv'; got 'nlp'"):
+        NetworkMorphismTuner(task="nlp")
+    with pytest.raises(ValueError, match="task must be one of 'cv'; got 'nlp'"):
+        registry.validate("tuner", "NetworkMorphism", {"task": "nlp"}, {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"input_width": 0}, "input_width"),
+        ({"algorithm_name": "Random"}, "algorithm_name"),
+        ({"t_min": 1.0}, "t_min"),
+        ({"max_model_size": 10}, "max_model_size must be >= "),
+        ({"optimize_mode": "best"}, "optimize_mode"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: dict[str, JsonValue], word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        small(**arguments)
+
+
+def test_no_architecture_is_proposed_twice() -> None:
+    architectures = [json_to_graph(text).architecture for text in played(small(t_min=0.1), 25)]
+
+    assert len(set(architectures)) == 25
+
+
+@pytest.mark.parametrize(("mode", "sign"), [("maximize", 1), ("minimize", -1)])
+def test_it_grows_what_does_well(mode: str, sign: int) -> None:
+    tuner = small(optimize_mode=mode, beta=0.5)
+    trials = 20
+    for parameter_id in range(trials):
+        text = tuner.generate_parameters(parameter_id)
+        depth = len(json.loads(text)["layer_list"])
+        tuner.receive_trial_result(parameter_id, text, {"default": sign * depth})
+
+    assert tuner.get_metric_value_by_id(tuner.get_best_model_id()) == sign * len(
+        tuner.load_best_model().layers
+    )
+    # From 13 layers; a morph adds at most five.
+    assert len(tuner.load_best_model().layers) > 30
+
+
+def test_best_model_can_be_looked_up() -> None:
+    tuner = small()
+    texts = played(tuner, 6)
+    depths = [len(json.loads(text)["layer_list"]) for text in texts]
+
+    best = tuner.get_best_model_id()
+
+    assert best == depths.index(max(depths))
+    assert tuner.load_best_model().to_json() == texts[best]
+    assert tuner.load_model_by_id(2).to_json() == texts[2]
+    with pytest.raises(ValueError, match="model_id"):
+        tuner.load_model_by_id(99)
+
+
+def test_no_best_model_without_a_result() -> None:
+    with pytest.raises(ValueError, match="none was yet"):
+        small().get_best_model_id()
+
+
+def test_models_are_written_below_the_log_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NNI_LOG_DIRECTORY", str(tmp_path))
+    tuner = small()
+
+    texts = played(tuner, 3)
+
+    folder = tmp_path / "model_path"
+    assert (folder / "best_model.txt").read_text("utf-8") == str(tuner.get_best_model_id())
+    assert [(folder / f"{i}.json").read_text("utf-8") for i in range(3)] == texts
+
+
+def test_nothing_is_written_outside_of_an_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NNI_LOG_DIRECTORY", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    played(small(), 2)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_costs_the_files_only(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    tuner = small(path=str(tmp_path / "file" / "models"))
+
+    assert len(played(tuner, 2)) == 2
+
+
+def test_generate_gives_the_father_of_a_new_graph() -> None:
+    tuner = small()
+    played(tuner, 1)
+
+    father, graph = tuner.generate()
+
+    assert father == 0
+    assert len(graph.operation_history) >= 1
+
+
+def test_it_says_when_nothing_is_small_enough() -> None:
+    text = small().generate_parameters(0)
+    limited = small(max_model_size=json_to_graph(text).size())
+    limited.generate_parameters(0)
+
+    with pytest.raises(NoMoreTrialError, match="no architecture is left"):
+        limited.generate_parameters(1)

@@ -1,0 +1,92 @@
+"""Which way the `auto` tuner searches next."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from nni.hpo.tuners._arms import Progress, TrustRegion, next_arm, option_weights
+
+
+def test_region_grows_with_success_and_shrinks_without() -> None:
+    region = TrustRegion(axes=6)
+    first = region.size
+
+    for _ in range(3):
+        region.told(improved=True)
+    grown = region.size
+    for _ in range(3):
+        region.told(improved=False)
+
+    assert grown == 2 * first
+    assert region.size == first
+
+
+def test_region_that_has_vanished_begins_again() -> None:
+    region = TrustRegion(axes=2)
+    first, sizes = region.size, set()
+
+    for _ in range(40):
+        region.told(improved=False)
+        sizes.add(region.size)
+
+    assert min(sizes) < 0.02
+    assert first in sizes
+
+
+def test_region_goes_on_from_its_state() -> None:
+    region, other = TrustRegion(axes=2), TrustRegion(axes=2)
+    for improved in (True, True, False, True):
+        region.told(improved=improved)
+
+    other.load_state(region.state())
+
+    assert other == region
+
+
+def test_progress_is_stale_after_eight_proposals_that_gained_next_to_nothing() -> None:
+    progress = Progress()
+    progress.gains.extend([5.0] + [0.0] * 7)
+    assert not progress.stale(gained=5.0)
+
+    progress.gains.append(0.0)
+
+    assert progress.stale(gained=5.0)
+
+
+@pytest.mark.parametrize(
+    ("stale", "has_options", "expected"),
+    [
+        (False, True, {"density", "local", "global"}),
+        (True, False, {"density", "local", "global", "explore"}),
+        (True, True, {"density", "local", "global", "explore", "option"}),
+    ],
+)
+def test_arms_that_explore_are_for_when_nothing_is_found(
+    stale: bool, has_options: bool, expected: set[str]
+) -> None:
+    rng = np.random.default_rng(0)
+
+    drawn = Counter(
+        next_arm(rng, density_share=0.2, local_share=0.6, stale=stale, has_options=has_options)
+        for _ in range(2000)
+    )
+
+    assert set(drawn) == expected
+    assert drawn["density"] == pytest.approx(400, abs=60)
+
+
+def test_good_and_seldom_tried_options_are_explored_most() -> None:
+    losses = np.array([1.0, 2.0, 2.5, 3.0])
+    masks = [
+        np.array([True, False, False, False]),
+        np.array([False, True, True, False]),
+        np.array([False, False, False, True]),
+        np.zeros(4, dtype=bool),
+    ]
+
+    good, middle, bad, untried = option_weights(losses, masks)
+
+    assert good + middle + bad + untried == pytest.approx(1)
+    assert untried > good > middle
+    assert good > bad

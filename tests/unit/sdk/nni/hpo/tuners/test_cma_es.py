@@ -1,0 +1,85 @@
+"""Covariance matrix adaptation as a tuner."""
+
+from itertools import pairwise
+from statistics import median
+
+import pytest
+
+from nni.hpo import CmaEs, RandomTuner, Study, Tuner
+from nni.hpo.json_value import JsonValue
+
+SPACE = {
+    **{f"x{i}": {"_type": "uniform", "_value": [-5, 10]} for i in range(4)},
+    "layers": {"_type": "randint", "_value": [1, 9]},
+    "kind": {"_type": "choice", "_value": ["a", "b", "c"]},
+}
+
+
+def valley(point: dict[str, JsonValue]) -> float:
+    x = [point[f"x{i}"] for i in range(4)]
+    bends = sum(10 * (b - a) ** 2 + (a - 2) ** 2 for a, b in pairwise(x))
+    return float(bends + (point["layers"] - 4) ** 2 + 20 * (point["kind"] != "b"))
+
+
+def best(tuner: Tuner, trials: int) -> float:
+    study = Study(SPACE, tuner=tuner)
+    for _ in range(trials):
+        trial = study.ask()
+        study.tell(trial, valley(trial.parameters))
+    return study.best_value
+
+
+def test_finds_the_valley_of_numbers_integers_and_choices() -> None:
+    ours = median(best(CmaEs("minimize", seed=seed), 300) for seed in range(5))
+    drawn = median(best(RandomTuner(seed=seed), 300) for seed in range(5))
+
+    assert ours < 5
+    assert ours < 0.1 * drawn
+
+
+def test_results_out_of_order_and_failures_are_learnt() -> None:
+    tuner = CmaEs("minimize", seed=0)
+    tuner.update_search_space(SPACE)
+    found = []
+    for batch in range(40):
+        points = {10 * batch + i: tuner.generate_parameters(10 * batch + i) for i in range(10)}
+        for number in reversed(points):
+            if number % 7:
+                value = valley(points[number])
+                found.append(value)
+                tuner.receive_trial_result(number, points[number], value)
+            tuner.trial_end(number, bool(number % 7))
+
+    assert min(found[-50:]) < 0.2 * min(found[:50])
+
+
+def test_imported_results_move_the_search() -> None:
+    near = {f"x{i}": 2.0 + 0.1 * i for i in range(4)} | {"layers": 4, "kind": "b"}
+    samples = [{"parameter": {**near, "x0": 2 + 0.05 * i}, "value": float(i)} for i in range(40)]
+    tuner = CmaEs("minimize", seed=0)
+    tuner.update_search_space(SPACE)
+    tuner.import_data(samples)
+
+    drawn = [tuner.generate_parameters(number)["x0"] for number in range(30)]
+
+    assert median(abs(x - 2) for x in drawn) < 2
+
+
+def test_nested_choices_are_refused() -> None:
+    space = {"m": {"_type": "choice", "_value": [{"_name": "a"}]}}
+
+    with pytest.raises(ValueError, match="nested choice is not supported by CmaEs"):
+        CmaEs().update_search_space(space)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"population_size": 1}, "population_size must be an int >= 2, got 1"),
+        ({"restart_factor": 0}, "restart_factor must be an int >= 1, got 0"),
+        ({"optimize_mode": "max"}, "optimize_mode"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: dict[str, JsonValue], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CmaEs(**arguments)

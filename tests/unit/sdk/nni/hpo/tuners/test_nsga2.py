@@ -1,0 +1,75 @@
+"""Breeding for several objectives."""
+
+import json
+
+import pytest
+
+from nni.hpo import NSGA2, Study
+from nni.hpo.json_value import JsonValue
+from nni.hpo.objectives import objectives_of
+
+SPACE = {f"x{i}": {"_type": "uniform", "_value": [0, 1]} for i in range(4)}
+MODES = {"near": "minimize", "far": "minimize"}
+
+
+def report(point: dict[str, float]) -> dict[str, float]:
+    waste = sum(point[f"x{i}"] for i in range(1, 4))
+    return {"near": point["x0"] + waste, "far": 1 - point["x0"] + waste}
+
+
+def front(tuner: str, trials: int, seed: int) -> list[dict[str, float]]:
+    study = Study(SPACE, tuner=tuner, optimize_mode=MODES, seed=seed)
+    for _ in range(trials):
+        trial = study.ask()
+        study.tell(trial, report(trial.parameters))
+    return [report(point.trial.parameters) for point in study.pareto_front]
+
+
+def test_spreads_over_a_better_front_than_random_draws() -> None:
+    ours, drawn = (front(tuner, 400, 0) for tuner in ("NSGA2", "Random"))
+
+    def waste(points: list[dict[str, float]]) -> float:
+        return min(point["near"] + point["far"] - 1 for point in points)
+
+    assert waste(ours) < 0.2 * waste(drawn)
+    assert min(p["near"] for p in ours) < 0.2
+    assert max(p["near"] for p in ours) > 0.8
+
+
+def test_results_beyond_a_limit_come_last() -> None:
+    tuner = NSGA2(population_size=2, seed=0)
+    tuner.set_objectives(objectives_of(MODES, [{"metric": "memory", "max": 1}]))
+    tuner.update_search_space(SPACE)
+    for number, memory in enumerate((3.0, 0.5, 2.0, 0.9)):
+        point = tuner.generate_parameters(number)
+        tuner.receive_trial_result(number, point, {"near": memory, "far": 0, "memory": memory})
+
+    state = tuner.state()
+
+    assert sorted(losses[0] for _, losses, _ in state["members"]) == [0.5, 0.9]
+
+
+def test_one_objective_works_as_well() -> None:
+    study = Study(SPACE, tuner="NSGA2", seed=0)
+    for _ in range(300):
+        trial = study.ask()
+        study.tell(trial, sum((x - 0.3) ** 2 for x in trial.parameters.values()))
+
+    assert study.best_value < 0.02
+
+
+def test_no_point_is_proposed_twice() -> None:
+    tuner = NSGA2("minimize", population_size=4, seed=0)
+    tuner.update_search_space({"x": {"_type": "randint", "_value": [0, 60]}})
+    points: list[JsonValue] = []
+    for number in range(40):
+        point = tuner.generate_parameters(number)
+        points.append(json.dumps(point))
+        tuner.receive_trial_result(number, point, abs(point["x"] - 33))
+
+    assert len(set(points)) == 40
+
+
+def test_population_must_hold_a_pair() -> None:
+    with pytest.raises(ValueError, match="population_size must be an int >= 2, got 1"):
+        NSGA2(population_size=1)

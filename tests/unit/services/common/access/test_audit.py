@@ -1,0 +1,84 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from svc_common.access import audit
+from svc_common.access.audit import AUDIT_FILE, AuditTrail, Deed
+
+DEED = Deed("alice", "user", "token", "192.0.2.7", "POST /x", "OK", experiment="exp")
+
+
+def lines(folder: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (folder / AUDIT_FILE).read_text().splitlines()]
+
+
+def test_each_deed_is_a_line_that_only_its_owner_can_read(tmp_path: Path) -> None:
+    one, other = AuditTrail(tmp_path / "log"), AuditTrail(tmp_path / "log")
+
+    one.note(DEED)
+    other.note(DEED)
+    one.close()
+    other.close()
+    one.close()
+
+    first, second = lines(tmp_path / "log")
+    assert first.pop("at") <= second.pop("at")
+    assert first == {
+        "caller": "alice",
+        "role": "user",
+        "by": "token",
+        "peer": "192.0.2.7",
+        "what": "POST /x",
+        "outcome": "OK",
+        "experiment": "exp",
+    }
+    assert (tmp_path / "log" / AUDIT_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_text_of_others_makes_no_line_of_its_own_and_is_cut(tmp_path: Path) -> None:
+    trail = AuditTrail(tmp_path)
+
+    trail.note(Deed("", "", "", "", "x\n{}", "OK", request="y" * 10_000))
+    trail.close()
+
+    (line,) = lines(tmp_path)
+    assert line["what"] == "x\n{}"
+    assert len(line["request"]) == 200
+
+
+def test_large_file_is_put_aside_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "_FILE_LIMIT_BYTES", 10)
+    (tmp_path / AUDIT_FILE).write_text("x" * 11)
+
+    trail = AuditTrail(tmp_path)
+    trail.note(DEED)
+    trail.close()
+
+    assert (tmp_path / f"{AUDIT_FILE}.1").read_text() == "x" * 11
+    assert len(lines(tmp_path)) == 1
+
+
+def test_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "target").touch()
+    (tmp_path / AUDIT_FILE).symlink_to(tmp_path / "target")
+
+    with pytest.raises(OSError, match="symbolic"):
+        AuditTrail(tmp_path)
+
+
+def test_full_disk_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trail = AuditTrail(tmp_path)
+
+    def full(_descriptor: int, _data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    trail.note(DEED)
+
+    monkeypatch.undo()
+    trail.close()
+    assert lines(tmp_path) == []

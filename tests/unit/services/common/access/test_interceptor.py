@@ -1,0 +1,155 @@
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from nni_proto.trial.v1 import trial_service_pb2 as pb
+from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
+from nni_wire.access import AccessEntry, dump_entries, fingerprint
+from svc_common import errors
+from svc_common.access.audit import AuditTrail
+from svc_common.access.gate import Gate
+from svc_common.access.guard import Guard
+from svc_common.access.keyring import Keyring
+from svc_common.access.transport import PLAIN, Transport
+from svc_common.grpc_client import credentials, open_channel
+from svc_common.grpc_server import GrpcServer
+from tests.support.certificates import Authority
+
+NAME = "nni_proto.trial.v1.TrialService"
+GET, KILL = f"/{NAME}/GetTrial", f"/{NAME}/KillTrial"
+TOKENS = {"vera": "viewer", "uma": "user"}
+
+
+class Trials(pb_grpc.TrialServiceServicer):
+    """Remembers what was asked; kills nothing called `gone`."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def GetTrial(self, request: pb.GetTrialRequest, context: object) -> pb.GetTrialResponse:
+        self.asked.append(request.trial_id)
+        return pb.GetTrialResponse()
+
+    async def KillTrial(
+        self, request: pb.KillTrialRequest, context: object
+    ) -> pb.KillTrialResponse:
+        if request.trial_id == "gone":
+            raise errors.NotFoundError("trial", "gone")
+        return pb.KillTrialResponse()
+
+
+class Site:
+    """A server, and what it has seen."""
+
+    def __init__(self, folder: Path, address: str, trials: Trials, transport: Transport) -> None:
+        self.folder = folder
+        self.address = address
+        self.trials = trials
+        self.transport = transport
+
+    async def call(self, method: str, request: bytes, token: str = "") -> str:
+        """Send bytes; give the name of the status."""
+        async with open_channel(self.address, self.transport) as channel:
+            call: Any = channel.unary_unary(method)
+            try:
+                await call(request, metadata=credentials(token) if token else (), timeout=10)
+            except grpc.aio.AioRpcError as error:
+                return error.code().name
+            return "OK"
+
+    def deeds(self) -> list[dict[str, str]]:
+        text = (self.folder / "log" / "audit.log").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path, server_side: Transport = PLAIN, client_side: Transport = PLAIN
+) -> AsyncIterator[Site]:
+    access = folder / "access.json"
+    entries = [AccessEntry(name, role, fingerprint(name)) for name, role in TOKENS.items()]
+    entries.append(AccessEntry("box", "user", common_name="box.lab"))
+    access.write_text(dump_entries(entries))
+    access.chmod(0o600)
+    gate = Gate(Keyring("own", access, agent_token="agents'"), AuditTrail(folder / "log"))
+    trials = Trials()  # type: ignore[abstract] # the methods that no test calls
+    server = GrpcServer([NAME], Guard(gate, server_side))
+    server.register(lambda one: pb_grpc.add_TrialServiceServicer_to_server(trials, one))
+    port = await server.start()
+    yield Site(folder, f"localhost:{port}", trials, client_side)
+    await server.stop(0.1)
+    gate.close()
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with serving(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("token", "get", "kill"),
+    [
+        ("own", "OK", "OK"),
+        ("uma", "OK", "OK"),
+        ("vera", "OK", "PERMISSION_DENIED"),
+        ("agents'", "PERMISSION_DENIED", "PERMISSION_DENIED"),
+        ("nobody", "UNAUTHENTICATED", "UNAUTHENTICATED"),
+        ("", "UNAUTHENTICATED", "UNAUTHENTICATED"),
+    ],
+)
+async def test_each_caller_may_what_the_table_says(
+    site: Site, token: str, get: str, kill: str
+) -> None:
+    assert await site.call(GET, b"", token) == get
+    assert await site.call(KILL, b"", token) == kill
+
+
+async def test_changes_are_written_down_with_how_they_ended(site: Site) -> None:
+    gone = pb.KillTrialRequest(experiment_id="exp", trial_id="gone", request_id="r1")
+    live = pb.KillTrialRequest(experiment_id="exp", trial_id="abcde", request_id="r2")
+
+    await site.call(KILL, live.SerializeToString(), "uma")
+    await site.call(KILL, gone.SerializeToString(), "uma")
+    await site.call(KILL, live.SerializeToString(), "vera")
+    await site.call(GET, b"", "vera")
+
+    done, failed, refused = site.deeds()
+    assert (done["caller"], done["outcome"], done["request"]) == ("uma", "OK", "r2")
+    assert (done["experiment"], done["trial"], done["what"]) == ("exp", "abcde", KILL)
+    assert (failed["outcome"], failed["trial"]) == ("NotFoundError", "gone")
+    assert (refused["caller"], refused["outcome"]) == ("vera", "PermissionDeniedError")
+
+
+async def test_nothing_of_a_stranger_is_decoded(site: Site) -> None:
+    assert await site.call(GET, b"\xff\xff", "nobody") == "UNAUTHENTICATED"
+    assert await site.call(KILL, b"\xff\xff", "vera") == "PERMISSION_DENIED"
+    assert await site.call(GET, b"\xff\xff", "uma") == "INVALID_ARGUMENT"
+    assert site.trials.asked == []
+
+
+@pytest.mark.parametrize("kind", ["Bearer", "bearer", "BEARER"])
+async def test_word_before_the_token_may_be_written_as_one_likes(site: Site, kind: str) -> None:
+    async with open_channel(site.address) as channel:
+        call: Any = channel.unary_unary(GET)
+        answer = await call(b"", metadata=(("authorization", f"{kind} own"),), timeout=10)
+
+    assert pb.GetTrialResponse.FromString(answer) == pb.GetTrialResponse()
+
+
+async def test_client_certificate_has_the_role_of_its_name(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "certificates")
+    service, box, other = (authority.sign(name) for name in ("service", "box.lab", "other.lab"))
+    server_side = Transport(service.certificate, service.key, client_ca=authority.ca)
+
+    for own, status in ((box, "OK"), (other, "UNAUTHENTICATED")):
+        client_side = Transport(own.certificate, own.key, ca=authority.ca)
+        async with serving(tmp_path, server_side, client_side) as site:
+            assert await site.call(KILL, b"", "") == status
+            assert await site.call(KILL, b"", "vera") == "PERMISSION_DENIED", "a token wins"

@@ -1,0 +1,52 @@
+import pytest
+
+from svc_common.errors import InvalidArgumentError
+from svc_common.messaging.permissions import (
+    dispatcher_user,
+    manager_user,
+    runner_user,
+    users_block,
+)
+
+
+def test_answers_to_each_user_go_where_nobody_else_listens() -> None:
+    users = [manager_user(), dispatcher_user(), runner_user("box", "local", "box")]
+
+    for user in users:
+        inboxes = {one for one in user.subscribe if one.startswith("_INBOX")}
+        assert inboxes == {f"_INBOX.{user.name}.>"}
+
+
+def test_only_the_manager_may_write_logs_or_change_streams() -> None:
+    for user in (dispatcher_user(), runner_user("pool", "local"), runner_user("b", "local", "b")):
+        for subject in user.publish:
+            assert not subject.startswith(("nni.experiment", "nni.>", ">", "$JS.>", "$JS.API.>"))
+            assert "STREAM.CREATE" not in subject
+            assert "STREAM.PURGE" not in subject
+
+
+def test_agent_of_its_own_has_no_wildcard_for_whose_name_it_uses() -> None:
+    user = runner_user("box", "local", "box")
+
+    assert "nni.inbox.*.box" in user.publish
+    assert "nni.presence.box" in user.publish
+    assert "nni.control.box" in user.subscribe
+    assert "nni.inbox.*.*" not in user.publish
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "*", ">", "a b", "-x"])
+def test_names_that_could_widen_a_subject_are_refused(name: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        runner_user(name, "local")
+    with pytest.raises(InvalidArgumentError):
+        runner_user("pool", name)
+
+
+def test_password_cannot_leave_its_place() -> None:
+    text = users_block([(manager_user(), 'x", permissions: {}}, {user: "root')])
+
+    assert 'password: "x\\", permissions' in text
+
+
+def test_variable_of_the_server_is_named_as_one() -> None:
+    assert "password: $SECRET\n" in users_block([(manager_user(), "$SECRET")])

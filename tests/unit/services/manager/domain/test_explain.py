@@ -1,0 +1,215 @@
+"""Why trials were stopped, failed, or run: one test per reason."""
+
+import pytest
+
+from svc_manager.domain import inputs as i
+from svc_manager.domain.decide_commands import cut_off
+from svc_manager.domain.experiment import Budget, Settings
+from svc_manager.domain.explain import explain_trial
+from svc_manager.domain.explanation import AgentFacts, Around, Explanation, ReasonKind, Verdict
+from svc_manager.domain.reports import ExitCause, Exited, Lost
+from svc_manager.domain.rounds import Round
+from svc_manager.domain.trial import Trial
+from svc_manager.domain.values import OptimizeMode
+from tests.unit.services.manager.building import Lab, exited, intermediate
+
+SILENT = AgentFacts("r1", "local", 31.0, silent=True, draining=False, held_count=1)
+
+
+def why(lab: Lab, trial: Trial) -> Explanation:
+    return explain_trial(lab.experiment, trial, Around(lab.now_ms + 65_000, [SILENT]))
+
+
+def failed(end: Exited) -> Explanation:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, end)
+    explanation = why(lab, trial)
+    assert explanation.verdict is Verdict.FAILED
+    assert explanation.reasons[0].text in explanation.summary
+    return explanation
+
+
+def test_a_running_trial_is_told_with_its_agent_and_age() -> None:
+    lab = Lab()
+
+    explanation = why(lab, lab.running())
+
+    assert explanation.verdict is Verdict.RUNS
+    assert explanation.summary == "trial 00000 has been running for 1 min 5 s on agent r1"
+    assert explanation.reasons == ()
+
+
+def test_a_trial_of_a_silent_agent_is_unknown() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.word(i.RunnerSilent("r1"))
+
+    explanation = why(lab, trial)
+
+    assert explanation.verdict is Verdict.RUNS
+    assert explanation.reasons[0].kind is ReasonKind.AGENT
+    assert "for 31 s" in explanation.reasons[0].text
+
+
+def test_a_success_is_told_with_what_it_took() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.finish(trial)
+
+    explanation = why(lab, trial)
+
+    assert (explanation.verdict, explanation.exit_code) == (Verdict.SUCCEEDED, 0)
+    assert explanation.summary == "trial 00000 succeeded after 8 s"
+
+
+def test_a_success_without_a_result_says_so() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, exited())
+
+    assert why(lab, trial).summary.endswith("but reported no final result")
+
+
+def test_an_exit_code_is_told_with_the_tail_of_stderr() -> None:
+    explanation = failed(exited(1, detail="Traceback\nValueError: no"))
+
+    assert explanation.reasons[0].kind is ReasonKind.EXIT_CODE
+    assert explanation.reasons[0].text == "its command ended with exit code 1"
+    assert (explanation.exit_code, explanation.signal) == (1, 0)
+    assert explanation.stderr_tail == "Traceback\nValueError: no"
+    assert "--trial_id 00000" in explanation.reasons[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("code", "word"), [(127, "did not find a program"), (126, "may not run the program")]
+)
+def test_exit_codes_of_a_shell_have_their_own_remedy(code: int, word: str) -> None:
+    assert word in failed(exited(code)).reasons[0].remedy
+
+
+def test_a_shell_that_passes_a_signal_on_is_seen_through() -> None:
+    explanation = failed(exited(137))
+
+    assert explanation.reasons[0].kind is ReasonKind.SIGNAL
+    assert "killed by SIGKILL" in explanation.reasons[0].text
+    assert "memory" in explanation.reasons[0].remedy
+
+
+def test_a_signal_is_told_by_its_name() -> None:
+    explanation = failed(exited(None, detail="last words"))
+
+    assert explanation.reasons[0].text == "its command was killed by SIGKILL (signal 9)"
+    assert (explanation.exit_code, explanation.signal) == (None, 9)
+    assert explanation.stderr_tail == "last words"
+
+
+def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+    explanation = failed(Exited(9_000, ExitCause.ENDED, None, 77))
+
+    assert explanation.reasons[0].text == "its command was killed by a signal (signal 77)"
+
+
+def test_a_command_that_could_not_be_started_says_why() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+    end = Exited(9_000, ExitCause.NOT_STARTED, None, 0, "the code directory /x does not exist")
+    lab.report(trial, 0, end)
+
+    explanation = why(lab, trial)
+
+    assert explanation.reasons[0].kind is ReasonKind.NOT_STARTED
+    assert "the code directory /x does not exist" in explanation.summary
+
+
+def test_a_trial_that_lost_its_agents_names_each_loss() -> None:
+    settings = Settings(optimize_mode=OptimizeMode.MINIMIZE, max_trial_retries=1)
+    lab = Lab(settings=settings)
+    trial = lab.running()
+    lab.report(trial, 1, Lost("its agent was stopped"))
+    lab.running(claim="second", runner="r2")
+    lab.report(trial, 1, Lost("power cut"), claim="second", runner="r2")
+
+    explanation = why(lab, trial)
+
+    assert explanation.verdict is Verdict.FAILED
+    assert [reason.kind for reason in explanation.reasons] == [ReasonKind.LOST, ReasonKind.LOST]
+    assert "maxTrialRetries is 1" in explanation.reasons[0].text
+    assert "attempt 1: its agent was stopped" in explanation.reasons[1].text
+    assert len(explanation.lost_attempts) == 1
+
+
+def test_a_trial_that_was_live_when_its_log_was_cut_off_says_so() -> None:
+    lab = Lab()
+    trial = lab.running()
+    cut_off(Round(lab.experiment, lab.now_ms, lab.ids))
+
+    explanation = why(lab, trial)
+
+    assert explanation.verdict is Verdict.FAILED
+    assert explanation.reasons[0].kind is ReasonKind.EXPERIMENT
+    assert "it was live when the experiment was cut off" in explanation.summary
+
+
+def stopped(lab: Lab, trial: Trial, end: Exited) -> Explanation:
+    being = why(lab, trial)
+    assert being.summary.startswith("trial 00000 is being stopped") or trial.asked_end is None
+    lab.report(trial, trial.report_sequence + 1, end)
+    explanation = why(lab, trial)
+    assert explanation.verdict is Verdict.STOPPED
+    return explanation
+
+
+def test_a_killed_trial_was_killed_by_a_user() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.command(i.KillTrial(trial.id))
+
+    explanation = stopped(lab, trial, exited(None, ExitCause.STOPPED))
+
+    assert explanation.reasons[0].kind is ReasonKind.USER
+    assert "a user asked for it" in explanation.summary
+
+
+def test_an_early_stop_was_the_assessors_advice() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, intermediate(0.5))
+    lab.word(i.StopAdvice(trial.id, "worse than the median"))
+
+    explanation = stopped(lab, trial, exited(None, ExitCause.STOPPED))
+
+    assert explanation.reasons[0].kind is ReasonKind.ASSESSOR
+    assert (
+        explanation.reasons[0].text
+        == "the assessor advised it after 1 result (worse than the median)"
+    )
+
+
+def test_a_time_limit_is_no_advice_of_an_assessor() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    explanation = stopped(lab, trial, exited(None, ExitCause.TIME_LIMIT))
+
+    assert explanation.reasons[0].kind is ReasonKind.TIME_LIMIT
+
+
+def test_a_trial_of_a_stopped_experiment_was_stopped_with_it() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.command(i.Stop())
+
+    explanation = stopped(lab, trial, exited(None, ExitCause.STOPPED))
+
+    assert explanation.reasons[0].kind is ReasonKind.EXPERIMENT
+
+
+def test_a_trial_that_its_agent_stopped_unasked_says_so() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+    trial = lab.running()
+
+    explanation = stopped(lab, trial, exited(None, ExitCause.STOPPED))
+
+    assert explanation.reasons[0].kind is ReasonKind.AGENT
+    assert explanation.reasons[0].text == "its agent stopped it"

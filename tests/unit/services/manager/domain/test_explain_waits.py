@@ -1,0 +1,223 @@
+"""Why trials wait: one test per reason."""
+
+from dataclasses import replace
+
+from svc_manager.domain import events as e
+from svc_manager.domain import inputs as i
+from svc_manager.domain.experiment import Budget, Settings
+from svc_manager.domain.explain import explain_next, explain_trial
+from svc_manager.domain.explanation import AgentFacts, Around, Explanation, ReasonKind, Verdict
+from svc_manager.domain.reports import Lost, Waits
+from svc_manager.domain.trial import Trial
+from svc_manager.domain.values import OptimizeMode
+from tests.unit.services.manager.building import Lab, exited
+
+R1 = AgentFacts("r1", "local", 1.0, silent=False, draining=False, held_count=0)
+NOBODY: tuple[AgentFacts, ...] = ()
+
+
+def why(lab: Lab, trial: Trial, *agents: AgentFacts, bus: str = "") -> Explanation:
+    return explain_trial(lab.experiment, trial, Around(lab.now_ms + 5_000, agents, bus))
+
+
+def first(explanation: Explanation) -> tuple[ReasonKind, str]:
+    assert explanation.verdict is Verdict.WAITS
+    assert explanation.reasons[0].text in explanation.summary
+    return explanation.reasons[0].kind, explanation.reasons[0].text
+
+
+def test_without_an_agent_of_its_pool_a_trial_waits_for_one() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+
+    kind, text = first(why(lab, trial, replace(R1, pool="gpu")))
+
+    assert kind is ReasonKind.POOL
+    assert text == "no agent of pool 'local' is connected; connected are agents of 'gpu'"
+    assert "--pool local" in why(lab, trial).reasons[0].remedy
+
+
+def test_a_pool_whose_agents_have_fallen_silent_counts_as_empty() -> None:
+    lab = Lab()
+
+    kind, _ = first(why(lab, lab.waiting(), replace(R1, silent=True)))
+
+    assert kind is ReasonKind.POOL
+
+
+def test_agents_that_take_no_more_are_told_as_draining() -> None:
+    lab = Lab()
+
+    kind, text = first(why(lab, lab.waiting(), replace(R1, draining=True)))
+
+    assert (kind, text) == (
+        ReasonKind.AGENT,
+        "1 agent of pool 'local' takes no more trials: draining",
+    )
+
+
+def test_a_task_that_nobody_has_taken_waits_for_a_slot() -> None:
+    lab = Lab()
+
+    kind, text = first(why(lab, lab.waiting(), replace(R1, held_count=4)))
+
+    assert kind is ReasonKind.SLOT
+    assert text.endswith("1 agent there, with 4 trials in hand")
+
+
+def test_what_an_agent_says_about_gpus_is_passed_on() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+    lab.report(trial, 0, Waits("waiting for 1 GPU: 0 in use by trial aB3dE"))
+
+    kind, text = first(why(lab, trial, R1))
+
+    assert (kind, text) == (
+        ReasonKind.GPU,
+        "agent r1 has it: waiting for 1 GPU: 0 in use by trial aB3dE",
+    )
+
+
+def test_an_agent_that_waits_for_bytes_is_told() -> None:
+    lab = Lab()
+
+    kind, text = first(why(lab, lab.waiting(), replace(R1, waits_for="its code and parameters")))
+
+    assert (kind, text) == (ReasonKind.OBJECT, "agent r1 waits for its code and parameters")
+
+
+def test_an_agent_that_has_just_taken_it_needs_nothing() -> None:
+    lab = Lab()
+
+    explanation = why(lab, lab.waiting(), replace(R1, waits_for=""))
+
+    assert first(explanation)[0] is ReasonKind.AGENT
+    assert explanation.reasons[0].remedy == ""
+
+
+def test_a_silent_agent_that_holds_it_is_named() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+    lab.report(trial, 0, Waits("waiting for 1 GPU"))
+
+    kind, text = first(why(lab, trial, replace(R1, silent=True, silent_s=33.0)))
+
+    assert (kind, text) == (ReasonKind.AGENT, "its agent r1 has not been heard of for 33 s")
+
+
+def test_without_the_bus_nothing_is_given_out() -> None:
+    lab = Lab()
+
+    kind, text = first(why(lab, lab.waiting(), R1, bus="the bus is out of room"))
+
+    assert (kind, text) == (ReasonKind.BUS, "no task can be given out: the bus is out of room")
+
+
+def test_a_lost_attempt_is_told_beside_what_it_waits_for_now() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, Lost("its agent was stopped"))
+
+    explanation = why(lab, trial)
+
+    assert [reason.kind for reason in explanation.reasons] == [ReasonKind.POOL, ReasonKind.LOST]
+    assert explanation.summary.startswith("attempt 2 of trial 00000 waits")
+    assert [(lost.attempt, lost.runner_id, lost.reason) for lost in explanation.lost_attempts] == [
+        (1, "r1", "its agent was stopped")
+    ]
+
+
+def test_a_command_that_is_run_again_is_told_as_failed() -> None:
+    settings = Settings(optimize_mode=OptimizeMode.MINIMIZE, retry_failed_trials=1)
+    lab = Lab(settings=settings)
+    trial = lab.running()
+    lab.report(trial, 1, exited(3, detail="oh no"))
+
+    explanation = why(lab, trial)
+
+    assert explanation.reasons[1].text == "attempt 1 failed and is run again: exit code 3: oh no"
+
+
+# --- the next trial
+
+
+def next_reasons(lab: Lab, bus: str = "") -> list[tuple[ReasonKind, str]]:
+    explanation = explain_next(lab.experiment, Around(lab.now_ms + 5_000, NOBODY, bus))
+    assert (explanation.verdict, explanation.trial_id) == (Verdict.NOT_CREATED, "")
+    assert explanation.reasons[0].text in explanation.summary
+    return [(reason.kind, reason.text) for reason in explanation.reasons]
+
+
+def test_the_next_trial_waits_for_an_algorithm_that_starts() -> None:
+    kind, text = next_reasons(Lab(started=False))[0]
+
+    assert kind is ReasonKind.ALGORITHM
+    assert "has not started" in text
+
+
+def test_the_next_trial_waits_for_an_answer_of_the_algorithm() -> None:
+    lab = Lab()
+    lab.word(e.AlgorithmFailed("receive_trial_result", "Traceback\nKeyError: 'x'\n", (1, 0), True))
+
+    kind, text = next_reasons(lab)[0]
+
+    assert kind is ReasonKind.ALGORITHM
+    assert "asked for 2 sets of parameters" in text
+    assert "KeyError: 'x'" in text
+
+
+def test_the_next_trial_waits_for_results_that_the_algorithm_wants() -> None:
+    lab = Lab()
+    lab.answer(deferred=1)
+
+    assert "when it has more results" in next_reasons(lab)[0][1]
+
+
+def test_the_next_trial_waits_for_a_slot() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+    lab.running()
+
+    kind, text = next_reasons(lab)[0]
+
+    assert kind is ReasonKind.SLOT
+    assert text == "1 trial live at once, and trialConcurrency is 1"
+
+
+def test_a_used_up_trial_number_is_the_first_reason() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_trial_number=1))
+    lab.running()
+
+    assert next_reasons(lab)[0] == (
+        ReasonKind.BUDGET,
+        "all 1 trials of maxTrialNumber are made",
+    )
+
+
+def test_a_passed_duration_is_a_reason() -> None:
+    lab = Lab(Budget(trial_concurrency=1, max_duration_ms=10))
+    lab.running()
+
+    assert next_reasons(lab)[0] == (ReasonKind.BUDGET, "maxExperimentDuration has passed")
+
+
+def test_an_exhausted_algorithm_is_a_reason() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+    lab.answer(exhausted=True)
+
+    assert (ReasonKind.ALGORITHM, "the algorithm has no more parameters") in next_reasons(lab)
+
+
+def test_an_experiment_that_is_over_makes_no_trials() -> None:
+    stopped, broken = Lab(), Lab()
+    stopped.command(i.Stop())
+    broken.word(i.AlgorithmGaveUp(1, "Traceback\nValueError: no such tuner"))
+
+    assert next_reasons(stopped)[0] == (ReasonKind.EXPERIMENT, "the experiment is STOPPED")
+    assert next_reasons(broken)[0][1].startswith("the experiment is in ERROR")
+
+
+def test_without_the_bus_no_trial_is_made() -> None:
+    assert next_reasons(Lab(), "it cannot be reached")[0] == (
+        ReasonKind.BUS,
+        "it cannot be reached",
+    )

@@ -1,0 +1,30 @@
+import pytest
+
+from svc_common.errors import InvalidArgumentError
+from svc_manager.domain.inputs import KillTrial
+from svc_manager.domain.requests import check_repetition, fingerprint, noted
+
+
+def test_different_requests_have_different_fingerprints() -> None:
+    asked = [KillTrial("a"), KillTrial("b"), ("a",), b"a", "a"]
+
+    assert len({fingerprint(one) for one in asked}) == len(asked)
+    assert fingerprint(KillTrial("a")) == fingerprint(KillTrial("a"))
+
+
+@pytest.mark.parametrize(
+    ("known", "method", "same"),
+    [
+        (noted("KillTrial", "p1"), "KillTrial", True),
+        (noted("KillTrial", "p2"), "KillTrial", False),
+        (noted("AddTrial", "p1"), "KillTrial", False),
+        (noted("KillTrial", ""), "KillTrial", True),  # a log that keeps no fingerprints
+        (noted("AddTrial", ""), "KillTrial", False),
+    ],
+)
+def test_only_the_same_request_is_a_repetition(known: str, method: str, *, same: bool) -> None:
+    if same:
+        check_repetition(known, "req-1", method, "p1")
+    else:
+        with pytest.raises(InvalidArgumentError, match="must name one request only, got 'req-1'"):
+            check_repetition(known, "req-1", method, "p1")

@@ -1,0 +1,79 @@
+"""Parts of the manager that look after the byte store, over a store and logs in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from nni_proto.experiment.v1 import event_pb2
+from svc_common.clock import ManualClock
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.storage.memory import InMemoryBlobStore
+from svc_manager.domain.quota import Quota
+from svc_manager.domain.state import Experiment
+from svc_manager.stored.byte_exchange import ByteExchange, Purpose, Upload
+from svc_manager.stored.collection import Collection
+from svc_manager.stored.references import References
+from svc_manager.stored.usage import StorageUse
+
+GRACE = timedelta(hours=2)
+NO_LIMIT = Quota(0, 0)
+
+
+class SignedUrls:
+    """`PresignedUrls` that sign nothing."""
+
+    async def get_url(self, key: str, lifetime: timedelta) -> str:
+        return f"http://store/{key}?get={lifetime.total_seconds():g}"
+
+    async def put_url(self, key: str, lifetime: timedelta) -> str:
+        return f"http://store/{key}?put={lifetime.total_seconds():g}"
+
+
+@dataclass
+class Shelf:
+    """The store and everything around it."""
+
+    bus: InMemoryBus
+    quota: Quota = NO_LIMIT
+    clock: ManualClock = field(default_factory=ManualClock)
+    live: list[Experiment] = field(default_factory=list)
+    urls: SignedUrls | None = None
+
+    def __post_init__(self) -> None:
+        self.blobs = InMemoryBlobStore(self.clock)
+        self.references = References(self.bus.events)
+        self.use = StorageUse(self.blobs, self.references, self.quota)
+        self.exchange = ByteExchange(self.blobs, self.urls, self.use, self.clock)
+        self.collection = Collection(
+            self.blobs, self.references, self.use, lambda: self.live, GRACE
+        )
+
+    async def log(self, experiment_id: str, *hashes: str) -> None:
+        """Append facts that name bytes to the log of an experiment."""
+        last = await self.bus.events.last(experiment_id)
+        sequence = last.sequence if last else 0
+        for number, sha256 in enumerate(hashes):
+            event = event_pb2.Event()
+            event.trial_ended.checkpoint.archive.sha256 = sha256
+            payload = event_pb2.EventBatch(events=[event]).SerializeToString()
+            sequence = await self.bus.events.append(
+                experiment_id,
+                payload,
+                expected_sequence=sequence,
+                epoch=1,
+                append_id=f"{sequence}.{number}",
+            )
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def upload_of(data: bytes, purpose: Purpose = Purpose.VALUE, experiment_id: str = "") -> Upload:
+    return Upload(purpose, digest(data), len(data), experiment_id)
+
+
+def output_of(data: bytes, file_name: str = "stdout", experiment_id: str = "e1") -> Upload:
+    return Upload(Purpose.OUTPUT, digest(data), len(data), experiment_id, "t1", 1, file_name)

@@ -1,0 +1,187 @@
+"""Requests passed on to an owner that is a few lines of HTTP on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from svc_common.errors import UnavailableError
+from svc_manager.domain.lease import ManagerId
+from svc_manager.owned.ownership import OwnedElsewhereError
+from svc_manager.web.forwarding import FORWARDED_HEADER, Forwarding
+
+PATH = "/api/v1/nni/experiments/exp1/experiment"
+
+
+@dataclass
+class Owner:
+    """Writes down what it is asked and answers what it was given."""
+
+    port: int
+    server: asyncio.Server | None = None
+    answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Kept: yes\r\n\r\nhi"
+    asked: list[bytes] = field(default_factory=list)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    endless: bool = False
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.asked.append(await reader.readuntil(b"\r\n\r\n"))
+        length = int(self.header("content-length") or "0")
+        self.asked.append(await reader.readexactly(length))
+        writer.write(self.answer)
+        if self.endless:
+            await reader.read()  # until the other side goes
+            self.left.set()
+        writer.close()
+
+    def header(self, name: str) -> str:
+        lines = self.asked[0].decode().lower().split("\r\n")
+        return next((line.partition(": ")[2] for line in lines if line.startswith(name)), "")
+
+    @property
+    def moved(self) -> OwnedElsewhereError:
+        manager = ManagerId("owner", "", f"127.0.0.1:{self.port}")
+        return OwnedElsewhereError("exp1", manager)
+
+
+@pytest.fixture
+async def owner() -> AsyncIterator[Owner]:
+    made = Owner(0)
+    made.server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.port = made.server.sockets[0].getsockname()[1]
+    yield made
+    made.server.close()
+
+
+def request(method: str = "GET", query: bytes = b"", **headers: str) -> Request:
+    given = {"host": "127.0.0.1:8080", "authorization": "Bearer x", "connection": "keep-alive"}
+    return Request(
+        {
+            "type": "http",
+            "method": method,
+            "path": PATH,
+            "raw_path": PATH.encode(),
+            "query_string": query,
+            "headers": [
+                (name.replace("_", "-").encode(), value.encode())
+                for name, value in (given | headers).items()
+            ],
+        }
+    )
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
+
+
+async def body_of(response: StreamingResponse) -> bytes:
+    return b"".join([bytes(piece) async for piece in response.body_iterator])  # type: ignore[arg-type] # all bytes
+
+
+async def pass_on(owner: Owner, asked: Request, body: bytes = b"") -> StreamingResponse:
+    response = await Forwarding("boot1").pass_on(asked, body, owner.moved, never)
+    assert isinstance(response, StreamingResponse)
+    return response
+
+
+async def test_a_request_arrives_as_it_came_and_its_answer_comes_back(owner: Owner) -> None:
+    response = await pass_on(owner, request("PUT", b"a=1&b=%20", content_type="x/y"), b"{}")
+
+    assert (response.status_code, await body_of(response)) == (200, b"hi")
+    assert response.headers["x-kept"] == "yes"
+    assert owner.asked[0].startswith(f"PUT {PATH}?a=1&b=%20 HTTP/1.1\r\n".encode())
+    assert owner.asked[1] == b"{}"
+    assert owner.header("authorization") == "bearer x"
+    assert owner.header("host") == "127.0.0.1:8080"
+    assert owner.header(FORWARDED_HEADER) == "boot1"
+    assert owner.header("connection") == "close"
+
+
+async def test_an_error_of_the_owner_is_the_answer(owner: Owner) -> None:
+    owner.answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone"
+
+    response = await pass_on(owner, request())
+
+    assert (response.status_code, await body_of(response)) == (404, b"none")
+
+
+async def test_an_answer_without_an_end_flows_and_ends_with_its_reader(owner: Owner) -> None:
+    owner.endless = True
+    owner.answer = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"5\r\nfirst\r\n"
+    )
+
+    response = await pass_on(owner, request())
+    pieces = response.body_iterator
+    assert await anext(aiter(pieces)) == b"first"
+    await pieces.aclose()  # type: ignore[attr-defined] # it is a generator
+
+    await asyncio.wait_for(owner.left.wait(), 5)
+    assert "transfer-encoding" not in response.headers
+
+
+async def test_an_answer_without_an_end_ends_with_the_listener(owner: Owner) -> None:
+    owner.endless = True
+    owner.answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
+    stopped = asyncio.Event()
+
+    async def until_stopped() -> None:
+        await stopped.wait()
+
+    response = await Forwarding("boot1").pass_on(request(), b"", owner.moved, until_stopped)
+    assert isinstance(response, StreamingResponse)
+    pieces = aiter(response.body_iterator)
+    assert await anext(pieces) == b"x"
+    stopped.set()
+
+    assert [piece async for piece in pieces] == []
+
+
+@pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n"])
+async def test_an_owner_that_answers_nothing_is_told_with_what_to_do(
+    owner: Owner, answer: bytes
+) -> None:
+    owner.answer = answer
+
+    with pytest.raises(UnavailableError, match="another one takes the experiment over"):
+        await pass_on(owner, request())
+
+
+async def test_an_owner_that_is_gone_is_told_with_what_to_do(owner: Owner) -> None:
+    assert owner.server is not None
+    owner.server.close()
+    await owner.server.wait_closed()
+
+    with pytest.raises(UnavailableError, match="try again"):
+        await pass_on(owner, request())
+
+
+async def test_a_request_is_passed_on_once(owner: Owner) -> None:
+    with pytest.raises(OwnedElsewhereError):
+        await pass_on(owner, request(nni_forwarded="boot2"))
+
+    assert owner.asked == []
+
+
+async def test_a_frozen_owner_is_waited_for_until_another_one_has_the_experiment(
+    owner: Owner,
+) -> None:
+    owner.endless = True
+    owner.answer = b""
+    moves = asyncio.Event()
+
+    async def until_moved(_elsewhere: OwnedElsewhereError) -> None:
+        await moves.wait()
+
+    forwarding = Forwarding("boot1", until_moved=until_moved)
+    asking = asyncio.ensure_future(forwarding.pass_on(request(), b"", owner.moved, never))
+    moves.set()
+
+    with pytest.raises(UnavailableError, match="try again"):
+        await asyncio.wait_for(asking, 5)

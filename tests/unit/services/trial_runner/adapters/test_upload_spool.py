@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
+from svc_trial_runner.ports import FinishedTrial
+
+ONE, TWO = (FinishedTrial("e1", f"t{n}", n, f"/trials/t{n}") for n in (1, 2))
+
+
+def test_what_is_not_done_is_inherited(tmp_path: Path) -> None:
+    spool = DirectoryUploadSpool(tmp_path / "spool")
+    spool.add(ONE)
+    spool.add(TWO)
+    spool.done(ONE)
+
+    assert DirectoryUploadSpool(tmp_path / "spool").inherited() == [TWO]
+
+
+def test_attempts_of_one_trial_are_two(tmp_path: Path) -> None:
+    spool = DirectoryUploadSpool(tmp_path)
+    again = FinishedTrial("e1", "t1", 2, "/trials/t1")
+    spool.add(ONE)
+    spool.add(again)
+    spool.done(ONE)
+
+    assert spool.inherited() == [again]
+
+
+def test_entry_that_was_cut_off_is_removed(tmp_path: Path) -> None:
+    spool = DirectoryUploadSpool(tmp_path)
+    spool.add(ONE)
+    (tmp_path / "torn.json").write_text('{"experiment": "e')
+
+    assert spool.inherited() == [ONE]
+    assert not (tmp_path / "torn.json").exists()
+
+
+def test_nothing_was_left(tmp_path: Path) -> None:
+    assert DirectoryUploadSpool(tmp_path / "none").inherited() == []
+
+
+def test_disk_that_cannot_be_written_loses_only_the_memory(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    spool = DirectoryUploadSpool(tmp_path / "file" / "spool")
+
+    spool.add(ONE)
+    spool.done(ONE)
+
+    assert spool.inherited() == []
