@@ -121,7 +121,8 @@ def test_every_service_shows_its_figures(shape: LocalShape, done: str) -> None:
     assert found["manager"]["nni_events_appended_total"] > 10
     assert found["manager"]["nni_trial_duration_seconds_count"] >= 3
     assert found["manager"]["nni_decision_seconds_count"] > 5
-    assert found["manager"]["nni_agents"] == 1
+    # A busy machine may have kept the agent from saying that it is there.
+    until(lambda: metrics_of(shape, "manager").get("nni_agents") == 1, 30)
     assert found["dispatcher"]["nni_parameters_generated_total"] >= 3
     assert found["dispatcher"]["nni_algorithm_ask_seconds_count"] >= 1
     assert found["trial-runner"]["nni_tasks_pulled_total"] >= 3

@@ -5,17 +5,25 @@ import subprocess
 from pathlib import Path
 
 from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
+from tests.support.certificates import Authority
 from tests.support.servers import require_binary
 
 CONFIG = Path(__file__).parents[3] / "deploy" / "nats" / "nats.conf"
 
 
 def test_server_accepts_the_configuration(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    server = authority.sign("nats", "127.0.0.1")
     variables = {
+        "NNI_TLS_CERT_FILE": str(server.certificate),
+        "NNI_TLS_KEY_FILE": str(server.key),
+        "NNI_TLS_CA_FILE": str(authority.ca),
         "NNI_NATS_PORT": "4222",
         "NNI_NATS_NAME": "n1",
         "NNI_NATS_STORE": str(tmp_path),
-        "NNI_TOKEN": "token",
+        "NNI_NATS_MANAGER_PASSWORD": "m",
+        "NNI_NATS_DISPATCHER_PASSWORD": "d",
+        "NNI_NATS_POOL_PASSWORD": "p",
     }
 
     done = subprocess.run(

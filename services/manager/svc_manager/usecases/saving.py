@@ -32,6 +32,7 @@ from svc_manager.domain import events as e
 from svc_manager.domain.outputs import output_prefix
 from svc_manager.domain.rounds import Round
 from svc_manager.domain.state import Experiment
+from svc_manager.incoming import check_text
 from svc_manager.kept.event_records import MAGIC, record_of
 from svc_manager.kept.folder_import import append_batches
 from svc_manager.kept.loading import Folded, fold_batch
@@ -254,6 +255,7 @@ async def _header(requests: AsyncIterator[pb.LoadExperimentRequest]) -> pb.LoadH
 def _root(header: pb.LoadHeader, default: Path) -> Path:
     for field in ("experiment_working_directory", "trial_code_directory"):
         path = getattr(header, field)
+        check_text(path, field)
         if path and not Path(path).is_absolute():
             raise InvalidArgumentError(field, "must be an absolute path", path)
     return Path(header.experiment_working_directory or default)
