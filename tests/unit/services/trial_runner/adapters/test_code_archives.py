@@ -110,7 +110,11 @@ async def test_too_many_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
         await unpacked(tmp_path, archive(file("bomb", b"0" * 101)))
 
 
-@pytest.mark.parametrize("data", [b"", b"no archive at all", archive(file("a", b"x" * 9999))[:60]])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"no archive at all", archive(file("a", b"x" * 9999))[:60]],
+    ids=["empty", "other", "torn"],
+)
 async def test_damaged_archive_is_said(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(LaunchError, match="cannot be unpacked"):
         await unpacked(tmp_path, data)
