@@ -24,6 +24,7 @@ from contextlib import AsyncExitStack
 from typing import Final, TypeAlias
 
 from svc_common import environment
+from svc_common.collector import ShortPauses
 from svc_common.errors import ServiceError
 from svc_common.logs import configure, get_logger
 from svc_common.tasks import TaskOwner
@@ -145,7 +146,12 @@ def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
         grace_s: how long consumers and servers may take to finish.
     """
     configure(name, environment.text(environment.NNI_LOG_LEVEL, "info"))
-    return asyncio.run(run(build, grace_s))
+    pauses = ShortPauses()
+    pauses.start()
+    try:
+        return asyncio.run(run(build, grace_s))
+    finally:
+        pauses.stop()
 
 
 def announce_ready(facts: Mapping[str, str]) -> None:

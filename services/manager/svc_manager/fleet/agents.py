@@ -212,6 +212,7 @@ class AgentWatch:
                     continue
                 if await self._open_pool(presence.pool):
                     self.heard(presence)
+                    await asyncio.sleep(0)  # a thousand agents may speak at once
 
     async def _open_pool(self, pool: str) -> bool:
         """Let agents of a pool pull: they may make nothing at the bus themselves.

@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import enum
 import json
+import operator
 import types
 import typing
 import zlib
@@ -25,6 +26,9 @@ FORM: Final = 2
 _TRIALS_AT_ONCE: Final = 200
 """Trials that become text in one call that keeps other threads waiting: about 2 ms."""
 
+_values_of_trial: Final = operator.attrgetter(*(one.name for one in dataclasses.fields(Trial)))
+"""A fifth of the time of `copy.copy`, and there may be 10,000 live trials."""
+
 Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 """To JSON and back."""
 
@@ -40,6 +44,9 @@ class Snapshot:
     head: Mapping[str, Any]
     """Everything but the trials, as JSON."""
     trials: Sequence[Trial]
+    """In order; live ones may have changed since."""
+    live: Mapping[str, Trial]
+    """Copies of those that were live."""
 
     def encode(self) -> bytes:
         """Return it as bytes.
@@ -51,7 +58,8 @@ class Snapshot:
         packer = zlib.compressobj(1)
         pieces = [packer.compress(_json_bytes(self.head) + b"\n")]
         for start in range(0, len(self.trials), _TRIALS_AT_ONCE):
-            rows = [write(trial) for trial in self.trials[start : start + _TRIALS_AT_ONCE]]
+            some = self.trials[start : start + _TRIALS_AT_ONCE]
+            rows = [write(self.live.get(trial.id, trial)) for trial in some]
             pieces.append(packer.compress(_json_bytes(rows) + b"\n"))
         pieces.append(packer.flush())
         return b"".join(pieces)
@@ -75,8 +83,8 @@ def take_snapshot(folded: Folded) -> Snapshot:
         "live": list(experiment.live),
         "experiment": write(rest),
     }
-    trials = [copy.copy(one) if one.live else one for one in experiment.trials.values()]
-    return Snapshot(head, trials)
+    live = {key: Trial(*_values_of_trial(trial)) for key, trial in experiment.live.items()}
+    return Snapshot(head, list(experiment.trials.values()), live)
 
 
 def encode_snapshot(folded: Folded) -> bytes:
