@@ -315,6 +315,16 @@ def test_unknown_experiment_is_a_plain_error(nnictl: Nnictl, words: tuple[str, .
     assert "Traceback" not in done.stderr
 
 
+def test_page_of_all_experiments_is_printed_when_none_runs(nnictl: Nnictl) -> None:
+    nnictl("up")
+
+    said = nnictl("webui", "url").stdout
+    (address,) = nnictl.json("webui", "url", "--json")
+
+    assert f"All experiments (none is running): {address}/?token=" in said
+    assert "<html" in get(address)
+
+
 def test_page_addresses_configuration_and_runners_are_printed(
     nnictl: Nnictl, tmp_path: Path
 ) -> None:

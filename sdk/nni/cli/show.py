@@ -33,17 +33,24 @@ def config_show(*, id: OptionalId = None, as_json: Json = False) -> None:  # noq
 
 @webui_app.command("url")
 def webui_url(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa: A002 - documented
-    """Print the addresses of the page of an experiment.
+    """Print the addresses of the page of an experiment, and of the one with all experiments.
 
-    One more line carries the installation's token: opened once in a browser, it lets the page
-    change things, too. Keep it to yourself.
+    The line with the installation's token, opened once in a browser, lets the page change things,
+    too. Keep it to yourself.
     """
-    from nni.cli.session import experiment
+    from nni.cli.session import experiment, manager
     from nni.experiment.errors import WrongStateError
 
+    with manager(start=id is not None) as client:
+        all_url, token = client.endpoint.http.rstrip("/"), client.endpoint.token
+        if id is None and not client.experiments():
+            if as_json:
+                write_json([all_url])
+            else:
+                typer.echo(f"All experiments (none is running): {all_url}/?token={token}")
+            return
     with experiment(id) as (client, experiment_id):
         urls = list(client.get(experiment_id).urls)
-        token = client.endpoint.token
     if not urls:
         raise WrongStateError(
             f"experiment {experiment_id} has no page open; "
@@ -53,4 +60,5 @@ def webui_url(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa:
         write_json(urls)
     else:
         typer.echo("\n".join(urls))
+        typer.echo(f"All experiments: {all_url}")
         typer.echo(f"To change things from the page, open {urls[0].rstrip('/')}/?token={token}")
