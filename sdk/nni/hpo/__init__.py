@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from nni.hpo.commands import CommandType, MetricType
     from nni.hpo.curve_table import CurveTable, tabulate
     from nni.hpo.entries import AlgorithmEntry
+    from nni.hpo.evaluation import TrialRecord
     from nni.hpo.importance import Importances, importances
     from nni.hpo.objectives import Objective, Objectives
-    from nni.hpo.optimization import OptimizeResult, TrialRecord, optimize
+    from nni.hpo.optimization import OptimizeResult, optimize
+    from nni.hpo.outcomes import FrontPoint, StudyTrial
     from nni.hpo.pareto import pareto_front
     from nni.hpo.samplings import (
         Choice,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
         Uniform,
     )
     from nni.hpo.stopping import NoImprovement, RegretBound, TargetReached
-    from nni.hpo.study import FrontPoint, Study, StudyTrial
+    from nni.hpo.study import Study
     from nni.hpo.tuners.anneal import AnnealTuner
     from nni.hpo.tuners.auto import AutoTuner
     from nni.hpo.tuners.batch import BatchTuner
@@ -74,7 +76,7 @@ _HOMES = {
     "DEFERRED": "nni.hpo.base",
     "DNGOTuner": "nni.hpo.tuners.dngo",
     "EvolutionTuner": "nni.hpo.tuners.evolution",
-    "FrontPoint": "nni.hpo.study",
+    "FrontPoint": "nni.hpo.outcomes",
     "GPTuner": "nni.hpo.tuners.gp",
     "GridSearchTuner": "nni.hpo.tuners.grid_search",
     "Hyperband": "nni.hpo.advisors.hyperband",
@@ -106,10 +108,10 @@ _HOMES = {
     "SMACTuner": "nni.hpo.tuners.smac",
     "SimulatedRun": "nni.hpo.simulation",
     "Study": "nni.hpo.study",
-    "StudyTrial": "nni.hpo.study",
+    "StudyTrial": "nni.hpo.outcomes",
     "TPETuner": "nni.hpo.tuners.tpe",
     "TargetReached": "nni.hpo.stopping",
-    "TrialRecord": "nni.hpo.optimization",
+    "TrialRecord": "nni.hpo.evaluation",
     "Tuner": "nni.hpo.base",
     "TypedSpace": "nni.hpo.typed_space",
     "Uniform": "nni.hpo.samplings",

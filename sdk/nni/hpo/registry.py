@@ -94,7 +94,7 @@ def find(kind: Kind, name: str) -> AlgorithmEntry:
     known = ", ".join(entries) or "none"
     folded = {known_name.casefold(): known_name for known_name in entries}
     close = get_close_matches(str(name).casefold(), folded, n=1)
-    hint = f"; did you mean {folded[close[0]]!r}?" if close else ""
+    hint = f"; did you mean {folded[close[0]]!r}?" if close else _hint_of_kind(name)
     raise ValueError(f"{kind} name must be one of {known}; got {name!r}{hint}")
 
 
@@ -200,6 +200,14 @@ def create(
         if value is not None and key in taken and key not in given
     }
     return cls(**arguments)
+
+
+def _hint_of_kind(name: str) -> str:
+    """Say under what an algorithm is to be named that was named as something else."""
+    for kind in get_args(Kind):
+        if any(entry.name == name for entry in algorithms(kind)):
+            return f"; {name} is a name for {kind}"
+    return ""
 
 
 def named_class(kind: Kind, name: str) -> type[Algorithm]:

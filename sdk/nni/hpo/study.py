@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.base import Tuner, checked_optimize_mode, generate
@@ -12,38 +10,10 @@ from nni.hpo.earlier_results import EarlierResults, samples_of
 from nni.hpo.json_value import JsonValue
 from nni.hpo.managed import DuplicatePolicy, ManagedTuner, SearchPlan, managed
 from nni.hpo.objectives import Objectives, objectives_of, require_numbers
-from nni.hpo.pareto import pareto_front
+from nni.hpo.outcomes import FrontPoint, Outcomes, StudyTrial
 from nni.hpo.registry import create
 from nni.hpo.stopping import StoppingRule
 from nni.hpo.typed_space import TypedSpace, is_type_of_space
-
-
-@dataclass(frozen=True, slots=True)
-class StudyTrial:
-    """One configuration that `Study.ask` handed out."""
-
-    id: int
-    """Counts from 0 within the study."""
-
-    parameters: JsonValue
-    """What to evaluate: for the built-in tuners a dict of plain Python values."""
-
-    typed_space: TypedSpace | None = field(default=None, repr=False, compare=False)
-    """What `parameters` are a configuration of; None if the space was given as JSON."""
-
-    @property
-    def configuration(self) -> Any:  # noqa: ANN401 - the type that the study was given
-        """`parameters` as an object of the type that is the search space.
-
-        For a function these are the arguments to call it with; for a space in JSON it is
-        `parameters` itself.
-
-        Raises:
-            ValueError: the type refuses the values, by a rule that the space does not know.
-        """
-        if self.typed_space is None:
-            return self.parameters
-        return self.typed_space.configuration(self.parameters)
 
 
 def named_arguments(
@@ -64,15 +34,6 @@ def named_arguments(
                 f"got {inner!r}"
             )
     return arguments
-
-
-@dataclass(frozen=True, slots=True)
-class FrontPoint:
-    """One trial that no other one beats in every objective."""
-
-    trial: StudyTrial
-    values: dict[str, float]
-    """Number of each objective, by metric."""
 
 
 def _make_tuner(
@@ -162,8 +123,7 @@ class Study:
         self._lock = Lock()
         self._next_id = 0
         self._open: dict[int, StudyTrial] = {}
-        self._best: tuple[float, StudyTrial] | None = None
-        self._told: list[tuple[StudyTrial, JsonValue]] = []
+        self._outcomes = Outcomes(self._objectives)
 
     def enqueue(self, parameters: JsonValue) -> None:
         """Have a configuration evaluated before any that the tuner proposes.
@@ -224,11 +184,7 @@ class Study:
             self._tuner.receive_trial_result(
                 trial.id, trial.parameters, value, trial_job_id=str(trial.id), customized=False
             )
-            self._told.append((trial, value))
-            losses = self._objectives.losses(value)
-            feasible = losses is not None and self._objectives.excess(value) == 0
-            if losses and feasible and (self._best is None or losses[0] < self._best[0]):
-                self._best = (losses[0], trial)
+            self._outcomes.add(trial, value)
         self._tuner.trial_end(trial.id, value is not None, trial_job_id=str(trial.id))
 
     @property
@@ -238,13 +194,12 @@ class Study:
         Raises:
             ValueError: no finite number was told, or there are several objectives.
         """
-        loss, _ = self._best_pair()
-        return -loss if self._objectives.items[0].mode == "maximize" else loss
+        return self._outcomes.best()[0]
 
     @property
     def best_trial(self) -> StudyTrial:
         """The first trial that reached `best_value`; ValueError if there is none."""
-        return self._best_pair()[1]
+        return self._outcomes.best()[1]
 
     @property
     def best_parameters(self) -> JsonValue:
@@ -259,33 +214,15 @@ class Study:
         a finite number, is not among them.
         """
         with self._lock:
-            told = list(self._told)
-        complete = [
-            (trial, value, losses)
-            for trial, value in told
-            if self._objectives.excess(value) == 0
-            and (losses := self._objectives.losses(value)) is not None
-        ]
-        best = pareto_front([losses for _, _, losses in complete])
-        return [
-            FrontPoint(trial, self._objectives.numbers(value) or {})
-            for trial, value, _ in (complete[position] for position in best)
-        ]
+            return self._outcomes.front()
 
     @property
     def results(self) -> list[tuple[StudyTrial, JsonValue]]:
         """All trials that gave a result, and what was told, in the order of telling."""
         with self._lock:
-            return list(self._told)
+            return list(self._outcomes.told)
 
     @property
     def stopped_because(self) -> str:
         """Why a stopping rule ended the search; empty if none did."""
         return self._tuner.ended_because
-
-    def _best_pair(self) -> tuple[float, StudyTrial]:
-        if self._objectives.several:
-            raise ValueError("with several objectives there is no best one; see pareto_front")
-        if self._best is None:
-            raise ValueError("no trial has been told a finite value yet")
-        return self._best

@@ -133,7 +133,7 @@ def test_no_trial_starts_after_the_timeout(
         def monotonic() -> float:
             return now
 
-    monkeypatch.setattr(nni.hpo.optimization, "time", Clock)
+    monkeypatch.setattr(nni.hpo.evaluation, "time", Clock)
 
     def objective(parameters: dict[str, float]) -> float:
         nonlocal now
