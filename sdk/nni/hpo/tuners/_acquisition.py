@@ -38,7 +38,8 @@ def _log_density(z: Floats) -> Floats:
     return density
 
 
-def _log_cdf(z: Floats) -> Floats:
+def log_cdf(z: Floats) -> Floats:
+    """Return the logarithm of the standard normal distribution function."""
     inner = np.maximum(z, _TAIL)
     outer = np.minimum(z, _TAIL)
     near = np.log(normal_cdf(inner))
@@ -46,7 +47,7 @@ def _log_cdf(z: Floats) -> Floats:
     return np.where(z > _TAIL, near, far)
 
 
-def _log_gain(z: Floats) -> Floats:
+def log_gain(z: Floats) -> Floats:
     """Return the logarithm of phi(z) + z Phi(z)."""
     inner = np.maximum(z, _TAIL)
     outer = np.minimum(z, _TAIL)
@@ -60,12 +61,12 @@ def expected_improvement(margin: float) -> Acquisition:
 
     def evaluate(mean: Floats, deviation: Floats, best: float) -> Slopes:
         z = (best - margin - mean) / deviation
-        log_gain = _log_gain(z)
+        gain = log_gain(z)
         # d log h / dz = Phi / h, with h = phi + z Phi.
-        ratio = np.exp(_log_cdf(z) - log_gain)
+        ratio = np.exp(log_cdf(z) - gain)
         by_mean = -ratio / deviation
         by_deviation = (1.0 - z * ratio) / deviation
-        return np.log(deviation) + log_gain, by_mean, by_deviation
+        return np.log(deviation) + gain, by_mean, by_deviation
 
     return evaluate
 
@@ -75,9 +76,9 @@ def improvement_probability(margin: float) -> Acquisition:
 
     def evaluate(mean: Floats, deviation: Floats, best: float) -> Slopes:
         z = (best - margin - mean) / deviation
-        log_cdf = _log_cdf(z)
-        ratio = np.exp(_log_density(z) - log_cdf)
-        return log_cdf, -ratio / deviation, -z * ratio / deviation
+        chance = log_cdf(z)
+        ratio = np.exp(_log_density(z) - chance)
+        return chance, -ratio / deviation, -z * ratio / deviation
 
     return evaluate
 

@@ -41,8 +41,16 @@ class TrustRegion:
     successes: int = 0
     failures: int = 0
 
-    def told(self, *, improved: bool) -> None:
-        """Learn whether a proposal from the region was better than all before."""
+    def told(self, size: float, *, improved: bool) -> None:
+        """Learn whether a proposal from the region was better than all before.
+
+        Args:
+            size: of the region that it was made in. Of many trials at a time those of an earlier
+                size say nothing against the present one.
+            improved: whether it was.
+        """
+        if not improved and size != self.size:
+            return
         if improved:
             self.successes, self.failures = self.successes + 1, 0
         else:

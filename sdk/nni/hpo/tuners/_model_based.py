@@ -2,9 +2,10 @@
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -55,31 +56,54 @@ class Cube(Protocol):
 
 
 CubeT = TypeVar("CubeT", bound=Cube)
+LossT = TypeVar("LossT", bound=float | tuple[float, ...])
 
 
-class ModelBasedTuner(Tuner, Generic[CubeT]):
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """All that choosing a point may change."""
+
+    draws: Mapping[str, Any]
+    """State of the generator, as numpy has it."""
+    prior: tuple[Any, ...]
+    model: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A point that was chosen ahead."""
+
+    point: Floats
+    after: _Memory
+    """What is so once it has been handed out."""
+
+
+class PointTuner(Tuner, Generic[CubeT, LossT]):
     """Keeps observations and running trials as points of a cube; a subclass chooses points.
 
     A running trial's point is not proposed again while there is another one; nor is an observed
     one, unless the subclass wants to measure it again.
 
     Args:
-        optimize_mode: `maximize` or `minimize`.
         seed: of all draws; None for different ones in every process.
     """
 
     algorithm: ClassVar[str]
     """Its name in errors."""
 
-    def __init__(self, optimize_mode: str, seed: int | None) -> None:
-        self._mode = checked_optimize_mode(optimize_mode)
+    prepares: ClassVar[bool] = False
+    """Whether choosing a point changes nothing but the generators and the state of the model, so
+    that it can be done ahead."""
+
+    def __init__(self, seed: int | None) -> None:
         self._rng = np.random.default_rng(seed)
         self._prior = Random(seed)
         self._cube: CubeT = self._cube_of({})
         self._configurations: list[JsonValue] = []
         self._points: list[Floats] = []
-        self._losses: list[float] = []
+        self._losses: list[LossT] = []
         self._running: dict[int, Floats] = {}
+        self._prepared: _Prepared | None = None
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """See the base. Observations that are no points of the new space are dropped."""
@@ -89,10 +113,19 @@ class ModelBasedTuner(Tuner, Generic[CubeT]):
         self._forget_model()
         self._recall(known, running)
 
+    def prepare_parameters(self) -> None:
+        """See the base. What was prepared is dropped when a result or an end changes the choice."""
+        if not self.prepares or self._prepared is not None or not len(self._cube):
+            return
+        before = self._memory()
+        point = self._propose()
+        self._prepared = _Prepared(point, self._memory())
+        self._remember(before)
+
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
         """See the base."""
         del kwargs
-        point = self._propose() if len(self._cube) else np.empty(0)
+        point = self._chosen() if len(self._cube) else np.empty(0)
         self._running[parameter_id] = point
         return self._cube.configuration(point)
 
@@ -101,20 +134,20 @@ class ModelBasedTuner(Tuner, Generic[CubeT]):
     ) -> None:
         """See the base."""
         del kwargs
-        self._running.pop(parameter_id, None)
-        loss = loss_of(value, self._mode)
+        self._forget_running(parameter_id)
+        loss = self._loss_of(value)
         if loss is not None:
             self._learn(parameters, loss)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
         """See the base."""
         del success, kwargs
-        self._running.pop(parameter_id, None)
+        self._forget_running(parameter_id)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
         """See the base. Samples outside the space or without a finite value are skipped."""
         for sample in samples(data):
-            loss = loss_of(sample.value, self._mode)
+            loss = self._loss_of(sample.value)
             if loss is None:
                 _logger.warning(
                     "%s skips an imported sample without a number: %.200r", self.algorithm, sample
@@ -145,6 +178,10 @@ class ModelBasedTuner(Tuner, Generic[CubeT]):
         """Return the points of a search space, or raise ValueError for what is not supported."""
 
     @abstractmethod
+    def _loss_of(self, value: JsonValue) -> LossT | None:
+        """Return what a report says that is to be minimised; None if it says too little."""
+
+    @abstractmethod
     def _propose(self) -> Floats:
         """Return a point `(d,)` of the space; it has at least one axis."""
 
@@ -160,7 +197,27 @@ class ModelBasedTuner(Tuner, Generic[CubeT]):
     def _load_model_state(self, state: JsonValue) -> None:
         """Take over what `_model_state` gave; the observations are there again."""
 
-    def _results(self) -> list[tuple[JsonValue, float]]:
+    def _chosen(self) -> Floats:
+        """Return the point that was prepared, or choose one."""
+        prepared, self._prepared = self._prepared, None
+        if prepared is None:
+            return self._propose()
+        self._remember(prepared.after)
+        return prepared.point
+
+    def _memory(self) -> _Memory:
+        return _Memory(self._rng.bit_generator.state, self._prior.getstate(), self._model_state())
+
+    def _remember(self, memory: _Memory) -> None:
+        self._rng.bit_generator.state = memory.draws
+        self._prior.setstate(memory.prior)
+        self._load_model_state(memory.model)
+
+    def _forget_running(self, parameter_id: int) -> None:
+        if self._running.pop(parameter_id, None) is not None:
+            self._prepared = None
+
+    def _results(self) -> list[tuple[JsonValue, LossT]]:
         return list(zip(self._configurations, self._losses, strict=True))
 
     def _open(self) -> list[tuple[int, JsonValue]]:
@@ -169,10 +226,11 @@ class ModelBasedTuner(Tuner, Generic[CubeT]):
 
     def _recall(
         self,
-        known: Iterable[tuple[JsonValue, float]],
+        known: Iterable[tuple[JsonValue, LossT]],
         running: Iterable[tuple[int, JsonValue]],
     ) -> None:
         """Take over what was known and what runs, as far as it lies in the space."""
+        self._prepared = None
         self._configurations, self._points, self._losses = [], [], []
         for configuration, loss in known:
             self._learn(configuration, loss)
@@ -183,7 +241,7 @@ class ModelBasedTuner(Tuner, Generic[CubeT]):
             except ValueError:
                 continue  # of an earlier space; its end is no news
 
-    def _learn(self, configuration: JsonValue, loss: float) -> None:
+    def _learn(self, configuration: JsonValue, loss: LossT) -> None:
         try:
             point = self._cube.point(configuration)
         except ValueError as error:
@@ -191,7 +249,8 @@ class ModelBasedTuner(Tuner, Generic[CubeT]):
             return
         self._keep(configuration, point, loss)
 
-    def _keep(self, configuration: JsonValue, point: Floats, loss: float) -> None:
+    def _keep(self, configuration: JsonValue, point: Floats, loss: LossT) -> None:
+        self._prepared = None
         self._configurations.append(dict(configuration))
         self._points.append(point)
         self._losses.append(loss)
@@ -224,3 +283,19 @@ class ModelBasedTuner(Tuner, Generic[CubeT]):
             return None
         free = [point for point in points if point_key(point) not in taken]
         return self._prior.choice(free) if free else None
+
+
+class ModelBasedTuner(PointTuner[CubeT, float], Generic[CubeT]):
+    """The same with one loss.
+
+    Args:
+        optimize_mode: `maximize` or `minimize`.
+        seed: of all draws; None for different ones in every process.
+    """
+
+    def __init__(self, optimize_mode: str, seed: int | None) -> None:
+        self._mode = checked_optimize_mode(optimize_mode)
+        super().__init__(seed)
+
+    def _loss_of(self, value: JsonValue) -> float | None:
+        return loss_of(value, self._mode)

@@ -181,7 +181,10 @@ def normal_cdf(x: Floats) -> Floats:
 
 
 def neighbour_gaps(centres: Floats) -> Floats:
-    """Return each centre's distance, per column, to the nearest other one.
+    """Return, per column, the distance of each centre to the farther of its two neighbours.
+
+    The outermost ones have one neighbour. Where centres form two clusters, those at the edges reach
+    from one to the other.
 
     Args:
         centres: `(k, d)` with k >= 2.
@@ -189,7 +192,9 @@ def neighbour_gaps(centres: Floats) -> Floats:
     Returns:
         `(k, d)`.
     """
-    distance = np.abs(centres[:, None, :] - centres)
-    distance[np.arange(len(centres)), np.arange(len(centres))] = np.inf
-    gaps: Floats = distance.min(axis=1)
+    order = np.argsort(centres, axis=0, kind="stable")
+    steps = np.diff(np.take_along_axis(centres, order, axis=0), axis=0)
+    wider = np.concatenate([steps[:1], np.maximum(steps[1:], steps[:-1]), steps[-1:]])
+    gaps: Floats = np.empty_like(centres)
+    np.put_along_axis(gaps, order, wider, axis=0)
     return gaps

@@ -3,12 +3,14 @@
 What its lengths and noise are is learnt anew now and then only; what it believes, at every ask.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from nni.hpo.json_value import JsonValue
+from nni.hpo.tuners._covering import covering
 from nni.hpo.tuners._gaussian_process import (
     Posterior,
     default_parameters,
@@ -19,11 +21,11 @@ from nni.hpo.tuners._gaussian_process import (
 )
 from nni.hpo.tuners._matern import Matern
 from nni.hpo.tuners._parzen import Floats, Ints
-from nni.hpo.tuners._targets import warped
+from nni.hpo.tuners._targets import standardised, warped
 
 _MOST_FITTED: Final = 150
 """Results from which lengths and noise are learnt."""
-_MOST_MODELLED: Final = 400
+MOST_MODELLED: Final = 500
 """Results from which values are predicted."""
 _FEW: Final = 40
 """Results up to which the search for lengths also starts afresh: they are still uncertain."""
@@ -44,6 +46,8 @@ class Belief:
     """`(n,)`, their losses on the model's scale."""
     kept: Ints
     """`(n,)`, their positions among all results."""
+    shrinkage: float = 1.0
+    """What the learnt lengths were multiplied by."""
 
     @property
     def best(self) -> float:
@@ -67,15 +71,40 @@ class Surrogate:
         self._parameters: Floats | None = None
         self._fitted = 0
 
-    def believe(self, points: list[Floats], losses: list[float]) -> Belief:
-        """Return what to believe after results; there is at least one."""
+    def believe(
+        self, points: list[Floats], losses: list[float], *, shrinkage: float = 1.0
+    ) -> Belief:
+        """Return what to believe after results.
+
+        Args:
+            points: `(d,)` each, one at least.
+            losses: of the points.
+            shrinkage: the lengths are multiplied by it, > 0: below 1, less is taken for known.
+        """
         known = np.array(losses)
-        kept = representatives(known, _MOST_MODELLED)
-        rows, targets = np.array(points)[kept], warped(known[kept])
-        if self._parameters is None or len(losses) > self._fitted * (1.0 + _REFIT_SHARE):
+        rows = np.array(points)
+        kept = covering(rows, known, MOST_MODELLED)
+        # Warped before the choice, which has made the worse half another one.
+        rows, targets = rows[kept], standardised(warped(known)[kept])
+        return self.believe_in(rows, targets, kept, len(losses), shrinkage=shrinkage)
+
+    def believe_in(
+        self, rows: Floats, targets: Floats, kept: Ints, count: int, *, shrinkage: float = 1.0
+    ) -> Belief:
+        """Return what to believe after some of the results, already on the model's scale.
+
+        Args:
+            rows: `(n, d)`, their points; n >= 1.
+            targets: `(n,)`, mean 0 and variance 1.
+            kept: `(n,)`, their positions among all results.
+            count: how many results there are in all.
+            shrinkage: see `believe`.
+        """
+        if self._parameters is None or count > self._fitted * (1.0 + _REFIT_SHARE):
             self._parameters = self._fit(rows, targets)
-            self._fitted = len(losses)
-        return Belief(self._posterior(rows, targets), rows, targets, kept)
+            self._fitted = count
+        model = self._posterior(rows, targets, shrinkage)
+        return Belief(model, rows, targets, kept, shrinkage)
 
     def expecting(self, belief: Belief, running: list[Floats]) -> Posterior:
         """Return the belief if running trials come out as predicted."""
@@ -84,7 +113,9 @@ class Surrogate:
         open_points = np.array(running)
         means, _ = belief.model.predict(open_points)
         return self._posterior(
-            np.concatenate([belief.points, open_points]), np.concatenate([belief.targets, means])
+            np.concatenate([belief.points, open_points]),
+            np.concatenate([belief.targets, means]),
+            belief.shrinkage,
         )
 
     def lengths(self) -> Floats:
@@ -112,10 +143,11 @@ class Surrogate:
         parameters, self._fitted = state
         self._parameters = None if parameters is None else np.array(parameters, dtype=np.float64)
 
-    def _posterior(self, rows: Floats, targets: Floats) -> Posterior:
+    def _posterior(self, rows: Floats, targets: Floats, shrinkage: float) -> Posterior:
         assert self._parameters is not None
-        owners, parameters = self._owners, self._parameters
-        expanded = parameters if owners is None else shared(parameters, owners)
+        parameters = self._parameters.copy()
+        parameters[:-1] += math.log(shrinkage)
+        expanded = parameters if self._owners is None else shared(parameters, self._owners)
         return posterior(rows, targets, self._kernel, self._alpha, expanded)
 
     def _fit(self, rows: Floats, targets: Floats) -> Floats:

@@ -30,6 +30,32 @@ _SAME: Final = 1e-12
 """Relative deviation that rounding alone can make."""
 
 
+_TAME: Final = 2.0
+"""Spreads of the better half above the median up to which a loss counts in full."""
+
+
+_TINY: Final = 1e-280
+
+
+def tamed(losses: Floats) -> Floats:
+    """Return losses `(n,)` of which only those far above the median are drawn in, standardised.
+
+    Where several losses are weighed against each other, also the middling ones must keep their
+    proportions, which `warped` gives up.
+    """
+    good = losses <= np.sort(losses)[(len(losses) - 1) // 2]
+    # The floor keeps the greatest losses finite, however small the good ones are.
+    unit = max(float(np.abs(losses[good]).max()), float(np.abs(losses).max()) * _TINY) or 1.0
+    scaled = losses / unit
+    middle = float(scaled[good].max())
+    spread = float(np.sqrt(((scaled[good] - middle) ** 2).mean()))
+    if spread <= _SAME:
+        return standardised(losses)
+    above = (scaled - middle) / spread
+    drawn_in = _TAME + np.log1p(np.maximum(above - _TAME, 0.0))
+    return standardised(np.where(above > _TAME, drawn_in, above))
+
+
 def warped(losses: Floats) -> Floats:
     """Return losses `(n,)` whose worse half is as spread as a normal distribution's, standardised.
 

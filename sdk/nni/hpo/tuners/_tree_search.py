@@ -7,15 +7,15 @@ Source of the region around the best point: Eriksson, Pearce, Gardner, Turner an
 Global Optimization via Local Bayesian Optimization, NeurIPS 2019, section 2.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
 from nni.hpo.tuners._acquisition import Acquisition
 from nni.hpo.tuners._acquisition_search import Effort, apart
 from nni.hpo.tuners._descent import minimise
-from nni.hpo.tuners._gaussian_process import Posterior
 from nni.hpo.tuners._parzen import Floats
 from nni.hpo.tuners._tree_cube import TreeCube
 from nni.hpo.tuners._unit_cube import PointKey, best_free
@@ -132,21 +132,31 @@ def _near(cube: TreeCube, good: Floats, count: int, rng: np.random.Generator) ->
     return np.where(changed, wanted, centres)
 
 
+class Model(Protocol):
+    """A normal belief about a loss."""
+
+    def predict(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return means and deviations `(m,)` at `(m, f)` features."""
+        ...
+
+    def slopes(self, point: Floats) -> tuple[float, float, Floats, Floats]:
+        """Return mean and deviation at `(f,)` features, and the gradients `(f,)` of both."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class Outlook:
-    """What is believed, and what is looked for."""
+class Ascent(ABC):
+    """Climbing to the most promising point, whatever makes a point promising."""
 
     cube: TreeCube
-    model: Posterior
-    """Of features."""
-    acquisition: Acquisition
-    threshold: float
-    """Loss to improve on, on the model's scale."""
 
+    @abstractmethod
     def rate(self, points: Floats) -> Floats:
         """Return how promising `(m, d)` points are, `(m,)`."""
-        means, deviations = self.model.predict(self.cube.features(points))
-        return self.acquisition(means, deviations, self.threshold)[0]
+
+    @abstractmethod
+    def slope(self, features: Floats) -> tuple[float, Floats]:
+        """Return how promising the point of `(f,)` features is, and the gradient `(f,)`."""
 
     def best(
         self,
@@ -189,12 +199,8 @@ class Outlook:
 
         def negative(numbers: Floats) -> tuple[float, Floats]:
             features[columns] = numbers
-            mean, deviation, mean_rise, deviation_rise = self.model.slopes(features)
-            value, by_mean, by_deviation = self.acquisition(
-                np.array([mean]), np.array([deviation]), self.threshold
-            )
-            rise = by_mean[0] * mean_rise + by_deviation[0] * deviation_rise
-            return -float(value[0]), -rise[columns]
+            value, rise = self.slope(features)
+            return -value, -rise[columns]
 
         low = np.minimum(region.low[axes], start[axes])
         high = np.maximum(region.high[axes], start[axes])
@@ -217,3 +223,27 @@ class Outlook:
                 return point
             point, rating = near[top], float(ratings[top])
         return point
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook(Ascent):
+    """What is believed of one loss, and what is looked for."""
+
+    model: Model
+    """Of features."""
+    acquisition: Acquisition
+    threshold: float
+    """Loss to improve on, on the model's scale."""
+
+    def rate(self, points: Floats) -> Floats:
+        """See the base."""
+        means, deviations = self.model.predict(self.cube.features(points))
+        return self.acquisition(means, deviations, self.threshold)[0]
+
+    def slope(self, features: Floats) -> tuple[float, Floats]:
+        """See the base."""
+        mean, deviation, mean_rise, deviation_rise = self.model.slopes(features)
+        value, by_mean, by_deviation = self.acquisition(
+            np.array([mean]), np.array([deviation]), self.threshold
+        )
+        return float(value[0]), by_mean[0] * mean_rise + by_deviation[0] * deviation_rise

@@ -63,6 +63,7 @@ class MetisTuner(ModelBasedTuner[UnitCube]):
     """
 
     algorithm: ClassVar[str] = "MetisTuner"
+    prepares: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -1,42 +1,45 @@
 """TPE: propose where good results are dense and others are not.
 
 Source: Bergstra, Bardenet, Bengio and Kegl, Algorithms for Hyper-Parameter Optimization, NIPS 2011,
-section 4.
+section 4; for several objectives Ozaki et al., see `_fronts`.
 
 Departures, each measured by `tests/benchmarks/bench_tpe_quality.py`:
 - The parameters that are always active together are modelled together, by kernels over all of them;
   a branch of a choice has a model of its own, made from the trials that took it.
-- A good kernel's width on a column is the distance to its nearest good neighbour there, but at
-  least a width that shrinks with the number of trials: wide steps first, fine ones later. Kernels
-  of the other trials are narrower, so that they push proposals away from tried points only.
-- Better ranks weigh more. Only the best few hundred of the other trials have kernels; the prior
-  stands for the rest, so that a proposal does not get slower for ever.
+- A good kernel's width on a column is the distance to the farther of its two good neighbours there,
+  but at least a width that shrinks with the number of trials: wide steps first, fine ones later.
+  Kernels of the other trials are narrower, so that they push proposals away from tried points only.
+- Better ranks weigh more. Of equal results the newest stands for all, so that a plateau does not
+  crowd out what lies beyond it. Only the best few hundred of the other trials have kernels; the
+  prior stands for the rest, so that a proposal does not get slower for ever.
+- Running trials that are taken for good ones displace none of these, and together weigh as much as
+  one of them.
 - Integers are ordered. Old trials do not fade. Ten results, not twenty, precede the model.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
-from statistics import fmean
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
-from nni.hpo.base import Tuner, checked_optimize_mode
+from nni.hpo.base import Tuner
 from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import loss_of
+from nni.hpo.objectives import Objectives, objectives_of
 from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.samples import samples
 from nni.hpo.space import contains, parse_space, place
 from nni.hpo.tuners._columns import Level, Row, configuration_of, levels_of, rows_of
-from nni.hpo.tuners._level_model import LevelModel
+from nni.hpo.tuners._level_model import LevelModel, Pending
+from nni.hpo.tuners._liars import LIARS, Extent
+from nni.hpo.tuners._rankings import Outcome
 from nni.hpo.tuners._repair import repaired
 
 _logger = logging.getLogger(__name__)
-
-_LIARS: Final[dict[str, Callable[[list[float]], float]]] = {"min": min, "max": max, "mean": fmean}
 
 _TRIES: Final = 8
 """Sets of candidates before a proposal that breaks a constraint is repaired."""
@@ -54,16 +57,20 @@ class _Running:
 
 
 class TPETuner(Tuner):
-    """Tree-structured Parzen estimator.
+    """Tree-structured Parzen estimator, for one objective or several.
+
+    Give `optimize_mode` of the search as a dict of metric to mode to have several.
 
     Args:
-        optimize_mode: `maximize` or `minimize`.
+        optimize_mode: `maximize` or `minimize`, where there is one objective.
         parallel_optimize: whether running trials take part with a made-up result.
         constant_liar_type: that result: the `min`, `max` or `mean` of the losses known so far.
-            `max` and `mean` spread what is proposed; `min` takes running trials for the best ones
-            and helps least.
+            `max` and `mean` spread what is proposed; `min` takes running trials for good ones and
+            helps least.
         seed: of all draws; None for different ones in every process.
     """
+
+    multi_objective: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -72,10 +79,10 @@ class TPETuner(Tuner):
         constant_liar_type: str = "min",
         seed: int | None = None,
     ) -> None:
-        self._mode = checked_optimize_mode(optimize_mode)
-        if constant_liar_type not in _LIARS:
+        self._objectives = objectives_of(optimize_mode)
+        if constant_liar_type not in LIARS:
             raise ValueError(
-                f"constant_liar_type must be one of {', '.join(_LIARS)}; got {constant_liar_type!r}"
+                f"constant_liar_type must be one of {', '.join(LIARS)}; got {constant_liar_type!r}"
             )
         self._parallel = parallel_optimize
         self._liar = constant_liar_type
@@ -83,17 +90,21 @@ class TPETuner(Tuner):
         self._prior = Random(seed)
         self._space = Space(())
         self._levels: tuple[Level, ...] = ()
-        self._models: list[LevelModel] = []
-        self._observed: list[tuple[JsonValue, float]] = []
+        self._forget()
         self._running: dict[int, _Running] = {}
+
+    def set_objectives(self, objectives: Objectives) -> None:
+        """See the base."""
+        self._objectives = objectives
+        self._forget()
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """See the base. Observations that are no points of the new space are dropped."""
         running = [(key, trial.configuration) for key, trial in self._running.items()]
-        known, self._observed, self._running = self._observed, [], {}
+        known, self._running = self._observed, {}
         self._space = parse_space(search_space, algorithm="TPE")
         self._levels = levels_of(self._space)
-        self._models = [LevelModel(level) for level in self._levels]
+        self._forget()
         self._recall(known, running)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
@@ -110,9 +121,9 @@ class TPETuner(Tuner):
         """See the base."""
         del kwargs
         self._running.pop(parameter_id, None)
-        loss = loss_of(value, self._mode)
-        if loss is not None:
-            self._learn(parameters, loss)
+        outcome = self._outcome(value)
+        if outcome is not None:
+            self._learn(parameters, outcome)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
         """See the base."""
@@ -122,38 +133,34 @@ class TPETuner(Tuner):
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
         """See the base. Samples outside the space or without a finite value are skipped."""
         for sample in samples(data):
-            loss = loss_of(sample.value, self._mode)
-            if loss is None:
+            outcome = self._outcome(sample.value)
+            if outcome is None:
                 _logger.warning("TPE skips an imported sample without a number: %.200r", sample)
             else:
-                self._learn(sample.parameter, loss)
+                self._learn(sample.parameter, outcome)
 
     def suggest(self, *, from_prior: bool = False) -> dict[str, JsonValue]:
         """Return one configuration that no trial stands for."""
         if from_prior or len(self._observed) < STARTUP_TRIALS:
             return self._space.draw(self._prior)
-        told = [len(model.observations) for model in self._models]
-        lies = self._tell_lies()
-        proposal = self._proposal(told)
-        for row, lie in reversed(lies):
-            self._models[row.level].observations.remove_newest(row, lie)
-        return proposal
+        return self._proposal(self._pending())
 
     def state(self) -> dict[str, JsonValue]:
         """Return what `load_state` needs to go on from here, as JSON."""
         return {
             "rng": self._rng.bit_generator.state,
             "prior": random_state(self._prior),
-            "observed": [[configuration, loss] for configuration, loss in self._observed],
+            "observed": [[known, _to_json(outcome)] for known, outcome in self._observed],
             "running": [[key, trial.configuration] for key, trial in self._running.items()],
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
         """Go on from a state of a tuner that was built and given its space alike."""
         self.load_draws(state)
-        self._observed, self._running = [], {}
-        self._models = [LevelModel(level) for level in self._levels]
-        self._recall(state["observed"], state["running"])
+        self._running = {}
+        self._forget()
+        known = [(configuration, _from_json(told)) for configuration, told in state["observed"]]
+        self._recall(known, state["running"])
 
     def load_draws(self, state: dict[str, JsonValue]) -> None:
         """Go on with the draws of a state; what was observed stays."""
@@ -162,12 +169,12 @@ class TPETuner(Tuner):
 
     def _recall(
         self,
-        known: Iterable[tuple[JsonValue, float]],
+        known: Iterable[tuple[JsonValue, Outcome]],
         running: Iterable[tuple[int, JsonValue]],
     ) -> None:
         """Take over what was known and what runs, as far as it lies in the space."""
-        for configuration, loss in known:
-            self._learn(configuration, loss)
+        for configuration, outcome in known:
+            self._learn(configuration, outcome)
         for parameter_id, configuration in running:
             if contains(self._space, configuration):
                 self._running[parameter_id] = self._started(configuration)
@@ -178,42 +185,63 @@ class TPETuner(Tuner):
     def _rows(self, configuration: JsonValue) -> list[Row]:
         return rows_of(self._levels, place(self._space, configuration))
 
-    def _learn(self, configuration: JsonValue, loss: float) -> None:
+    def _forget(self) -> None:
+        """Start without observations, in the space and for the objectives there are now."""
+        objectives = len(self._objectives.items)
+        self._models = [LevelModel(level, objectives) for level in self._levels]
+        self._observed: list[tuple[JsonValue, Outcome]] = []
+        self._extent = Extent()
+
+    def _outcome(self, value: JsonValue) -> Outcome | None:
+        """Return what a report says; None unless it has a finite number for each objective."""
+        losses = self._objectives.losses(value)
+        if losses is None:
+            return None
+        # Infinite: a metric with a limit is missing. JSON has no infinity.
+        return Outcome(losses, min(self._objectives.excess(value), sys.float_info.max))
+
+    def _learn(self, configuration: JsonValue, outcome: Outcome) -> None:
         try:
             placed = place(self._space, configuration)
         except ValueError as error:
             _logger.warning("TPE drops a result outside the search space: %s", error)
             return
-        self.learn(configuration, placed, loss)
+        self._keep(configuration, placed, outcome)
 
     def learn(self, configuration: JsonValue, placed: Mapping[str, JsonValue], loss: float) -> None:
         """Learn the loss of a configuration whose active parameters `place` has given."""
+        self._keep(configuration, placed, Outcome((loss,)))
+
+    def _keep(
+        self, configuration: JsonValue, placed: Mapping[str, JsonValue], outcome: Outcome
+    ) -> None:
         for row in rows_of(self._levels, placed):
-            self._models[row.level].observations.add(row, loss)
-        self._observed.append((configuration, loss))
+            self._models[row.level].observations.add(row, outcome)
+        self._observed.append((configuration, outcome))
+        self._extent.add(outcome)
 
-    def _tell_lies(self) -> list[tuple[Row, float]]:
-        """Add the running trials as observations; return what was added, oldest first."""
-        if not self._parallel or not self._running:
-            return []
-        losses = [loss for _, loss in self._observed]
-        lie = _LIARS[self._liar](losses)
-        told = [(row, lie) for trial in self._running.values() for row in trial.rows]
-        for row, _ in told:
-            self._models[row.level].observations.add(row, lie)
-        return told
+    def _pending(self) -> dict[int, Pending]:
+        """Return by level the running trials that take part."""
+        rows: dict[int, list[Row]] = {}
+        for trial in self._running.values() if self._parallel else ():
+            for row in trial.rows:
+                rows.setdefault(row.level, []).append(row)
+        if not rows:
+            return {}
+        lie = self._extent.lie(self._liar)
+        return {level: Pending(found, lie) for level, found in rows.items()}
 
-    def _proposal(self, told: list[int]) -> dict[str, JsonValue]:
+    def _proposal(self, pending: Mapping[int, Pending]) -> dict[str, JsonValue]:
         """Return what the models favour, of what is allowed."""
         for _ in range(_TRIES):
             rows: dict[int, Row] = {}
-            self._choose(self._levels[0], rows, told)
+            self._choose(self._levels[0], rows, pending)
             proposal = configuration_of(self._levels, rows)
             if self._space.allows(proposal):
                 return proposal
         return repaired(self._space, proposal, self._prior)
 
-    def _choose(self, level: Level, rows: dict[int, Row], told: list[int]) -> None:
+    def _choose(self, level: Level, rows: dict[int, Row], pending: Mapping[int, Pending]) -> None:
         """Choose the row of a level, then those of the branches that it opens."""
         allowed = None
         if self._space.rules:
@@ -222,9 +250,23 @@ class TPETuner(Tuner):
                 partial = configuration_of(self._levels, {**rows, level.index: row})
                 return self._space.allows(partial)
 
-        row = self._models[level.index].propose(self._rng, told[level.index], allowed)
+        row = self._models[level.index].propose(self._rng, pending.get(level.index), allowed)
         rows[level.index] = row
         for column, option in zip(level.choices, row.options, strict=True):
             branch = column.branches[option]
             if branch is not None:
-                self._choose(branch, rows, told)
+                self._choose(branch, rows, pending)
+
+
+def _to_json(outcome: Outcome) -> JsonValue:
+    """Return a plain loss where that says all."""
+    if outcome.excess > 0 or len(outcome.losses) > 1:
+        return [list(outcome.losses), outcome.excess]
+    return outcome.losses[0]
+
+
+def _from_json(told: JsonValue) -> Outcome:
+    """Return what `_to_json` was given."""
+    if isinstance(told, list):
+        return Outcome(tuple(told[0]), float(told[1]))
+    return Outcome((told,))

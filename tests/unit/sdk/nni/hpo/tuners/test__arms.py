@@ -13,10 +13,10 @@ def test_region_grows_with_success_and_shrinks_without() -> None:
     first = region.size
 
     for _ in range(3):
-        region.told(improved=True)
+        region.told(region.size, improved=True)
     grown = region.size
     for _ in range(3):
-        region.told(improved=False)
+        region.told(region.size, improved=False)
 
     assert grown == 2 * first
     assert region.size == first
@@ -27,17 +27,27 @@ def test_region_that_has_vanished_begins_again() -> None:
     first, sizes = region.size, set()
 
     for _ in range(40):
-        region.told(improved=False)
+        region.told(region.size, improved=False)
         sizes.add(region.size)
 
     assert min(sizes) < 0.02
     assert first in sizes
 
 
+def test_failures_that_were_proposed_before_it_shrank_do_not_shrink_it_further() -> None:
+    region = TrustRegion(axes=2)
+    first = region.size
+
+    for _ in range(10):  # ten at a time, all proposed from the first size
+        region.told(first, improved=False)
+
+    assert region.size == 0.5 * first
+
+
 def test_region_goes_on_from_its_state() -> None:
     region, other = TrustRegion(axes=2), TrustRegion(axes=2)
     for improved in (True, True, False, True):
-        region.told(improved=improved)
+        region.told(region.size, improved=improved)
 
     other.load_state(region.state())
 

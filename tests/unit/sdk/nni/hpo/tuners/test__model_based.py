@@ -92,3 +92,43 @@ def test_state_names_running_trials_as_configurations() -> None:
 
     assert other.state()["running"] == [[4, parameters]]
     assert other.generate_parameters(5) == tuner.generate_parameters(5)
+
+
+def asked(tuner: GPTuner, *, prepare: bool) -> list[JsonValue]:
+    """Give what is proposed in a course with results, a failure and two requests at once."""
+    if prepare:
+        tuner.prepare_parameters()
+    first = tuner.generate_parameters(20)
+    if prepare:
+        tuner.prepare_parameters()
+    second = tuner.generate_parameters(21)
+    if prepare:
+        tuner.prepare_parameters()
+    tuner.trial_end(21, False)
+    third = tuner.generate_parameters(22)
+    tuner.receive_trial_result(20, first, 0.5)
+    if prepare:
+        tuner.prepare_parameters()
+        tuner.prepare_parameters()
+    tuner.trial_end(20, True)
+    return [first, second, third, tuner.generate_parameters(23)]
+
+
+def test_prepared_points_are_those_that_would_be_chosen() -> None:
+    plain, prepared = tuner_of(LINE, cold_start_num=2), tuner_of(LINE, cold_start_num=2)
+    for tuner in (plain, prepared):
+        for number in range(4):
+            tuner.receive_trial_result(number, {"x": number / 4}, (number - 1.3) ** 2)
+
+    assert asked(prepared, prepare=True) == asked(plain, prepare=False)
+    assert prepared.state() == plain.state()
+
+
+def test_new_results_and_spaces_drop_what_was_prepared() -> None:
+    tuner = tuner_of(LINE, cold_start_num=1)
+    tuner.import_data([{"parameter": {"x": 0.5}, "value": 1.0}])
+
+    tuner.prepare_parameters()
+    tuner.update_search_space({"y": {"_type": "uniform", "_value": [0, 1]}})
+
+    assert set(tuner.generate_parameters(0)) == {"y"}

@@ -123,4 +123,4 @@ def test_kernel_mass_is_what_lies_inside() -> None:
 def test_neighbour_gaps_are_per_column() -> None:
     gaps = neighbour_gaps(np.array([[0.1, 0.9], [0.4, 0.8], [0.5, 0.2]]))
 
-    assert gaps == pytest.approx(np.array([[0.3, 0.1], [0.1, 0.1], [0.1, 0.6]]))
+    assert gaps == pytest.approx(np.array([[0.3, 0.1], [0.3, 0.6], [0.1, 0.6]]))

@@ -55,9 +55,39 @@ def test_model_of_many_results_is_bounded_and_holds_the_best() -> None:
 
     belief = new().believe(points, losses)
 
-    assert len(belief.points) == 400
+    assert len(belief.points) == 500
     assert points[int(np.argmin(losses))].tolist() in belief.points.tolist()
     assert belief.best == belief.targets.min()
+
+
+def test_selection_predicts_like_the_model_of_all_results() -> None:
+    rng = np.random.default_rng(3)
+    crowd = 0.5 + 0.05 * rng.standard_normal((700, 2))
+    points = np.concatenate([rng.random((100, 2)), crowd, rng.random((100, 2))])
+    losses = [float(((point - 0.5) ** 2).sum()) for point in points]
+    # Where nothing was chosen a model predicts the mean; what is out there is worse than that.
+    corners = np.array([[0.05, 0.05], [0.95, 0.1], [0.1, 0.9], [0.9, 0.95]])
+
+    belief = new().believe(list(points), losses)
+
+    means, _ = belief.model.predict(corners)
+    assert means.min() > np.percentile(belief.targets, 60)
+
+
+def test_shorter_lengths_leave_more_doubt() -> None:
+    points, losses = results(20)
+    surrogate = new()
+    at = np.array([[0.9, 0.05]])
+
+    plain = surrogate.believe(points, losses)
+    doubting = surrogate.believe(points, losses, shrinkage=0.5)
+
+    assert doubting.model.predict(at)[1] > 1.3 * plain.model.predict(at)[1]
+    assert (
+        surrogate.expecting(doubting, [at[0]]).lengths.tolist()
+        == (0.5 * plain.model.lengths).tolist()
+    )
+    assert surrogate.lengths().tolist() == pytest.approx(plain.model.lengths.tolist())
 
 
 def test_one_result_is_enough() -> None:

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from nni.hpo.tuners._targets import standardised, warped
+from nni.hpo.tuners._targets import standardised, tamed, warped
 
 
 def test_targets_have_mean_zero_and_deviation_one() -> None:
     losses = np.random.default_rng(0).lognormal(0, 5, 80)
 
-    for targets in (standardised(losses), warped(losses)):
+    for targets in (standardised(losses), tamed(losses), warped(losses)):
         assert targets.mean() == pytest.approx(0, abs=1e-9)
         assert targets.std() == pytest.approx(1)
 
@@ -42,3 +42,20 @@ def test_how_bad_the_worst_is_does_not_matter() -> None:
 def test_odd_losses_give_finite_targets(losses: list[float]) -> None:
     assert np.isfinite(warped(np.array(losses))).all()
     assert np.isfinite(standardised(np.array(losses))).all()
+
+
+def test_taming_draws_in_only_what_is_far_above_the_median() -> None:
+    losses = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1e9])
+
+    targets = tamed(losses)
+
+    steps = np.diff(targets)
+    assert steps[:4] == pytest.approx(np.full(4, steps[0]))
+    assert 0 < steps[5] < 60 * steps[0]
+
+
+@pytest.mark.parametrize(
+    "losses", [[3.0], [2.0, 2.0, 2.0], [1.0, 1.0, 1.0, 5.0], [1e308, -1e308], [1e-9, 0.0, 1e308]]
+)
+def test_tamed_losses_are_finite_whatever_they_were(losses: list[float]) -> None:
+    assert np.isfinite(tamed(np.array(losses))).all()

@@ -8,6 +8,7 @@ import pytest
 
 from nni.hpo import AutoTuner, RandomTuner, Study, TPETuner, Tuner
 from nni.hpo.json_value import JsonValue
+from nni.hpo.objectives import objectives_of
 
 MIXED = {
     "x": {"_type": "uniform", "_value": [-1, 1]},
@@ -128,6 +129,85 @@ def test_noise_does_not_make_a_lucky_point_unbeatable() -> None:
         found.append(median(late[25:]))
 
     assert median(found) < 0.35
+
+
+def test_ten_at_a_time_use_the_model_before_the_design_has_ended() -> None:
+    tuner = AutoTuner("minimize", 0)
+    tuner.update_search_space(MIXED)
+    points = {number: tuner.generate_parameters(number) for number in range(10)}
+
+    for number in range(5):
+        tuner.receive_trial_result(number, points[number], mixed(points[number]))
+    for number in range(10, 14):  # one of them may be a point of TPE
+        tuner.generate_parameters(number)
+
+    learnt, _ = tuner.state()["model"]["model"]
+    assert learnt is not None
+
+
+def test_goes_on_from_its_state_with_trials_open() -> None:
+    first, second = AutoTuner("minimize", 3), AutoTuner("minimize", 3)
+    for tuner in (first, second):
+        tuner.update_search_space(MIXED)
+    points = {number: first.generate_parameters(number) for number in range(4)}
+    for number in range(4, 30):
+        points[number] = first.generate_parameters(number)
+        first.receive_trial_result(number - 4, points[number - 4], mixed(points[number - 4]))
+
+    second.load_state(json.loads(json.dumps(first.state())))
+
+    for tuner in (first, second):
+        tuner.receive_trial_result(29, points[29], mixed(points[29]))
+    assert first.generate_parameters(30) == second.generate_parameters(30)
+
+
+def within_the_limit(seed: int) -> float:
+    """Return the best loss of a search in which a corner of a square is allowed."""
+    space = {name: {"_type": "uniform", "_value": [0, 1]} for name in "xy"}
+    study = Study(
+        space,
+        optimize_mode={"loss": "minimize"},
+        constraints=[{"metric": "sum", "max": 0.2}],
+        seed=seed,
+    )
+    for _ in range(40):
+        trial = study.ask()
+        x, y = trial.parameters["x"], trial.parameters["y"]
+        study.tell(trial, {"loss": -x - 0.5 * y, "sum": x + y})
+    return study.best_value
+
+
+def test_goes_to_the_edge_of_what_a_limit_on_an_outcome_allows() -> None:
+    found = [within_the_limit(seed) for seed in range(3)]
+
+    assert median(found) == pytest.approx(-0.2, abs=0.01)
+    assert min(found) >= -0.2
+
+
+def test_several_objectives_have_a_front_from_end_to_end() -> None:
+    study = Study(
+        {"x": {"_type": "uniform", "_value": [-1, 2]}, "kind": MIXED["kind"]},
+        optimize_mode={"left": "minimize", "right": "minimize"},
+        seed=0,
+    )
+    for _ in range(40):
+        trial = study.ask()
+        x, off = trial.parameters["x"], trial.parameters["kind"] != "b"
+        study.tell(trial, {"left": x * x + off, "right": (x - 1) ** 2 + off})
+
+    front = sorted(point.values["left"] for point in study.pareto_front)
+    assert front[0] < 0.01
+    assert front[-1] > 0.9
+    assert len(front) > 12
+
+
+def test_says_what_it_does_with_several_objectives_and_limits() -> None:
+    tuner = AutoTuner()
+    modes = {"accuracy": "maximize", "latency": "minimize"}
+    tuner.set_objectives(objectives_of(modes, [{"metric": "memory", "max": 2}]))
+    tuner.update_search_space(MIXED)
+
+    assert "objectives accuracy, latency within limits of memory" in tuner.explanation
 
 
 def test_time_limit_must_not_be_negative() -> None:
