@@ -49,6 +49,8 @@ class SimulatedTrial:
     """The final result; `None` unless it succeeded with a finite one."""
     steps: int
     """How many it was trained for."""
+    resumed_at: int
+    """How many its checkpoint had behind it; 0 without one."""
     start_s: float
     end_s: float
 
@@ -95,8 +97,8 @@ def simulate(  # noqa: PLR0913 - one argument for each choice of an experiment
     """Run an experiment on a table of curves.
 
     A trial reports the value after each step as intermediate result and the last one as its final
-    result. Its number of steps is `TRIAL_BUDGET` of its configuration, or else ``trial_steps``; a
-    configuration with `load_checkpoint_dir` goes on at the step where the trial that saved there
+    result. It is trained to step `TRIAL_BUDGET` of its configuration, or else for ``trial_steps``;
+    a configuration with `load_checkpoint_dir` goes on at the step where the trial that saved there
     had come to, on its own curve.
 
     Args:
@@ -170,13 +172,24 @@ class TableTraining:
             ValueError: the configuration has no curve, or its budget is no number >= 1.
         """
         curve = self.table.curve(parameters)
-        budget = parameters.get(BUDGET_KEY, self.trial_steps)
+        first, last = self.resumed_at(parameters), len(curve.values) - 1
+        steps = range(first, self._budget(parameters, first + self.trial_steps))
+        return Curve(tuple(curve.values[min(step, last)] for step in steps), curve.step_s)
+
+    def resumed_at(self, parameters: Mapping[str, Any]) -> int:
+        """Return how many steps the checkpoint of a configuration has behind it; 0 without one.
+
+        A checkpoint that has come to the budget or beyond costs one step nevertheless.
+        """
+        saved = self._saved.get(parameters.get(LOAD_KEY, ""), 0)
+        return min(saved, self._budget(parameters, saved + 1) - 1)
+
+    def _budget(self, parameters: Mapping[str, Any], otherwise: int) -> int:
+        """Return the step that a configuration is trained to."""
+        budget = parameters.get(BUDGET_KEY, otherwise)
         if isinstance(budget, bool) or not isinstance(budget, int | float) or budget < 1:
             raise ValueError(f"{BUDGET_KEY} must be a number >= 1, got {budget!r}")
-        first = self._saved.get(parameters.get(LOAD_KEY, ""), 0)
-        last = len(curve.values) - 1
-        steps = range(first, first + int(budget))
-        return Curve(tuple(curve.values[min(step, last)] for step in steps), curve.step_s)
+        return int(budget)
 
     def save(self, parameters: Mapping[str, Any], steps: int) -> None:
         """Keep how far a configuration has come, if it names a place for that.
@@ -186,8 +199,7 @@ class TableTraining:
             steps: how many it was trained for since its own checkpoint.
         """
         if SAVE_KEY in parameters:
-            before = self._saved.get(parameters.get(LOAD_KEY, ""), 0)
-            self._saved[parameters[SAVE_KEY]] = before + steps
+            self._saved[parameters[SAVE_KEY]] = self.resumed_at(parameters) + steps
 
 
 @dataclass(slots=True)
@@ -198,6 +210,7 @@ class _Trial:
     parameter_id: int
     parameters: dict[str, Any]
     lesson: Curve
+    resumed_at: int
     start_s: float
     steps: int = 0
 
@@ -291,8 +304,14 @@ class _Lab:
         if not self._queue or len(self._live) >= self.concurrency:
             return False
         parameter_id, parameters = self._queue.pop(0)
-        lesson = self.training.lesson(parameters)
-        trial = _Trial(self._started, parameter_id, dict(parameters), lesson, self.now_s)
+        trial = _Trial(
+            id=self._started,
+            parameter_id=parameter_id,
+            parameters=dict(parameters),
+            lesson=self.training.lesson(parameters),
+            resumed_at=self.training.resumed_at(parameters),
+            start_s=self.now_s,
+        )
         self._started += 1
         self._live[trial.name] = trial
         self._schedule(trial)
@@ -356,6 +375,7 @@ class _Lab:
             status=status,
             value=value if value is not None and math.isfinite(value) else None,
             steps=trial.steps,
+            resumed_at=trial.resumed_at,
             start_s=trial.start_s,
             end_s=self.now_s,
         )

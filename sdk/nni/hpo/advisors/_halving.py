@@ -7,8 +7,9 @@ Source: Jamieson and Talwalkar, Non-stochastic Best Arm Identification and Hyper
 Optimization, AISTATS 2016, as used by Li et al., Hyperband, arXiv 1603.06560.
 """
 
-from collections import deque
-from dataclasses import dataclass
+import math
+from bisect import insort
+from dataclasses import dataclass, field
 from typing import Final
 
 from nni.hpo.json_value import JsonValue
@@ -68,59 +69,106 @@ class Job:
     configuration: JsonValue
     """Without the budget; None for a new one, which the caller is to draw."""
 
+    source: str | None = None
+    """Id of the job whose training goes on in this one; None if there was none, or it failed."""
+
     @property
     def id(self) -> str:
         """Unique within the experiment."""
         return f"{self.bracket}_{self.round}_{self.index}"
 
 
-class Bracket:
-    """One bracket: gives jobs, is told what came of them, promotes when a round is complete.
+@dataclass(frozen=True, slots=True, order=True)
+class _Ended:
+    """What came of one job; the better one is the lesser."""
 
-    Configurations without a result rank last: one is promoted only where too few others are left.
+    loss: float
+    index: int
+    """Within the round."""
+    job: Job = field(compare=False)
+    configuration: JsonValue = field(compare=False)
+
+
+class Bracket:
+    """One bracket: gives jobs, is told what came of them, promotes.
+
+    A round is complete when all its jobs have ended. Then the best go on; those without a result
+    rank last: one is promoted only where too few others are left.
 
     Args:
         number: names the bracket in the ids of its jobs.
         rounds: sizes and budgets.
+        asynchronous: whether configurations go on before their round is complete: as many of it as
+            its share of ended jobs allows, the best of these, and before others begin. The sizes of
+            the rounds stay the same.
+
+    Source of the asynchronous way: Li et al., A System for Massively Parallel Hyperparameter
+    Tuning, MLSys 2020, section 3, within the bounds of one bracket.
     """
 
-    def __init__(self, number: int, rounds: tuple[Round, ...]) -> None:
+    def __init__(
+        self, number: int, rounds: tuple[Round, ...], *, asynchronous: bool = False
+    ) -> None:
         self._number = number
         self._rounds = rounds
-        self._round = 0
-        self._given = 0
-        self._promoted: deque[JsonValue] = deque()
-        self._ended: list[tuple[float, int, JsonValue]] = []
+        self._asynchronous = asynchronous
+        self._given = [0] * len(rounds)
+        self._ended: list[list[_Ended]] = [[] for _ in rounds]
+        self._promoted: list[set[int]] = [set() for _ in rounds]
 
     @property
     def finished(self) -> bool:
-        """Whether its last round is complete."""
-        return self._round == len(self._rounds)
+        """Whether its last round is complete, and with it all others."""
+        # The last of a round goes on when the round is complete, and not before.
+        return len(self._ended[-1]) == self._rounds[-1].size
 
     def next_job(self) -> Job | None:
-        """Return a job that can start now, or None if all of this round have been given."""
-        if self.finished or self._given == self._rounds[self._round].size:
-            return None
-        configuration = self._promoted.popleft() if self._round else None
-        index = self._given
-        self._given += 1
-        budget = self._rounds[self._round].budget
-        return Job(self._number, self._round, index, budget, configuration)
+        """Return a job that can start now, or None if a result is needed first."""
+        places = range(len(self._rounds))
+        for place in reversed(places) if self._asynchronous else places:
+            if self._given[place] == self._rounds[place].size:
+                continue
+            if place == 0:
+                return self._job(0, None)
+            promoted = self._promoted_from(place - 1)
+            if promoted is not None:
+                return self._job(place, promoted)
+        return None
 
-    def end(self, index: int, configuration: JsonValue, loss: float) -> None:
-        """Learn that a job of the current round has ended; called once per job.
+    def end(self, job: Job, configuration: JsonValue, loss: float) -> None:
+        """Learn that a job has ended; called once per job.
 
         Args:
-            index: of the job.
+            job: as it was given.
             configuration: what it ran, without the budget.
             loss: smaller is better; infinite if it gave no result.
         """
-        self._ended.append((loss, index, configuration))
-        if len(self._ended) < self._rounds[self._round].size:
-            return
-        best_first = sorted(self._ended, key=lambda item: item[:2])
-        self._round += 1
-        self._given, self._ended = 0, []
-        if not self.finished:
-            kept = best_first[: self._rounds[self._round].size]
-            self._promoted = deque(item[2] for item in kept)
+        insort(self._ended[job.round], _Ended(loss, job.index, job, configuration))
+
+    def _job(self, place: int, promoted: _Ended | None) -> Job:
+        index, budget = self._given[place], self._rounds[place].budget
+        self._given[place] += 1
+        if promoted is None:
+            return Job(self._number, place, index, budget, None)
+        source = promoted.job.id if promoted.loss < math.inf else None
+        return Job(self._number, place, index, budget, promoted.configuration, source)
+
+    def _promoted_from(self, place: int) -> _Ended | None:
+        """Return the best one of a round that goes on, each once; None if none may by now."""
+        ended, promoted = self._ended[place], self._promoted[place]
+        complete = len(ended) == self._rounds[place].size
+        if len(promoted) >= self._places(place):
+            return None
+        best = next(one for one in ended if one.index not in promoted)
+        if best.loss == math.inf and not complete:
+            return None
+        promoted.add(best.index)
+        return best
+
+    def _places(self, place: int) -> int:
+        """Return how many of a round may go on by now."""
+        size, following = self._rounds[place].size, self._rounds[place + 1].size
+        ended = len(self._ended[place])
+        if self._asynchronous:
+            return ended * following // size
+        return following if ended == size else 0

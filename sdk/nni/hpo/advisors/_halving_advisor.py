@@ -11,6 +11,7 @@ from typing import Final
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.advisors._halving import Bracket, Job, Round
 from nni.hpo.base import checked_optimize_mode
+from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY, default_root
 from nni.hpo.commands import CommandType, MetricType
 from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
@@ -22,7 +23,8 @@ _logger = logging.getLogger(__name__)
 BUDGET_KEY: Final = "TRIAL_BUDGET"
 """Key of the budget in every configuration that a trial gets."""
 
-RESERVED: Final = frozenset({BUDGET_KEY})
+RESERVED: Final = frozenset({BUDGET_KEY, LOAD_KEY, SAVE_KEY})
+"""Keys of the parameters that are not of the search space."""
 
 
 @dataclass(slots=True)
@@ -33,23 +35,69 @@ class _Running:
     loss: float = math.inf
 
 
+class CheckpointFolders:
+    """Names a folder for each job, and tells when nobody needs it any more."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, set[str]] = {}
+        self._released: list[str] = []
+
+    def of(self, job: Job) -> dict[str, JsonValue]:
+        """Return what a trial is told: where to save, and what to start from if it goes on."""
+        self._kept.setdefault(job.bracket, set()).add(job.id)
+        folders: dict[str, JsonValue] = {SAVE_KEY: self._folder(job.id)}
+        if job.source is not None:
+            folders[LOAD_KEY] = self._folder(job.source)
+        return folders
+
+    def end(self, job: Job, *, bracket_finished: bool) -> None:
+        """Learn that a trial has ended: what it started from is not needed again."""
+        kept = self._kept[job.bracket]
+        over = {name for name in kept if bracket_finished or name == job.source}
+        kept -= over
+        self._released += [self._folder(name) for name in sorted(over)]
+        if bracket_finished:
+            del self._kept[job.bracket]
+
+    def released(self) -> list[str]:
+        """Return the folders that are not needed any more, each once."""
+        released, self._released = self._released, []
+        return released
+
+    def _folder(self, name: str) -> str:
+        return str(default_root().expanduser() / name)
+
+
 class HalvingAdvisor(MsgDispatcherBase):
     """Runs brackets one after the other, or several at a time.
 
-    A configuration that goes on runs again from the start, as a new trial with a larger budget.
-    Ranking is by the final result; one that was reported counts however its trial ended, and a
-    trial without one ranks last. Intermediate results are accepted and do not matter.
+    A configuration that goes on is a new trial with a larger budget, which runs again from the
+    start unless there are checkpoints. Ranking is by the final result; one that was reported counts
+    however its trial ended, and a trial without one ranks last. Intermediate results are accepted
+    and do not matter.
 
     Args:
         optimize_mode: `maximize` or `minimize`.
         parallel: whether a request that the open brackets cannot serve opens another one, so that
             it need not wait for results.
+        asynchronous: whether configurations go on before their round is complete; see `Bracket`.
+        checkpoints: whether trials are told a folder to leave a checkpoint in, and one to start
+            from.
     """
 
-    def __init__(self, optimize_mode: str, *, parallel: bool) -> None:
+    def __init__(
+        self,
+        optimize_mode: str,
+        *,
+        parallel: bool,
+        asynchronous: bool = False,
+        checkpoints: bool = False,
+    ) -> None:
         super().__init__()
         self._mode = checked_optimize_mode(optimize_mode)
         self._parallel = parallel
+        self._asynchronous = asynchronous
+        self._folders = CheckpointFolders() if checkpoints else None
         self._opened = 0
         self._open: dict[int, Bracket] = {}
         self._running: dict[str, _Running] = {}
@@ -94,10 +142,16 @@ class HalvingAdvisor(MsgDispatcherBase):
         configuration = without_budget(started["parameters"])
         self.new_result(job.budget, configuration, loss)
         bracket = self._open[job.bracket]
-        bracket.end(job.index, configuration, loss)
+        bracket.end(job, configuration, loss)
         if bracket.finished:
             del self._open[job.bracket]
+        if self._folders is not None:
+            self._folders.end(job, bracket_finished=bracket.finished)
         self._serve()
+
+    def released_checkpoints(self) -> list[str]:
+        """Return folders that no later trial will load, each once."""
+        return [] if self._folders is None else self._folders.released()
 
     def _serve(self) -> None:
         while self._waiting:
@@ -115,7 +169,8 @@ class HalvingAdvisor(MsgDispatcherBase):
                 return job
         if self._open and not self._parallel:
             return None
-        bracket = Bracket(self._opened, self.rounds(self._opened))
+        rounds = self.rounds(self._opened)
+        bracket = Bracket(self._opened, rounds, asynchronous=self._asynchronous)
         self._open[self._opened] = bracket
         self._opened += 1
         return bracket.next_job()
@@ -126,16 +181,18 @@ class HalvingAdvisor(MsgDispatcherBase):
             configuration = self.new_configuration()
         self._running[job.id] = _Running(job)
         parameters = {**copy.deepcopy(configuration), BUDGET_KEY: job.budget}
+        if self._folders is not None:
+            parameters |= self._folders.of(job)
         self.send(CommandType.NewTrialJob, {"parameter_id": job.id, "parameters": parameters})
 
 
 def without_budget(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return the configuration within what a trial got."""
-    return {key: value for key, value in parameters.items() if key != BUDGET_KEY}
+    return {key: value for key, value in parameters.items() if key not in RESERVED}
 
 
 def flat_space(search_space: object, algorithm: str) -> Space:
-    """Return a space without nested choices, in which no name is that of the budget.
+    """Return a space without nested choices, in which no name is reserved.
 
     Raises:
         ValueError: it is another one.

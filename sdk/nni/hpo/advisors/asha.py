@@ -12,7 +12,7 @@ from random import Random
 from typing import Final
 
 from nni.hpo.advisor import MsgDispatcherBase
-from nni.hpo.advisors._halving_advisor import BUDGET_KEY
+from nni.hpo.advisors._halving_advisor import BUDGET_KEY, RESERVED
 from nni.hpo.advisors._rungs import Losses, Order, Rung, best_first, budgets_of
 from nni.hpo.advisors._searcher import (
     RANDOM,
@@ -30,8 +30,6 @@ from nni.hpo.space import parse_space
 from nni.hpo.validation import check_count
 
 MODES: Final = ("promotion", "stopping")
-RESERVED: Final = frozenset({BUDGET_KEY, LOAD_KEY, SAVE_KEY})
-"""Keys of the parameters that are not of the search space."""
 
 
 @dataclass(slots=True)

@@ -27,10 +27,14 @@ _logger = logging.getLogger(__name__)
 
 
 class BOHB(HalvingAdvisor):
-    """Successive halving, one bracket at a time, with proposals near earlier good results.
+    """Successive halving in brackets, with proposals near earlier good results.
 
     The model is made of the results of the largest budget that has enough of them. Every trial gets
     its budget as `TRIAL_BUDGET`; a trial without a result counts as the worst of its budget.
+
+    As documented, one bracket is open at a time, its rounds are completed one after the other, and
+    a configuration that goes on is trained from the start. Several trials at once then wait for
+    each other, the more the fewer are left in a round; `exec_mode` and `checkpoints` avoid that.
 
     Args:
         optimize_mode: `maximize` or `minimize`.
@@ -46,6 +50,12 @@ class BOHB(HalvingAdvisor):
         min_bandwidth: least width of a kernel, as a share of a parameter's range.
         config_space: absolute path of a space in "pcs new" form, which then replaces the search
             space of the experiment; None for no such file.
+        exec_mode: with `serial` a request that the open bracket cannot serve waits for results;
+            with `asynchronous` configurations go on as soon as they are among the best so far, and
+            where none can, the next bracket is opened.
+        checkpoints: whether every trial is told a folder to leave its checkpoint in, as
+            `save_checkpoint_dir`, and one that goes on the folder of the trial before, as
+            `load_checkpoint_dir`; code that ignores them starts over and is still right.
         seed: of all draws; None for different ones in every process.
 
     Raises:
@@ -65,9 +75,17 @@ class BOHB(HalvingAdvisor):
         bandwidth_factor: float = 3.0,
         min_bandwidth: float = 0.001,
         config_space: str | None = None,
+        exec_mode: str = "serial",
+        checkpoints: bool = False,  # noqa: FBT001, FBT002 - one of many named arguments
         seed: int | None = None,
     ) -> None:
-        super().__init__(optimize_mode, parallel=False)
+        asynchronous = exec_mode == "asynchronous"
+        super().__init__(
+            optimize_mode,
+            parallel=asynchronous,
+            asynchronous=asynchronous,
+            checkpoints=checkpoints,
+        )
         BOHBArguments().validate_class_args(
             min_budget=min_budget,
             max_budget=max_budget,
@@ -79,6 +97,8 @@ class BOHB(HalvingAdvisor):
             bandwidth_factor=bandwidth_factor,
             min_bandwidth=min_bandwidth,
             config_space=config_space,
+            exec_mode=exec_mode,
+            checkpoints=checkpoints,
         )
         self._least_budget, self._largest_budget, self._eta = min_budget, max_budget, eta
         self._settings = ModelSettings(

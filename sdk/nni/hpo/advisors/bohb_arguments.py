@@ -11,7 +11,9 @@ from nni.hpo.validation import (
     ArgumentRule,
     ClassArgsValidator,
     TableValidator,
+    boolean,
     number,
+    one_of,
 )
 
 _MAKE: Final = ClassArgsValidator()
@@ -21,6 +23,7 @@ _SMALLEST: Final = 1e-12
 
 DEFAULT_MIN_BUDGET: Final = 1
 DEFAULT_MAX_BUDGET: Final = 3
+EXEC_MODES: Final = ("serial", "asynchronous")
 
 
 def _is_pcs_file(value: JsonValue) -> bool:
@@ -45,6 +48,8 @@ _RULES: Final = {
     "bandwidth_factor": number("bandwidth_factor", float, _SMALLEST, _MANY),
     "min_bandwidth": number("min_bandwidth", float, _SMALLEST, _MANY),
     "config_space": ArgumentRule(_is_pcs_file, nullable=True),
+    "exec_mode": one_of("exec_mode", *EXEC_MODES),
+    "checkpoints": boolean("checkpoints"),
     "seed": SEED,
 }
 

@@ -140,6 +140,22 @@ def test_a_checkpoint_is_gone_on_from() -> None:
     assert [trial.steps for trial in run.trials] == [2] * 5
 
 
+def test_a_budget_counts_the_steps_before_the_checkpoint() -> None:
+    class Promoting(Scripted):
+        def generate_parameters(self, parameter_id: int, **kwargs: Any) -> Any:
+            configuration = super().generate_parameters(parameter_id)
+            if parameter_id:
+                configuration["load_checkpoint_dir"] = str(parameter_id - 1)
+            configuration["save_checkpoint_dir"] = str(parameter_id)
+            return {**configuration, "TRIAL_BUDGET": [1, 3, 9, 9][parameter_id]}
+
+    run = simulate(table(), tuner=Promoting(0.3, 0.3, 0.3, 0.3))
+
+    assert [trial.value for trial in run.trials] == pytest.approx([1 / 9, 3 / 9, 1.0, 1.0])
+    assert [trial.steps for trial in run.trials] == [1, 2, 6, 1]
+    assert [trial.resumed_at for trial in run.trials] == [0, 1, 3, 8]
+
+
 def test_deferred_parameters_keep_their_slot() -> None:
     class Late(Scripted):
         """Gives the second configuration only after the first result."""

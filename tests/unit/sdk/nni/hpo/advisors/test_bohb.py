@@ -107,6 +107,8 @@ def test_proposals_concentrate_near_the_optimum(mode: str, sign: float) -> None:
         ({"random_fraction": "1/3"}, "random_fraction must be of type float"),
         ({"min_points_in_model": 0}, "min_points_in_model must lie in"),
         ({"optimize_mode": "max"}, "optimize_mode must be"),
+        ({"exec_mode": "parallelism"}, "exec_mode must be"),
+        ({"checkpoints": "yes"}, "checkpoints must be"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any], text: str) -> None:
@@ -123,6 +125,51 @@ def test_only_one_bracket_is_open() -> None:
         finish(host, job)
 
     assert [job["parameters"]["TRIAL_BUDGET"] for job in host.sent] == [3] * 3
+
+
+def test_asynchronous_mode_lets_nobody_wait() -> None:
+    host = AdvisorDriver(BOHB("minimize", 1, 9, 3, exec_mode="asynchronous", seed=0), PLANE)
+
+    first = host.request(9 + 5 + 3 + 2)
+    budgets = [job["parameters"]["TRIAL_BUDGET"] for job in first]
+    for job in first[:3]:
+        finish(host, job)
+    (next_one,) = host.request()
+
+    assert budgets == [1] * 9 + [3] * 5 + [9] * 3 + [1] * 2
+    assert next_one["parameters"]["TRIAL_BUDGET"] == 3
+    best = min(first[:3], key=lambda job: distance(job["parameters"]))
+    assert next_one["parameters"] == {**best["parameters"], "TRIAL_BUDGET": 3}
+
+
+def test_checkpoints_lead_from_one_budget_to_the_next_and_are_given_back() -> None:
+    advisor = BOHB("minimize", 1, 3, 3, checkpoints=True, seed=0)
+    host = AdvisorDriver(advisor, PLANE)
+    first = host.request(3)
+    for job in first:
+        finish(host, job)
+    while_needed = advisor.released_checkpoints()
+
+    (last,) = host.request()
+    finish(host, last)
+
+    best = min(first, key=lambda job: distance(job["parameters"]))
+    assert while_needed == []
+    assert last["parameters"]["load_checkpoint_dir"] == best["parameters"]["save_checkpoint_dir"]
+    assert sorted(advisor.released_checkpoints()) == sorted(
+        job["parameters"]["save_checkpoint_dir"] for job in [*first, last]
+    )
+    assert advisor.released_checkpoints() == []
+
+
+def test_results_with_checkpoints_are_modelled() -> None:
+    advisor = BOHB("minimize", 1, 9, 3, random_fraction=0.0, checkpoints=True, seed=0)
+    host = AdvisorDriver(advisor, PLANE)
+    for _ in range(60):
+        (job,) = host.request()
+        finish(host, job)
+
+    assert fmean(distance(advisor.get_config()) for _ in range(10)) < 0.25
 
 
 def test_places_of_failed_trials_are_avoided() -> None:
