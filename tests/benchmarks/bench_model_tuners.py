@@ -3,6 +3,9 @@
 CPU time with one BLAS thread, ten mixed parameters, after 100 and 1,000 results. Targets for GP:
 100 and 150 ms. Then medians of the best on the problems of `bench_tpe_quality`, trials one after
 another, lower is better. `--seeds N --trials N` change the size, `--latency` leaves quality out.
+
+And what is lost where a process is made of a selection of the results: how well it orders unseen
+points, near the best and anywhere, beside the process of all results (1 is a perfect order).
 """
 
 import argparse
@@ -11,10 +14,17 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+import numpy as np
+from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
 from nni.hpo import RandomTuner
+from nni.hpo.benchmark import functions
 from nni.hpo.registry import create
+from nni.hpo.tuners._covering import covering
+from nni.hpo.tuners._matern import Matern
+from nni.hpo.tuners._surrogate import MOST_MODELLED, Surrogate
+from nni.hpo.tuners._targets import standardised, warped
 from tests.benchmarks.bench_tpe_quality import PROBLEMS, ours
 from tests.benchmarks.measure import print_figure, print_header
 
@@ -60,6 +70,45 @@ def best(name: str, problem: str, seed: int, trials: int) -> float:
     return ours(PROBLEMS[problem], seed, trials, name)
 
 
+def order_found(function: Any, axes: int, size: int, seed: int, limit: int) -> tuple[float, float]:
+    """Give rank correlations of predictions and losses, near the best results and anywhere."""
+    rng = np.random.default_rng(seed)
+    points = rng.random((size // 3, axes))
+    losses = np.array([function(point) for point in points])
+    while len(points) < size:
+        good = points[np.argsort(losses)[:10]]
+        steps = rng.choice([0.2, 0.07, 0.02]) * rng.standard_normal(good.shape)
+        near = np.clip(good + steps, 0, 1)
+        points = np.concatenate([points, near])
+        losses = np.append(losses, [function(point) for point in near])
+    kept = covering(points, losses, limit)
+    surrogate = Surrogate(Matern.of(2.5), 1e-6)
+    targets = standardised(warped(losses)[kept])
+    model = surrogate.believe_in(points[kept], targets, kept, size).model
+    centres = points[np.argsort(losses)[:10]][rng.integers(10, size=300)]
+    near = np.clip(centres + 0.1 * rng.standard_normal(centres.shape), 0, 1)
+    near_found, far_found = (
+        float(spearmanr(model.predict(unseen)[0], [function(p) for p in unseen]).statistic)
+        for unseen in (near, rng.random((300, axes)))
+    )
+    return near_found, far_found
+
+
+def print_selection(seeds: int) -> None:
+    """Print how well selections order unseen points."""
+    for name, function, axes in (
+        ("hartmann6", functions.hartmann6, 6),
+        ("ackley10", lambda x: functions.ackley(-5 + 15 * x), 10),
+    ):
+        for size in (600, 1000):
+            for limit in (size, MOST_MODELLED):
+                found = [order_found(function, axes, size, s, limit) for s in range(seeds)]
+                of = "all" if limit == size else str(limit)
+                for place, where in enumerate(("near the best", "anywhere")):
+                    figures = [pair[place] for pair in found]
+                    print_figure(f"{name}, {size} results, model of {of}: {where}", figures, "")
+
+
 def print_quality(seeds: int, trials: int) -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for the processes of the pool
     with ProcessPoolExecutor(os.cpu_count()) as pool:
@@ -83,6 +132,8 @@ def main() -> None:
                 times = asks(name, size)
             target = TARGETS.get((name, size), "")
             print_figure(f"ask, {name}, {size} results", times, "ms CPU", target=target)
+    with threadpool_limits(1):
+        print_selection(3)
     if not options.latency:
         print_quality(options.seeds, options.trials)
 

@@ -24,6 +24,6 @@ def test_example_in_python_prints_a_report(capsys: pytest.CaptureFixture[str]) -
 def test_command_lines_are_understood() -> None:
     lines = re.findall(r"^python -m nni\.hpo\.benchmark (.*)$", PAGE, re.MULTILINE)
 
-    assert len(lines) == 4
+    assert len(lines) == 6
     for line in lines:
         assert callable(_parser().parse_args(shlex.split(line)).command)

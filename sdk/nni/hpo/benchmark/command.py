@@ -6,15 +6,18 @@ import argparse
 import datetime
 import math
 import sys
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nni.hpo.benchmark.report import Report, is_peer, report_of, schedule_report
-from nni.hpo.benchmark.runs import Run, Runs, installed
+from nni.hpo.benchmark.runs import Run, Runs, installed, merged, versions
 from nni.hpo.benchmark.suite import (
     CELLS,
     RECORDED_SCHEDULES,
+    RECORDED_SEARCHES,
     SCHEDULER_CELLS,
     all_schedulers,
     beside,
@@ -25,13 +28,14 @@ from nni.hpo.benchmark.suite import (
     search_all,
     suite_problems,
 )
-from nni.hpo.benchmark.tables import CURVES
+from nni.hpo.benchmark.tables import CURVES, path_of, read_text, write_text
 
 if TYPE_CHECKING:
     from nni.hpo.benchmark.automl.runner import Skipped, TaskResult
 
 _SEEDS: Final = 5
 _TRIALS: Final = 100
+_WRITTEN_EVERY_S: Final = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,6 +70,10 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--alone", action="store_true", help="leave out the recorded peers")
     compare.add_argument("--limit", type=float, metavar="SECONDS", help="start no search after it")
     compare.add_argument("--runs", type=Path, help="file of runs to go on with and write to")
+    compare.add_argument(
+        "--missing", action="store_true", help="of peers run only what was not recorded as long"
+    )
+    compare.add_argument("--processes", type=int, default=1, help="searches at a time")
     _add_outputs(compare)
     compare.set_defaults(command=_compare)
 
@@ -75,6 +83,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_outputs(curves)
     curves.set_defaults(command=_curves)
     _add_automl(commands)
+
+    keep = commands.add_parser("keep", help="add peers' runs of files to those that come with NNI")
+    keep.add_argument("files", nargs="+", type=Path, help="as `compare --runs` writes them")
+    keep.add_argument("--into", type=Path, help="another file than the installed one (.json.gz)")
+    keep.set_defaults(command=_keep)
 
     record = commands.add_parser("record", help="make the recorded tables again")
     record.add_argument("folder", type=Path)
@@ -130,30 +143,56 @@ def _list(_: argparse.Namespace) -> None:
 
 def _compare(options: argparse.Namespace) -> None:
     problems = chosen_problems(options.problems)
-    runs = Runs()
+    searchers, runs = chosen_searchers(options.searchers), Runs()
     if options.runs and options.runs.exists():
         runs = Runs.from_json(options.runs.read_text("utf-8"))
-    search_all(
-        chosen_searchers(options.searchers),
-        problems,
-        range(options.seeds),
-        options.trials,
-        runs=runs,
-        limit_s=options.limit,
-        told=_tell_run,
-    )
-    if options.runs:
-        options.runs.write_text(runs.to_json(), "utf-8")
+    if options.missing:
+        # Runs of other versions are not gone on with: they could not be repeated together.
+        here = versions(name for one in searchers for name in one.packages)
+        runs = merged([recorded_runs(), runs, Runs(here)])
+    kept = _Kept(runs, options.runs)
+    try:
+        search_all(
+            searchers,
+            problems,
+            range(options.seeds),
+            options.trials,
+            runs=runs,
+            limit_s=options.limit,
+            told=kept.tell,
+            processes=options.processes,
+        )
+    finally:
+        kept.write()
     together = runs if options.alone else beside(runs, recorded_runs(), options.seeds)
     cells = options.cells or [cell for cell in CELLS if cell <= options.trials] or [options.trials]
     _publish(report_of(together, problems, cells, judge=options.judge), together, options)
 
 
-def _tell_run(run: Run, cpu_s: float) -> None:
-    sys.stderr.write(
-        f"{run.searcher} on {run.problem}, seed {run.seed}: {run.regret(run.trials):.3g} "
-        f"({cpu_s:.1f} s CPU)\n"
-    )
+@dataclass(slots=True)
+class _Kept:
+    """A file of runs, written now and then, so that a comparison that is broken off goes on."""
+
+    runs: Runs
+    path: Path | None
+    _written_s: float = field(default_factory=time.monotonic)
+
+    def tell(self, run: Run, cpu_s: float) -> None:
+        """Say what became of a search."""
+        sys.stderr.write(
+            f"{run.searcher} on {run.problem}, seed {run.seed}: {run.regret(run.trials):.3g} "
+            f"({cpu_s:.1f} s CPU)\n"
+        )
+        if time.monotonic() - self._written_s > _WRITTEN_EVERY_S:
+            self.write()
+
+    def write(self) -> None:
+        """Put the file in place, whole or not at all."""
+        if self.path:
+            new = self.path.with_name(f"{self.path.name}.new")
+            new.write_text(self.runs.to_json(), "utf-8")
+            new.replace(self.path)
+        self._written_s = time.monotonic()
 
 
 def _curves(options: argparse.Namespace) -> None:
@@ -213,6 +252,15 @@ def _tell_task(one: TaskResult | Skipped) -> None:
         sys.stderr.write(f"{one.tuner} on {one.task.name}, fold {one.fold}: {one.test_score:.4f}\n")
     else:
         sys.stderr.write(f"{one.task}: {one.reason}\n")
+
+
+def _keep(options: argparse.Namespace) -> None:
+    path = options.into or path_of(RECORDED_SEARCHES)
+    known = [Runs.from_json(read_text(path))] if path.exists() else []
+    new = [Runs.from_json(file.read_text("utf-8")) for file in options.files]
+    together = merged([*known, *new], is_peer)
+    write_text(path, together.to_json())
+    _say(f"{path} holds {len(together)} runs of {', '.join(together.searchers)}")
 
 
 def _record(options: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -68,49 +68,47 @@ class Runs:
 
     versions: dict[str, str] = field(default_factory=dict)
     """Of the packages that made them."""
-    _runs: dict[tuple[str, str, int], Run] = field(default_factory=dict)
+    _runs: dict[tuple[str, str], dict[int, Run]] = field(default_factory=dict)
+    """By search and problem, then by seed: reports ask for these again and again."""
 
     def __len__(self) -> int:
         """Return how many there are."""
-        return len(self._runs)
+        return sum(len(seeds) for seeds in self._runs.values())
 
     def __iter__(self) -> Iterator[Run]:
-        """Yield them in the order of adding."""
-        return iter(self._runs.values())
+        """Yield them, those of one search on one problem together."""
+        return (run for seeds in self._runs.values() for run in seeds.values())
 
     def add(self, run: Run) -> None:
         """Add a run, or replace the same one if that was not longer."""
-        key = (run.searcher, run.problem, run.seed)
-        known = self._runs.get(key)
+        seeds = self._runs.setdefault((run.searcher, run.problem), {})
+        known = seeds.get(run.seed)
         if known is None or known.trials <= run.trials:
-            self._runs[key] = run
+            seeds[run.seed] = run
 
     def get(self, searcher: str, problem: str, seed: int) -> Run | None:
         """Return a run; None if there is none."""
-        return self._runs.get((searcher, problem, seed))
+        return self._runs.get((searcher, problem), {}).get(seed)
 
     def regrets(self, searcher: str, problem: str, after: int) -> dict[int, float]:
         """Return regrets by seed, of the runs that are long enough."""
-        return {
-            run.seed: run.regret(after)
-            for run in self._runs.values()
-            if (run.searcher, run.problem) == (searcher, problem) and run.trials >= after
-        }
+        seeds = self._runs.get((searcher, problem), {})
+        return {seed: run.regret(after) for seed, run in seeds.items() if run.trials >= after}
 
     @property
     def searchers(self) -> tuple[str, ...]:
         """Names in the order of adding."""
-        return tuple(dict.fromkeys(run.searcher for run in self._runs.values()))
+        return tuple(dict.fromkeys(searcher for searcher, _ in self._runs))
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Names in the order of adding."""
-        return tuple(dict.fromkeys(run.problem for run in self._runs.values()))
+        return tuple(dict.fromkeys(problem for _, problem in self._runs))
 
     def to_json(self) -> str:
         """Return the text of a file."""
         tree: dict[str, dict[str, dict[str, object]]] = {}
-        for run in self._runs.values():
+        for run in self:
             seeds = tree.setdefault(run.searcher, {}).setdefault(run.problem, {})
             seeds[str(run.seed)] = [run.trials, *(list(change) for change in run.changes)]
         content = {"form": FORM, "versions": self.versions, "runs": tree}
@@ -136,6 +134,31 @@ class Runs:
             return runs
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"the text is no file of runs: {error}") from error
+
+
+def merged(parts: Iterable[Runs], wanted: Callable[[str], bool] = lambda _: True) -> Runs:
+    """Return the runs of several files as one; of a run that is in several the longest counts.
+
+    Args:
+        parts: files of runs.
+        wanted: tells by its name whether the runs of a search are kept.
+
+    Raises:
+        ValueError: two were made with different versions of a package, so that they cannot be
+            repeated together.
+    """
+    found = Runs()
+    for part in parts:
+        for name, version in part.versions.items():
+            if found.versions.setdefault(name, version) != version:
+                raise ValueError(
+                    f"all runs must be made with one version of {name}, "
+                    f"got {found.versions[name]} and {version}"
+                )
+        for one in part:
+            if wanted(one.searcher):
+                found.add(one)
+    return found
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

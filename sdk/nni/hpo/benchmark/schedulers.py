@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from nni.hpo.benchmark.runs import Run, run_of
 from nni.hpo.benchmark.tables import load_curves
 from nni.hpo.curve_table import CurveTable
-from nni.hpo.simulation import BUDGET_KEY, SimulatedTrial, simulate
+from nni.hpo.simulation import SimulatedTrial, simulate
 
 WORKERS: Final = 4
 TICKS: Final = 100
@@ -83,12 +83,8 @@ def _filled(arguments: dict[str, Any], steps: int) -> dict[str, Any]:
 
 def _reports_of(trial: SimulatedTrial, table: CurveTable) -> Iterator[Report]:
     curve = table.curve(trial.parameters)
-    # A trial that went on from a checkpoint was trained for the last steps of its budget only.
-    budget = trial.parameters.get(BUDGET_KEY, trial.steps)
-    ended = trial.status != "CUT_OFF"
-    last = budget if ended and trial.status == "SUCCEEDED" else trial.steps
-    first = max(0, last - trial.steps)
-    for number, value in enumerate(curve.values[first:last], 1):
+    first = trial.resumed_at
+    for number, value in enumerate(curve.values[first : first + trial.steps], 1):
         yield trial.start_s + number * curve.step_s, value
 
 
@@ -100,7 +96,14 @@ def our_schedulers() -> tuple[SimulatedScheduler, ...]:
         SimulatedScheduler(
             "ASHA-stopping", {"advisor": "ASHA", "advisor_args": {**budgets, "mode": "stopping"}}
         ),
-        SimulatedScheduler("BOHB", {"advisor": "BOHB", "advisor_args": budgets}),
+        SimulatedScheduler(
+            "BOHB",
+            {
+                "advisor": "BOHB",
+                "advisor_args": {**budgets, "exec_mode": "asynchronous", "checkpoints": True},
+            },
+        ),
+        SimulatedScheduler("BOHB-serial", {"advisor": "BOHB", "advisor_args": budgets}),
         SimulatedScheduler("Hyperband", {"advisor": "Hyperband", "advisor_args": {"R": "steps"}}),
         SimulatedScheduler("TPE+Medianstop", {"tuner": "TPE", "assessor": "Medianstop"}),
         SimulatedScheduler("TPE", {"tuner": "TPE"}),

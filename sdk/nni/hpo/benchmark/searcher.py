@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.benchmark.problem import LIMITED_METRIC, METRIC, Evaluation, Problem
 from nni.hpo.json_value import JsonValue
+from nni.hpo.outcomes import StudyTrial
 from nni.hpo.registry import algorithms, validate
 from nni.hpo.study import Study
+from nni.hpo.validation import check_count
+
+PARALLEL_MARK: Final = "@"
+"""`TPE@10` is TPE with ten trials open at a time."""
 
 
 class Searcher(Protocol):
@@ -45,38 +51,53 @@ class TunerSearcher:
     """A built-in or registered name."""
     tuner_args: dict[str, JsonValue] = field(default_factory=dict)
     name: str = ""
-    """Its name in reports, that of the tuner if empty."""
+    """Its name in reports; if empty that of the tuner, followed by `@` and the concurrency unless
+    that is 1."""
     packages: tuple[str, ...] = ()
+    concurrency: int = 1
+    """How many trials are open at a time, >= 1. They end in the order in which they started."""
 
     def __post_init__(self) -> None:
+        check_count("concurrency", self.concurrency, least=1)
         if not self.name:
-            object.__setattr__(self, "name", self.tuner)
+            several = f"{PARALLEL_MARK}{self.concurrency}" if self.concurrency > 1 else ""
+            object.__setattr__(self, "name", f"{self.tuner}{several}")
 
     def takes(self, problem: Problem) -> bool:
         """See `Searcher`."""
         try:
-            validate("tuner", self.tuner, self.tuner_args, problem.space)
+            several = len(problem.metrics) > 1 or problem.excess is not None
+            validate("tuner", self.tuner, self.tuner_args, problem.space, several_outcomes=several)
         except ValueError:
             return False
         return True
 
     def search(self, evaluation: Evaluation) -> None:
         """See `Searcher`."""
-        problem = evaluation.problem
-        study = _study(self, problem, evaluation.seed)
+        study = _study(self, evaluation.problem, evaluation.seed)
+        running: deque[StudyTrial] = deque()
+        exhausted = False
         while evaluation.left:
-            try:
-                trial = study.ask()
-            except NoMoreTrialError:
+            while not exhausted and len(running) < min(self.concurrency, evaluation.left):
+                try:
+                    running.append(study.ask())
+                except NoMoreTrialError:
+                    exhausted = True
+            if not running:
                 return
-            outcome = evaluation(trial.parameters)
-            if outcome.losses is None:
-                study.tell(trial, None)
-            elif len(problem.metrics) == 1 and problem.excess is None:
-                study.tell(trial, outcome.losses[0])
-            else:
-                told = dict(zip(problem.metrics, outcome.losses, strict=True))
-                study.tell(trial, {**told, LIMITED_METRIC: outcome.excess})
+            _end(study, running.popleft(), evaluation)
+
+
+def _end(study: Study, trial: StudyTrial, evaluation: Evaluation) -> None:
+    """Evaluate a trial and tell what came out."""
+    problem, outcome = evaluation.problem, evaluation(trial.parameters)
+    if outcome.losses is None:
+        study.tell(trial, None)
+    elif len(problem.metrics) == 1 and problem.excess is None:
+        study.tell(trial, outcome.losses[0])
+    else:
+        told = dict(zip(problem.metrics, outcome.losses, strict=True))
+        study.tell(trial, {**told, LIMITED_METRIC: outcome.excess})
 
 
 def _study(searcher: TunerSearcher, problem: Problem, seed: int) -> Study:

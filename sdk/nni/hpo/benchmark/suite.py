@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import takewhile
 from typing import Final
 
 from nni.hpo.benchmark.peers import peer_searchers
 from nni.hpo.benchmark.peers.syne_tune_peer import syne_tune_schedulers
 from nni.hpo.benchmark.problem import Problem
+from nni.hpo.benchmark.processes import searched_in_processes, timed_run
 from nni.hpo.benchmark.runs import Run, Runs, installed, run, versions
 from nni.hpo.benchmark.schedulers import Scheduler, our_schedulers, run_schedule
-from nni.hpo.benchmark.searcher import Searcher, TunerSearcher, tuner_searchers
+from nni.hpo.benchmark.searcher import PARALLEL_MARK, Searcher, TunerSearcher, tuner_searchers
 from nni.hpo.benchmark.synthetic import synthetic_problems
-from nni.hpo.benchmark.tables import CURVES, read_text, table_problems
+from nni.hpo.benchmark.tables import CURVES, path_of, read_text, table_problems
 from nni.hpo.registry import find
+from nni.hpo.validation import check_count
 
 CELLS: Final = (50, 100, 200)
 """Numbers of trials after which regrets are compared."""
@@ -57,18 +61,25 @@ def chosen_searchers(names: Iterable[str] = ()) -> tuple[Searcher, ...]:
     """Return searchers by name: built-in and registered tuners, and peers.
 
     Args:
-        names: none for the built-in tuners that search any amount of points.
+        names: none for the built-in tuners that search any amount of points. After the name of a
+            tuner `@10` may follow: it has ten trials open at a time.
 
     Raises:
         ValueError: a name is unknown.
     """
     known: dict[str, Searcher] = {one.name: one for one in (*tuner_searchers(), *peer_searchers())}
-    found: list[Searcher] = []
-    for name in names:
-        if name not in known:
-            find("tuner", name)  # says which there are
-        found.append(known.get(name) or TunerSearcher(name))
+    found = [known.get(name) or _tuner_searcher(name) for name in names]
     return tuple(found or tuner_searchers())
+
+
+def _tuner_searcher(name: str) -> TunerSearcher:
+    tuner, mark, count = name.partition(PARALLEL_MARK)
+    find("tuner", tuner)  # says which there are
+    if not mark:
+        return TunerSearcher(tuner)
+    if not count.isdecimal() or int(count) < 1:
+        raise ValueError(f"after {PARALLEL_MARK} must follow a number >= 1, got {name!r}")
+    return TunerSearcher(tuner, concurrency=int(count))
 
 
 def search_all(
@@ -80,6 +91,7 @@ def search_all(
     runs: Runs | None = None,
     limit_s: float | None = None,
     told: Callable[[Run, float], None] | None = None,
+    processes: int = 1,
 ) -> Runs:
     """Run every searcher on every problem that it takes, all of them for one seed after another.
 
@@ -91,25 +103,58 @@ def search_all(
         runs: what is known already; these are not run again. New ones are added to it.
         limit_s: wall-clock seconds after which no further search is started; None: no limit.
         told: called with each new run and the CPU seconds that it took.
+        processes: how many searches run at a time, >= 1; with more than one each has a process of
+            its own, and the problems must be those of the suite.
+
+    Raises:
+        ValueError: several processes are to search a problem that is not of the suite.
     """
+    check_count("processes", processes, least=1)
     runs = Runs() if runs is None else runs
     present = [one for one in searchers if installed(one)]
     runs.versions |= versions((*_ALWAYS, *(name for one in present for name in one.packages)))
-    began_s = time.monotonic()
+    until_s = math.inf if limit_s is None else time.monotonic() + limit_s
+    wanted = _wanted(present, problems, seeds, trials, runs)
+    if processes == 1:
+        made: Iterable[tuple[Run, float]] = (
+            timed_run(searcher, problem, seed, trials)
+            for searcher, problem, seed in takewhile(lambda _: time.monotonic() <= until_s, wanted)
+        )
+    else:
+        jobs = _of_suite(wanted)
+        made = searched_in_processes(jobs, suite_problems, trials, processes, until_s)
+    for one, cpu_s in made:
+        runs.add(one)
+        if told:
+            told(one, cpu_s)
+    return runs
+
+
+def _wanted(
+    searchers: Sequence[Searcher],
+    problems: Sequence[Problem],
+    seeds: Iterable[int],
+    trials: int,
+    runs: Runs,
+) -> Iterator[tuple[Searcher, Problem, int]]:
     for seed in seeds:
-        for searcher in present:
+        for searcher in searchers:
             for problem in problems:
                 known = runs.get(searcher.name, problem.name, seed)
-                if (known and known.trials >= trials) or not searcher.takes(problem):
-                    continue
-                if limit_s is not None and time.monotonic() - began_s > limit_s:
-                    return runs
-                before_s = time.process_time()
-                made = run(searcher, problem, seed, trials)
-                runs.add(made)
-                if told:
-                    told(made, time.process_time() - before_s)
-    return runs
+                if (known is None or known.trials < trials) and searcher.takes(problem):
+                    yield searcher, problem, seed
+
+
+def _of_suite(
+    wanted: Iterable[tuple[Searcher, Problem, int]],
+) -> Iterator[tuple[Searcher, str, int]]:
+    for searcher, problem, seed in wanted:
+        if suite_problems().get(problem.name) is not problem:
+            raise ValueError(
+                f"processes must be 1 for problems that are not of the suite, such as "
+                f"{problem.name!r}"
+            )
+        yield searcher, problem.name, seed
 
 
 def schedule_all(
@@ -136,7 +181,7 @@ def _has(scheduler: Scheduler) -> bool:
 
 def recorded_runs(name: str = RECORDED_SEARCHES) -> Runs:
     """Return the peers' runs that came with NNI."""
-    return Runs.from_json(read_text(name))
+    return Runs.from_json(read_text(path_of(name)))
 
 
 def beside(runs: Runs, recorded: Runs, seeds: int) -> Runs:

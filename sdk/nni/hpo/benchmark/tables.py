@@ -33,13 +33,18 @@ def data_folder() -> Path:
     return Path(str(resources.files("nni.hpo.benchmark"))) / "data"
 
 
-def read_text(name: str) -> str:
-    """Return a recorded file.
+def path_of(name: str) -> Path:
+    """Return where the recorded file of a name lies."""
+    return data_folder() / f"{name}{_SUFFIX}"
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a recorded file.
 
     Raises:
-        OSError: there is none of this name.
+        OSError: there is no such file.
     """
-    return gzip.decompress((data_folder() / f"{name}{_SUFFIX}").read_bytes()).decode()
+    return gzip.decompress(path.read_bytes()).decode()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -105,13 +110,13 @@ def _flatten(point: Point, names: list[str], parameters: dict[str, Any]) -> None
 @cache
 def load_grid(name: str) -> GridTable:
     """Return a recorded table."""
-    return GridTable.from_json(read_text(name))
+    return GridTable.from_json(read_text(path_of(name)))
 
 
 @cache
 def load_curves(name: str) -> CurveTable:
     """Return recorded learning curves."""
-    return CurveTable.from_json(read_text(name))
+    return CurveTable.from_json(read_text(path_of(name)))
 
 
 def table_problem(name: str, table: GridTable, *kinds: Kind) -> Problem:

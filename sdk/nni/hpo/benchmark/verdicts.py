@@ -16,7 +16,7 @@ from nni.hpo.benchmark.suite import CLASSIC
 SIGNIFICANT: Final = 0.05
 MARGIN: Final = 0.2
 """Part of a median regret by which another one must be smaller to count as better."""
-_EQUAL_PART: Final = 1e-3
+EQUAL_PART: Final = 1e-3
 """Of random search's median regret, below which regrets count as equal."""
 FEWEST_SEEDS: Final = 6
 """Pairs from which the test can say anything at 5 %: 2 / 2^6 = 3 %."""
@@ -116,7 +116,7 @@ def equal_below(runs: Runs, problem: str, after: int) -> float:
         regrets = runs.regrets(name, problem, after)
         finite = [regret for regret in regrets.values() if math.isfinite(regret)]
         if finite:
-            return _EQUAL_PART * statistics.median(finite)
+            return EQUAL_PART * statistics.median(finite)
     return 0.0
 
 

@@ -28,6 +28,13 @@ class Architecture:
     """The same for tuners that know numbers only: places in the lists of options."""
     model: Callable[[dict[str, Any], bool, int], Any]
     """Takes hyperparameters of either space, whether it is a regression, and a seed."""
+    effort: str
+    """The integer hyperparameter to which the cost of training is proportional."""
+
+    def cheaper(self, parameters: dict[str, Any], part: float) -> dict[str, Any]:
+        """Return hyperparameters whose training costs a part of it, in (0, 1], of the budget."""
+        lower = self.space[self.effort]["_value"][0]
+        return {**parameters, self.effort: max(lower, round(part * parameters[self.effort]))}
 
 
 def _choice(*options: JsonValue) -> dict[str, JsonValue]:
@@ -92,8 +99,11 @@ def _mlp(parameters: dict[str, Any], regression: bool, seed: int) -> Any:  # noq
 
 
 ARCHITECTURES: Final[dict[str, Architecture]] = {
-    "random_forest": Architecture(_FOREST_SPACE, _FOREST_SPACE, _forest),
+    "random_forest": Architecture(_FOREST_SPACE, _FOREST_SPACE, _forest, "n_estimators"),
     "mlp": Architecture(
-        _MLP_SPACE, {**_MLP_SPACE, "hidden_layer_sizes": _choice(*range(len(_HIDDEN)))}, _mlp
+        _MLP_SPACE,
+        {**_MLP_SPACE, "hidden_layer_sizes": _choice(*range(len(_HIDDEN)))},
+        _mlp,
+        "max_iter",
     ),
 }

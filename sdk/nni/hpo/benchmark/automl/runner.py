@@ -1,13 +1,13 @@
-"""Runs tuners on the tasks of a benchmark."""
+"""Runs tuners and advisors on the tasks of a benchmark."""
 
 from __future__ import annotations
 
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -16,12 +16,22 @@ from nni.hpo.benchmark.automl.architectures import ARCHITECTURES, Architecture
 from nni.hpo.benchmark.automl.data_sets import Data, DataUnavailableError, load
 from nni.hpo.benchmark.automl.tasks import GREATER_IS_BETTER, Metric, Task
 from nni.hpo.json_value import JsonValue
-from nni.hpo.registry import find, validate
+from nni.hpo.optimization import optimize
+from nni.hpo.registry import algorithms, find, validate
+from nni.hpo.simulation import BUDGET_KEY
 from nni.hpo.study import Study
 from nni.hpo.validation import check_count
 
 _LEAST_CHANCE: Final = 1e-12
 _CROSS_FOLDS: Final = 3
+_LARGEST_BUDGET: Final = 27
+_BUDGETS: Final[Mapping[str, dict[str, JsonValue]]] = {
+    "Hyperband": {"R": _LARGEST_BUDGET, "eta": 3},
+    "BOHB": {"min_budget": 1, "max_budget": _LARGEST_BUDGET, "eta": 3},
+    "ASHA": {"min_budget": 1, "max_budget": _LARGEST_BUDGET, "eta": 3},
+}
+"""Arguments of advisors. A trial with part of the largest budget gets that part of the training; a
+trial of an advisor that is not named here gets all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +39,7 @@ class Framework:
     """A tuner with an architecture and a limit."""
 
     tuner: str
-    """Built-in or registered name."""
+    """Built-in or registered name of a tuner or an advisor."""
     architecture: str = "random_forest"
     trials: int = 100
     """Most trials of a search."""
@@ -42,7 +52,8 @@ class Framework:
     """In reports; that of the tuner if empty."""
 
     def __post_init__(self) -> None:
-        find("tuner", self.tuner)
+        if self.kind == "tuner":
+            find("tuner", self.tuner)
         check_count("trials", self.trials, least=1)
         if self.architecture not in ARCHITECTURES:
             known = ", ".join(ARCHITECTURES)
@@ -51,6 +62,11 @@ class Framework:
             raise ValueError(f"time_limit_s must be > 0, got {self.time_limit_s}")
         if not self.name:
             object.__setattr__(self, "name", self.tuner)
+
+    @property
+    def kind(self) -> Literal["tuner", "advisor"]:
+        """What the name names; a tuner if it is unknown."""
+        return "advisor" if self.tuner in {one.name for one in algorithms("advisor")} else "tuner"
 
     def search_space(self) -> dict[str, JsonValue]:
         """Return the spelling of the space that the tuner takes.
@@ -62,9 +78,9 @@ class Framework:
             return self.space
         architecture = ARCHITECTURES[self.architecture]
         try:
-            validate("tuner", self.tuner, {}, architecture.space)
+            validate(self.kind, self.tuner, {}, architecture.space)
         except ValueError:
-            validate("tuner", self.tuner, {}, architecture.numeric_space)
+            validate(self.kind, self.tuner, {}, architecture.numeric_space)
             return architecture.numeric_space
         return architecture.space
 
@@ -131,11 +147,29 @@ def _results(
 def run_task(framework: Framework, task: Task, fold: int, data: Data) -> TaskResult:
     """Search once, and score what was found on the test part."""
     architecture = ARCHITECTURES[framework.architecture]
-    greater = task.metric in GREATER_IS_BETTER
+    search = _by_advisor if framework.kind == "advisor" else _by_tuner
+
+    def scored(parameters: dict[str, Any]) -> float:
+        return _cross_score(architecture, parameters, task, data)
+
+    scores, best = search(framework, task, fold, scored)
+    model = _fitted(architecture, best, task, (data.train_x, data.train_y))
+    test = score_of(model, data.test_x, data.test_y, task.metric)
+    return TaskResult(framework.name, task, fold, tuple(scores), test, best)
+
+
+def _mode(task: Task) -> str:
+    return "maximize" if task.metric in GREATER_IS_BETTER else "minimize"
+
+
+def _by_tuner(
+    framework: Framework, task: Task, fold: int, scored: Callable[[dict[str, Any]], float]
+) -> tuple[list[float], dict[str, Any]]:
+    """Return the score of each trial, and the best hyperparameters."""
     study = Study(
         framework.search_space(),
         tuner=framework.tuner,
-        optimize_mode="maximize" if greater else "minimize",
+        optimize_mode=_mode(task),
         seed=framework.seed + fold,
     )
     began_s = time.monotonic()
@@ -145,13 +179,38 @@ def run_task(framework: Framework, task: Task, fold: int, data: Data) -> TaskRes
             trial = study.ask()
         except NoMoreTrialError:
             break
-        score = _cross_score(architecture, trial.parameters, task, data)
+        score = scored(trial.parameters)
         study.tell(trial, score if math.isfinite(score) else None)
         scores.append(score)
-    best = study.best_parameters
-    model = _fitted(architecture, best, task, (data.train_x, data.train_y))
-    test = score_of(model, data.test_x, data.test_y, task.metric)
-    return TaskResult(framework.name, task, fold, tuple(scores), test, best)
+    return scores, study.best_parameters
+
+
+def _by_advisor(
+    framework: Framework, task: Task, fold: int, scored: Callable[[dict[str, Any]], float]
+) -> tuple[list[float], dict[str, Any]]:
+    """Return the same; trials of less than the largest budget count as well as any."""
+    architecture, space = ARCHITECTURES[framework.architecture], framework.search_space()
+    budgets = _BUDGETS.get(framework.tuner, {})
+    scores: list[float] = []
+
+    def objective(proposed: dict[str, Any]) -> float:
+        parameters = {name: proposed[name] for name in space}
+        part = proposed.get(BUDGET_KEY, _LARGEST_BUDGET) / _LARGEST_BUDGET if budgets else 1.0
+        scores.append(scored(architecture.cheaper(parameters, part)))
+        return scores[-1]
+
+    limit_s = framework.time_limit_s
+    found = optimize(
+        objective,
+        space,
+        advisor=framework.tuner,
+        advisor_args=budgets,
+        trials=framework.trials,
+        optimize_mode=_mode(task),
+        seed=framework.seed + fold,
+        timeout=limit_s if math.isfinite(limit_s) else None,
+    )
+    return scores, {name: found.best_parameters[name] for name in space}
 
 
 def _cross_score(

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from nni.hpo.benchmark.command import main
-from nni.hpo.benchmark.runs import Runs
+from nni.hpo.benchmark.runs import Run, Runs
+from nni.hpo.benchmark.suite import recorded_runs
+from nni.hpo.benchmark.tables import read_text
 
 
 def test_list_names_searchers_problems_and_tasks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,3 +57,32 @@ def test_wrong_name_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> N
     said = capsys.readouterr().err
     assert said.startswith("error: problem must be one of classic")
     assert said.count("\n") == 1
+
+
+def test_keep_adds_the_runs_of_peers_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = Runs({"optuna": "5"})
+    runs.add(Run("optuna-tpe", "branin", 0, 3, ((1, 1.0),)))
+    runs.add(Run("TPE", "branin", 0, 3, ((1, 1.0),)))
+    (tmp_path / "one.json").write_text(runs.to_json())
+    runs.add(Run("optuna-tpe", "branin", 1, 3, ((1, 1.0),)))
+    (tmp_path / "two.json").write_text(runs.to_json())
+    kept = tmp_path / "kept.json.gz"
+
+    for name in ("one.json", "two.json"):
+        assert main(["keep", str(tmp_path / name), "--into", str(kept)]) == 0
+
+    assert "holds 2 runs of optuna-tpe" in capsys.readouterr().out
+    assert [run.seed for run in Runs.from_json(read_text(kept))] == [0, 1]
+
+
+def test_of_peers_only_what_was_not_recorded_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    size = ["--problems", "branin", "--seeds", "1", "--trials", "50", "--missing"]
+
+    assert main(["compare", "optuna-random", *size, "--runs", str(tmp_path / "runs.json")]) == 0
+
+    assert capsys.readouterr().err == ""
+    assert len(Runs.from_json((tmp_path / "runs.json").read_text())) == len(recorded_runs())

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from nni.hpo.benchmark.runs import Run, Runs, run_of
+from nni.hpo.benchmark.runs import Run, Runs, merged, run_of
 
 
 def test_only_changes_of_the_regret_are_kept() -> None:
@@ -49,3 +49,21 @@ def test_longer_run_takes_the_place_of_a_shorter_one() -> None:
     assert runs.get("a", "p", 0) == long
     assert runs.regrets("a", "p", 10) == {0: 5.0}
     assert runs.regrets("a", "p", 11) == {}
+
+
+def test_files_of_runs_are_put_together_and_the_longest_run_counts() -> None:
+    first, second = Runs({"a": "1"}), Runs({"a": "1", "b": "2"})
+    first.add(Run("p", "branin", 0, 5, ((1, 1.0),)))
+    second.add(Run("p", "branin", 0, 3, ((1, 1.0),)))
+    second.add(Run("q", "branin", 0, 3, ((1, 2.0),)))
+    second.add(Run("ours", "branin", 0, 3, ()))
+
+    together = merged([first, second], lambda name: name != "ours")
+
+    assert [(run.searcher, run.trials) for run in together] == [("p", 5), ("q", 3)]
+    assert together.versions == {"a": "1", "b": "2"}
+
+
+def test_runs_of_different_versions_are_not_put_together() -> None:
+    with pytest.raises(ValueError, match="one version of a, got 1 and 2"):
+        merged([Runs({"a": "1"}), Runs({"a": "2"})])

@@ -48,3 +48,34 @@ def test_built_in_tuners_have_their_own_names() -> None:
 
     assert names[0] == "auto"
     assert {"TPE", "GPTuner", "SMAC", "Anneal", "Evolution", "Random", "CmaEs"} <= set(names)
+
+
+def test_trials_that_are_open_at_a_time_are_told_in_the_order_of_their_start() -> None:
+    asked: list[float] = []
+    line = Problem("line", {"x": uniform(0, 1)}, lambda point: (_noted(asked, point["x"]),), 0.0)
+
+    run(TunerSearcher("Random", concurrency=4), line, 0, 10)
+    alone = list(asked)
+    asked.clear()
+    run(TunerSearcher("Random"), line, 0, 10)
+
+    assert asked == alone
+
+
+def test_open_trials_are_unknown_to_the_tuner() -> None:
+    problem = suite_problems()["branin"]
+
+    one, ten = (run(TunerSearcher("TPE", concurrency=count), problem, 0, 40) for count in (1, 10))
+
+    assert ten.searcher == "TPE@10"
+    assert one.changes != ten.changes
+
+
+def test_concurrency_must_be_a_count() -> None:
+    with pytest.raises(ValueError, match="concurrency must be an int >= 1, got 0"):
+        TunerSearcher("TPE", concurrency=0)
+
+
+def _noted(values: list[float], value: float) -> float:
+    values.append(value)
+    return value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nni.hpo.benchmark.runs import Run, Runs
@@ -18,6 +20,7 @@ from nni.hpo.benchmark.suite import (
     suite_problems,
 )
 from nni.hpo.benchmark.tables import CURVES
+from nni.hpo.benchmark.verdicts import FEWEST_SEEDS
 from nni.hpo.space import parse_space
 
 
@@ -47,6 +50,35 @@ def test_unknown_searcher_is_refused_as_the_registry_does() -> None:
         chosen_searchers(["TPEE"])
 
 
+def test_number_of_open_trials_may_follow_the_name_of_a_tuner() -> None:
+    (searcher,) = chosen_searchers(["TPE@10"])
+
+    assert searcher == TunerSearcher("TPE", concurrency=10)
+    with pytest.raises(ValueError, match="after @ must follow a number >= 1, got 'TPE@0'"):
+        chosen_searchers(["TPE@0"])
+
+
+def test_several_processes_find_what_one_finds() -> None:
+    searchers, problems = (
+        [TunerSearcher("Random"), TunerSearcher("TPE")],
+        chosen_problems(["branin"]),
+    )
+    one = search_all(searchers, problems, range(2), 12)
+
+    two = search_all(searchers, problems, range(2), 12, processes=2)
+
+    assert {(run.searcher, run.problem, run.seed): run for run in two} == {
+        (run.searcher, run.problem, run.seed): run for run in one
+    }
+
+
+def test_several_processes_know_the_problems_of_the_suite_only() -> None:
+    own = replace(suite_problems()["branin"], noise=1.0)
+
+    with pytest.raises(ValueError, match="processes must be 1 for problems that"):
+        search_all([TunerSearcher("Random")], [own], range(1), 5, processes=2)
+
+
 def test_what_was_run_is_not_run_again() -> None:
     runs, told = Runs(), list[Run]()
     known = Run("Random", "branin", 0, 5, ((1, 1.0),))
@@ -73,9 +105,15 @@ def test_recorded_runs_stand_beside_new_ones_of_the_same_seeds() -> None:
     assert together.versions == {"a": "2", "b": "1"}
 
 
-def test_no_search_is_started_after_the_limit() -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_no_search_is_started_after_the_limit(processes: int) -> None:
     runs = search_all(
-        [TunerSearcher("Random")], chosen_problems(["branin"]), range(3), 5, limit_s=-1.0
+        [TunerSearcher("Random")],
+        chosen_problems(["branin"]),
+        range(3),
+        5,
+        limit_s=-1.0,
+        processes=processes,
     )
 
     assert len(runs) == 0
@@ -88,6 +126,14 @@ def test_peers_of_many_problems_were_recorded_with_their_versions() -> None:
     assert {"optuna-tpe", "hyperopt-tpe", "optuna-cma"} <= set(recorded.searchers)
     assert set(CLASSIC) <= set(recorded.problems) <= set(suite_problems())
     assert len(recorded.regrets("optuna-tpe", "branin", 100)) >= 6
+
+
+@pytest.mark.parametrize("name", suite_problems())
+def test_every_problem_has_peers_on_seeds_enough_to_be_judged(name: str) -> None:
+    recorded = recorded_runs()
+
+    for peer in ("optuna-random", "optuna-tpe"):
+        assert len(recorded.regrets(peer, name, 100)) >= FEWEST_SEEDS
 
 
 def test_schedulers_of_syne_tune_were_recorded_on_every_table_of_curves() -> None:

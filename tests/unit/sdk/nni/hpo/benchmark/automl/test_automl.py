@@ -186,6 +186,27 @@ def test_registered_tuner_is_named_in_a_framework_of_a_file(
     unregister("Demo")
 
 
+@pytest.mark.parametrize("advisor", ["Hyperband", "BOHB", "ASHA"])
+def test_advisors_search_beside_tuners(advisor: str) -> None:
+    frameworks = [smaller(Framework(name, trials=4), 8) for name in (advisor, "Random")]
+
+    found = run_benchmark(frameworks, [IRIS])
+
+    ranks = mean_ranks([one for one in found if isinstance(one, TaskResult)])
+    assert set(ranks["logloss"]) == {advisor, "Random"}
+    assert isinstance(found[0], TaskResult)
+    assert len(found[0].scores) == 4
+    assert found[0].parameters.keys() == ARCHITECTURES["random_forest"].space.keys()
+
+
+def test_part_of_a_budget_is_that_part_of_the_training() -> None:
+    forest, network = ARCHITECTURES["random_forest"], ARCHITECTURES["mlp"]
+
+    assert forest.cheaper({"n_estimators": 270}, 1 / 27) == {"n_estimators": 10}
+    assert forest.cheaper({"n_estimators": 10}, 1 / 27) == {"n_estimators": 4}
+    assert network.cheaper({"max_iter": 99, "tol": 0.1}, 1.0) == {"max_iter": 99, "tol": 0.1}
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
