@@ -40,6 +40,20 @@ save.mkdir(parents=True, exist_ok=True)
 (save / "steps").write_text(str(steps + 1))
 nni.report_final_result({"default": parameters["x"], "steps": steps + 1})
 """
+GOING_ON = """\
+import pathlib
+
+import nni
+
+parameters = nni.get_next_parameter()
+load = pathlib.Path(parameters.get("load_checkpoint_dir", "none")) / "steps"
+save = pathlib.Path(parameters["save_checkpoint_dir"])
+before = int(load.read_text()) if load.exists() else 0
+save.mkdir(parents=True, exist_ok=True)
+(save / "steps").write_text(str(parameters["TRIAL_BUDGET"]))
+trained = parameters["TRIAL_BUDGET"] - before
+nni.report_final_result({"default": parameters["x"], "trained": trained})
+"""
 ARCHITECTURES = """\
 import nni
 from nni.networkmorphism_tuner.graph import json_to_graph
@@ -99,6 +113,11 @@ def parameters_of(job: TrialJob) -> dict[str, Any]:
     return given
 
 
+def final_of(job: TrialJob) -> dict[str, Any]:
+    found: dict[str, Any] = job.finalMetricData[0].data
+    return found
+
+
 def budgets(jobs: list[TrialJob]) -> list[int]:
     return sorted(parameters_of(job)["TRIAL_BUDGET"] for job in jobs)
 
@@ -132,6 +151,20 @@ def test_bohb_runs_its_brackets(tmp_path: Path) -> None:
     jobs = finished(tmp_path, trials=19, concurrency=6, advisor=advisor)
 
     assert budgets(jobs) == [1] * 9 + [3] * 8 + [9] * 2
+
+
+def test_bohb_goes_on_from_checkpoints_and_lets_nobody_wait(tmp_path: Path) -> None:
+    arguments = {"max_budget": 9, "exec_mode": "asynchronous", "checkpoints": True, "seed": 0}
+    advisor = {"name": "BOHB", "class_args": arguments}
+
+    jobs = finished(tmp_path, trials=17, concurrency=4, script=GOING_ON, advisor=advisor)
+
+    assert [job.status for job in jobs] == ["SUCCEEDED"] * 17
+    given = [(parameters_of(job)["TRIAL_BUDGET"], final_of(job)["trained"]) for job in jobs]
+    # Of the first bracket 9, 3 and 1 trials, of the second one the rest.
+    assert sorted(given)[:9] == [(1, 1)] * 9
+    assert given.count((3, 2)) == 3
+    assert (9, 6) in given
 
 
 def test_population_based_training_hands_checkpoints_on(tmp_path: Path) -> None:

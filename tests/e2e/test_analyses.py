@@ -169,15 +169,28 @@ def test_a_search_goes_on_from_an_earlier_experiment_and_ends_early(
     assert nnictl.status(experiment_id)["errors"] == []
 
 
-def test_several_objectives_are_searched_for_a_front(nnictl: Nnictl, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tuner", ["TPE", "GPTuner"])
+def test_several_objectives_are_searched_for_a_front(
+    nnictl: Nnictl, tmp_path: Path, tuner: str
+) -> None:
+    # GPTuner takes words only where there are several objectives or limits.
+    space = {**SPACE, "kind": {"_type": "choice", "_value": ["a", "b"]}}
     objectives = [
         {"metric": "accuracy", "mode": "maximize"},
         {"metric": "cost", "mode": "minimize"},
     ]
     limits = [{"metric": "cost", "max": 32}]
-    experiment_id = done(
-        nnictl, tmp_path, tuner={"name": "TPE"}, objectives=objectives, constraints=limits
+    config = write_experiment(
+        tmp_path,
+        TRADE_OFF,
+        searchSpace=space,
+        maxTrialNumber=24,
+        tuner={"name": tuner},
+        objectives=objectives,
+        constraints=limits,
     )
+    experiment_id = nnictl.create(config)
+    nnictl.shape.wait_for(experiment_id, "DONE")
 
     told = nnictl.json("experiment", "pareto", experiment_id, "--json")
 
@@ -185,3 +198,5 @@ def test_several_objectives_are_searched_for_a_front(nnictl: Nnictl, tmp_path: P
     assert told["infeasible"] + len(told["front"]) == 24
     assert all(point["values"]["cost"] <= 32 for point in told["front"])
     assert nnictl.status(experiment_id)["errors"] == []
+    replayed = nnictl.json("experiment", "replay", experiment_id, "--json")
+    assert (replayed["suggestions"], replayed["equal"]) == (24, 24)

@@ -152,6 +152,18 @@ def test_a_space_that_cannot_be_searched_changes_nothing(
     assert after["revision"] == before["revision"]
 
 
+def test_an_algorithm_that_keeps_its_first_space_says_so(nnictl: Nnictl, tmp_path: Path) -> None:
+    experiment = begun(nnictl, write_experiment(tmp_path, PATIENT, tuner={"name": "SMAC"}))
+    before = experiment.get_experiment_profile()
+
+    refused = nnictl(
+        "update", "searchspace", experiment.id, "-f", space_file(tmp_path, LATER), expect=2
+    )
+
+    assert "SMAC keeps the search space that it began with" in refused.stderr
+    assert experiment.get_experiment_profile()["revision"] == before["revision"]
+
+
 def test_python_is_told_the_same(nnictl: Nnictl, tmp_path: Path) -> None:
     experiment = begun(nnictl, write_experiment(tmp_path, PATIENT))
 
@@ -193,6 +205,8 @@ def test_own_trials_count_and_are_shown_but_not_learnt(nnictl: Nnictl, tmp_path:
     assert {job.hyperParameters[0].parameter_source for job in own} == {"customized"}
     assert [job.finalMetricData[0].data for job in own] == [9.0, 7.0]
     diary = nnictl.shape.root / experiment.id / "log" / "diary.txt"
+    # The experiment is DONE when its trials have ended; the tuner hears of that after it.
+    wait.until(diary.exists, 20, "the tuner's word")
     assert diary.read_text("utf-8") == "end 0\n"
 
 

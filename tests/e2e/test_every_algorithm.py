@@ -40,19 +40,25 @@ import nni
 
 nni.report_final_result(len(json.loads(nni.get_next_parameter())["layer_list"]))
 """
+LIMIT = 1.5
+CONSTRAINTS: dict[str, Any] = {"_constraints": [f"x * layers <= {LIMIT}"]}
+"""About half of each space keeps them."""
 NUMBERS: dict[str, Any] = {
     "x": {"_type": "uniform", "_value": [0, 1]},
     "layers": {"_type": "randint", "_value": [1, 5]},
+    **CONSTRAINTS,
 }
 GRID: dict[str, Any] = {
     "x": {"_type": "quniform", "_value": [0, 1, 0.25]},
     "layers": {"_type": "choice", "_value": [1, 2]},
+    **CONSTRAINTS,
 }
 BATCH: dict[str, Any] = {
     "combine_params": {
         "_type": "choice",
-        "_value": [{"x": i / 10, "layers": 1} for i in range(8)],
-    }
+        "_value": [{"x": i / 10, "layers": 2} for i in range(1, 11)],
+    },
+    **CONSTRAINTS,
 }
 SPACES: dict[str, dict[str, Any]] = {
     "GridSearch": GRID,
@@ -78,7 +84,7 @@ OBJECTIVES = {
     name: [{"metric": "default", "mode": "minimize"}, {"metric": "cost", "mode": "minimize"}]
     for name in ("NSGA2", "MOASHA")
 }
-TRIALS = 8
+TRIALS = 7
 
 
 @pytest.fixture(autouse=True)
@@ -130,3 +136,6 @@ def test_algorithm_sees_an_experiment_through(
     assert len(trials) == TRIALS
     assert {trial.status for trial in trials} <= {"SUCCEEDED", "EARLY_STOPPED"}
     assert all(trial.finalMetricData for trial in trials if trial.status == "SUCCEEDED")
+    if entry.name != "NetworkMorphism":
+        points = [trial.hyperParameters[0].parameters for trial in trials]
+        assert [point for point in points if point["x"] * point["layers"] > LIMIT] == []

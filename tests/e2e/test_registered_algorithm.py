@@ -28,6 +28,7 @@ def shape(tmp_path: Path) -> Iterator[LocalShape]:
 
 
 @pytest.mark.claim("hpo", 46)
+@pytest.mark.claim("platform", 56)
 @pytest.mark.timeout(120)
 def test_demo_package_is_registered_listed_run_and_unregistered(shape: LocalShape) -> None:
     shape.nnictl("algo", "register", "--meta", DEMO / "meta_file.yml")
@@ -40,6 +41,13 @@ def test_demo_package_is_registered_listed_run_and_unregistered(shape: LocalShap
     assert "comes with NNI" in refused.stderr
 
     config = shutil.copytree(DEMO, shape.folder / "example") / "config.yml"
+    wrong = config.with_name("wrong.yml")
+    wrong.write_text(config.read_text().replace("optimize_mode: minimize", "optimize_mode: small"))
+    stopped = shape.nnictl("create", "--config", wrong, check=False)
+    assert stopped.returncode == 2
+    assert "optimize_mode" in stopped.stderr
+    assert json.loads(shape.nnictl("experiment", "list", "--all", "--json").stdout) == []
+
     experiment = shape.create(config)
     assert shape.wait_for(experiment, "DONE", "ERROR", timeout_s=60) == "DONE"
     trials = shape.trials(experiment)

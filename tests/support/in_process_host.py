@@ -55,6 +55,7 @@ class InProcessHost:
         alive = self._loop.handle(command)
         if alive:
             self.say({"done": command["position"]})
+            self._loop.prepare()
         outputs, self._said = self._said, []
         loop = asyncio.get_running_loop()
         loop.call_soon(self._tell, outputs)

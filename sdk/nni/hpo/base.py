@@ -165,6 +165,13 @@ class Tuner(ABC):
             len(data),
         )
 
+    def prepare_parameters(self) -> None:  # noqa: B027 - optional callback
+        """Work out ahead what the next `generate_parameters` would give, while trials run.
+
+        Called at any time by what hosts the tuner, when nobody waits. Changes nothing that any
+        other call gives, the state included: without it everything is the same, only later.
+        """
+
     def set_objectives(self, objectives: "Objectives") -> None:  # noqa: B027 - optional callback
         """Learn what is optimised; called before the first space, if `multi_objective` is true.
 

@@ -50,8 +50,13 @@ class AlgorithmEntry:
     space_check: str = ""
     """`module:function` that raises ValueError for a bad space; empty for the usual language in
     tuners, for anything in advisors."""
+    any_space_with_outcomes: bool = False
+    """Whether it supports every type, and nesting, with several objectives or limits on outcomes,
+    whatever it supports otherwise; tuners only."""
     space_argument: str = ""
     """The argument that, where given, replaces the search space; empty if none does."""
+    keeps_first_space: bool = False
+    """Whether it goes on with the space that it began with, whatever it is given later."""
     extra: str = ""
     """The extra of the distribution that its dependencies come with; empty if none."""
     source: Literal["nni", "user"] = "user"
@@ -159,6 +164,7 @@ BUILT_IN: Final = (
         validator=_rules(
             "SMAC", optimize_mode=OPTIMIZE_MODE, config_dedup=boolean("config_dedup"), seed=SEED
         ),
+        keeps_first_space=True,
         defaults=_MAXIMIZE,
         types=("choice", "randint", "uniform", "loguniform", "quniform"),
         nested=False,
@@ -211,6 +217,7 @@ BUILT_IN: Final = (
         types=NUMERIC_TYPES,
         nested=False,
         space_check="nni.hpo.tuners.numeric_space:check_gp_space",
+        any_space_with_outcomes=True,
         extra="hpo",
         source="nni",
     ),

@@ -167,6 +167,11 @@ class ManagedTuner(Tuner):
         if self._plan.known:
             self.import_data(list(self._plan.known))
 
+    def prepare_parameters(self) -> None:
+        """See the base."""
+        if not self._first and not self._watch.reason:
+            self._tuner.prepare_parameters()
+
     def generate_multiple_parameters(
         self, parameter_id_list: list[int], **kwargs: object
     ) -> list[JsonValue]:
@@ -218,6 +223,15 @@ class ManagedTuner(Tuner):
             self._first = deque(c for c in self._first if configuration_hash(c) != key)
             lessons += self._scoring.lessons(sample.parameter, sample.value)
         self._teach(lessons)
+
+    def resume_search(self, data: list[dict[str, JsonValue]]) -> None:
+        """Learn the results of this very search, from before it was interrupted.
+
+        Stopping rules count them, which they do not with results of other searches.
+        """
+        self.import_data(data)
+        results = [(sample["parameter"], sample["value"]) for sample in data]
+        self._watch.recall(results, self._search_space)
 
     def _teach(self, lessons: Sequence[Lesson]) -> None:
         """Tell the tuner results of trials that are not its own."""

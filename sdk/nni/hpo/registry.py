@@ -103,6 +103,8 @@ def validate(
     name: str,
     class_args: Mapping[str, JsonValue] | None = None,
     search_space: object = None,
+    *,
+    several_outcomes: bool = False,
 ) -> None:
     """Check the choice of an algorithm, its arguments and the space it is to work on.
 
@@ -113,6 +115,7 @@ def validate(
         name: of a built-in or registered algorithm.
         class_args: of the configuration; None for none.
         search_space: None leaves the space unchecked, as for assessors.
+        several_outcomes: it is to learn several objectives, or limits on outcomes.
 
     Raises:
         ValueError: something is wrong; the text says what, and what would be right.
@@ -122,10 +125,32 @@ def validate(
     replaced = entry.space_argument and (class_args or {}).get(entry.space_argument) is not None
     if search_space is None or kind == "assessor" or replaced:
         return
-    if entry.space_check:
+    if several_outcomes and entry.any_space_with_outcomes:
+        parse_space(search_space, algorithm=name)
+    elif entry.space_check:
         _load(entry.space_check)(search_space)
     elif kind == "tuner":
         parse_space(search_space, algorithm=name, types=entry.types, nested=entry.nested)
+
+
+def check_replaceable(
+    kind: Kind, name: str, class_args: Mapping[str, JsonValue] | None = None
+) -> None:
+    """Check that an algorithm takes another search space while it runs.
+
+    Raises:
+        ValueError: it goes on with the one that it has; or the name is unknown.
+    """
+    entry = find(kind, name)
+    given = (class_args or {}).get(entry.space_argument) if entry.space_argument else None
+    remedy = "create a new experiment with the new one, and warm-start it from this one"
+    if given is not None:
+        raise ValueError(
+            f"{name} has its search space from {entry.space_argument} = {given!r} and keeps it; "
+            "create a new experiment without that argument"
+        )
+    if entry.keeps_first_space:
+        raise ValueError(f"{name} keeps the search space that it began with; {remedy}")
 
 
 def _check_class_args(entry: AlgorithmEntry, class_args: dict[str, JsonValue]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol
 
+from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives
 from nni.hpo.validation import check_count
@@ -126,11 +127,36 @@ class RegretBound:
 
     def reason(self, findings: Sequence[Finding], search_space: JsonValue) -> str:
         """See `StoppingRule`."""
-        known = [finding for finding in findings if finding.loss < math.inf]
-        if len(known) < _LEAST_MODELLED or len(findings) % self.every:
+        from nni.hpo.space import parse_space
+
+        if len(findings) < _LEAST_MODELLED or len(findings) % self.every:
+            return ""
+        try:
+            space = parse_space(search_space)
+        except ValueError:
+            return ""  # a language of the tuner's own, of which nothing is modelled
+        # A space that was changed has left results behind.
+        known = [f for f in findings if f.loss < math.inf and _lies_in(space, f.parameters)]
+        if len(known) < _LEAST_MODELLED:
             return ""
         gain = largest_gain(known, search_space)
         return f"at most {gain:.3g} can still be gained" if gain < self.bound else ""
+
+
+def _lies_in(space: Space, parameters: JsonValue) -> bool:
+    try:
+        _placed(space, parameters)
+    except ValueError:
+        return False
+    return True
+
+
+def _placed(space: Space, parameters: JsonValue) -> dict[str, object]:
+    """Return a configuration as the space has it, without what a tuner has added to it."""
+    from nni.hpo.space import place
+
+    own = {parameter.key for parameter in space.parameters}
+    return place(space, parameters, ignore=frozenset(parameters.keys() - own))
 
 
 def largest_gain(findings: Sequence[Finding], search_space: JsonValue) -> float:
@@ -143,18 +169,16 @@ def largest_gain(findings: Sequence[Finding], search_space: JsonValue) -> float:
     import numpy as np
 
     from nni.hpo.importance import axes_of
-    from nni.hpo.space import parse_space, place
+    from nni.hpo.space import parse_space
     from nni.hpo.tuners._matern import Matern
     from nni.hpo.tuners._surrogate import Surrogate
 
     space = parse_space(search_space)
     axes = axes_of(space)
     rng = Random(0)
-    own = {parameter.key for parameter in space.parameters}
 
     def row(configuration: JsonValue) -> list[float]:
-        extra = frozenset(configuration.keys() - own)
-        placed = place(space, configuration, ignore=extra)
+        placed = _placed(space, configuration)
         return [axis.unit_coordinate(placed) for axis in axes]
 
     points = [np.array(row(finding.parameters)) for finding in findings]
@@ -197,12 +221,22 @@ class Watch:
 
     def tell(self, parameters: JsonValue, value: JsonValue, search_space: JsonValue) -> None:
         """Learn a result; None of a trial that gave none."""
-        if not self._rules or self.reason:
+        self.recall([(parameters, value)], search_space)
+
+    def recall(
+        self, results: Sequence[tuple[JsonValue, JsonValue]], search_space: JsonValue
+    ) -> None:
+        """Learn parameters and values that this search gave already, in the order of their coming.
+
+        A rule that they fulfil ends the search once more.
+        """
+        if not self._rules or self.reason or not results:
             return
-        losses = self._objectives.losses(value)
-        feasible = losses is not None and self._objectives.excess(value) == 0
-        loss = losses[0] if losses is not None and feasible else math.inf
-        self._findings.append(Finding(parameters, loss))
+        for parameters, value in results:
+            losses = self._objectives.losses(value)
+            feasible = losses is not None and self._objectives.excess(value) == 0
+            loss = losses[0] if losses is not None and feasible else math.inf
+            self._findings.append(Finding(parameters, loss))
         for rule in self._rules:
             self.reason = self.reason or rule.reason(self._findings, search_space)
 

@@ -5,7 +5,8 @@ from copy import deepcopy
 from threading import Lock
 
 from nni.errors import NoMoreTrialError
-from nni.hpo.base import Tuner, checked_optimize_mode, generate
+from nni.hpo.base import Resumable, Tuner, checked_optimize_mode, generate
+from nni.hpo.blas_threads import one_blas_thread
 from nni.hpo.earlier_results import EarlierResults, samples_of
 from nni.hpo.json_value import JsonValue
 from nni.hpo.managed import DuplicatePolicy, ManagedTuner, SearchPlan, managed
@@ -145,7 +146,8 @@ class Study:
                 stopping rule ended the search.
         """
         with self._lock:
-            answer = generate(self._tuner, [self._next_id])
+            with one_blas_thread():
+                answer = generate(self._tuner, [self._next_id])
             if not answer.parameters:
                 if answer.deferred:
                     raise NoMoreTrialError(
@@ -186,6 +188,51 @@ class Study:
             )
             self._outcomes.add(trial, value)
         self._tuner.trial_end(trial.id, value is not None, trial_job_id=str(trial.id))
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON.
+
+        Raises:
+            TypeError: the tuner is one of your own that cannot be put aside.
+        """
+        with self._lock:
+            return {
+                "search_space": deepcopy(self.search_space),
+                "tuner": deepcopy(self._resumable().state()),
+                "next_id": self._next_id,
+                "open": [[trial.id, deepcopy(trial.parameters)] for trial in self._open.values()],
+                "told": [
+                    [trial.id, deepcopy(trial.parameters), value]
+                    for trial, value in self._outcomes.told
+                ],
+            }
+
+    def load_state(self, state: Mapping[str, JsonValue]) -> None:
+        """Go on from a state, in a study that was made with the same arguments and not asked yet.
+
+        Open trials stay open, and stopping rules have counted all that was told.
+
+        Raises:
+            ValueError: this study was asked before, or the state is of another search space.
+            TypeError: the tuner is one of your own that cannot be put aside.
+        """
+        with self._lock:
+            if self._next_id:
+                raise ValueError(f"state must be loaded before the first ask, got {self._next_id}")
+            if state["search_space"] != self.search_space:
+                raise ValueError("state must be of the search space of this study")
+            self._resumable().load_state(deepcopy(state["tuner"]))
+            self._next_id = int(state["next_id"])
+            for trial_id, parameters in state["open"]:
+                self._open[trial_id] = StudyTrial(trial_id, deepcopy(parameters), self._typed)
+            for trial_id, parameters, value in state["told"]:
+                trial = StudyTrial(trial_id, deepcopy(parameters), self._typed)
+                self._outcomes.add(trial, value)
+
+    def _resumable(self) -> Resumable:
+        if not isinstance(self._tuner, Resumable):
+            raise TypeError("tuner must have the methods state and load_state to be put aside")
+        return self._tuner
 
     @property
     def best_value(self) -> float:

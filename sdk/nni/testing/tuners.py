@@ -233,6 +233,24 @@ class TunerConformance(ABC):
         rest = self.rounds - half
         assert play(other, rest, first_id=half) == play(tuner, rest, first_id=half)
 
+    def test_preparing_ahead_changes_nothing(self) -> None:
+        """Whenever the host lets it prepare, it gives the same, and its state stays as it is."""
+        if type(self.make(0)).prepare_parameters is Tuner.prepare_parameters:
+            return
+        expected = play(self.ready(), self.rounds)
+        tuner = self.ready()
+
+        for parameter_id in range(self.rounds):
+            if parameter_id % 3:
+                before = tuner.state() if isinstance(tuner, Resumable) else None
+                tuner.prepare_parameters()
+                assert (tuner.state() if isinstance(tuner, Resumable) else None) == before
+            (configuration,) = ask(tuner, parameter_id)
+            assert configuration == expected[parameter_id]
+            if parameter_id % 2:
+                tuner.prepare_parameters()  # in vain: a result comes
+            tell(tuner, parameter_id, configuration)
+
     def test_says_when_there_are_no_more_trials(self) -> None:
         """A finite tuner hands out each configuration once and then says so, again and again."""
         if self.finite_size is None:

@@ -1,9 +1,11 @@
 """Answers about algorithms: which there are, and whether a choice of them can work."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from nni.hpo.feasibility import broken_constraints
 from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.ports import AlgorithmCatalog, ClassChecker, ClassChoice, NamedAlgorithm
 
@@ -22,6 +24,10 @@ class PlainChoice:
     code_directory: str
     server_address: str
     class_args: dict[str, object]
+    several_outcomes: bool = False
+    """It is to learn several objectives, or limits on outcomes."""
+    replaces_space: bool = False
+    """It runs already, and the space is to take the place of the one that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,11 @@ class Algorithms:
         return [item for item in self._catalog.algorithms() if not kind or item.kind == kind]
 
     async def validate(
-        self, choices: list[PlainChoice], search_space: object, interpreter: str
+        self,
+        choices: list[PlainChoice],
+        search_space: object,
+        interpreter: str,
+        enqueued: Sequence[object] = (),
     ) -> Verdict:
         """Check a choice of algorithms without building anything.
 
@@ -59,11 +69,14 @@ class Algorithms:
             choices: at most one of each kind.
             search_space: any JSON value; named tuners check it.
             interpreter: under which custom classes will run; empty for the dispatcher's own.
+            enqueued: configurations that are to be tried first.
 
         Raises:
             InvalidArgumentError: it cannot work; the error names field, rule, value and remedy.
         """
         _check_combination({choice.kind: choice for choice in choices})
+        if enqueued:
+            await asyncio.to_thread(_check_enqueued, enqueued, search_space)
         outcomes = await asyncio.gather(
             *(self._check_one(choice, search_space, interpreter) for choice in choices),
             return_exceptions=True,
@@ -99,7 +112,15 @@ class Algorithms:
     def _check_named(self, choice: PlainChoice, search_space: object) -> None:
         space = None if choice.kind == "assessor" else search_space
         try:
-            self._catalog.validate(choice.kind, choice.name, choice.class_args, space)
+            self._catalog.validate(
+                choice.kind,
+                choice.name,
+                choice.class_args,
+                space,
+                several_outcomes=choice.several_outcomes,
+            )
+            if choice.replaces_space and choice.kind != "assessor":
+                self._catalog.check_replaceable(choice.kind, choice.name, choice.class_args)
         except (ValueError, TypeError) as error:
             raise InvalidArgumentError(
                 choice.kind, f"{choice.name!r} is refused: {error}"
@@ -135,6 +156,24 @@ def _check_combination(choices: dict[str, PlainChoice]) -> None:
             None,
             "remove 'assessor'; the server may advise to stop trials itself",
         )
+
+
+def _check_enqueued(enqueued: Sequence[object], search_space: object) -> None:
+    for number, configuration in enumerate(enqueued):
+        if not isinstance(configuration, dict):
+            raise InvalidArgumentError(
+                f"search.enqueue[{number}]",
+                "must be a map from names of hyperparameters to values",
+                configuration,
+            )
+    for number, constraint in enumerate(broken_constraints(search_space, enqueued)):
+        if constraint:
+            raise InvalidArgumentError(
+                f"search.enqueue[{number}]",
+                f"must keep the constraint {constraint} of the search space",
+                enqueued[number],
+                "change the point, or leave it out",
+            )
 
 
 def _check_server(choice: PlainChoice) -> None:

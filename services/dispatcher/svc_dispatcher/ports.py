@@ -108,12 +108,33 @@ class AlgorithmCatalog(Protocol):
         ...
 
     def validate(
-        self, kind: str, name: str, class_args: dict[str, object], search_space: object
+        self,
+        kind: str,
+        name: str,
+        class_args: dict[str, object],
+        search_space: object,
+        *,
+        several_outcomes: bool = False,
     ) -> None:
         """Check name, arguments and space without building anything.
 
+        Args:
+            kind: tuner, assessor or advisor.
+            name: of the algorithm.
+            class_args: its arguments.
+            search_space: None leaves the space unchecked.
+            several_outcomes: it is to learn several objectives, or limits on outcomes.
+
         Raises:
             ValueError: something is wrong; the text says what, and what would be right.
+        """
+        ...
+
+    def check_replaceable(self, kind: str, name: str, class_args: dict[str, object]) -> None:
+        """Check that an algorithm takes another search space while it runs.
+
+        Raises:
+            ValueError: it keeps the one that it has.
         """
         ...
 

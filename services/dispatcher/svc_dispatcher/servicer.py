@@ -64,7 +64,10 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
                 "interpreter", "must not hold the character NUL", request.interpreter[:200]
             )
         verdict = await self._algorithms.validate(
-            _choices(request), _given(request.search_space, "search_space"), request.interpreter
+            _choices(request),
+            _given(request.search_space, "search_space"),
+            request.interpreter,
+            [_given(item, f"search.enqueue[{i}]") for i, item in enumerate(request.enqueued)],
         )
         return pb.ValidateAlgorithmsResponse(
             warnings=verdict.warnings, optimize_mode=verdict.optimize_mode
@@ -86,7 +89,7 @@ def _choices(request: pb.ValidateAlgorithmsRequest) -> list[PlainChoice]:
         "assessor": request.assessor if request.HasField("assessor") else None,
         "advisor": request.advisor if request.HasField("advisor") else None,
     }
-    return [_plain(kind, config) for kind, config in named.items() if config is not None]
+    return [_plain(kind, config, request) for kind, config in named.items() if config is not None]
 
 
 def _given(value: value_pb2.Value, field: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -97,7 +100,9 @@ def _given(value: value_pb2.Value, field: str) -> Any:  # noqa: ANN401 - any JSO
     return from_value(value)
 
 
-def _plain(kind: str, config: config_pb2.AlgorithmConfig) -> PlainChoice:
+def _plain(
+    kind: str, config: config_pb2.AlgorithmConfig, request: pb.ValidateAlgorithmsRequest
+) -> PlainChoice:
     args = config.class_args
     class_args = _given(args, f"{kind}.classArgs") if config.HasField("class_args") else {}
     if class_args is None:
@@ -111,6 +116,8 @@ def _plain(kind: str, config: config_pb2.AlgorithmConfig) -> PlainChoice:
         code_directory=config.custom.code_directory,
         server_address=config.server_address,
         class_args=class_args,
+        several_outcomes=request.several_outcomes,
+        replaces_space=request.replaces_space,
     )
 
 

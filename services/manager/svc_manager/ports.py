@@ -44,9 +44,18 @@ class AlgorithmChecker(Protocol):
     """The dispatcher's word on an algorithm, before an experiment is created."""
 
     async def check(
-        self, config: config_pb2.ExperimentConfig, interpreter: str
+        self,
+        config: config_pb2.ExperimentConfig,
+        interpreter: str,
+        *,
+        replaces_space: bool = False,
     ) -> tuple[list[str], str]:
-        """Check names, class arguments and search space.
+        """Check names, class arguments, search space, and points that are to be tried first.
+
+        Args:
+            config: what is to be checked.
+            interpreter: that will run custom classes.
+            replaces_space: the experiment runs, and only its search space is new.
 
         Returns:
             Warnings, and the optimize mode (`minimize`, `maximize` or empty).

@@ -104,6 +104,22 @@ class TestBOHBModel(AdvisorConformance):
         return BOHB("minimize", max_budget=9, random_fraction=0.0, seed=seed)
 
 
+class TestBOHBAsynchronous(AdvisorConformance):
+    search_space = ALL_TYPES
+    extra_keys = BUDGET
+    optional_keys = CHECKPOINTS
+
+    def make(self, seed: int) -> MsgDispatcherBase:
+        return BOHB(
+            "minimize",
+            max_budget=9,
+            random_fraction=0.0,
+            exec_mode="asynchronous",
+            checkpoints=True,
+            seed=seed,
+        )
+
+
 class TestBOHBEmptySpace(AdvisorConformance):
     search_space: ClassVar[JsonValue] = {}
     extra_keys = BUDGET

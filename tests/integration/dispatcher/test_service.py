@@ -141,6 +141,27 @@ async def test_custom_class_that_cannot_be_used_is_refused(
     assert accepted.optimize_mode == ""
 
 
+async def test_several_outcomes_open_the_spaces_of_the_process(service: Service) -> None:
+    words = to_value({"x": {"_type": "choice", "_value": ["a", "b"]}})
+
+    message = await refusal(service, tuner=named("GPTuner"), search_space=words)
+
+    assert "finite numbers" in message
+    await service.validate(tuner=named("GPTuner"), search_space=words, several_outcomes=True)
+
+
+async def test_what_is_enqueued_or_replaced_is_checked(service: Service) -> None:
+    space = to_value({**SPACE, "_constraints": ["x <= 0.5"]})
+
+    broken = await refusal(
+        service, tuner=named("TPE"), search_space=space, enqueued=[to_value({"x": 0.75})]
+    )
+    kept = await refusal(service, tuner=named("SMAC"), replaces_space=True)
+
+    assert "search.enqueue[0] must keep the constraint x <= 0.5" in broken
+    assert "SMAC keeps the search space" in kept
+
+
 async def test_interpreter_without_the_library_is_refused(service: Service, tmp_path: Path) -> None:
     interpreter = tmp_path / "python"
     interpreter.write_text("#!/bin/sh\necho 'No module named nni' >&2\nexit 1\n")

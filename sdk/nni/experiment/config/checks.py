@@ -177,7 +177,13 @@ def _algorithm_arguments(config: ExperimentConfig) -> Iterator[Problem]:
             modes = {item.metric: item.mode for item in config.objectives}
             arguments["optimize_mode"] = modes if len(modes) > 1 else config.objectives[0].mode
         try:
-            registry.validate(section, algorithm.name, arguments, space)
+            registry.validate(
+                section,
+                algorithm.name,
+                arguments,
+                space,
+                several_outcomes=len(config.objectives) > 1 or bool(config.constraints),
+            )
         except ValueError as error:
             yield Problem(f"{section}:", str(error))
         else:

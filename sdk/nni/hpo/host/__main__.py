@@ -32,7 +32,10 @@ def main() -> int:
         return run_check(sys.stdin, sys.stdout)
     if arguments.importance:
         return run_importance(sys.stdin, sys.stdout)
-    CommandLoop(CommandPipe(arguments.in_fd, arguments.out_fd)).run()
+    pipe = CommandPipe(arguments.in_fd, arguments.out_fd)
+    loop = CommandLoop(pipe)
+    pipe.idle = loop.prepare
+    loop.run()
     return 0
 
 

@@ -125,6 +125,9 @@ class AdvisorHosting:
         else:
             self._say({"late": [suggestion]})
 
+    def prepare(self) -> None:
+        """See `HostedAlgorithm`; advisors have nothing to prepare."""
+
     def metric(self, command: MetricCommand) -> None:
         """See `HostedAlgorithm`."""
         job = self._jobs.get(command.parameter_id)
@@ -160,8 +163,9 @@ class AdvisorHosting:
         }
         self._handle(CommandType.TrialEnd, data)
 
-    def import_data(self, data: object) -> None:
+    def import_data(self, data: object, *, own: bool = False) -> None:
         """See `HostedAlgorithm`."""
+        del own
         self._provenance.imported(data)
         self._handle(CommandType.ImportData, data)
 

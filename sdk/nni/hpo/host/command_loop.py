@@ -102,6 +102,11 @@ class CommandLoop:
             self._take_checkpoint(self._algorithm)
         return alive
 
+    def prepare(self) -> None:
+        """Let the algorithm work ahead; for times when no commands wait."""
+        if self._algorithm is not None:
+            self._algorithm.prepare()
+
     def _say(self, message: dict[str, Any]) -> None:
         message["position"] = self._position
         self._pipe.say(message)
@@ -213,7 +218,7 @@ class CommandLoop:
                 if not past or algorithm.knows(parameter_id):
                     algorithm.record(parameter_id, parameters)
         elif operation == "import_data":
-            algorithm.import_data(command["data"])
+            algorithm.import_data(command["data"], own=command.get("own", False))
         elif operation == "update_search_space":
             algorithm.update_search_space(command["search_space"])
         elif operation == "add_customized":

@@ -2,9 +2,10 @@
 
 import json
 import os
+import select
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 _READ_BYTES: Final = 1 << 20
@@ -37,6 +38,8 @@ class CommandPipe:
         self._unfinished: list[bytes] = []
         self.eager = False
         """Report every command at once: after a death it must be known which command it was."""
+        self.idle: Callable[[], None] = _do_nothing
+        """Called whenever no more commands wait, once after each crowd of them; not while eager."""
 
     def commands(self) -> Iterator[dict[str, Any]]:
         """Give one command after another until the dispatcher closes the pipe.
@@ -49,6 +52,11 @@ class CommandPipe:
                 yield command
                 self._handled(command.get("position"))
             self._tell_done()
+            if not self.eager and not self._more_wait():
+                self.idle()
+
+    def _more_wait(self) -> bool:
+        return bool(select.select([self._in_fd], [], [], 0)[0])
 
     def _whole_lines(self, chunk: bytes) -> list[bytes]:
         self._unfinished.append(chunk)
@@ -86,6 +94,10 @@ class CommandPipe:
         view = memoryview(data)
         while view:
             view = view[os.write(self._out_fd, view) :]
+
+
+def _do_nothing() -> None:
+    """Be idle."""
 
 
 def plain_value(value: Any) -> Any:  # noqa: ANN401 - hook of json.dumps

@@ -83,14 +83,22 @@ class HostedAlgorithm(Protocol):
     def generate(self, parameter_ids: list[int]) -> Answer:
         """Ask for parameters; exceptions pass through."""
 
+    def prepare(self) -> None:
+        """Let the algorithm work ahead, if that may pay; changes nothing that it answers."""
+
     def metric(self, command: MetricCommand) -> None:
         """Tell a report; exceptions are reported and skipped."""
 
     def trial_end(self, command: TrialEndCommand) -> None:
         """Tell an end; exceptions are reported and skipped."""
 
-    def import_data(self, data: object) -> None:
-        """Tell results measured elsewhere; exceptions are reported and skipped."""
+    def import_data(self, data: object, *, own: bool = False) -> None:
+        """Tell results that no trial of this life gave; exceptions are reported and skipped.
+
+        Args:
+            data: samples.
+            own: they are of this experiment, from before it was stopped and resumed.
+        """
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:
         """Tell of a trial that the user added; exceptions are reported and skipped."""

@@ -1,7 +1,7 @@
 """Hosts a tuner, an assessor, or both."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from nni.hpo.base import Assessor, AssessResult, Tuner, assess, generate
 from nni.hpo.host.hosting import (
@@ -14,6 +14,9 @@ from nni.hpo.host.hosting import (
     TrialEndCommand,
     released_by,
 )
+
+_PAUSE: Final = 8
+"""Results for which nothing is prepared after a preparation that no request came for."""
 
 
 @dataclass(slots=True)
@@ -53,6 +56,9 @@ class TunerHosting:
         self._search_space: object = None
         self._has_deferred = False
         self._advised: set[str] = set()
+        self._news = False
+        self._prepared = False
+        self._in_vain = 0
 
     def initialize(self, search_space: object) -> None:
         """See `HostedAlgorithm`."""
@@ -67,6 +73,7 @@ class TunerHosting:
     def generate(self, parameter_ids: list[int]) -> Answer:
         """See `HostedAlgorithm`."""
         self._asked, self._started = set(parameter_ids), {}
+        self._news = self._prepared = False
         try:
             generated = generate(self._tuner, parameter_ids, self._start_later)
         finally:
@@ -80,6 +87,22 @@ class TunerHosting:
             exhausted=generated.exhausted,
             released=released_by(self._tuner),
         )
+
+    def prepare(self) -> None:
+        """See `HostedAlgorithm`.
+
+        Between the result of a trial and the request that follows its end there is time: as long as
+        the trial takes to exit. Where results come faster than requests, preparing is in vain and
+        pauses.
+        """
+        if not self._news:
+            return
+        self._news = False
+        if self._in_vain > 0:
+            self._in_vain -= 1
+            return
+        self._prepared = True
+        self._rim.call("prepare_parameters", self._tuner.prepare_parameters)
 
     def _start_later(self, parameter_id: int, parameters: object) -> None:
         if parameter_id in self._asked:
@@ -97,6 +120,9 @@ class TunerHosting:
             self._assess(command)
         elif not command.customized:
             self._provenance.results += 1
+            if self._prepared:
+                self._prepared, self._in_vain = False, _PAUSE
+            self._news = True
             self._rim.call(
                 "receive_trial_result",
                 self._tuner.receive_trial_result,
@@ -143,10 +169,11 @@ class TunerHosting:
         self._advised.discard(command.trial_id)
         self._known.forget(command.parameter_id)
 
-    def import_data(self, data: object) -> None:
-        """See `HostedAlgorithm`."""
+    def import_data(self, data: object, *, own: bool = False) -> None:
+        """See `HostedAlgorithm`; only a tuner with a plan around it tells the two apart."""
         self._provenance.imported(data)
-        self._rim.call("import_data", self._tuner.import_data, data)
+        resume = getattr(self._tuner, "resume_search", None) if own else None
+        self._rim.call("import_data", resume or self._tuner.import_data, data)
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:
         """See `HostedAlgorithm`; tuners are not told."""

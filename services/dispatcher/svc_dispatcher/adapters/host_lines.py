@@ -178,6 +178,7 @@ _BODIES: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
             {"parameter": _plain(parameters), "value": _plain(value)}
             for parameters, value in c.samples
         ],
+        "own": True,
     },
     commands.UpdateSearchSpace: lambda c: {
         "op": "update_search_space",

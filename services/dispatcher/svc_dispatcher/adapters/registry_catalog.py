@@ -29,10 +29,22 @@ class RegistryCatalog:
         ]
 
     def validate(
-        self, kind: str, name: str, class_args: dict[str, object], search_space: object
+        self,
+        kind: str,
+        name: str,
+        class_args: dict[str, object],
+        search_space: object,
+        *,
+        several_outcomes: bool = False,
     ) -> None:
         """See `AlgorithmCatalog.validate`."""
-        registry.validate(_kind(kind), name, class_args, search_space)
+        registry.validate(
+            _kind(kind), name, class_args, search_space, several_outcomes=several_outcomes
+        )
+
+    def check_replaceable(self, kind: str, name: str, class_args: dict[str, object]) -> None:
+        """See `AlgorithmCatalog.check_replaceable`."""
+        registry.check_replaceable(_kind(kind), name, class_args)
 
     def optimize_mode(self, kind: str, name: str, class_args: dict[str, object]) -> str:
         """See `AlgorithmCatalog.optimize_mode`."""

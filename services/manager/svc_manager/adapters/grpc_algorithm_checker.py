@@ -25,11 +25,20 @@ class GrpcAlgorithmChecker:
         self._credentials = credentials(token)
 
     async def check(
-        self, config: config_pb2.ExperimentConfig, interpreter: str
+        self,
+        config: config_pb2.ExperimentConfig,
+        interpreter: str,
+        *,
+        replaces_space: bool = False,
     ) -> tuple[list[str], str]:
         """See `AlgorithmChecker.check`."""
         request = algorithm_service_pb2.ValidateAlgorithmsRequest(
-            search_space=config.search_space, interpreter=interpreter
+            search_space=config.search_space,
+            interpreter=interpreter,
+            several_outcomes=len(config.objectives) > 1 or bool(config.constraints),
+            replaces_space=replaces_space,
+            # With a later space, points that break its constraints are just not tried any more.
+            enqueued=[] if replaces_space else config.search.enqueue,
         )
         for name in ("tuner", "assessor", "advisor"):
             if config.HasField(name):

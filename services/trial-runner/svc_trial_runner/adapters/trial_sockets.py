@@ -18,6 +18,7 @@ from svc_trial_runner.domain.channel import (
     Report,
     parse_request,
     refusal,
+    reply,
 )
 from svc_trial_runner.ports import TrialSession
 
@@ -122,8 +123,10 @@ class _Connection:
         if session is None:
             raise BrokenChannelError("say hello first")
         match request:
-            case ParametersRequest():
+            case ParametersRequest(index=0):
                 return session.parameters()
+            case ParametersRequest():
+                return reply(parameters=None)
             case Report():
                 return session.report(request, self._pid)
 

@@ -34,6 +34,9 @@ class Hello:
 class ParametersRequest:
     """The trial wants its parameters."""
 
+    index: int = 0
+    """Which set of them; a trial has one, and only an old multi-phase script asks for more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -69,7 +72,10 @@ def parse_request(line: bytes) -> Request:
     if operation == "report":
         return _report(data, len(line))
     if operation == "parameters":
-        return ParametersRequest()
+        index = data.get("parameter_index", 0)
+        if type(index) is not int or index < 0:
+            raise ChannelError(f"parameter_index must be a number >= 0, got {index!r:.40}")
+        return ParametersRequest(index)
     if operation == "hello":
         token, pid = data.get("token"), data.get("pid", 0)
         if not isinstance(token, str) or not isinstance(pid, int):

@@ -1,5 +1,7 @@
 """Which choices of algorithms are refused, and why."""
 
+from dataclasses import replace
+
 import pytest
 
 from svc_common.errors import InvalidArgumentError
@@ -64,6 +66,41 @@ async def test_population_based_training_with_an_assessor_is_refused() -> None:
     assert "must not be used with PBTTuner" in message
 
 
+async def test_later_space_is_refused_where_the_first_one_is_kept() -> None:
+    first = choice("tuner", "SMAC")
+    later = replace(first, replaces_space=True)
+
+    message = await refusal(later)
+
+    assert "'SMAC' is refused: SMAC keeps the search space that it began with" in message
+    assert "create a new experiment" in message
+    algorithms = Algorithms(RegistryCatalog(), ManualChecker())
+    await algorithms.validate([first], SPACE, "")
+    await algorithms.validate([choice("tuner", "TPE", replaces_space=True)], SPACE, "")
+
+
+@pytest.mark.parametrize(
+    ("enqueued", "told"),
+    [
+        (
+            {"x": 0.9},
+            r"search\.enqueue\[1\] must keep the constraint x <= 0\.5 of the search space",
+        ),
+        (0.9, r"search\.enqueue\[1\] must be a map .*, got 0\.9"),
+    ],
+)
+async def test_points_to_be_tried_first_are_checked(enqueued: object, told: str) -> None:
+    algorithms = Algorithms(RegistryCatalog(), ManualChecker())
+    space = {**SPACE, "_constraints": ["x <= 0.5"]}
+    allowed = {"x": 0.25}
+
+    await algorithms.validate([choice("tuner", "TPE")], space, "", [allowed])
+    with pytest.raises(InvalidArgumentError, match=told) as refused:
+        await algorithms.validate([choice("tuner", "TPE")], space, "", [allowed, enqueued])
+
+    assert refused.value.field == "search.enqueue[1]"
+
+
 async def test_two_ways_of_naming_one_algorithm_are_refused() -> None:
     message = await refusal(choice("tuner", "TPE", class_name="m.C"))
 
@@ -82,6 +119,15 @@ async def test_bad_space_is_refused() -> None:
 
     assert "tuner" in message
     assert "'x'" in message
+
+
+async def test_several_outcomes_open_spaces_that_are_refused_otherwise() -> None:
+    words = {"x": {"_type": "choice", "_value": ["a", "b"]}}
+    several = choice("tuner", "GPTuner", several_outcomes=True)
+
+    await Algorithms(RegistryCatalog(), ManualChecker()).validate([several], words, "")
+
+    assert "finite numbers" in await refusal(choice("tuner", "GPTuner"), space=words)
 
 
 async def test_custom_class_is_refused_with_the_checkers_reason() -> None:

@@ -140,8 +140,19 @@ class ValidateAlgorithmsRequest(_message.Message):
     ADVISOR_FIELD_NUMBER: _builtins.int
     SEARCH_SPACE_FIELD_NUMBER: _builtins.int
     INTERPRETER_FIELD_NUMBER: _builtins.int
+    SEVERAL_OUTCOMES_FIELD_NUMBER: _builtins.int
+    REPLACES_SPACE_FIELD_NUMBER: _builtins.int
+    ENQUEUED_FIELD_NUMBER: _builtins.int
     interpreter: _builtins.str
     """The interpreter that will run custom classes."""
+    several_outcomes: _builtins.bool
+    """The experiment has several objectives, or limits on outcomes: some algorithms then take spaces
+    that they refuse otherwise.
+    """
+    replaces_space: _builtins.bool
+    """The experiment runs already and its space is to be replaced by this one, which some algorithms
+    cannot do.
+    """
     @_builtins.property
     def tuner(self) -> _config_pb2.AlgorithmConfig: ...
     @_builtins.property
@@ -150,6 +161,12 @@ class ValidateAlgorithmsRequest(_message.Message):
     def advisor(self) -> _config_pb2.AlgorithmConfig: ...
     @_builtins.property
     def search_space(self) -> _value_pb2.Value: ...
+    @_builtins.property
+    def enqueued(self) -> _containers.RepeatedCompositeFieldContainer[_value_pb2.Value]:
+        """Configurations that are to be tried first: maps that keep the constraints of the space. A refusal
+        names them `search.enqueue[i]`.
+        """
+
     def __init__(
         self,
         *,
@@ -158,10 +175,13 @@ class ValidateAlgorithmsRequest(_message.Message):
         advisor: _config_pb2.AlgorithmConfig | None = ...,
         search_space: _value_pb2.Value | None = ...,
         interpreter: _builtins.str = ...,
+        several_outcomes: _builtins.bool = ...,
+        replaces_space: _builtins.bool = ...,
+        enqueued: _abc.Iterable[_value_pb2.Value] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["advisor", b"advisor", "assessor", b"assessor", "search_space", b"search_space", "tuner", b"tuner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["advisor", b"advisor", "assessor", b"assessor", "interpreter", b"interpreter", "search_space", b"search_space", "tuner", b"tuner"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["advisor", b"advisor", "assessor", b"assessor", "enqueued", b"enqueued", "interpreter", b"interpreter", "replaces_space", b"replaces_space", "search_space", b"search_space", "several_outcomes", b"several_outcomes", "tuner", b"tuner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -9,7 +9,7 @@ from nni.hpo.base import DEFERRED, Tuner, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.managed import DuplicatePolicy, ManagedTuner, SearchPlan, managed
 from nni.hpo.objectives import Objectives, objectives_of
-from nni.hpo.stopping import TargetReached
+from nni.hpo.stopping import NoImprovement, TargetReached
 
 SPACE: dict[str, Any] = {"x": {"_type": "randint", "_value": [0, 4]}}
 
@@ -185,6 +185,30 @@ def test_a_rule_ends_the_search() -> None:
     assert tuner.ended_because == "the target 1 is reached"
 
 
+def test_rules_count_what_this_search_gave_before_it_was_resumed() -> None:
+    own = [{"parameter": {"x": n}, "value": 1.0} for n in range(3)]
+    rules = (NoImprovement(4),)
+    resumed, warm = (ready(RecordingTuner(7, 8, 9), rules=rules) for _ in range(2))
+
+    resumed.resume_search(own)
+    warm.import_data(own)
+    for tuner in (resumed, warm):
+        run(tuner, 2, value=lambda _: 2.0)
+
+    assert resumed.ended_because == "no improvement over 4 trials"
+    assert warm.ended_because == ""
+    assert run(resumed, 1, first=2) == []
+
+
+def test_a_search_that_a_rule_has_ended_is_over_when_it_is_resumed() -> None:
+    tuner = ready(RecordingTuner(7), rules=(TargetReached(0.5),))
+
+    tuner.resume_search([{"parameter": {"x": 1}, "value": 0.25}])
+
+    assert run(tuner, 1) == []
+    assert tuner.ended_because == "the target 0.5 is reached"
+
+
 def test_deferred_trials_start_under_the_ids_that_wait() -> None:
     inner = LateTuner()
     tuner = ready(inner, first=({"x": 9},))
@@ -216,6 +240,24 @@ def test_tuners_for_several_objectives_get_whole_reports() -> None:
 
     assert inner.objectives is objectives
     assert inner.told == [(1, {"a": 1, "b": 1})]
+
+
+def test_the_tuner_prepares_unless_points_of_the_user_come_first() -> None:
+    class PreparingTuner(RecordingTuner):
+        prepared = 0
+
+        def prepare_parameters(self) -> None:
+            self.prepared += 1
+
+    inner = PreparingTuner(1, 2)
+    tuner = ready(inner, first=({"x": 7},))
+
+    tuner.prepare_parameters()
+    assert inner.prepared == 0
+    run(tuner, 1)
+    tuner.prepare_parameters()
+
+    assert inner.prepared == 1
 
 
 def test_unknown_policies_are_refused() -> None:

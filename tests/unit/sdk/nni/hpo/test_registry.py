@@ -11,6 +11,7 @@ import pytest
 from nni.hpo import registry
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.base import Assessor, Tuner
+from nni.hpo.objectives import objectives_of
 from nni.hpo.space import ALL_TYPES
 
 SUPPORTED = {
@@ -109,6 +110,27 @@ def test_models_of_numbers_refuse_a_choice_of_anything_else(name: str, option: o
         registry.validate("tuner", name, {}, space)
 
 
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_processes_of_several_outcomes_take_any_space(kind: str) -> None:
+    tuner, space = registry.create("tuner", "GPTuner"), {"x": EXAMPLES[kind]}
+    tuner.set_objectives(objectives_of({"a": "minimize", "b": "minimize"}))
+
+    registry.validate("tuner", "GPTuner", {}, space, several_outcomes=True)
+    tuner.update_search_space(space)
+
+    with pytest.raises(ValueError, match="'x'"):
+        registry.validate(
+            "tuner", "GPTuner", {}, {"x": {"_type": "no", "_value": []}}, several_outcomes=True
+        )
+
+
+def test_several_outcomes_change_nothing_for_other_tuners() -> None:
+    with pytest.raises(ValueError, match="finite numbers in MetisTuner"):
+        registry.validate(
+            "tuner", "MetisTuner", {}, {"x": EXAMPLES["choice"]}, several_outcomes=True
+        )
+
+
 @pytest.mark.claim("hpo", 13)
 @pytest.mark.parametrize("kind", EXAMPLES)
 @pytest.mark.parametrize("name", ["Hyperband", "BOHB"])
@@ -146,6 +168,17 @@ def test_space_that_an_argument_replaces_is_not_checked(tmp_path: Path) -> None:
     registry.validate("advisor", "BOHB", {"config_space": str(path)}, {"free": "form"})
     with pytest.raises(ValueError, match="free"):
         registry.validate("advisor", "BOHB", {"config_space": None}, {"free": "form"})
+
+
+def test_who_keeps_the_first_space_says_so() -> None:
+    for entry in registry.algorithms():
+        if entry.kind != "assessor" and entry.name != "SMAC":
+            registry.check_replaceable(entry.kind, entry.name)
+
+    with pytest.raises(ValueError, match="SMAC keeps the search space that it began with"):
+        registry.check_replaceable("tuner", "SMAC", {"config_dedup": True})
+    with pytest.raises(ValueError, match=r"BOHB has .* from config_space = 'a\.pcs'"):
+        registry.check_replaceable("advisor", "BOHB", {"config_space": "a.pcs"})
 
 
 def test_batch_space_is_checked_by_its_own_rule() -> None:

@@ -7,6 +7,7 @@ import yaml
 
 from nni.experiment.config.experiment_config import ConstraintConfig, ObjectiveConfig
 from nni.experiment.config.search_config import SearchConfig
+from nni.hpo.registry import validate
 
 PAGE = (Path(__file__).parents[5] / "docs" / "search.md").read_text()
 
@@ -24,7 +25,7 @@ def test_python_examples_run() -> None:
 
 
 def test_yaml_examples_are_read() -> None:
-    objectives, search = (yaml.safe_load(block) for block in blocks("yaml"))
+    objectives, search, halving = (yaml.safe_load(block) for block in blocks("yaml"))
 
     assert [ObjectiveConfig(**item).mode for item in objectives["objectives"]] == [
         "maximize",
@@ -34,3 +35,4 @@ def test_yaml_examples_are_read() -> None:
     section = SearchConfig(**search["search"])
     assert section.experiments() == ["k3x9q1ab"]
     assert section.stop.no_improvement == 50
+    validate("advisor", halving["advisor"]["name"], halving["advisor"]["classArgs"])

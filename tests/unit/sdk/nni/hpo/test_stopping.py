@@ -105,6 +105,25 @@ def test_watch_goes_on_from_its_state() -> None:
     assert other.reason == "no improvement over 3 trials"
 
 
+def test_watch_counts_what_is_recalled() -> None:
+    watch = Watch([NoImprovement(3)], objectives_of("minimize"))
+
+    watch.recall([({}, 1.0), ({}, 2.0), ({}, 2.0)], SPACE)
+    before = watch.reason
+    watch.tell({}, 2.0, SPACE)
+
+    assert before == ""
+    assert watch.reason == "no improvement over 3 trials"
+
+
+def test_regret_is_of_the_space_that_is_searched_now() -> None:
+    findings = bowl(60)
+    elsewhere = SPACE | {"x": {"_type": "uniform", "_value": [5, 6]}}
+
+    assert RegretBound(1e9, every=1).reason(findings, elsewhere) == ""
+    assert RegretBound(1e9, every=1).reason(findings, {"combine_params": {}}) == ""
+
+
 def test_rules_need_one_objective() -> None:
     with pytest.raises(ValueError, match="need one objective"):
         Watch([NoImprovement(3)], objectives_of({"a": "minimize", "b": "minimize"}))

@@ -1,5 +1,6 @@
 """Ask and tell."""
 
+import json
 import math
 import threading
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Annotated
 import pytest
 
 from nni.errors import NoMoreTrialError
-from nni.hpo import NoImprovement, RandomTuner, Study, StudyTrial, Uniform
+from nni.hpo import NoImprovement, RandomTuner, Study, StudyTrial, Tuner, Uniform
 
 SPACE = {"x": {"_type": "uniform", "_value": [-1, 1]}}
 TWO = {"x": {"_type": "choice", "_value": [1, 2]}}
@@ -250,6 +251,63 @@ def test_a_rule_that_ends_the_search_says_why() -> None:
     with pytest.raises(NoMoreTrialError, match="no improvement over 2 trials"):
         study.ask()
     assert study.stopped_because == "no improvement over 2 trials"
+
+
+@pytest.mark.parametrize("tuner", ["auto", "TPE", "GridSearch", "Evolution"])
+def test_study_goes_on_from_its_state(tuner: str) -> None:
+    space = {"x": {"_type": "quniform", "_value": [0, 1, 0.05]}}
+    studies = [Study(space, tuner=tuner, seed=3) for _ in range(2)]
+    one, other = studies
+    for _ in range(6):
+        trial = one.ask()
+        one.tell(trial, trial.parameters["x"])
+    waiting = one.ask()
+
+    other.load_state(json.loads(json.dumps(one.state())))
+    for study in studies:
+        study.tell(waiting.id, waiting.parameters["x"])
+
+    assert other.results == one.results
+    assert other.best_trial == one.best_trial
+    for _ in range(6):
+        asked = [study.ask() for study in studies]
+        assert asked[0] == asked[1]
+        for study, trial in zip(studies, asked, strict=True):
+            study.tell(trial, trial.parameters["x"])
+
+
+def test_rules_count_on_in_a_study_that_was_put_aside() -> None:
+    space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+    one, other = (Study(space, stop=NoImprovement(3), seed=0) for _ in range(2))
+    for value in (1.0, 2.0, 2.0):
+        one.tell(one.ask(), value)
+
+    other.load_state(one.state())
+    other.tell(other.ask(), 2.0)
+
+    assert other.stopped_because == "no improvement over 3 trials"
+    with pytest.raises(NoMoreTrialError, match="no improvement"):
+        other.ask()
+
+
+def test_state_that_does_not_fit_is_refused() -> None:
+    class Own(Tuner):
+        def update_search_space(self, search_space: object) -> None:
+            pass
+
+        def receive_trial_result(self, *args: object, **kwargs: object) -> None:
+            pass
+
+    study = Study({"x": {"_type": "uniform", "_value": [0, 1]}}, seed=0)
+    state = study.state()
+    study.ask()
+
+    with pytest.raises(ValueError, match="before the first ask"):
+        study.load_state(state)
+    with pytest.raises(ValueError, match="search space"):
+        Study({"x": {"_type": "uniform", "_value": [0, 2]}}).load_state(state)
+    with pytest.raises(TypeError, match="state and load_state"):
+        Study({"x": {"_type": "uniform", "_value": [0, 1]}}, tuner=Own()).state()
 
 
 def test_duplicates_are_not_asked_again_if_unwanted() -> None:

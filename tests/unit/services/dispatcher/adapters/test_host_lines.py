@@ -104,7 +104,7 @@ COMMANDS = {
     ),
     "import of trials": (
         commands.ImportTrials(AT, ((to_value({"x": 1}), to_value(2)),)),
-        {"op": "import_data", "data": [{"parameter": {"x": 1}, "value": 2}]},
+        {"op": "import_data", "data": [{"parameter": {"x": 1}, "value": 2}], "own": True},
     ),
     "space": (
         commands.UpdateSearchSpace(AT, to_value({})),

@@ -89,6 +89,19 @@ async def test_requests_sent_ahead_are_answered_in_order(
     caller.close()
 
 
+async def test_there_is_no_second_set_of_parameters(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    caller.send(HELLO, *({"op": "parameters", "parameter_index": index} for index in (0, 1)))
+
+    answers = [await caller.answer() for _ in range(3)]
+
+    assert [answer.get("parameters") for answer in answers[1:]] == [{"x": 1}, None]
+    assert answers[2]["ok"]
+    caller.close()
+
+
 async def test_wrong_token_is_refused_and_hung_up(
     sockets: UnixTrialSockets, session: Session
 ) -> None:

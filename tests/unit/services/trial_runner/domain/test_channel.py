@@ -24,7 +24,8 @@ def test_pid_may_be_missing() -> None:
 
 
 def test_request_for_parameters_is_understood() -> None:
-    assert parse_request(b'{"op":"parameters"}') == ParametersRequest()
+    assert parse_request(b'{"op":"parameters"}') == ParametersRequest(0)
+    assert parse_request(b'{"op":"parameters","parameter_index":2}') == ParametersRequest(2)
 
 
 def test_report_is_understood() -> None:
@@ -61,6 +62,8 @@ def test_what_is_no_json_object_breaks_the_channel(line: bytes) -> None:
     [
         b"{}",
         b'{"op":"dance"}',
+        b'{"op":"parameters","parameter_index":-1}',
+        b'{"op":"parameters","parameter_index":"first"}',
         b'{"op":"hello"}',
         b'{"op":"hello","token":5}',
         b'{"op":"report","value":1}',

@@ -212,3 +212,21 @@ def test_advisors_see_the_metric_that_is_the_objective() -> None:
 
     assert promoted["TRIAL_BUDGET"] == 3
     assert promoted["x"] == min(parameters["x"] for _, parameters, _ in first)
+
+
+def test_preparing_between_commands_changes_no_answer() -> None:
+    tuner = {"name": "GPTuner", "class_args": {"cold_start_num": 2, "ask_time_limit": 0.01}}
+    given = [initialize(tuner=tuner)]
+    for number in range(5):
+        value = [f"t{number}", 0, number, True, 0, 0.1 * number, False]
+        given += [generate("r", number), {"op": "metric", "position": [3, 0], "metric": value}]
+    plain, prepared = MemoryPipe(*given), MemoryPipe()
+
+    CommandLoop(plain, configure_log=lambda _: None).run()
+    loop = CommandLoop(prepared, configure_log=lambda _: None)
+    loop.prepare()
+    for command in given:
+        loop.handle(command)
+        loop.prepare()
+
+    assert prepared.said == plain.said

@@ -100,3 +100,47 @@ def test_numpy_values_become_plain(ends: Ends) -> None:
 def test_what_has_no_json_form_is_refused() -> None:
     with pytest.raises(TypeError, match="must be JSON-like, got object"):
         plain_value(object())
+
+
+def test_idle_time_comes_once_after_a_crowd_of_commands(ends: Ends) -> None:
+    came: list[dict[str, Any]] = []
+    times: list[int] = []
+
+    def idle() -> None:
+        times.append(len(came))
+        os.close(ends.commands)
+
+    ends.pipe.idle = idle
+    ends.tell({"position": [1, 0]}, {"position": [1, 1]})
+
+    came.extend(ends.pipe.commands())
+
+    assert len(came) == 2
+    assert len(times) == 1
+
+
+def test_eager_pipe_is_never_idle(ends: Ends) -> None:
+    called: list[bool] = []
+    ends.pipe.eager = True
+    ends.pipe.idle = lambda: called.append(True)
+    ends.tell({"position": [1, 0]})
+    os.close(ends.commands)
+
+    list(ends.pipe.commands())
+
+    assert called == []
+
+
+def test_waiting_commands_leave_no_idle_time(ends: Ends) -> None:
+    came: list[dict[str, Any]] = []
+    times: list[int] = []
+    ends.pipe.idle = lambda: times.append(len(came))
+    ends.tell({"position": [1, 0]})
+    for command in ends.pipe.commands():
+        came.append(command)
+        if len(came) == 1:
+            ends.tell({"position": [1, 1]})
+        else:
+            os.close(ends.commands)
+
+    assert 1 not in times

@@ -36,6 +36,13 @@ class Recorder(Tuner):
         self.calls.append(("end", parameter_id, success, kwargs))
 
 
+class Preparing(Recorder):
+    """Notes also that it was let prepare."""
+
+    def prepare_parameters(self) -> None:
+        self.calls.append(("prepare",))
+
+
 class Judge(Assessor):
     """Finds every history that ends with a negative number bad; raises at zero."""
 
@@ -192,6 +199,25 @@ def test_tuner_hears_nothing_of_trials_that_the_user_added(bench: Bench) -> None
     assert bench.judge.ended == [("t", True)]
 
 
+def test_own_results_are_told_apart_by_who_wants_to_know() -> None:
+    class Plain(Recorder):
+        def import_data(self, data: Any) -> None:
+            self.calls.append(("imported", data))
+
+    class Resuming(Plain):
+        def resume_search(self, data: Any) -> None:
+            self.calls.append(("resumed", data))
+
+    plain, resuming = Plain(), Resuming()
+    for tuner in (plain, resuming):
+        hosting = TunerHosting(tuner, None, {"algorithm": "R"}, list[dict[str, Any]]().append)
+        hosting.import_data([1], own=True)
+        hosting.import_data([2])
+
+    assert plain.calls == [("imported", [1]), ("imported", [2])]
+    assert resuming.calls == [("resumed", [1]), ("imported", [2])]
+
+
 def test_suggestions_tell_how_many_results_were_known(bench: Bench) -> None:
     bench.hosting.import_data([{"parameter": {}, "value": 1}, {"parameter": {}, "value": 2}])
     bench.hosting.metric(report(1.0, final=True))
@@ -200,3 +226,35 @@ def test_suggestions_tell_how_many_results_were_known(bench: Bench) -> None:
     ((_, _, provenance),) = bench.hosting.generate([1]).parameters
 
     assert provenance == {"algorithm": "R", "results": 3}
+
+
+def preparations(*steps: str) -> list[int]:
+    """Give how often a tuner was let prepare, after each step."""
+    tuner = Preparing()
+    hosting = TunerHosting(tuner, None, {"algorithm": "R"}, lambda _: None)
+    hosting.initialize({})
+    counts = []
+    for number, step in enumerate(steps):
+        if step == "ask":
+            hosting.generate([number])
+        elif step == "result":
+            hosting.metric(MetricCommand(f"t{number}", 0, number, True, 0, 1.0, False))
+        else:
+            hosting.metric(MetricCommand(f"t{number}", 0, number, False, 0, 1.0, False))
+        hosting.prepare()
+        counts.append(tuner.calls.count(("prepare",)))
+    return counts
+
+
+def test_the_next_point_is_prepared_once_after_a_result() -> None:
+    assert preparations("ask", "result", "intermediate", "intermediate") == [0, 1, 1, 1]
+
+
+def test_preparing_goes_on_while_requests_follow_results() -> None:
+    assert preparations("ask", "result", "ask", "result", "ask", "result") == [0, 1, 1, 2, 2, 3]
+
+
+def test_preparing_pauses_when_it_was_in_vain() -> None:
+    counts = preparations("result", *(["result"] * 8), "result", "ask")
+
+    assert counts == [1] * 9 + [2, 2]
