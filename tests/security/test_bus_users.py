@@ -11,8 +11,9 @@ from svc_common import subjects
 from svc_common.bus_users import main, write_users
 from svc_common.errors import PermissionDeniedError, UnauthenticatedError
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
-from svc_common.messaging.nats_connection import Connection, Login
+from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_jetstream import JetStream, JetStreamError
+from svc_common.messaging.nats_login import Login
 from tests.support.servers import NatsServer, nats_server
 
 RUNNERS = {"box-1": "local", "box-2": "local", "box-3": "gpu"}

@@ -23,6 +23,7 @@ from nni_wire.metadata import ERROR_DETAILS_KEY
 from svc_common import errors
 from svc_common.access.guard import Guard
 from svc_common.access.interceptor import AccessInterceptor
+from svc_common.client_streams import read_to_end
 from svc_common.logs import get_logger
 from svc_common.observed_calls import CallMetrics, CallObserver
 from svc_common.unreadable import readable, tolerant
@@ -184,6 +185,8 @@ def _one_answer(handler: Handler, method: str) -> Handler:
         try:
             return await inner(readable(request), context)
         except Exception as error:  # noqa: BLE001 - rim of the process
+            if handler.request_streaming and not isinstance(error, grpc.aio.AbortError):
+                await read_to_end(request)
             await _abort(context, method, error)
 
     make: Any = (

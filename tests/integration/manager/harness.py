@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc
 from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
 from nni_wire.metadata import bearer
+from svc_common.access.guard import ON_LOOPBACK, Guard, SecuritySettings
 from svc_common.grpc_client import open_channel
 from svc_common.grpc_server import GrpcServer
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
@@ -113,10 +114,15 @@ class Site:
 
 @asynccontextmanager
 async def site_on(
-    bus_server: NatsServer, folder: Path, *, scripted: bool = True
+    bus_server: NatsServer,
+    folder: Path,
+    *,
+    scripted: bool = True,
+    security: SecuritySettings = ON_LOOPBACK,
 ) -> AsyncIterator[Site]:
     """Put a dispatcher on a bus, and a scripted agent unless real ones come."""
-    dispatcher = GrpcServer(("nni_proto.tuning.v1.AlgorithmService",), TOKEN)
+    guard = replace(Guard.of_token(TOKEN), transport=security.transport)
+    dispatcher = GrpcServer(("nni_proto.tuning.v1.AlgorithmService",), guard)
     dispatcher.register(
         lambda raw: algorithm_service_pb2_grpc.add_AlgorithmServiceServicer_to_server(
             Agreeing(), raw
@@ -124,7 +130,7 @@ async def site_on(
     )
     port = await dispatcher.start()
     tasks = TaskOwner(raise_failure)
-    async with NatsBus(NatsSettings(bus_server.url)) as bus:
+    async with NatsBus(NatsSettings.of(bus_server.url, security, token="", name="site")) as bus:
         agent = ScriptedAgent(bus, hold)
         if scripted:
             tasks.start(agent.run(), "agent")

@@ -12,10 +12,16 @@ from typing import Any
 import grpc.aio
 import httpx
 
-from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2_grpc
+from nni_proto.experiment.v1 import (
+    experiment_pb2,
+    experiment_service_pb2_grpc,
+    history_service_pb2_grpc,
+)
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2_grpc
 from nni_wire.metadata import bearer
+from svc_common.access.guard import ON_LOOPBACK, SecuritySettings
+from svc_common.access.transport import Transport
 from svc_common.grpc_client import open_channel
 from tests.integration.manager.harness import TIMEOUT_S, TOKEN, Process, Site, manager_process
 from tests.support.stores import RedisServer
@@ -32,6 +38,8 @@ class Client:
 
     channel: grpc.aio.Channel
     http: httpx.AsyncClient
+    token: str = TOKEN
+    """Empty: it shows none."""
 
     @property
     def experiments(self) -> Any:
@@ -41,8 +49,17 @@ class Client:
     def trials(self) -> Any:
         return trial_service_pb2_grpc.TrialServiceStub(self.channel)
 
+    @property
+    def histories(self) -> Any:
+        return history_service_pb2_grpc.HistoryServiceStub(self.channel)
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What every call shows."""
+        return bearer(self.token) if self.token else ()
+
     async def call(self, method: Any, request: Any, timeout_s: float = TIMEOUT_S) -> Any:
-        return await method(request, metadata=bearer(TOKEN), timeout=timeout_s)
+        return await method(request, metadata=self.metadata, timeout=timeout_s)
 
     async def state(self, experiment_id: str) -> str:
         """Give the state, or the code of the refusal."""
@@ -92,24 +109,35 @@ class Shared:
     stack: AsyncExitStack
     followed: set[str] = field(default_factory=set)
 
-    async def manager(self) -> tuple[Process, Client]:
+    security: SecuritySettings = ON_LOOPBACK
+    """Of the managers, and of whoever calls them as their operator."""
+
+    async def manager(self, **more: str) -> tuple[Process, Client]:
         """Start a manager; give it and a client of it."""
         variables = {
             **self.site.variables,
             "NNI_STOP_ON_TERM": "no",
             "NNI_REDIS_URL": self.redis.url,
+            **more,
         }
         process = await self.stack.enter_async_context(manager_process(variables))
-        channel = await self.stack.enter_async_context(open_channel(process.facts["grpc"]))
+        return process, await self.client(process, self.security.transport)
+
+    async def client(self, process: Process, transport: Transport, token: str = TOKEN) -> Client:
+        """Open a client of a manager, which shows a token and what the transport has."""
+        channel = await self.stack.enter_async_context(
+            open_channel(process.facts["grpc"], transport)
+        )
         http = await self.stack.enter_async_context(
             httpx.AsyncClient(
                 base_url=process.facts["http"] + API,
-                headers={"Authorization": f"Bearer {TOKEN}"},
+                headers={"Authorization": f"Bearer {token}"} if token else {},
                 trust_env=False,
                 timeout=TIMEOUT_S,
+                verify=transport.client_context() if transport.ca is not None else False,
             )
         )
-        return process, Client(channel, http)
+        return Client(channel, http, token)
 
     async def create(self, client: Client, request_id: str = "") -> str:
         """Create an experiment, let the dispatcher follow it; give its id."""

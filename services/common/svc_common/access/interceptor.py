@@ -6,7 +6,8 @@ service work.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import grpc
@@ -15,6 +16,7 @@ from google.protobuf.message import Message
 
 from nni_wire.metadata import AUTHORIZATION_KEY
 from svc_common.access.audit import Deed
+from svc_common.access.delegation import ON_BEHALF_KEY, acting_for
 from svc_common.access.gate import Gate, address_of_peer
 from svc_common.access.permissions import rule_of_method
 from svc_common.access.roles import Caller, Rule
@@ -51,28 +53,44 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
         method = handler_call_details.method
         if handler is None or method.startswith(_OPEN_PREFIX):
             return handler  # what is not offered is nobody's secret
-        token = bearer_of(handler_call_details)
-        guarded = _Guarded(self._gate, method, token, handler)
-        return guarded.handler()
+        metadata = handler_call_details.invocation_metadata
+        credentials = _Credentials(bearer_of(metadata), value_of(metadata, ON_BEHALF_KEY))
+        return _Guarded(self._gate, method, credentials, handler).handler()
 
 
-def bearer_of(details: grpc.HandlerCallDetails) -> str:
+@dataclass(frozen=True, slots=True)
+class _Credentials:
+    """What a call shows in its metadata; empty: nothing."""
+
+    token: str = field(repr=False)
+    on_behalf_of: str
+    """Of another service, for whom it calls."""
+
+
+Metadata: TypeAlias = Iterable[tuple[str, str | bytes]]
+
+
+def bearer_of(metadata: Metadata | None) -> str:
     """Return the bearer token of a call; empty: it shows none."""
-    for key, value in details.invocation_metadata or ():
-        if key == AUTHORIZATION_KEY:
-            text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-            if text[: len(_BEARER)].lower() == _BEARER:
-                return text[len(_BEARER) :].strip()
+    text = value_of(metadata, AUTHORIZATION_KEY)
+    return text[len(_BEARER) :].strip() if text[: len(_BEARER)].lower() == _BEARER else ""
+
+
+def value_of(metadata: Metadata | None, wanted: str) -> str:
+    """Return the first value of a key in the metadata of a call; empty: there is none."""
+    for key, value in metadata or ():
+        if key == wanted:
+            return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     return ""
 
 
 class _Guarded:
     """One call of one method."""
 
-    def __init__(self, gate: Gate, method: str, token: str, inner: Handler) -> None:
+    def __init__(self, gate: Gate, method: str, credentials: _Credentials, inner: Handler) -> None:
         self._gate = gate
         self._method = method
-        self._token = token
+        self._shown = credentials
         self._inner: Any = inner
         self._rule: Rule = rule_of_method(method)
 
@@ -123,8 +141,9 @@ class _Guarded:
             ServiceError: the caller may not, or the request is no message of this method.
         """
         address = address_of_peer(context.peer())
-        name = "" if self._token else _common_name(context)
-        caller = self._gate.identify(address, self._token, name, self._method)
+        name = "" if self._shown.token else certificate_name(context)
+        caller = self._gate.identify(address, self._shown.token, name, self._method)
+        caller = acting_for(caller, self._shown.on_behalf_of)
         message = request
         try:
             caller.must_satisfy(self._rule, self._method.rpartition("/")[2])
@@ -190,7 +209,7 @@ def _created(answer: object) -> str:
     return _text(answer.experiment, "id")  # type: ignore[attr-defined] # looked up one line above
 
 
-def _common_name(context: Context) -> str:
-    """Return the common name of the client certificate; empty: none was shown."""
+def certificate_name(context: Context) -> str:
+    """Return the common name of the caller's certificate; empty: none was shown."""
     names: Any = context.auth_context().get(_COMMON_NAME, ())
     return next((name.decode("utf-8", "replace") for name in names), "")

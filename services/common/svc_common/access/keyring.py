@@ -15,7 +15,7 @@ from nni_wire.access import (
     fingerprint,
     load_entries,
 )
-from svc_common.access.roles import AGENTS_NAME, SERVICES_NAME, Caller, Role
+from svc_common.access.roles import AGENTS_NAME, BY_CERTIFICATE, SERVICES_NAME, Caller, Role
 from svc_common.environment import NNI_ACCESS_FILE
 from svc_common.errors import InvalidArgumentError
 from svc_common.logs import get_logger
@@ -80,7 +80,7 @@ class Keyring:
         """Return whose client certificate it is, which TLS has checked; None: nobody's."""
         for entry in self._current():
             if common_name and entry.common_name == common_name and self._holds(entry):
-                return Caller(entry.name, Role.of_word(entry.role), "certificate")
+                return Caller(entry.name, Role.of_word(entry.role), BY_CERTIFICATE)
         return None
 
     def _holds(self, entry: AccessEntry) -> bool:

@@ -74,6 +74,8 @@ class Caller:
             )
 
 
+BY_CERTIFICATE = "certificate"
+"""`Caller.by` of those who show a client certificate."""
 SERVICES_NAME = "installation"
 """Caller that shows the installation's own token: a service, or a user of the local shape."""
 AGENTS_NAME = "agents"

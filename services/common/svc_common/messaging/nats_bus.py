@@ -14,13 +14,14 @@ from svc_common.errors import LostOwnershipError, UnavailableError
 from svc_common.messaging import nats_wire as wire
 from svc_common.messaging.limits import LOG_LINES_PER_TRIAL, SERVER_PAYLOAD_LIMIT_BYTES
 from svc_common.messaging.mailbox import Mailbox
-from svc_common.messaging.nats_connection import Connection, Login
+from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_jetstream import (
     WRONG_LAST_SEQUENCE,
     JetStream,
     JetStreamError,
     Stored,
 )
+from svc_common.messaging.nats_login import Login
 from svc_common.messaging.nats_requests import (
     DisconnectedError,
     NoRespondersError,

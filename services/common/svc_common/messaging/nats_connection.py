@@ -8,17 +8,13 @@ sent together. While the server is away, `publish` drops and requests fail at on
 
 import asyncio
 import itertools
-import re
 import secrets
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from svc_common.errors import (
     FailedPreconditionError,
-    InvalidArgumentError,
     PermissionDeniedError,
     ResourceExhaustedError,
     UnauthenticatedError,
@@ -26,6 +22,9 @@ from svc_common.errors import (
 )
 from svc_common.logs import get_logger
 from svc_common.messaging import nats_wire as wire
+from svc_common.messaging.nats_greeting import encrypted, introduction, untrusted
+from svc_common.messaging.nats_heartbeat import Heartbeat
+from svc_common.messaging.nats_login import ANYBODY, Login, Server, servers_of
 from svc_common.messaging.nats_requests import DisconnectedError, NoRespondersError, RequestTable
 from svc_common.subjects import check_id
 
@@ -33,37 +32,18 @@ FIRST_RETRY_S: Final = 0.01
 """The bus is starting beside us: look again soon."""
 LAST_RETRY_S: Final = 2.0
 CONNECT_TIMEOUT_S: Final = 5.0
-PING_INTERVAL_S: Final = 20.0
-"""A connection that does not answer a ping within this time is given up."""
 _WRITE_LIMIT_BYTES: Final = 4 * 1024 * 1024
 """Beyond so many unsent bytes `writable` waits."""
 
-_FORBIDDEN: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]+)"')
-"""What the server says of a subject that this user must not use; in lower case."""
-
 Receive = Callable[[str, str, bytes, bytes], None]
 """Called with subject, reply, headers and payload of a message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """What the server is shown: a user with its password, or a token, or nothing."""
-
-    token: str = field(default="", repr=False)
-    user: str = ""
-    """One token of a subject: answers to this user's requests go below it."""
-    password: str = field(default="", repr=False)
-
-
-ANYBODY: Final = Login()
 
 
 class Connection(asyncio.Protocol):
     """A client connection.
 
     Args:
-        url: `nats://host:port` or several of them, separated by commas; user information is a
-            token (`nats://token@host`) or user and password.
+        url: of one server or several, see `nats_login.servers_of`.
         login: used if the address holds no user information.
         name: how the server lists this client.
         tls: encrypts the connection; without it, a server that wants encryption is refused.
@@ -80,7 +60,7 @@ class Connection(asyncio.Protocol):
         tls: ssl.SSLContext | None = None,
         tls_first: bool = False,
     ) -> None:
-        self._servers = itertools.cycle([_server(part, login) for part in url.split(",")])
+        self._servers = itertools.cycle(servers_of(url, login))
         self._name = name
         self._tls = tls
         self._tls_first = tls_first
@@ -93,9 +73,7 @@ class Connection(asyncio.Protocol):
         self._down.set()
         self._lost = asyncio.Event()
         self._welcome: asyncio.Future[None] | None = None
-        self._credentials: Mapping[str, str] = {}
         self._outgoing: list[bytes] = []
-        self._outgoing_bytes = 0
         self._writable = asyncio.Event()
         self._writable.set()
         self._sids = itertools.count(1)
@@ -105,8 +83,7 @@ class Connection(asyncio.Protocol):
         self._inbox = f"_INBOX.{own}{secrets.token_hex(8)}"
         self._requests = RequestTable()
         self._inboxes = itertools.count(1)
-        self._pinger: asyncio.TimerHandle | None = None
-        self._pong_due = False
+        self._heartbeat = Heartbeat(self._ping, self._silent)
         self._keeper: asyncio.Task[None] | None = None
         self._reconnected: list[Callable[[], None]] = []
         self._closed = False
@@ -145,8 +122,7 @@ class Connection(asyncio.Protocol):
         self._requests.fail_all()
         self._down.set()
         self._up.set()  # whoever waits for it finds the connection closed
-        if self._pinger is not None:
-            self._pinger.cancel()
+        self._heartbeat.stop()
         for callback in self._reconnected:
             callback()
 
@@ -320,10 +296,9 @@ class Connection(asyncio.Protocol):
     async def _keep(self, first: asyncio.Future[None]) -> None:
         """Connect again whenever the connection is lost."""
         wait_s = FIRST_RETRY_S
-        for host, port, credentials in self._servers:
-            self._credentials = credentials
+        for server in self._servers:
             try:
-                await self._connect_once(host, port)
+                await self._connect_once(server)
             except (UnauthenticatedError, FailedPreconditionError) as error:
                 if not first.done():
                     first.set_exception(error)
@@ -342,7 +317,7 @@ class Connection(asyncio.Protocol):
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * 2, LAST_RETRY_S)
 
-    async def _connect_once(self, host: str, port: int) -> None:
+    async def _connect_once(self, server: Server) -> None:
         self._lost.clear()
         self._parser = self._new_parser()
         self._welcome = self._loop.create_future()
@@ -350,47 +325,25 @@ class Connection(asyncio.Protocol):
         first = self._tls if self._tls_first else None
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self._loop.create_connection(lambda: self, host, port, ssl=first)
-                info = await self._hello
+                await self._loop.create_connection(
+                    lambda: self, server.host, server.port, ssl=first
+                )
+                hello = await self._hello
+                assert self._transport is not None, "it has just said hello"
                 if first is None:
-                    await self._agree_on_encryption(host, info)
-                self._introduce()
+                    self.connection_made(
+                        await encrypted(self._transport, self, self._tls, server.host, hello)
+                    )
+                subjects = {sid: subject for sid, (subject, _) in self._subscriptions.items()}
+                self._transport.write(introduction(self._name, server.credentials, subjects))
                 await self._welcome
         except BaseException as error:
             if self._transport is not None:
                 self._transport.abort()
                 self._transport = None
             if isinstance(error, ssl.SSLCertVerificationError):
-                raise FailedPreconditionError(
-                    f"the certificate of the bus at {host}:{port} cannot be trusted "
-                    f"({error.verify_message}); check NNI_TLS_CA_FILE"
-                ) from error
+                raise untrusted(server.host, server.port, error) from error
             raise
-
-    async def _agree_on_encryption(self, host: str, info: Mapping[str, object]) -> None:
-        """Encrypt the connection if this side wants it.
-
-        Raises:
-            FailedPreconditionError: only one side wants it, or has it.
-        """
-        if self._tls is None:
-            if info.get("tls_required"):
-                raise FailedPreconditionError(
-                    f"the bus at {host} demands encryption; set NNI_TLS_CA_FILE to its authority"
-                )
-            return
-        if not (info.get("tls_required") or info.get("tls_available")):
-            raise FailedPreconditionError(
-                f"the bus at {host} does not offer encryption, so no secret is sent to it; add a "
-                "tls block to its configuration"
-            )
-        assert self._transport is not None, "it has just said hello"
-        encrypted = await self._loop.start_tls(
-            self._transport, self, self._tls, server_hostname=host
-        )
-        assert encrypted is not None, "a handshake gives a transport or raises"
-        encrypted.set_write_buffer_limits(_WRITE_LIMIT_BYTES)
-        self._transport = encrypted
 
     def _new_parser(self) -> wire.Parser:
         return wire.Parser(
@@ -408,53 +361,29 @@ class Connection(asyncio.Protocol):
         if self._hello is not None and not self._hello.done():
             self._hello.set_result(info)
 
-    def _introduce(self) -> None:
-        """Say who this is, and what it listens to."""
-        assert self._transport is not None, "the connection has just been made"
-        options: dict[str, object] = {
-            "verbose": False,
-            "pedantic": False,
-            "headers": True,
-            "no_responders": True,
-            "protocol": 1,
-            "lang": "python",
-            "version": "nni",
-            "name": self._name,
-            **self._credentials,
-        }
-        # The server answers PONG only if it accepts CONNECT; all subscriptions go with it.
-        subscriptions = [
-            wire.subscribe(subject, sid) for sid, (subject, _) in self._subscriptions.items()
-        ]
-        self._transport.write(b"".join([wire.connect(options), *subscriptions, wire.PING]))
-
     def _pinged(self) -> None:
         if self._transport is not None:
             self._transport.write(wire.PONG)
 
     def _ponged(self) -> None:
-        self._pong_due = False
+        self._heartbeat.answered()
         if self._welcome is None or self._welcome.done():
             return
         self._welcome.set_result(None)
         self._up.set()
         self._down.clear()
-        if self._pinger is not None:
-            self._pinger.cancel()
-        self._pinger = self._loop.call_later(PING_INTERVAL_S, self._ping)
+        self._heartbeat.start()
         for callback in tuple(self._reconnected):
             callback()
 
     def _ping(self) -> None:
-        if self._transport is None:
-            return
-        if self._pong_due:
+        if self._transport is not None:
+            self._transport.write(wire.PING)
+
+    def _silent(self) -> None:
+        if self._transport is not None:
             get_logger().warning("bus does not answer")
             self._transport.abort()
-            return
-        self._pong_due = True
-        self._transport.write(wire.PING)
-        self._pinger = self._loop.call_later(PING_INTERVAL_S, self._ping)
 
     def _refused(self, text: str) -> None:
         lower = text.lower()
@@ -463,14 +392,11 @@ class Connection(asyncio.Protocol):
             if self._welcome is not None and not self._welcome.done():
                 self._welcome.set_exception(error)
                 return
-        forbidden = _FORBIDDEN.search(lower)
-        if forbidden is not None:
-            start, end = forbidden.span(2)
-            subject = text[start:end]  # as it was sent: subjects know upper and lower case
-            if forbidden[1] == "publish":
-                self._requests.forbid(subject)
-            else:
-                self._forbidden.add(subject)
+        forbidden = wire.forbidden(text)
+        if forbidden is not None and forbidden.to_publish:
+            self._requests.forbid(forbidden.subject)
+        elif forbidden is not None:
+            self._forbidden.add(forbidden.subject)
         get_logger().warning("bus refused an operation", error=text)
 
     def _received(self, sid: int, subject: str, reply: str, headers: bytes, payload: bytes) -> None:
@@ -490,21 +416,3 @@ class Connection(asyncio.Protocol):
         if self._outgoing and self._transport is not None:
             self._transport.write(b"".join(self._outgoing))
         self._outgoing.clear()
-
-
-def _server(url: str, login: Login) -> tuple[str, int, Mapping[str, str]]:
-    parts = urlsplit(url.strip())
-    if parts.scheme not in {"nats", "tls"} or not parts.hostname:
-        raise InvalidArgumentError(
-            "address of the bus", "must be nats://HOST:PORT", url.rpartition("@")[2]
-        )
-    credentials: dict[str, str] = {}
-    if parts.username and parts.password:
-        credentials = {"user": unquote(parts.username), "pass": unquote(parts.password)}
-    elif parts.username:
-        credentials = {"auth_token": unquote(parts.username)}
-    elif login.user:
-        credentials = {"user": login.user, "pass": login.password}
-    elif login.token:
-        credentials = {"auth_token": login.token}
-    return parts.hostname, parts.port or 4222, credentials

@@ -7,7 +7,9 @@ after a reconnection nothing is in doubt that the caller is not told of.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from svc_common.errors import UnavailableError
@@ -18,6 +20,11 @@ _EOL: Final = b"\r\n"
 _HEADER_VERSION: Final = b"NATS/1.0"
 _LINE_LIMIT_BYTES: Final = 1024 * 1024
 """Longest control line that is believed; INFO of a large cluster has some kB."""
+
+
+_FORBIDDEN: Final = re.compile(
+    r'permissions violation for (publish|subscription) to "([^"]+)"', re.IGNORECASE
+)
 
 
 class ProtocolError(UnavailableError):
@@ -167,6 +174,21 @@ def decode_headers(block: bytes) -> dict[str, str]:
         if colon:
             headers[name.decode(errors="replace")] = value.strip().decode(errors="replace")
     return headers
+
+
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """What a server does not let a user do."""
+
+    subject: str
+    to_publish: bool
+    """Whether it is about sending; else it is about listening."""
+
+
+def forbidden(text: str) -> Forbidden | None:
+    """Return what the text of an -ERR line forbids; None: it is about something else."""
+    found = _FORBIDDEN.search(text)
+    return found and Forbidden(found[2], found[1].lower() == "publish")
 
 
 def status_of(block: bytes) -> str:

@@ -1,34 +1,45 @@
-"""Calls about experiments of another manager, passed on to that one.
+"""Makes calls at the managers that have the experiments they are about.
 
-A handler that asks for an experiment that is not here raises `OwnedElsewhereError` before it has
-done anything; then the call is made at its owner, as it came, and the answer is passed back as it
-came. A call that was passed on once is not passed on again: while an experiment changes hands the
-client is told to try again.
+A call is made as it came, and its answer is passed back as it came. A call that was passed on once
+is not passed on again: while an experiment changes hands the client is told to try again.
+`forwarding_grpc_server` says which calls these are.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any, Final, Protocol, TypeAlias
 
 import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from nni_wire.metadata import ERROR_DETAILS_KEY
-from svc_common.access.guard import Guard
+from nni_wire.metadata import AUTHORIZATION_KEY, ERROR_DETAILS_KEY
+from svc_common.access.delegation import ON_BEHALF_KEY, Delegation
+from svc_common.access.interceptor import bearer_of, certificate_name
+from svc_common.client_streams import read_to_end
 from svc_common.errors import UnavailableError
-from svc_common.grpc_server import GrpcServer, Register
-from svc_common.observed_calls import CallMetrics
 from svc_manager.owned.ownership import OwnedElsewhereError
 
 FORWARDED_KEY: Final = "nni-forwarded"
 """Metadata of a call, and header of a request, that another manager passes on."""
-_OF_THE_CONNECTION: Final = ("grpc-", "user-agent", "te", "content-type", ":")
-"""Starts of keys that speak of one connection and are not passed on."""
+_OF_THE_CONNECTION: Final = ("grpc-", "user-agent", "te", "content-type", ":", ON_BEHALF_KEY)
+"""Starts of keys that are not passed on: they speak of one connection, or are a manager's only."""
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+
+
+class RepeatedStream(Protocol):
+    """What a client streams, from where it was read to; and from its beginning."""
+
+    def again(self) -> AsyncIterator[Message]:
+        """Give everything from the first message on."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[Message]: ...
+
+    async def __anext__(self) -> Message: ...
 
 
 UntilMoved: TypeAlias = Callable[[OwnedElsewhereError], Awaitable[None]]
@@ -67,12 +78,21 @@ class Forwarder:
         boot_id: of this manager.
         until_moved: a call to a manager that has lost the experiment meanwhile is given up: that
             one may be frozen and never answer.
+        delegation: stands for callers who show a certificate instead of a token; None: there are
+            none.
     """
 
-    def __init__(self, channels: Channels, boot_id: str, until_moved: UntilMoved) -> None:
+    def __init__(
+        self,
+        channels: Channels,
+        boot_id: str,
+        until_moved: UntilMoved,
+        delegation: Delegation | None = None,
+    ) -> None:
         self._channels = channels
         self._boot_id = boot_id
         self._until_moved = until_moved
+        self._delegation = delegation
 
     async def one(
         self,
@@ -83,14 +103,34 @@ class Forwarder:
     ) -> bytes:
         """Make a call with one answer at the owner; give the answer as it came."""
         call: Any = self._channel_for(context, moved).unary_unary(method)
-        answering = call(
-            request.SerializeToString(),
-            timeout=_time_left(context),
-            metadata=self._metadata(context),
-        )
+        payload = request.SerializeToString()
+        return await self._answered(call, payload, context, moved)
+
+    async def taken(
+        self,
+        method: str,
+        requests: RepeatedStream,
+        context: Context,
+        moved: OwnedElsewhereError,
+    ) -> bytes:
+        """Make a call with many requests at the owner, as they come; give its answer."""
+        call: Any = self._channel_for(context, moved).stream_unary(method)
+        return await self._answered(call, _written(requests.again()), context, moved, requests)
+
+    async def _answered(
+        self,
+        call: Any,  # noqa: ANN401 - the stubs know only synchronous channels
+        sent: bytes | AsyncIterator[bytes],
+        context: Context,
+        moved: OwnedElsewhereError,
+        rest: AsyncIterator[Message] | None = None,
+    ) -> bytes:
+        answering = call(sent, timeout=_time_left(context), metadata=self._metadata(context))
         try:
             answer: bytes = await self._unless_moved(answering, moved)
         except grpc.aio.AioRpcError as error:
+            if rest is not None:
+                await read_to_end(rest)
             await _pass_on(context, moved, error)
             raise
         finally:
@@ -152,97 +192,15 @@ class Forwarder:
     def _metadata(self, context: Context) -> list[tuple[str, Any]]:
         given: Iterable[tuple[str, Any]] = context.invocation_metadata() or ()
         kept = [(key, value) for key, value in given if not key.startswith(_OF_THE_CONNECTION)]
+        if self._delegation is not None and not bearer_of(kept):
+            kept = [(key, value) for key, value in kept if key != AUTHORIZATION_KEY]
+            kept += self._delegation.of_certificate(certificate_name(context))
         return [*kept, (FORWARDED_KEY, self._boot_id)]
 
 
-class ForwardingGrpcServer(GrpcServer):
-    """A server whose calls are passed on where need be; see `GrpcServer`.
-
-    Args:
-        forwarder: calls other managers.
-        services: as of any server.
-        guard: as of any server.
-        setting: as of any server.
-        metrics: as of any server.
-    """
-
-    def __init__(
-        self,
-        forwarder: Forwarder,
-        services: Sequence[str],
-        guard: Guard,
-        setting: str,
-        metrics: CallMetrics | None = None,
-    ) -> None:
-        super().__init__(services, guard, setting, metrics)
-        self._forwarder = forwarder
-
-    def register(self, add: Register) -> None:
-        """See `GrpcServer.register`."""
-        super().register(lambda server: add(_Registrar(server, self._forwarder)))  # type: ignore[arg-type] # as far as generated code uses it
-
-
-class _Registrar:
-    """The part of a server that generated code adds servicers to."""
-
-    def __init__(self, server: grpc.aio.Server, forwarder: Forwarder) -> None:
-        self._server = server
-        self._forwarder = forwarder
-
-    def add_generic_rpc_handlers(self, handlers: Iterable[Any]) -> None:
-        """Do nothing: the same handlers come once more, by name."""
-
-    def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
-        """Add the handlers of a service."""
-        passing = {
-            name: self._passing_on(f"/{service}/{name}", handler)
-            for name, handler in handlers.items()
-        }
-        generic = grpc.method_handlers_generic_handler(service, passing)
-        self._server.add_generic_rpc_handlers((generic,))
-
-    def _passing_on(self, method: str, handler: Any) -> Any:  # noqa: ANN401 - the stubs know only synchronous handlers
-        if handler.unary_unary is not None:
-            make: Any = grpc.unary_unary_rpc_method_handler
-            call: Any = self._one(method, handler.unary_unary)
-        elif handler.unary_stream is not None:
-            make = grpc.unary_stream_rpc_method_handler
-            call = self._many(method, handler.unary_stream)
-        else:
-            return handler  # what a client streams cannot be sent a second time
-        write = handler.response_serializer
-        return make(
-            call,
-            handler.request_deserializer,
-            lambda answer: answer if isinstance(answer, bytes) else write(answer),
-        )
-
-    def _one(self, method: str, inner: Any) -> Any:  # noqa: ANN401 - as above
-        async def call(request: Any, context: Context) -> Any:  # noqa: ANN401 - any message
-            try:
-                return await inner(request, context)
-            except OwnedElsewhereError as moved:
-                return await self._forwarder.one(method, request, context, moved)
-
-        return call
-
-    def _many(self, method: str, inner: Any) -> Any:  # noqa: ANN401 - as above
-        async def call(request: Any, context: Context) -> AsyncIterator[Any]:  # noqa: ANN401 - any message
-            began = False
-            try:
-                async for answer in inner(request, context):
-                    began = True
-                    yield answer
-            except OwnedElsewhereError as moved:
-                if began:
-                    raise
-                elsewhere = moved
-            else:
-                return
-            async for answer in self._forwarder.many(method, request, context, elsewhere):
-                yield answer
-
-        return call
+async def _written(requests: AsyncIterator[Message]) -> AsyncIterator[bytes]:
+    async for request in requests:
+        yield request.SerializeToString()
 
 
 async def _result(awaited: Awaitable[Any]) -> Any:  # noqa: ANN401 - any answer
@@ -259,7 +217,8 @@ async def _pass_on(
     """
     trailing: Any = error.trailing_metadata() or ()
     ours = any(key == ERROR_DETAILS_KEY for key, _ in trailing)
-    if error.code() is grpc.StatusCode.UNAVAILABLE and not ours:
+    # INTERNAL: a stream that was broken off before the owner's refusal came.
+    if error.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL} and not ours:
         raise UnavailableError(
             f"the manager of experiment {moved.experiment_id!r} at {moved.manager.grpc_address} "
             "does not answer; another one takes the experiment over within seconds: try again",

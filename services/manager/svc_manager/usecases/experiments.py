@@ -16,13 +16,12 @@ from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_wire.values import blob_of
-from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_common.errors import InvalidArgumentError
 from svc_manager.converters.views import exported_view
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.inputs import ImportData, Recorded, Stop, Update
 from svc_manager.domain.trial import Trial
 from svc_manager.incoming import check_given
-from svc_manager.kept.deletion import Deletion
 from svc_manager.owned.everywhere import Everywhere
 from svc_manager.owned.roster import Roster
 from svc_manager.pages import Page, Place, page_after
@@ -30,6 +29,7 @@ from svc_manager.pages import page_size as sized
 from svc_manager.ports import AlgorithmChecker
 from svc_manager.stored.big_values import BigValues
 from svc_manager.usecases.analyses import Points
+from svc_manager.usecases.deletions import Deletions
 from svc_manager.usecases.feeds import LogFeeds, follow_events
 from svc_manager.usecases.metric_book import MetricBooks
 from svc_manager.usecases.opening import NewExperiment, Opened, Openings, Reopening
@@ -62,7 +62,7 @@ class Experiments:
         checker: the dispatcher's word on algorithms.
         books: metrics.
         feeds: logs.
-        deletion: removes what an experiment leaves.
+        deletions: removes experiments.
         everywhere: the experiments of all managers.
         points: checks imported configurations; None: nobody can.
     """
@@ -75,7 +75,7 @@ class Experiments:
         checker: AlgorithmChecker,
         books: MetricBooks,
         feeds: LogFeeds,
-        deletion: Deletion,
+        deletions: Deletions,
         everywhere: Everywhere,
         points: Points | None = None,
     ) -> None:
@@ -86,9 +86,8 @@ class Experiments:
         self._checker = checker
         self._books = books
         self._feeds = feeds
-        self._deletion = deletion
+        self._deletions = deletions
         self._everywhere = everywhere
-        self._deletions: set[str] = set()
 
     async def create(self, new: NewExperiment) -> Opened:
         """Check everything, then create and start; a refusal leaves nothing behind.
@@ -166,35 +165,10 @@ class Experiments:
     async def delete(self, experiment_id: str, request_id: str = "") -> None:
         """Remove log, folder and bytes of a stopped experiment.
 
-        A repeated request is known for as long as this process lives; nothing else is left of it.
-
         Raises:
             FailedPreconditionError: it is not STOPPED.
         """
-        if request_id and request_id in self._deletions:
-            return
-        await self._roster.view(experiment_id)
-        await self._roster.claim(experiment_id)
-        try:
-            await self._delete(experiment_id)
-        finally:
-            await self._roster.unclaim(experiment_id)
-        if request_id:
-            self._deletions.add(request_id)
-
-    async def _delete(self, experiment_id: str) -> None:
-        view = await self._roster.view(experiment_id)
-        if view.state != experiment_pb2.EXPERIMENT_STATE_STOPPED:
-            state = ExperimentState(view.state).name
-            raise FailedPreconditionError(
-                f"experiment {experiment_id!r} is {state}: only a stopped one can be deleted; "
-                "stop it first",
-                {"state": state},
-            )
-        await self._roster.forget(experiment_id)
-        self._books.forget(experiment_id)
-        code_directory = view.config.trial_code_directory
-        await self._deletion.delete(experiment_id, view.directory, code_directory)
+        await self._deletions.delete(experiment_id, request_id)
 
     async def update(
         self, experiment_id: str, change: ConfigChange, request_id: str = ""
@@ -211,7 +185,7 @@ class Experiments:
             check_given(space, "search_space")
             config = actor.view().config
             config.search_space.CopyFrom(space)
-            await self._checker.check(config, actor.experiment.interpreter)
+            await self._checker.check(config, actor.experiment.interpreter, replaces_space=True)
             space = await self._big_values.put(space)
         duration_s = change.max_experiment_duration_s
         update = Update(
@@ -254,7 +228,9 @@ class Experiments:
         size = sized(page_size, default=1000, limit=10_000)
         page = page_after(finished, page_token, size)
         exported = [
-            exported_view(trial, book.by_trial.get(trial.id, []) if book else [])
+            exported_view(
+                trial, [row for _, row in book.by_trial.get(trial.id, [])] if book else []
+            )
             for trial in page.items
         ]
         for item in exported:

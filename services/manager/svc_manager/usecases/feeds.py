@@ -1,6 +1,7 @@
 """What clients follow: the facts of an experiment, and its logs."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
@@ -230,6 +231,9 @@ async def _changed(watch: FileWatch) -> bool:
 def _read(root: Path, path: Path, offset: int) -> bytes:
     try:
         with open_inside(root, path) as file:
+            # File systems refuse places far behind the end, each from another one on.
+            if offset >= os.fstat(file.fileno()).st_size:
+                return b""
             file.seek(offset)
             return file.read(CHUNK_BYTES)
     except FileNotFoundError:

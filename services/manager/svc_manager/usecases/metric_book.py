@@ -6,7 +6,7 @@ is caught up with its log at each question and forgotten when others were asked 
 
 import asyncio
 from collections import OrderedDict
-from typing import Final
+from typing import Final, TypeAlias
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import event_pb2
@@ -16,14 +16,17 @@ from svc_manager.converters.events import batch_from_bytes
 from svc_manager.owned.actor import ExperimentActor
 
 BOOKS_KEPT: Final = 8
+Row: TypeAlias = tuple[int, trial_service_pb2.TrialMetric]
+"""A metric, and its number among all that the log has: the same whenever the log is read."""
 
 
 class MetricBook:
     """All metrics of one experiment, in the order of its log."""
 
     def __init__(self) -> None:
-        self.rows: list[trial_service_pb2.TrialMetric] = []
-        self.by_trial: dict[str, list[trial_service_pb2.TrialMetric]] = {}
+        self.rows: list[Row] = []
+        self.by_trial: dict[str, list[Row]] = {}
+        self._count = 0
         self.sequence = 0
         self.lock = asyncio.Lock()
 
@@ -32,30 +35,27 @@ class MetricBook:
         kind = event.WhichOneof("kind")
         if kind == "metric_reported":
             reported = event.metric_reported
-            row = trial_service_pb2.TrialMetric(
+            metric = trial_service_pb2.TrialMetric(
                 trial_id=reported.trial_id,
                 parameter_id=reported.parameter_id,
                 metric=reported.metric,
             )
-            self.rows.append(row)
-            self.by_trial.setdefault(row.trial_id, []).append(row)
+            self._count += 1
+            self.rows.append((self._count, metric))
+            self.by_trial.setdefault(metric.trial_id, []).append(self.rows[-1])
         elif kind == "trial_lost":
             self._forget_intermediates(event.trial_lost.trial_id)
 
     def _forget_intermediates(self, trial_id: str) -> None:
         """The next attempt reports them again."""
-        kept = [
-            row
-            for row in self.by_trial.get(trial_id, [])
-            if row.metric.type == metric_pb2.METRIC_TYPE_FINAL
-        ]
+        kept = [row for row in self.by_trial.get(trial_id, []) if _is_final(row)]
         if len(kept) != len(self.by_trial.get(trial_id, [])):
             self.by_trial[trial_id] = kept
-            self.rows = [
-                row
-                for row in self.rows
-                if row.trial_id != trial_id or row.metric.type == metric_pb2.METRIC_TYPE_FINAL
-            ]
+            self.rows = [row for row in self.rows if row[1].trial_id != trial_id or _is_final(row)]
+
+
+def _is_final(row: Row) -> bool:
+    return row[1].metric.type == metric_pb2.METRIC_TYPE_FINAL
 
 
 class MetricBooks:

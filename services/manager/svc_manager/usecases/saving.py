@@ -36,7 +36,6 @@ from svc_manager.incoming import check_text
 from svc_manager.kept.event_records import MAGIC, record_of
 from svc_manager.kept.folder_import import append_batches
 from svc_manager.kept.loading import Folded, fold_batch
-from svc_manager.owned.ownership import OwnedElsewhereError
 from svc_manager.owned.roster import Roster
 from svc_manager.ports import TrialIds
 from svc_manager.stored.big_values import BigValues
@@ -140,9 +139,13 @@ class Saves:
     ) -> experiment_pb2.Experiment:
         """Take in what `save` gave; the experiment is there, STOPPED, or nothing is left of it.
 
+        No other manager loads the same experiment meanwhile. A repeated request is answered as
+        before, and of what it brings only the header is read.
+
         Raises:
             InvalidArgumentError: what came breaks a rule.
             FailedPreconditionError: its id or its folder is taken.
+            OwnedElsewhereError: another manager has it, or is loading it.
             ResourceExhaustedError: it is too large, or there is no room.
         """
         header = await _header(requests)
@@ -155,28 +158,29 @@ class Saves:
         root = _root(header, self._default_root)
         self._loading.add(experiment_id)
         try:
+            await self._roster.claim(experiment_id)
             stage = await self._ports.folders.stage(root)
             try:
                 await _receive(requests, stage)
                 await self._take_in(header, stage, root / experiment_id)
             finally:
                 await stage.discard()
+            return (await self._roster.find(experiment_id)).view()
         finally:
             self._loading.discard(experiment_id)
-        return (await self._roster.find(experiment_id)).view()
+            await self._roster.unclaim(experiment_id)
 
     async def _loaded_by(self, header: pb.LoadHeader) -> experiment_pb2.Experiment | None:
         """Give the experiment if this very request has loaded it.
 
         Raises:
             FailedPreconditionError: there is one of this id, from elsewhere.
+            OwnedElsewhereError: there is one of this id, and another manager knows from where.
         """
         try:
             actor = await self._roster.find(header.experiment_id)
         except NotFoundError:
             return None
-        except OwnedElsewhereError as error:
-            raise _taken(header.experiment_id, "is here already") from error
         if header.request_id and header.request_id in actor.experiment.requests:
             return actor.view()
         raise _taken(header.experiment_id, "is here already")

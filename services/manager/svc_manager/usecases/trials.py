@@ -7,6 +7,7 @@ import math
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
@@ -22,7 +23,7 @@ from svc_manager.domain.trial import Trial
 from svc_manager.fleet.surroundings import Surroundings
 from svc_manager.incoming import check_given
 from svc_manager.owned.roster import Roster
-from svc_manager.pages import Page, Place, cut, page_after, token_moment
+from svc_manager.pages import Page, Place, number_of, page_after, page_behind, token_moment
 from svc_manager.pages import page_size as sized
 from svc_manager.stored.big_values import BigValues
 from svc_manager.usecases.analyses import Points
@@ -153,8 +154,10 @@ class Trials:
         book = await self._books.read(actor)
         rows = book.by_trial.get(trial_id, []) if trial_id else book.rows
         if type_ != metric_pb2.METRIC_TYPE_UNSPECIFIED:
-            rows = [row for row in rows if row.metric.type == type_]
-        return cut(rows, page_token, sized(page_size, default=1000, limit=100_000))
+            rows = [(number, row) for number, row in rows if row.metric.type == type_]
+        size = sized(page_size, default=1000, limit=100_000)
+        page = page_behind(rows, itemgetter(0), page_token, size, number_of)
+        return Page([row for _, row in page.items], page.next_token, page.total)
 
     async def counts(self, experiment_id: str) -> Mapping[str, int]:
         """Give the number of trials by the name of their state, states without any left out."""

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from nni_proto.experiment.v1 import history_service_pb2 as history_pb
+from nni_proto.experiment.v1 import history_service_pb2_grpc as history_pb_grpc
 from nni_proto.trial.v1 import trial_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
 from svc_common import errors
@@ -178,3 +181,37 @@ async def test_bytes_that_are_no_message_are_an_invalid_argument(address: str) -
     found = service_error(caught.value)
     assert isinstance(found, errors.InvalidArgumentError)
     assert found.message.startswith("request must be a message of this method")
+
+
+class Refusing(history_pb_grpc.HistoryServiceServicer):
+    """Refuses a stream after its first message."""
+
+    def __init__(self) -> None:
+        self.refused = asyncio.Event()
+
+    async def LoadExperiment(
+        self, request_iterator: AsyncIterator[history_pb.LoadExperimentRequest], context: object
+    ) -> history_pb.LoadExperimentResponse:
+        await anext(request_iterator)
+        self.refused.set()
+        raise errors.FailedPreconditionError("there is one already")
+
+
+async def test_client_that_still_sends_learns_why_it_was_refused() -> None:
+    server, servicer = GrpcServer([], TOKEN), Refusing()  # type: ignore[abstract] # the rest is never called
+    server.register(lambda one: history_pb_grpc.add_HistoryServiceServicer_to_server(servicer, one))
+    port = await server.start()
+
+    async def requests() -> AsyncIterator[history_pb.LoadExperimentRequest]:
+        yield history_pb.LoadExperimentRequest()
+        await servicer.refused.wait()
+        for _ in range(20):
+            yield history_pb.LoadExperimentRequest(piece=history_pb.FilePiece(data=b"x" * 10_000))
+
+    async with open_channel(f"127.0.0.1:{port}") as channel:
+        stub: history_pb_grpc.HistoryServiceAsyncStub = history_pb_grpc.HistoryServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError, match="there is one already") as refusal:
+            await stub.LoadExperiment(requests(), metadata=credentials(TOKEN), timeout=10)
+    await server.stop(0)
+
+    assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION

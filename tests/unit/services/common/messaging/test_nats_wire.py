@@ -105,3 +105,22 @@ def test_publishing_states_all_sizes() -> None:
     assert wire.publish("a", "", b"", b"xy") == b"PUB a 2\r\nxy\r\n"
     assert wire.publish("a", "r", b"", b"") == b"PUB a r 0\r\n\r\n"
     assert wire.publish("a", "r", b"HH", b"xyz") == b"HPUB a r 2 5\r\nHHxyz\r\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (
+            "'Permissions Violation for Publish to \"nni.Task.a\"'",
+            wire.Forbidden("nni.Task.a", to_publish=True),
+        ),
+        (
+            "'Permissions Violation for Subscription to \"nni.>\"'",
+            wire.Forbidden("nni.>", to_publish=False),
+        ),
+        ("'Authorization Violation'", None),
+        ("'Permissions Violation'", None),
+    ],
+)
+def test_what_is_forbidden_is_named_as_it_was_sent(text: str, meant: wire.Forbidden | None) -> None:
+    assert wire.forbidden(text) == meant

@@ -1,0 +1,91 @@
+"""Use case of deleting an experiment: once for each request, however often it is asked."""
+
+import asyncio
+
+from nni_proto.experiment.v1 import experiment_pb2
+from svc_common.errors import FailedPreconditionError
+from svc_common.messaging.ports import EventLog
+from svc_manager.domain.experiment import ExperimentState
+from svc_manager.domain.requests import check_repetition, fingerprint, noted
+from svc_manager.kept.deletion import Deletion
+from svc_manager.kept.tombstones import Tombstone, Tombstones
+from svc_manager.owned.roster import Roster
+from svc_manager.usecases.metric_book import MetricBooks
+
+_METHOD = "DeleteExperiment"
+
+
+class Deletions:
+    """Deletes stopped experiments.
+
+    Args:
+        roster: the experiments.
+        events: their logs.
+        deletion: removes what an experiment leaves.
+        tombstones: remembers the requests.
+        books: metrics.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        events: EventLog,
+        deletion: Deletion,
+        tombstones: Tombstones,
+        books: MetricBooks,
+    ) -> None:
+        self._roster = roster
+        self._events = events
+        self._deletion = deletion
+        self._tombstones = tombstones
+        self._books = books
+        # A repetition that comes while the first is at work has its turn when that is done.
+        self._turn = asyncio.Lock()
+
+    async def delete(self, experiment_id: str, request_id: str = "") -> None:
+        """Remove log, folder and bytes of a stopped experiment.
+
+        The key of its repetition is the request id: what it names is noted before anything is
+        removed. A request that was cut in two is carried on by its repetition; one that was done is
+        done, also if there is another experiment of the same id by now.
+
+        Raises:
+            FailedPreconditionError: it is not STOPPED.
+            InvalidArgumentError: the request id stands for another deletion.
+            NotFoundError: there is no such experiment, and this request has deleted none.
+        """
+        async with self._turn:
+            if request_id and await self._is_done(experiment_id, request_id):
+                return
+            await self._roster.view(experiment_id)
+            await self._roster.claim(experiment_id)
+            try:
+                await self._delete(experiment_id, request_id)
+            finally:
+                await self._roster.unclaim(experiment_id)
+
+    async def _is_done(self, experiment_id: str, request_id: str) -> bool:
+        tombstone = await self._tombstones.get(request_id)
+        if tombstone is None:
+            return False
+        known = noted(_METHOD, fingerprint(tombstone.experiment_id))
+        check_repetition(known, request_id, _METHOD, fingerprint(experiment_id))
+        last = await self._events.last(experiment_id)
+        return last is None or last.sequence != tombstone.last_sequence
+
+    async def _delete(self, experiment_id: str, request_id: str) -> None:
+        view = await self._roster.view(experiment_id)
+        if view.state != experiment_pb2.EXPERIMENT_STATE_STOPPED:
+            state = ExperimentState(view.state).name
+            raise FailedPreconditionError(
+                f"experiment {experiment_id!r} is {state}: only a stopped one can be deleted; "
+                "stop it first",
+                {"state": state},
+            )
+        last = await self._events.last(experiment_id)
+        if request_id and last is not None:
+            await self._tombstones.put(request_id, Tombstone(experiment_id, last.sequence))
+        await self._roster.forget(experiment_id)
+        self._books.forget(experiment_id)
+        code_directory = view.config.trial_code_directory
+        await self._deletion.delete(experiment_id, view.directory, code_directory)
