@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nni_proto.runner.v1.task_pb2 import RunnerPresence
 
+from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.subjects import presence_subject
 from tests.support import wait
 from tests.support.browser import Browser, Page
 from tests.support.experiments import write_experiment
@@ -407,3 +411,69 @@ def test_page_works_under_a_prefix(browser: Browser, shown: Shown, tmp_path: Pat
     page.until(f"document.querySelector('{ROW}')")
     assert page.run("location.pathname") == "/a/b/detail"
     assert page.problems() == []
+
+
+def say_that_an_agent_is_there(shown: Shown, version: str) -> None:
+    """Speak as an agent of another machine does."""
+    presence = RunnerPresence(runner_id="box-9", boot_id="b", pool="local", version=version)
+    variables = shown.shape.variables_of("manager")
+    settings = NatsSettings(
+        variables["NNI_NATS_URL"],
+        user=variables["NNI_NATS_USER"],
+        password=variables["NNI_NATS_PASSWORD"],
+    )
+
+    async def speak() -> None:
+        async with NatsBus(settings) as bus:
+            bus.signals.publish(presence_subject("box-9"), presence.SerializeToString())
+
+    asyncio.run(speak())
+    wait.until(lambda: shown.installation("version")["otherVersions"], 20, "its presence")
+
+
+@pytest.mark.claim("platform", 80)
+def test_an_agent_of_another_version_is_named_unless_in_debug_mode(
+    browser: Browser, shown: Shown, tmp_path: Path
+) -> None:
+    debugging = create_shown(shown.shape, tmp_path / "code", debug=True)
+    say_that_an_agent_is_there(shown, "9.9.0")
+
+    told = shown.visit(browser)
+    told.until_text("agent box-9 has version 9.9.0", ".notice.warning")
+    told.click(".notice.warning button")
+    told.until("document.querySelector('.notice') === null")
+    assert told.problems() == []
+    quiet = debugging.visit(browser)
+    quiet.until_text("Best result")
+
+    assert quiet.run("document.querySelector('.notice') === null")
+
+
+def test_an_experiment_whose_trials_all_failed_says_so_and_why(
+    browser: Browser, shown: Shown, tmp_path: Path
+) -> None:
+    script = "import nni\nnni.get_next_parameter()\nraise ValueError('no such file: data.csv')\n"
+    config = write_experiment(tmp_path / "code", script, maxTrialNumber=3)
+    failed = Shown(shown.shape, shown.shape.create(config))
+    shown.shape.wait_for(failed.experiment, "DONE")
+
+    page = failed.visit(browser)
+    page.until_text("All 3 trials so far have failed", "[role=alert]")
+
+    assert "ValueError: no such file: data.csv." in page.text("[role=alert]")
+    page.click("[role=alert] a")
+    page.until_text("End of stderr", "dialog")
+
+
+def test_who_may_only_look_is_told_how_to_change_things(browser: Browser, shown: Shown) -> None:
+    page = browser.new_page()
+    page.call("Network.clearBrowserCookies")
+    page.open(shown.address(token=False))
+    page.until_text("read only", "header")
+
+    page.click("header button.live", "read only")
+    page.until_text("nnictl webui url", ".notice")
+
+    allowed = shown.visit(browser)
+    allowed.until_text("Best result")
+    assert "read only" not in allowed.text("header")

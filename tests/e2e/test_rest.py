@@ -163,3 +163,35 @@ def addresses(path: str, words: list[str], experiment: str) -> Iterator[str]:
         filled = re.sub(r"{\w+}", word, path)
         for root in (f"{API}/experiments/{experiment}", f"{API}/experiments/nobody00", API):
             yield root + filled
+
+
+@pytest.mark.timeout(90)
+def test_point_that_may_not_be_tried_first_is_refused_at_creation(
+    local_shape: LocalShape, tmp_path: Path, client: httpx.Client
+) -> None:
+    local_shape.start()
+    endpoint = local_shape.endpoint()
+    space = {"x": {"_type": "uniform", "_value": [0, 1]}, "_constraints": ["x <= 0.5"]}
+    wanted = {
+        "searchSpace": space,
+        "trialCommand": "true",
+        "trialCodeDirectory": str(tmp_path),
+        "trialConcurrency": 1,
+        "maxTrialNumber": 1,
+        "tuner": {"name": "TPE"},
+        "search": {"enqueue": [{"x": 0.25}, {"x": 0.75}]},
+        "trainingService": {"platform": "local"},
+    }
+
+    refused = client.post(
+        f"{endpoint['http']}{API}/experiment",
+        json=wanted,
+        headers={"Authorization": f"Bearer {endpoint['token']}"},
+    )
+
+    assert refused.status_code == 400
+    told = refused.json()
+    assert "search.enqueue[1] must keep the constraint x <= 0.5 of the search space" in str(told)
+    assert "change the point, or leave it out" in str(told)
+    experiments = client.get(f"{endpoint['http']}{API}/experiments-info")
+    assert experiments.json() == []

@@ -30,7 +30,7 @@ from tests.support.fuzzing.calls import (
     services_of,
     waits,
 )
-from tests.support.fuzzing.effort import cases
+from tests.support.fuzzing.effort import LONGEST_S, cases
 from tests.support.fuzzing.messages import broken, messages, nearly
 from tests.support.fuzzing.site import Site
 
@@ -145,7 +145,7 @@ def valid_requests(site: Site, method: MethodDescriptor) -> list[Message]:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.full_name)
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(LONGEST_S)
 def test_every_answer_is_deliberate(site: Site, servers: Servers, method: MethodDescriptor) -> None:
     fields = fields_of(site)
     anything = messages(method.input_type, fields).map(encoded)

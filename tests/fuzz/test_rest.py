@@ -18,7 +18,7 @@ from urllib3 import Retry
 
 from svc_manager.web.openapi import document
 from svc_manager.web.route_table import ROUTES
-from tests.support.fuzzing.effort import cases
+from tests.support.fuzzing.effort import LONGEST_S, cases
 from tests.support.fuzzing.plain import changed, json_values
 from tests.support.fuzzing.site import Site
 
@@ -104,7 +104,7 @@ def harmless(body: Any) -> Any:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(LONGEST_S)
 def test_every_answer_is_deliberate(site: Site, session: Session, operation: str) -> None:
     method, path = operation.split(" ", 1)
     strategy = DESCRIPTION[path][method].as_strategy()

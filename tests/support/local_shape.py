@@ -75,6 +75,11 @@ class LocalShape:
             found[name.removeprefix("svc_").replace("_", "-")] = pid
         return found
 
+    def variables_of(self, service: str) -> dict[str, str]:
+        """Give the environment of one service, its secrets included."""
+        environ = Path(f"/proc/{self.pids()[service]}/environ").read_bytes().decode()
+        return dict(item.split("=", 1) for item in environ.split("\0") if "=" in item)
+
     def kill(self, service: str) -> None:
         """SIGKILL one service; the supervisor starts it again."""
         os.kill(self.pids()[service], signal.SIGKILL)

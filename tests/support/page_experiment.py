@@ -73,6 +73,13 @@ class Shown:
         answer.raise_for_status()
         return answer.json()
 
+    def installation(self, path: str) -> Any:
+        """Give what REST answers about the installation."""
+        address = f"{self.shape.endpoint()['http']}/api/v1/nni/{path}"
+        answer = httpx.get(address, timeout=20, trust_env=False)
+        answer.raise_for_status()
+        return answer.json()
+
     def trials(self) -> list[dict[str, Any]]:
         """Give the records of all trials, with `parameters` and `value` beside."""
         found = self.rest("trial-jobs")

@@ -1,26 +1,19 @@
-"""Composition root of the manager: opens adapters and builds the rest."""
+"""Composition root of the manager: opens adapters and has the rest built of them."""
 
-import asyncio
 import platform
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import grpc.aio
 
-from nni_proto.bytes.v1 import byte_service_pb2_grpc
-from nni_proto.experiment.v1 import experiment_service_pb2_grpc, history_service_pb2_grpc
-from nni_proto.trial.v1 import trial_service_pb2_grpc
-from nni_wire.folders import ANNOTATED_CODE_FOLDER
 from svc_common import environment
+from svc_common.access.delegation import Delegation
 from svc_common.access.guard import Guard
 from svc_common.clock import SystemClock
-from svc_common.errors import InvalidArgumentError, ServiceError
 from svc_common.grpc_client import open_channel
-from svc_common.grpc_server import GrpcServer
 from svc_common.lifecycle import Service
-from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.messaging.ports import Bus
 from svc_common.metrics import process_registry
@@ -33,9 +26,10 @@ from svc_common.tracing import open_tracer
 from svc_manager.adapters.blob_views import BlobViews
 from svc_manager.adapters.experiment_folders import LocalFolders
 from svc_manager.adapters.folder_journals import FolderJournals
+from svc_manager.adapters.forwarding_grpc_server import ForwardingGrpcServer
 from svc_manager.adapters.grpc_algorithm_checker import GrpcAlgorithmChecker
 from svc_manager.adapters.grpc_analyst import GrpcAnalyst
-from svc_manager.adapters.grpc_forwarding import Channels, Forwarder, ForwardingGrpcServer
+from svc_manager.adapters.grpc_forwarding import Channels, Forwarder
 from svc_manager.adapters.grpc_peers import GrpcPeers, NoPeers
 from svc_manager.adapters.grpc_replayer import GrpcReplayer
 from svc_manager.adapters.inotify_watch import InotifyWatches
@@ -43,80 +37,27 @@ from svc_manager.adapters.memory_leases import InMemoryLeases
 from svc_manager.adapters.probes import dispatcher_probe, store_probe, views_probe
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
-from svc_manager.domain.experiment import CLOSED_STATES
+from svc_manager.assembly import Around, Manager, Stores, put_together
 from svc_manager.domain.lease import ManagerId
-from svc_manager.domain.state import Experiment
-from svc_manager.fleet.agents import AgentWatch
-from svc_manager.fleet.diagnosis import Diagnosis, Probe
-from svc_manager.fleet.presence_board import PresenceBoard
-from svc_manager.fleet.runners import Runners
-from svc_manager.fleet.surroundings import Surroundings
-from svc_manager.kept.deletion import Deletion
-from svc_manager.kept.summaries import Summaries
+from svc_manager.faces import SERVICES, address_of, register, serve
+from svc_manager.fleet.diagnosis import Probe
+from svc_manager.life import take_over
 from svc_manager.observed.instruments import Instruments
 from svc_manager.observed.witness import Witness
-from svc_manager.owned.actor import Outside
-from svc_manager.owned.everywhere import Everywhere
 from svc_manager.owned.ownership import Ownership
-from svc_manager.owned.roster import Roster
-from svc_manager.ports import AlgorithmChecker, Leases, Listeners, Peers, Presences, Views
-from svc_manager.servicers.byte_servicer import ByteServicer
-from svc_manager.servicers.experiment_servicer import ExperimentServicer
+from svc_manager.ports import AlgorithmChecker, Listeners, Peers
 from svc_manager.servicers.history_servicer import HistoryServicer
-from svc_manager.servicers.trial_servicer import TrialServicer
 from svc_manager.settings import Settings
 from svc_manager.stored.big_values import BigValues
-from svc_manager.stored.outputs import TrialOutputs
-from svc_manager.stored.storage import ByteKeeping, ByteRules, keep_bytes
-from svc_manager.usecases.analyses import Analyses, Analyst, Points
-from svc_manager.usecases.experiments import Experiments
-from svc_manager.usecases.feeds import LogFeeds
+from svc_manager.usecases.analyses import Analyses, Analyst
 from svc_manager.usecases.histories import Histories
-from svc_manager.usecases.metric_book import MetricBooks
-from svc_manager.usecases.opening import OpeningPorts, Openings
+from svc_manager.usecases.remembering_analyst import RememberingAnalyst
 from svc_manager.usecases.saving import Saves, SavingPorts
-from svc_manager.usecases.trials import Trials
 from svc_manager.web.forwarding import Forwarding
-from svc_manager.web.route import Installation
 from svc_manager.web.server import WebServer
 
-SERVICES: Final = (
-    "nni_proto.bytes.v1.ByteService",
-    "nni_proto.experiment.v1.ExperimentService",
-    "nni_proto.experiment.v1.HistoryService",
-    "nni_proto.trial.v1.TrialService",
-)
-"""gRPC services of the manager."""
 _LOCAL_POOL: Final = "local"
 """Pool of experiments that name none; its agents need not wait for a first task."""
-_TERM_REASON: Final = "the manager was told to end"
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """What the manager keeps beside the logs."""
-
-    blobs: BlobStore
-    views: Views
-    presences: Presences | None = None
-    """None: agents are known when they speak."""
-    leases: Leases | None = None
-    """None: there is no other manager."""
-
-
-@dataclass(frozen=True, slots=True)
-class Manager:
-    """The manager without its faces."""
-
-    ownership: Ownership
-    roster: Roster
-    agents: AgentWatch
-    experiments: Experiments
-    trials: Trials
-    runners: Runners
-    diagnosis: Diagnosis
-    keeping: ByteKeeping
-    witness: Witness
 
 
 def assemble(  # noqa: PLR0913 - what differs between shapes, and between tests
@@ -131,7 +72,7 @@ def assemble(  # noqa: PLR0913 - what differs between shapes, and between tests
     analyst: Analyst | None = None,
     witness: Witness | None = None,
 ) -> Manager:
-    """Put the parts together; nothing is started.
+    """Put the parts together, with the adapters that all shapes have; nothing is started.
 
     Args:
         settings: of this process.
@@ -145,125 +86,28 @@ def assemble(  # noqa: PLR0913 - what differs between shapes, and between tests
         analyst: the dispatcher's mathematics; None: nobody checks points against constraints.
         witness: counts and traces what happens; None: nobody looks.
     """
-    witness = witness or Witness()
-    core = _assemble_core(settings, bus, stores, listeners, me or ManagerId("alone"), witness)
-    points = None if analyst is None else Points(core.big_values, analyst)
-    clock, roster, agents = core.clock, core.roster, core.agents
-    ports = OpeningPorts(
-        bus.events, core.journals, core.folders, listeners, checker, RandomIds(), clock
-    )
-    openings = Openings(
-        roster,
-        ports,
-        core.big_values,
-        settings.default_root,
-        settings.version,
-        environment.for_user_code(),
-    )
-    experiments = Experiments(
-        roster,
-        openings,
-        core.big_values,
-        checker,
-        core.books,
-        _log_feeds(bus, agents, stores.blobs),
-        Deletion(
-            bus,
-            core.folders,
-            core.summaries,
-            core.keeping.collection.want,
-            settings.home.absolute() / ANNOTATED_CODE_FOLDER,
-        ),
-        Everywhere(roster, core.ownership, peers or NoPeers(), core.summaries, bus.events),
-        points,
-    )
-    return Manager(
-        core.ownership,
-        roster,
-        agents,
-        experiments,
-        Trials(roster, core.big_values, core.books, Surroundings(agents, clock), points),
-        Runners(agents, bus.signals),
-        Diagnosis(bus, agents, probes or {}, settings.version),
-        core.keeping,
-        witness,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Core:
-    """What decides, and what all use cases share."""
-
-    clock: SystemClock
-    agents: AgentWatch
-    summaries: Summaries
-    journals: FolderJournals
-    folders: LocalFolders
-    big_values: BigValues
-    books: MetricBooks
-    keeping: ByteKeeping
-    ownership: Ownership
-    roster: Roster
-
-
-def _assemble_core(
-    settings: Settings,
-    bus: Bus,
-    stores: Stores,
-    listeners: Listeners,
-    me: ManagerId,
-    witness: Witness,
-) -> _Core:
     clock = SystemClock()
-    agents = AgentWatch(bus, clock)
-    summaries = Summaries(stores.views, stores.blobs, witness.instruments.views)
-    journals = FolderJournals()
-    rules = ByteRules(settings.quota, settings.blob_grace, settings.bytes_travel)
-
-    def found() -> list[Experiment]:
-        return [actor.experiment for actor in roster.found()]
-
-    keeping = keep_bytes(stores.blobs, bus.events, clock, rules, found)
-    outside = Outside(
-        bus,
-        clock,
-        RandomIds(),
-        listeners,
-        agents,
-        summaries,
-        # An effect follows from a fact and must come to pass, so it waits for a store that is
-        # away; a client is told.
-        BigValues(PatientBlobStore(stores.blobs, clock)),
-        bytes_travel=settings.bytes_travel,
-        witness=witness,
-        on_end=keeping.collection.want,
-    )
-    leases = stores.leases or InMemoryLeases(clock)
-    shared = stores.leases is not None
-    ownership = Ownership(leases, me, clock, bus.signals, shared=shared)
-    roster = Roster(outside, journals, ownership)
-    witness.instruments.look_at(found, agents)
-    return _Core(
-        clock,
-        agents,
-        summaries,
-        journals,
-        LocalFolders(),
-        BigValues(stores.blobs),
-        MetricBooks(bus.events),
-        keeping,
-        ownership,
-        roster,
-    )
-
-
-def _log_feeds(bus: Bus, agents: AgentWatch, blobs: BlobStore) -> LogFeeds:
-    here = platform.node()
-    return LogFeeds(
-        InotifyWatches(),
-        bus.log_lines,
-        lambda runner_id: agents.is_on(runner_id, here),
-        TrialOutputs(blobs),
+    return put_together(
+        Around(
+            settings=settings,
+            bus=bus,
+            stores=stores,
+            listeners=listeners,
+            checker=checker,
+            peers=peers or NoPeers(),
+            leases=stores.leases or InMemoryLeases(clock),
+            clock=clock,
+            ids=RandomIds(),
+            journals=FolderJournals(),
+            folders=LocalFolders(),
+            watches=InotifyWatches(),
+            patient_blobs=PatientBlobStore(stores.blobs, clock),
+            machine=platform.node(),
+            me=me or ManagerId("alone"),
+            analyst=analyst,
+            probes=probes or {},
+            witness=witness or Witness(),
+        )
     )
 
 
@@ -328,7 +172,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     tracer = await open_tracer(adapters, "manager", settings.version)
     stores = await open_stores(service, settings)
     stores = replace(stores, blobs=metered(stores.blobs, BlobMetrics(registry)))
-    analyst = GrpcAnalyst(channel, settings.token)
+    analyst = RememberingAnalyst(GrpcAnalyst(channel, settings.token))
     boot_id = secrets.token_hex(8)
     channels = Channels(lambda address: open_channel(address, guard.transport, settings.tls_name))
     adapters.push_async_callback(channels.aclose)
@@ -346,15 +190,16 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     )
     replayer = GrpcReplayer(channel, settings.token)
     histories = _history_servicer(manager, replayer, bus, stores.blobs, settings)
-    forwarder = Forwarder(channels, boot_id, manager.ownership.until_moved)
+    delegation = Delegation(guard.gate, settings.token)
+    forwarder = Forwarder(channels, boot_id, manager.ownership.until_moved, delegation)
     grpc_server = ForwardingGrpcServer(
         forwarder, SERVICES, guard, "NNI_MANAGER_GRPC", CallMetrics(registry)
     )
-    _register(grpc_server, manager, histories)
+    register(grpc_server, manager, histories)
     analyses = Analyses(manager.roster, BigValues(stores.blobs), analyst)
-    forwarding = _forwarding(boot_id, guard, manager.ownership, settings.tls_name)
-    facts = await _serve(service, settings, manager, grpc_server, web, analyses, forwarding)
-    await _take_over(service, manager, bus, stores.presences)
+    forwarding = _forwarding(boot_id, guard, manager.ownership, settings.tls_name, delegation)
+    facts = await serve(service, settings, manager, grpc_server, web, analyses, forwarding)
+    await take_over(service, manager, bus, stores.presences)
     return facts
 
 
@@ -369,68 +214,12 @@ def _probes(settings: Settings, stores: Stores, channel: grpc.aio.Channel) -> Ma
     return probes
 
 
-def _forwarding(boot_id: str, guard: Guard, ownership: Ownership, tls_name: str) -> Forwarding:
+def _forwarding(
+    boot_id: str, guard: Guard, ownership: Ownership, tls_name: str, delegation: Delegation
+) -> Forwarding:
     transport = guard.transport
     tls = transport.client_context() if transport.listens_encrypted else None
-    return Forwarding(boot_id, tls, ownership.until_moved, tls_name)
-
-
-def _register(server: GrpcServer, manager: Manager, histories: HistoryServicer) -> None:
-    """Give a server everything that this process offers over gRPC."""
-    experiments = ExperimentServicer(manager.experiments, manager.runners, manager.diagnosis)
-    server.register(
-        lambda raw: experiment_service_pb2_grpc.add_ExperimentServiceServicer_to_server(
-            experiments, raw
-        )
-    )
-    server.register(
-        lambda raw: trial_service_pb2_grpc.add_TrialServiceServicer_to_server(
-            TrialServicer(manager.trials), raw
-        )
-    )
-    server.register(
-        lambda raw: byte_service_pb2_grpc.add_ByteServiceServicer_to_server(
-            ByteServicer(manager.keeping.exchange, manager.keeping.storage), raw
-        )
-    )
-    server.register(
-        lambda raw: history_service_pb2_grpc.add_HistoryServiceServicer_to_server(histories, raw)
-    )
-
-
-async def _serve(
-    service: Service,
-    settings: Settings,
-    manager: Manager,
-    grpc_server: GrpcServer,
-    web: WebServer,
-    analyses: Analyses,
-    forwarding: Forwarding,
-) -> dict[str, str]:
-    """Listen for gRPC and HTTP; give both addresses."""
-    service.on_stopping(grpc_server.say_not_serving)
-    host, wanted_port = address_of("NNI_MANAGER_GRPC", settings.grpc_address)
-    grpc_port = await grpc_server.start(host, wanted_port)
-    service.add_server(grpc_server.stop)
-    installation = Installation(
-        manager.experiments,
-        manager.trials,
-        settings.version,
-        f"{host}:{grpc_port}",
-        analyses=analyses,
-        instruments=manager.witness.instruments,
-        environment=environment.for_user_code(),
-        forwarding=forwarding,
-    )
-    http_host, wanted_http_port = address_of("NNI_MANAGER_HTTP", settings.http_address)
-    http_port = await web.serve(installation, wanted_http_port)
-    service.add_server(web.aclose)
-    manager.ownership.listening(
-        f"{settings.reached_at(host)}:{grpc_port}", f"{settings.reached_at(http_host)}:{http_port}"
-    )
-    service.adapters.push_async_callback(manager.roster.aclose)
-    service.add_consumer(lambda: leave(manager, stop_first=settings.stop_on_term))
-    return {"grpc": f"{host}:{grpc_port}", "http": f"{web.scheme}://{http_host}:{http_port}"}
+    return Forwarding(boot_id, tls, ownership.until_moved, tls_name, delegation)
 
 
 def _history_servicer(
@@ -442,67 +231,3 @@ def _history_servicer(
         Histories(manager.roster, replayer),
         Saves(manager.roster, ports, settings.default_root, settings.version),
     )
-
-
-async def _take_over(
-    service: Service, manager: Manager, bus: Bus, presences: Presences | None
-) -> None:
-    """Load the experiments and begin to listen to agents."""
-    if presences is not None:
-        board = PresenceBoard(bus.signals, presences, manager.agents)
-        await board.recall()
-        service.tasks.start(board.listen(), "presences")
-        service.tasks.start(board.write(), "keep presences")
-    await manager.roster.open()
-    if manager.ownership.shared:
-        service.tasks.start(manager.roster.keep(), "leases")
-    manager.agents.watch_for(manager.roster)
-    service.tasks.start(manager.agents.listen(), "agents")
-    service.tasks.start(manager.agents.watch(), "silent agents")
-    service.tasks.start(manager.agents.forgive(), "bus away")
-    service.tasks.start(manager.keeping.collection.run(), "collect garbage")
-    manager.keeping.collection.want()
-
-
-async def leave(manager: Manager, *, stop_first: bool) -> None:
-    """Stop all experiments or leave them as they are; other managers take them at once.
-
-    That comes before servers are stopped: whoever waits for an experiment waits elsewhere then.
-    """
-    if stop_first:
-        await stop_all(manager)
-    if manager.ownership.shared:
-        await manager.roster.aclose()
-
-
-async def stop_all(manager: Manager) -> None:
-    """Stop every experiment that is open, all at once."""
-    live = [
-        actor.id
-        for actor in manager.roster.found()
-        if actor.experiment.created and actor.experiment.state not in CLOSED_STATES
-    ]
-    results = await asyncio.gather(
-        *(
-            manager.experiments.stop(experiment_id, reason="the manager was told to end")
-            for experiment_id in live
-        ),
-        return_exceptions=True,
-    )
-    for experiment_id, result in zip(live, results, strict=True):
-        if isinstance(result, ServiceError):
-            get_logger().warning(
-                "experiment not stopped", experiment=experiment_id, error=result.message
-            )
-
-
-def address_of(name: str, address: str) -> tuple[str, int]:
-    """Split `host:port`.
-
-    Raises:
-        InvalidArgumentError: it is none.
-    """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise InvalidArgumentError(name, "must be host:port", address)
-    return host, int(port)

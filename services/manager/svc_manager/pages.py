@@ -2,13 +2,14 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from svc_common.errors import InvalidArgumentError
 
 Item = TypeVar("Item")
+Key = TypeVar("Key", int, str)
 Place: TypeAlias = tuple[bool, float, int]
 """What a list is sorted by: without a key (those come last), the key, and which item it is."""
 _NUMBER: Final = re.compile(r"[-+]?(inf|[0-9]{1,20}(\.[0-9]{1,20})?(e[-+]?[0-9]{1,3})?)")
@@ -37,22 +38,42 @@ def page_size(asked: int, *, default: int, limit: int) -> int:
     return min(asked or default, limit)
 
 
-def cut(items: list[Item], token: str, size: int) -> Page[Item]:
-    """Return the page of ``items`` that ``token`` names.
+def page_behind(
+    items: Sequence[Item],
+    key: Callable[[Item], Key],
+    token: str,
+    size: int,
+    read: Callable[[str], Key],
+) -> Page[Item]:
+    """Return the page behind the item whose key ``token`` is; items may come and go meanwhile.
 
-    Tokens count items from the start of the list, so the list must keep its order and only
-    grow at its end between two calls.
+    Args:
+        items: the whole list, sorted by key.
+        key: differs between all items; its text is their token.
+        token: of the page before; empty: the first page.
+        size: most items of the page.
+        read: makes a key of its text, see `number_of`.
 
     Raises:
         InvalidArgumentError: no page was ever given this token.
     """
-    if token and not (token.isascii() and token.isdigit() and len(token) < 12):  # noqa: PLR2004 - digits of any real list
+    start = bisect_right(items, read(token), key=key) if token else 0
+    rows = items[start : start + size]
+    following = str(key(rows[-1])) if start + size < len(items) else ""
+    return Page(list(rows), following, len(items))
+
+
+def number_of(token: str) -> int:
+    """Return the number that a token is.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    if not _INTEGER.fullmatch(token):
         raise InvalidArgumentError(
             "page_token", "must be one that an earlier page gave", token[:40]
         )
-    start = int(token or 0)
-    end = start + size
-    return Page(items[start:end], str(end) if end < len(items) else "", len(items))
+    return int(token)
 
 
 def token_moment(token: str, now_ms: int) -> int:

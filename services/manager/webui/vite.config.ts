@@ -2,8 +2,11 @@
 // style (the manager's Content-Security-Policy forbids them), names that hold a content hash.
 import { defineConfig } from "vite";
 
+import about from "./package.json" with { type: "json" };
+
 export default defineConfig({
   base: "./",
+  define: { PAGE_VERSION: JSON.stringify(about.version) },
   build: {
     outDir: "dist",
     assetsDir: "static",

@@ -44,9 +44,7 @@ class Site:
 
     def dispatcher_address(self) -> str:
         """Give `host:port` of the dispatcher, which only the manager is told."""
-        environ = Path(f"/proc/{self.shape.pids()['manager']}/environ").read_bytes()
-        variables = dict(item.split(b"=", 1) for item in environ.split(b"\0") if b"=" in item)
-        return variables[b"NNI_DISPATCHER_GRPC"].decode()
+        return self.shape.variables_of("manager")["NNI_DISPATCHER_GRPC"]
 
     def remove(self, experiment_id: str) -> None:
         """Stop and delete an experiment."""

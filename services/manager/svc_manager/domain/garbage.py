@@ -14,6 +14,10 @@ CONTENT_KIND: Final = "sha256"
 """First part of the names of what is found by its content; the rest is the hash."""
 OWNED_KINDS: Final = (OUTPUT_KIND, "snapshot", "summary")
 """First parts of the names of what belongs to the experiment that the second part names."""
+TOMBSTONE_KIND: Final = "tombstone"
+"""First part of the names of what is left of deletions."""
+TOMBSTONE_MS: Final = 7 * 24 * 3600 * 1000
+"""How long a deletion is remembered: nobody asks for the same one again after a week."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +64,17 @@ def garbage(blobs: Iterable[StoredBlob], marks: Marks, now_ms: int, grace_ms: in
     old: list[StoredBlob] = []
     young: list[StoredBlob] = []
     for blob in blobs:
-        if not _is_wanted(blob.key, marks):
+        if not _is_wanted(blob, marks, now_ms):
             (old if now_ms - blob.stored_at_ms >= grace_ms else young).append(blob)
     return Garbage(tuple(old), tuple(young))
 
 
-def _is_wanted(key: str, marks: Marks) -> bool:
-    kind, _, rest = key.partition("/")
+def _is_wanted(blob: StoredBlob, marks: Marks, now_ms: int) -> bool:
+    kind, _, rest = blob.key.partition("/")
     if kind == CONTENT_KIND:
         return rest in marks.content
     if kind in OWNED_KINDS:
         return rest.partition("/")[0] in marks.experiments
+    if kind == TOMBSTONE_KIND:
+        return now_ms - blob.stored_at_ms < TOMBSTONE_MS
     return True

@@ -7,7 +7,8 @@ from svc_common.errors import NotFoundError
 from svc_common.messaging.ports import Signals
 from svc_manager.converters.tasks import drain_to_bytes
 from svc_manager.fleet.agents import Agent, AgentWatch
-from svc_manager.pages import Page, cut
+from svc_manager.fleet.versions import fit
+from svc_manager.pages import Page, page_behind
 from svc_manager.pages import page_size as sized
 
 
@@ -27,8 +28,18 @@ class Runners:
         self, *, page_size: int = 0, page_token: str = ""
     ) -> Page[experiment_service_pb2.RunnerSummary]:
         """List agents by id (0: 100 to a page)."""
-        page = cut(self._agents.living(), page_token, sized(page_size, default=100, limit=1000))
+        size = sized(page_size, default=100, limit=1000)
+        agents = self._agents.living()
+        page = page_behind(agents, lambda one: one.presence.runner_id, page_token, size, str)
         return Page([_summary(agent) for agent in page.items], page.next_token, page.total)
+
+    def other_versions(self, version: str) -> dict[str, str]:
+        """Give the versions of agents that do not fit to ``version``, by the agents' ids."""
+        return {
+            agent.presence.runner_id: agent.presence.version
+            for agent in self._agents.living()
+            if not fit(agent.presence.version, version)
+        }
 
     async def drain(self, runner_id: str, request_id: str = "") -> None:
         """Let an agent take no new task and end after its last trial; repeating it is harmless.

@@ -20,7 +20,7 @@ from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2
 from svc_common.errors import InvalidArgumentError
 from svc_manager.web.json_text import to_json
-from svc_manager.web.live import HEARTBEAT_S, until
+from svc_manager.web.live import HEARTBEAT_S, until, until_broken
 from svc_manager.web.route import Call
 from svc_manager.web.values import to_ms, to_seconds, value_of
 
@@ -88,7 +88,8 @@ async def _stream(
 ) -> AsyncGenerator[str, None]:
     # Told at once, so that a browser knows the stream is open; it reconnects after a second.
     yield "retry: 1000\n\n"
-    async with aclosing(until(call.until_stopped, events, HEARTBEAT_S)) as live:
+    known = until_broken(events)  # a browser connects again, and asks for what comes behind
+    async with aclosing(until(call.until_stopped, known, HEARTBEAT_S)) as live:
         async for event in live:
             yield ": still here\n\n" if event is None else event_text(event)
 

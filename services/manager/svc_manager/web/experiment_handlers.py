@@ -28,6 +28,7 @@ async def version(call: Call) -> Response:
             "version": call.installation.version,
             "experimentId": call.experiment_id,
             "grpc": call.installation.grpc_address,
+            "otherVersions": dict(call.installation.other_versions()),
         }
     )
 

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb
 from svc_common.contained_files import open_inside
 from svc_common.errors import InvalidArgumentError, NotFoundError
-from svc_manager.web.live import until
+from svc_manager.web.live import until, until_broken
 from svc_manager.web.route import Call
 
 CHUNK_BYTES: Final = 256 * 1024
@@ -108,7 +108,7 @@ async def _bytes(
 async def _live(
     call: Call, pieces: AsyncGenerator[service_pb.FollowLogsResponse, None]
 ) -> AsyncGenerator[bytes, None]:
-    async with aclosing(until(call.until_stopped, pieces)) as live:
+    async with aclosing(until(call.until_stopped, until_broken(pieces))) as live:
         async for piece in live:
             if piece is not None:
                 yield piece.data

@@ -14,8 +14,11 @@ import h11
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from svc_common.access.delegation import ON_BEHALF_KEY, Delegation
+from svc_common.access.roles import BY_CERTIFICATE, Caller
 from svc_common.errors import UnavailableError
 from svc_manager.owned.ownership import OwnedElsewhereError
+from svc_manager.web.http_listener import CERTIFICATE_NAME
 from svc_manager.web.live import until
 
 FORWARDED_HEADER: Final = "nni-forwarded"
@@ -31,6 +34,8 @@ _OF_THE_CONNECTION: Final = frozenset(
     | {"upgrade", "content-length"}
 )
 """Headers of one connection; those of the next one are made anew."""
+_NOT_PASSED_ON: Final = _OF_THE_CONNECTION | {ON_BEHALF_KEY}
+"""Nobody but a manager says for whom it asks."""
 
 
 UntilMoved: TypeAlias = Callable[[OwnedElsewhereError], Awaitable[None]]
@@ -54,6 +59,17 @@ class Forwarding:
     frozen and never answer."""
     tls_name: str = ""
     """Name in their certificates; empty: the host by which they are called."""
+    delegation: Delegation | None = None
+    """Stands for callers who show a certificate instead of a token; None: there are none."""
+
+    def headers(self, request: Request) -> list[tuple[bytes, bytes]]:
+        """Return what is said of a request to the manager that answers it."""
+        said = [(FORWARDED_HEADER, self.boot_id)]
+        caller: Caller | None = getattr(request.state, "caller", None)
+        if self.delegation is not None and caller is not None and caller.by == BY_CERTIFICATE:
+            name = request.scope.get("state", {}).get(CERTIFICATE_NAME, "")
+            said += self.delegation.of_certificate(name)
+        return [(name.encode(), value.encode()) for name, value in said]
 
     async def pass_on(
         self,
@@ -125,7 +141,7 @@ class _Answer:
             )
         try:
             connection = h11.Connection(h11.CLIENT)
-            for event in _events(request, body, by.boot_id):
+            for event in _events(request, body, by.headers(request)):
                 data = connection.send(event)
                 writer.write(data or b"")
             await writer.drain()
@@ -194,20 +210,17 @@ async def _pieces(
 
 
 def _events(
-    request: Request, body: bytes, boot_id: str
+    request: Request, body: bytes, said: list[tuple[bytes, bytes]]
 ) -> tuple[h11.Request, h11.Data, h11.EndOfMessage]:
     target = request.scope.get("raw_path") or request.url.path.encode()
     query = request.scope.get("query_string", b"")
+    replaced = _NOT_PASSED_ON | {name.decode() for name, _ in said}
     headers = [
         (name, value)
         for name, value in request.headers.raw
-        if name.decode("latin-1").lower() not in _OF_THE_CONNECTION
+        if name.decode("latin-1").lower() not in replaced
     ]
-    headers += [
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-        (FORWARDED_HEADER.encode(), boot_id.encode()),
-    ]
+    headers += [(b"content-length", str(len(body)).encode()), (b"connection", b"close"), *said]
     head = h11.Request(
         method=request.method, target=target + (b"?" + query if query else b""), headers=headers
     )

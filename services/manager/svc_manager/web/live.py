@@ -7,6 +7,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
+from svc_common.errors import ServiceError
+from svc_common.logs import get_logger
+
 HEARTBEAT_S: Final = 15.0
 """How often a silent stream says something, so that proxies and browsers keep it open."""
 
@@ -46,6 +49,19 @@ async def until(
                 yield item
         finally:
             await _cancel(end, step)
+
+
+async def until_broken(items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
+    """Yield ``items`` until they end or break off for a reason that was foreseen.
+
+    An answer that has begun can no longer say why it ends; whoever reads it asks again.
+    """
+    async with aclosing(items):
+        try:
+            async for item in items:
+                yield item
+        except ServiceError as error:
+            get_logger().info("stream broken off", error=error.message)
 
 
 async def _wait(stopped: Callable[[], Awaitable[None]]) -> None:

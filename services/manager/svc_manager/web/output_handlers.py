@@ -14,7 +14,8 @@ from typing import Final
 from starlette.responses import Response, StreamingResponse
 
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb
-from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.errors import InvalidArgumentError, NotFoundError, ServiceError
+from svc_common.logs import get_logger
 from svc_manager.web.event_handlers import EVENT_STREAM_TYPE
 from svc_manager.web.json_text import to_json
 from svc_manager.web.live import HEARTBEAT_S, until
@@ -92,6 +93,10 @@ async def _stream(
                 yield ": still here\n\n" if piece is None else _event(text, piece)
     except NotFoundError:
         pass  # it has written nothing that is kept
+    except ServiceError as error:
+        # Without its last event, so that a browser connects again and goes on where this ends.
+        get_logger().info("stream broken off", error=error.message)
+        return
     yield f"event: {END_EVENT}\ndata: {{}}\n\n"
 
 

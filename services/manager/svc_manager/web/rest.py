@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route as HttpRoute
 
 from svc_common.access.audit import Deed
+from svc_common.access.delegation import ON_BEHALF_KEY
 from svc_common.access.permissions import rule_of_route
 from svc_common.access.roles import Caller, Role
 from svc_common.errors import FailedPreconditionError, ServiceError
@@ -102,6 +103,7 @@ def head_of(request: Request, policy: AccessPolicy) -> RequestHead:
         address=request.client.host if request.client else "",
         certificate_name=request.scope.get("state", {}).get(CERTIFICATE_NAME, ""),
         path=path,
+        on_behalf_of=headers.get(ON_BEHALF_KEY, ""),
     )
 
 

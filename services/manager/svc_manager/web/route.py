@@ -49,6 +49,8 @@ class Installation:
     """Counts requests, and has what `/metrics` shows; None: nobody looks."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What experiments get that are created over REST, where no client tells its own."""
+    other_versions: Callable[[], Mapping[str, str]] = dict
+    """Gives the versions of agents that do not fit to this one, by the agents' ids."""
     forwarding: Forwarding | None = None
     """Asks other managers about their experiments; None: there are no others."""
 

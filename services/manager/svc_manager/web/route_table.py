@@ -52,7 +52,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/version",
         experiment_handlers.version,
-        "Version of NNI, id of this listener's experiment, address of gRPC",
+        "Version of NNI, agents that differ, id of this listener's experiment, address of gRPC",
         component("Version"),
         scope=Scope.INSTALLATION,
     ),

@@ -58,7 +58,18 @@ TRIAL_STATES: Final = (
 
 COMPONENTS: Final[dict[str, Any]] = {
     "Error": ERROR,
-    "Version": record({"version": TEXT, "experimentId": TEXT, "grpc": TEXT}),
+    "Version": record(
+        {
+            "version": TEXT,
+            "experimentId": TEXT,
+            "grpc": TEXT,
+            "otherVersions": {
+                "type": "object",
+                "additionalProperties": TEXT,
+                "description": "Versions of agents that do not fit to this one, by agent.",
+            },
+        }
+    ),
     "Status": record({"status": _EXPERIMENT_STATE, "errors": array(TEXT), "waitingFor": TEXT}),
     "Profile": record(
         {

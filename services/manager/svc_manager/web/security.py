@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+from svc_common.access.delegation import acting_for
 from svc_common.access.gate import Gate
 from svc_common.access.roles import READER, Caller
 from svc_common.access.transport import is_loopback
@@ -63,6 +64,8 @@ class RequestHead:
     """Common name of a client certificate that TLS has checked; empty: none was shown."""
     path: str = ""
     """For the audit trail."""
+    on_behalf_of: str = ""
+    """Said by another manager: for whom it asks, see `svc_common.access.delegation`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,8 @@ class AccessPolicy:
     def _reader(self, head: RequestHead) -> Caller:
         """Return who reads on loopback, where nobody needs credentials: not even right ones."""
         assert self.gate is not None, "__post_init__ made one"
-        return self.gate.recognise(_sent(head), head.certificate_name) or READER
+        found = self.gate.recognise(_sent(head), head.certificate_name) or READER
+        return acting_for(found, head.on_behalf_of)
 
     def identify(self, head: RequestHead, token: str) -> Caller:
         """Return whose credentials these are.
@@ -134,9 +138,10 @@ class AccessPolicy:
             raise UnauthenticatedError(_NEEDED)
         what = f"{head.method} {head.path}"
         try:
-            return self.gate.identify(head.address, token, head.certificate_name, what)
+            found = self.gate.identify(head.address, token, head.certificate_name, what)
         except UnauthenticatedError as error:
             raise UnauthenticatedError(_NEEDED) from error
+        return acting_for(found, head.on_behalf_of)
 
     def _check_host(self, head: RequestHead) -> None:
         # Where even reading needs the token, a rebound name gains nothing: the browser keeps the

@@ -11,7 +11,7 @@ const root = document.getElementById("page")!;
 async function start(): Promise<void> {
   const version = await new Client("").installation<Version>("version");
   root.replaceChildren();
-  render(<Page version={version} />, root);
+  render(<Page first={version} />, root);
 }
 
 start().catch((error: unknown) => {

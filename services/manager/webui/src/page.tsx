@@ -5,10 +5,11 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Version } from "./api/records";
 import { Icon } from "./parts/icon";
 import { StatePill } from "./parts/state_pill";
-import { type App, AppContext, type Place, useStore } from "./state/context";
+import { type App, AppContext, type Place, useApp, useStore } from "./state/context";
 import { placeOf, search } from "./state/place";
 import { usePreference } from "./state/preferences";
 import { Store } from "./state/store";
+import { mismatches } from "./state/versions";
 import { Charts } from "./views/charts";
 import { Experiments } from "./views/experiments";
 import { Overview } from "./views/overview";
@@ -16,6 +17,8 @@ import { More } from "./views/panels";
 import { TrialDetails } from "./views/trial_details";
 import { Trials } from "./views/trials";
 
+/** The version that this page was made for; put in when it is built. */
+declare const PAGE_VERSION: string;
 const VIEWS = [
   ["oview", "Overview"],
   ["detail", "Trials"],
@@ -23,7 +26,8 @@ const VIEWS = [
   ["experiment", "All experiments"],
 ] as const;
 
-export function Page({ version }: { version: Version }) {
+export function Page({ first }: { first: Version }) {
+  const [version, setVersion] = useState(first);
   const id = new URLSearchParams(location.search).get("id") ?? "";
   const bound = Boolean(id || version.experimentId);
   const store = useMemo(() => new Store(id), [id]);
@@ -44,6 +48,16 @@ export function Page({ version }: { version: Version }) {
     const timer = setTimeout(() => setNote(null), 4000);
     return () => clearTimeout(timer);
   }, [note]);
+
+  useEffect(() => {
+    // Whoever comes back after the connection was lost may be another version than before.
+    let lost = false;
+    return store.subscribe(() => {
+      if (store.connection === "live" && lost)
+        void store.client.installation<Version>("version").then(setVersion, () => undefined);
+      lost = store.connection === "lost" || (lost && store.connection !== "live");
+    });
+  }, [store]);
 
   const app = useMemo((): App => {
     const href = (to: Partial<Place>) => {
@@ -112,6 +126,7 @@ export function Page({ version }: { version: Version }) {
           </button>
         </div>
       ) : null}
+      <Mismatches version={version} />
       <main
         class={place.view === "detail" || place.view === "experiment" ? "content wide" : "content"}
         id="main"
@@ -121,6 +136,23 @@ export function Page({ version }: { version: Version }) {
       </main>
       {bound && place.trial ? <TrialDetails key={place.trial} id={place.trial} /> : null}
     </AppContext.Provider>
+  );
+}
+
+/** What does not fit together, in words; nobody is told in debug mode. */
+function Mismatches({ version }: { version: Version }) {
+  const store = useStore();
+  const texts = store.profile?.params["debug"] ? [] : mismatches(PAGE_VERSION, version);
+  const [hidden, setHidden] = useState("");
+  const all = texts.join(" ");
+  if (!all || hidden === all) return null;
+  return (
+    <div class="notice warning" role="status">
+      <span>{all}</span>
+      <button type="button" class="quiet" aria-label="Dismiss" onClick={() => setHidden(all)}>
+        <Icon name="close" />
+      </button>
+    </div>
   );
 }
 
@@ -159,9 +191,10 @@ function View({ place, own }: { place: Place; own: string }) {
   );
 }
 
-/** The experiment's name and state, on every page. */
+/** The experiment's name and state, and whether it may be changed, on every page. */
 function Which() {
   const store = useStore();
+  const { notify } = useApp();
   const name = store.profile
     ? String(store.profile.params["experimentName"] ?? store.profile.id)
     : "";
@@ -175,6 +208,17 @@ function Which() {
         {name}
       </span>
       <StatePill state={store.status.status} />
+      {store.listed && !store.canChange ? (
+        <button
+          type="button"
+          class="live"
+          title={store.readOnlyReason}
+          aria-label={`Read only. ${store.readOnlyReason}`}
+          onClick={() => notify(store.readOnlyReason, "done")}
+        >
+          read only
+        </button>
+      ) : null}
     </span>
   );
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { fieldsOf, parametersOf, textsOf } from "../src/state/form";
-import { dimensionsOf, problemsWith } from "../src/state/space";
+import { dimensionsOf, inWords, problemsWith } from "../src/state/space";
 
 const SPACE = {
   lr: { _type: "loguniform", _value: [1e-5, 0.1] },
@@ -18,7 +18,7 @@ test("dimensions are said in words, nested ones below their choice", () => {
 
   expect(found.map((one) => [one.name, one.type, one.range, one.depth])).toEqual([
     ["lr", "loguniform", "1e-5 … 0.1", 0],
-    ["layers", "randint", "1 … 6, without 6", 0],
+    ["layers", "randint", "1 … 5", 0],
     ["model", "choice", "linear, svm", 0],
     ["model/C", "uniform", "0 … 10", 1],
   ]);
@@ -81,4 +81,10 @@ test("the parameters of a form are those it was filled with", () => {
   expect(parametersOf(SPACE, { lr: "{1" }).problems).toEqual([
     "lr must be a number, a word or JSON, got {1",
   ]);
+});
+
+test("whole numbers below a bound end before it", () => {
+  expect(inWords("randint", [0, 10])).toBe("0 … 9");
+  expect(inWords("randint", [3, 4])).toBe("3");
+  expect(inWords("randint", [0, 2.5])).toBe("0 … 2");
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { doneOf, durationOf, flatten, numbersOf, ranked } from "../src/state/trial";
+import { doneOf, durationOf, flatten, lastFailure, numbersOf, ranked } from "../src/state/trial";
 import { trial } from "./trials";
 
 test("a nested choice is flat under the name of its parameter", () => {
@@ -52,4 +52,16 @@ test("the duration runs while the trial does and is never negative", () => {
 
 test("live trials are not done", () => {
   expect(doneOf({ RUNNING: 2, WAITING: 1, SUCCEEDED: 5, FAILED: 1 })).toBe(6);
+});
+
+test("the last failure is the newest one", () => {
+  const all = [
+    trial(2, undefined, {}, "FAILED"),
+    trial(5, undefined, {}, "FAILED"),
+    trial(7, undefined, {}, "RUNNING"),
+    trial(1, undefined, {}, "FAILED"),
+  ];
+
+  expect(lastFailure(all)?.number).toBe(5);
+  expect(lastFailure([trial(0, 1)])).toBeUndefined();
 });

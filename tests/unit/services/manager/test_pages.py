@@ -1,14 +1,14 @@
 import pytest
 
 from svc_common.errors import InvalidArgumentError
-from svc_manager.pages import Place, cut, page_after, page_size, token_moment
+from svc_manager.pages import Place, number_of, page_after, page_behind, page_size, token_moment
 
 
 def test_pages_join_to_the_whole_list() -> None:
-    items, token, seen = list(range(10)), "", []
+    items, token, seen = list(range(0, 20, 2)), "", []
 
     while True:
-        page = cut(items, token, 4)
+        page = page_behind(items, int, token, 4, number_of)
         seen += page.items
         assert page.total == 10
         token = page.next_token
@@ -18,10 +18,18 @@ def test_pages_join_to_the_whole_list() -> None:
     assert seen == items
 
 
+def test_what_goes_between_two_pages_shifts_nothing() -> None:
+    first = page_behind(["a", "b", "c", "d", "e"], str, "", 2, str)
+
+    second = page_behind(["a", "ab", "c", "d", "e"], str, first.next_token, 2, str)
+
+    assert (first.items, second.items, second.next_token) == (["a", "b"], ["c", "d"], "d")
+
+
 @pytest.mark.parametrize("token", ["-1", "x", "1.5", "\uff19", "9" * 30])
 def test_a_token_that_nobody_gave_is_refused(token: str) -> None:
     with pytest.raises(InvalidArgumentError, match="page_token"):
-        cut([1], token, 1)
+        page_behind([1], int, token, 1, number_of)
 
 
 def test_sizes_have_a_default_and_a_limit() -> None:

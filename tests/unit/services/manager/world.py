@@ -25,7 +25,8 @@ from svc_common.messaging.ports import Bus
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_manager.adapters.blob_views import BlobViews
-from svc_manager.app import Manager, Stores, assemble
+from svc_manager.app import assemble
+from svc_manager.assembly import Manager, Stores
 from svc_manager.listeners import PortTakenError
 from svc_manager.settings import Settings
 from svc_manager.usecases.experiments import Experiments
@@ -65,7 +66,11 @@ class PickyChecker:
     """`AlgorithmChecker` that knows one algorithm."""
 
     async def check(
-        self, config: config_pb2.ExperimentConfig, interpreter: str
+        self,
+        config: config_pb2.ExperimentConfig,
+        interpreter: str,
+        *,
+        replaces_space: bool = False,
     ) -> tuple[list[str], str]:
         if config.tuner.name != "Counter":
             raise InvalidArgumentError("tuner.name", "must be Counter", config.tuner.name)

@@ -19,6 +19,8 @@ export interface Version {
   /** Empty on the base address, which serves no single experiment. */
   experimentId: string;
   grpc: string;
+  /** Versions of agents that do not fit to the manager's, by agent. */
+  otherVersions: Record<string, string>;
 }
 
 export interface Status {

@@ -52,9 +52,16 @@ export function optionName(option: Json): string {
 export function inWords(type: string, value: Json[]): string {
   const [a, b, q] = value.map((one) => (typeof one === "number" ? showShort(one) : show(one)));
   if (type === "choice") return value.map(optionName).join(", ");
-  if (type === "randint") return `${a} … ${b}, without ${b}`;
+  if (type === "randint") return wholeNumbers(value[0], value[1]);
   if (/normal/.test(type)) return `mean ${a}, deviation ${b}${q ? `, step ${q}` : ""}`;
   return `${a} … ${b}${q ? `, step ${q}` : ""}`;
+}
+
+/** Return the whole numbers from `low` on that are below `high`, in words. */
+function wholeNumbers(low: Json | undefined, high: Json | undefined): string {
+  if (typeof low !== "number" || typeof high !== "number") return "whole numbers";
+  const last = Math.ceil(high) - 1;
+  return low >= last ? `${showShort(low)}` : `${showShort(low)} … ${showShort(last)}`;
 }
 
 /** Return what is wrong with parameters a user made up, in words; empty if nothing. */

@@ -105,6 +105,14 @@ export function ranked(trials: Iterable<Trial>, minimize: boolean, key = "defaul
     .sort((a, b) => sign * (a.metrics[key]! - b.metrics[key]!) || a.number - b.number);
 }
 
+/** Return the newest of the trials that have failed. */
+export function lastFailure(trials: Iterable<Trial>): Trial | undefined {
+  let found: Trial | undefined;
+  for (const trial of trials)
+    if (trial.state === "FAILED" && trial.number > (found?.number ?? -1)) found = trial;
+  return found;
+}
+
 /** Return how many of the trials by state are over. */
 export function doneOf(counts: Record<string, number>): number {
   return Object.entries(counts).reduce(

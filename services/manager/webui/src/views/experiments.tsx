@@ -19,6 +19,11 @@ const AGES: [string, number][] = [
   ["the last week", 7],
   ["the last month", 30],
 ];
+const NONE_YET = (
+  <>
+    There are no experiments yet. <code>nnictl create --config FILE</code> starts one.
+  </>
+);
 const DAY_MS = 86_400_000;
 
 /** `own` is the experiment of this address; empty on the base address. */
@@ -49,6 +54,13 @@ export function Experiments({ own }: { own: string }) {
       return x < y ? -sign : x > y ? sign : 0;
     });
   }, [all, search, states, platform, age, sort]);
+  const columns = useMemo(() => {
+    // A column in which all is alike says nothing.
+    const silent = new Set<string>();
+    if (platforms.length < 2) silent.add("platform");
+    if (!all?.some((one) => one.tag.length)) silent.add("tag");
+    return columnsFor(own).filter(({ key }) => !silent.has(key));
+  }, [all, own]);
   if (problem && !all)
     return (
       <p class="hint" role="alert">
@@ -106,7 +118,7 @@ export function Experiments({ own }: { own: string }) {
       </fieldset>
       <VirtualTable
         label="Experiments"
-        columns={columnsFor(own)}
+        columns={columns}
         rows={rows}
         sort={sort}
         onSort={(key) =>
@@ -117,13 +129,7 @@ export function Experiments({ own }: { own: string }) {
         }
         onOpen={(one) => location.assign(addressOf(one, own))}
         isMarked={(one) => one.id === own}
-        empty={
-          all === null
-            ? "Loading…"
-            : all.length
-              ? "No experiment matches."
-              : "There are no experiments yet. `nnictl create --config FILE` starts one."
-        }
+        empty={all === null ? "Loading…" : all.length ? "No experiment matches." : NONE_YET}
       />
       <p class="table-foot muted" role="status">
         {all
@@ -186,38 +192,38 @@ function columnsFor(own: string): TableColumn<Metadata>[] {
     {
       key: "id",
       title: "Id",
-      width: 110,
+      width: 96,
       cell: (one) => (
         <a class="mono" href={addressOf(one, own)}>
           {one.id}
         </a>
       ),
     },
-    { key: "name", title: "Name", width: 220, cell: (one) => one.name || "–" },
-    { key: "state", title: "State", width: 150, cell: (one) => <StatePill state={one.status} /> },
+    { key: "name", title: "Name", width: 190, cell: (one) => one.name || "–" },
+    { key: "state", title: "State", width: 118, cell: (one) => <StatePill state={one.status} /> },
     {
       key: "trials",
       title: "Trials",
-      width: 150,
+      width: 140,
       cell: (one) => <TrialCounts counts={one.trialCounts} />,
     },
-    { key: "best", title: "Best", width: 110, number: true, cell: (one) => show(one.bestValue) },
-    { key: "platform", title: "Platform", width: 100, cell: (one) => one.platform },
+    { key: "best", title: "Best", width: 96, number: true, cell: (one) => show(one.bestValue) },
+    { key: "platform", title: "Platform", width: 84, cell: (one) => one.platform },
     {
       key: "port",
       title: "Port",
-      width: 76,
+      width: 70,
       number: true,
       cell: (one) => (one.port && one.webuiUrl[0] ? <a href={one.webuiUrl[0]}>{one.port}</a> : "–"),
     },
-    { key: "started", title: "Started", width: 200, cell: (one) => showTime(one.startTime) },
+    { key: "started", title: "Started", width: 198, cell: (one) => showTime(one.startTime) },
     {
       key: "ended",
       title: "Ended",
-      width: 200,
+      width: 198,
       cell: (one) => (typeof one.endTime === "number" ? showTime(one.endTime) : "–"),
     },
-    { key: "tag", title: "Tags", width: 140, cell: (one) => one.tag.join(", ") || "–" },
+    { key: "tag", title: "Tags", width: 80, cell: (one) => one.tag.join(", ") || "–" },
   ];
 }
 

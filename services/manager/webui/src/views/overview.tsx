@@ -15,7 +15,7 @@ import { useApp, useClock, useStore } from "../state/context";
 import { usePreference } from "../state/preferences";
 import { dimensionsOf } from "../state/space";
 import type { Store } from "../state/store";
-import { doneOf, ranked } from "../state/trial";
+import { doneOf, lastFailure, ranked } from "../state/trial";
 import { Budgets } from "./budgets";
 
 const COUNTING = new Set(["RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL"]);
@@ -29,6 +29,7 @@ export function Overview() {
   return (
     <div class="grid">
       <Problems store={store} />
+      <Failures store={store} />
       <section class="card w8" aria-labelledby="about">
         <About store={store} />
       </section>
@@ -52,6 +53,11 @@ export function Overview() {
   );
 }
 
+/** The last line of a traceback says what went wrong. */
+function lastLine(text: string): string {
+  return text.trim().split("\n").at(-1)!;
+}
+
 function Problems({ store }: { store: Store }) {
   const errors = store.status!.errors;
   if (!errors.length) return null;
@@ -66,7 +72,7 @@ function Problems({ store }: { store: Store }) {
       </h2>
       {errors.map((text, i) => {
         const lines = text.trim().split("\n");
-        const last = lines.at(-1)!;
+        const last = lastLine(text);
         return lines.length === 1 ? (
           <p key={i}>{last}</p>
         ) : (
@@ -80,6 +86,29 @@ function Problems({ store }: { store: Store }) {
       })}
       <p class="muted">
         The logs of manager and dispatcher (menu “More”) say what happened before.
+      </p>
+    </section>
+  );
+}
+
+/** Says so when all that has ended has failed: an experiment that is done may still be good for
+ * nothing. */
+function Failures({ store }: { store: Store }) {
+  const last = useMemo(() => lastFailure(store.trials.values()), [store.version]);
+  const failed = store.counts["FAILED"] ?? 0;
+  if (!last || failed < doneOf(store.counts)) return null;
+  return (
+    <section class="card w12 trouble" role="alert" aria-label="Failures">
+      <h2>
+        <Icon name="cross" />{" "}
+        {failed === 1
+          ? "The only trial so far has failed"
+          : `All ${failed} trials so far have failed`}
+      </h2>
+      <p>
+        The last one was <TrialLink trial={last} />
+        {last.record.message ? `: ${lastLine(last.record.message)}` : ""}. Its details say why, with
+        the end of what it wrote.
       </p>
     </section>
   );

@@ -2,8 +2,8 @@
 
 import { useState } from "preact/hooks";
 
-import { words } from "../api/client";
-import type { Json, Metric, Profile } from "../api/records";
+import { type Page, words } from "../api/client";
+import type { Json, Metric, Profile, Trial } from "../api/records";
 import { CopyButton } from "../parts/copy_button";
 import { Dialog } from "../parts/dialog";
 import { LogView } from "../parts/log_view";
@@ -112,17 +112,28 @@ function About({ version, onClose }: { version: string; onClose: () => void }) {
   );
 }
 
+/** Return the records of all trials, in the order of their numbers. */
+async function allTrials(store: Store): Promise<Trial[]> {
+  const found: Trial[] = [];
+  let path: string | null = "trial-jobs?limit=1000&order=sequence";
+  while (path) {
+    const page: Page<Trial> = await store.client.page<Trial>(path);
+    found.push(...page.items);
+    path = page.next;
+  }
+  return found;
+}
+
 /** Save configuration, trials and intermediate results as one JSON file. */
 async function download(store: Store): Promise<void> {
-  const [profile, metrics] = await Promise.all([
+  const [profile, metrics, trials] = await Promise.all([
     store.client.get<Profile>("experiment"),
     store.client.get<Metric[]>("metric-data"),
+    allTrials(store), // those that are shown may not be all yet
   ]);
   const summary = {
     experimentParameters: profile,
-    trialMessage: [...store.trials.values()]
-      .sort((a, b) => a.number - b.number)
-      .map((trial) => ({ ...trial.record, intermediate: [] as Json[] })),
+    trialMessage: trials.map((trial) => ({ ...trial, intermediate: [] as Json[] })),
   };
   const byId = new Map(summary.trialMessage.map((trial) => [trial.trialJobId, trial.intermediate]));
   for (const one of metrics)

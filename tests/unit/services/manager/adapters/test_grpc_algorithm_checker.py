@@ -82,6 +82,36 @@ async def test_the_word_of_the_dispatcher_is_passed_on(
     assert from_value(asked.search_space) == {"x": 1}
 
 
+async def test_several_objectives_and_limits_are_told(
+    checker: GrpcAlgorithmChecker, dispatcher: Strict
+) -> None:
+    plain, several, limited = config("TPE"), config("TPE"), config("TPE")
+    for metric in ("accuracy", "latency"):
+        several.objectives.add(metric=metric)
+    limited.constraints.add(metric="memory", max=4)
+
+    for asked in (plain, several, limited):
+        await checker.check(asked, "")
+
+    assert [asked.several_outcomes for asked in dispatcher.asked] == [False, True, True]
+
+
+async def test_points_to_be_tried_first_are_told_at_creation_only(
+    checker: GrpcAlgorithmChecker, dispatcher: Strict
+) -> None:
+    asked = config("TPE")
+    asked.search.enqueue.append(to_value({"x": 1}))
+
+    await checker.check(asked, "")
+    await checker.check(asked, "", replaces_space=True)
+
+    created, changed = dispatcher.asked
+    assert [from_value(point) for point in created.enqueued] == [{"x": 1}]
+    assert not created.replaces_space
+    assert changed.replaces_space
+    assert not changed.enqueued
+
+
 async def test_a_refusal_keeps_its_field(checker: GrpcAlgorithmChecker) -> None:
     with pytest.raises(InvalidArgumentError, match=r"tuner\.name must be TPE") as refusal:
         await checker.check(config("Nope"), "")

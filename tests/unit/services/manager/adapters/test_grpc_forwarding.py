@@ -12,16 +12,14 @@ import pytest
 
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc as pb_grpc
+from nni_proto.experiment.v1 import history_service_pb2 as history_pb
+from nni_proto.experiment.v1 import history_service_pb2_grpc as history_pb_grpc
 from nni_wire.metadata import bearer
 from svc_common.access.guard import Guard
 from svc_common.errors import NotFoundError
 from svc_common.grpc_client import open_channel, service_error
-from svc_manager.adapters.grpc_forwarding import (
-    FORWARDED_KEY,
-    Channels,
-    Forwarder,
-    ForwardingGrpcServer,
-)
+from svc_manager.adapters.forwarding_grpc_server import ForwardingGrpcServer
+from svc_manager.adapters.grpc_forwarding import FORWARDED_KEY, Channels, Forwarder
 from svc_manager.domain.lease import ManagerId
 from svc_manager.owned.ownership import OwnedElsewhereError
 
@@ -80,11 +78,41 @@ class Elsewhere(pb_grpc.ExperimentServiceServicer):
         raise OwnedElsewhereError(request.experiment_id, self.owner)
 
 
+class OwnerOfHistories(history_pb_grpc.HistoryServiceServicer):
+    """Takes in whatever comes."""
+
+    async def LoadExperiment(
+        self, request_iterator: AsyncIterator[history_pb.LoadExperimentRequest], context: Any
+    ) -> history_pb.LoadExperimentResponse:
+        answer = history_pb.LoadExperimentResponse()
+        answer.experiment.id = " ".join(
+            [one.header.experiment_id or one.piece.name async for one in request_iterator]
+        )
+        return answer
+
+
+@dataclass
+class HistoriesElsewhere(history_pb_grpc.HistoryServiceServicer):
+    """Knows who has the histories after it has read some messages."""
+
+    elsewhere: Elsewhere
+    reads: int = 1
+
+    async def LoadExperiment(
+        self, request_iterator: AsyncIterator[history_pb.LoadExperimentRequest], context: Any
+    ) -> history_pb.LoadExperimentResponse:
+        for _ in range(self.reads):
+            await anext(request_iterator)
+        raise OwnedElsewhereError("exp1", self.elsewhere.owner)
+
+
 @dataclass
 class Pair:
     owner: Owner
     elsewhere: Elsewhere
+    histories: HistoriesElsewhere
     stub: pb_grpc.ExperimentServiceAsyncStub
+    history_stub: history_pb_grpc.HistoryServiceAsyncStub
     stop_owner: Any
     moves: asyncio.Event
     """Set when the experiment has yet another owner."""
@@ -92,6 +120,18 @@ class Pair:
     async def get(self, experiment_id: str, **more: Any) -> pb.GetExperimentResponse:
         request = pb.GetExperimentRequest(experiment_id=experiment_id)
         return await self.stub.GetExperiment(request, metadata=bearer(TOKEN), timeout=10, **more)
+
+    async def load(self, *names: str) -> str:
+        async def requests() -> AsyncIterator[history_pb.LoadExperimentRequest]:
+            header = history_pb.LoadHeader(experiment_id="exp1")
+            yield history_pb.LoadExperimentRequest(header=header)
+            for name in names:
+                yield history_pb.LoadExperimentRequest(piece=history_pb.FilePiece(name=name))
+
+        answer = await self.history_stub.LoadExperiment(
+            requests(), metadata=bearer(TOKEN), timeout=10
+        )
+        return str(answer.experiment.id)
 
 
 @pytest.fixture
@@ -104,17 +144,28 @@ async def pair() -> AsyncIterator[Pair]:
 
     forwarder = Forwarder(channels, "boot1", until_moved)
     owner, elsewhere = Owner(), Elsewhere()  # type: ignore[abstract] # the rest is never called
+    histories = HistoriesElsewhere(elsewhere)  # type: ignore[abstract] # as above
     servers = []
-    for servicer in (owner, elsewhere):
+    for servicer, history in ((owner, OwnerOfHistories()), (elsewhere, histories)):  # type: ignore[abstract] # as above
         server = ForwardingGrpcServer(forwarder, [SERVICE], Guard.of_token(TOKEN), "test")
         server.register(
             lambda raw, it=servicer: pb_grpc.add_ExperimentServiceServicer_to_server(it, raw)  # type: ignore[misc] # bound now
         )
+        server.register(
+            lambda raw, it=history: history_pb_grpc.add_HistoryServiceServicer_to_server(it, raw)  # type: ignore[misc] # bound now
+        )
         servers.append((server, await server.start()))
     elsewhere.owner = ManagerId("owner", f"127.0.0.1:{servers[0][1]}")
     async with open_channel(f"127.0.0.1:{servers[1][1]}") as channel:
-        stub = pb_grpc.ExperimentServiceStub(channel)
-        yield Pair(owner, elsewhere, stub, servers[0][0].stop, moves)
+        yield Pair(
+            owner,
+            elsewhere,
+            histories,
+            pb_grpc.ExperimentServiceStub(channel),
+            history_pb_grpc.HistoryServiceStub(channel),
+            servers[0][0].stop,
+            moves,
+        )
         await channels.aclose()
     for server, _ in servers:
         await server.stop(0)
@@ -158,6 +209,21 @@ async def test_a_stream_that_breaks_when_its_experiment_moves_is_to_be_taken_up_
         assert [item async for item in stream] == []
 
     assert broken.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize("names", [(), ("a",), ("a", "b", "c")], ids=len)
+async def test_what_a_client_streams_is_passed_on_whole(pair: Pair, names: tuple[str, ...]) -> None:
+    assert await pair.load(*names) == " ".join(["exp1", *names])
+
+
+async def test_what_was_read_beyond_the_first_message_cannot_be_passed_on(pair: Pair) -> None:
+    pair.histories.reads = 2
+
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await pair.load("a", "b")
+
+    assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert "try again" in str(refusal.value.details())
 
 
 async def test_an_owner_that_does_not_answer_is_told_with_what_to_do(pair: Pair) -> None:

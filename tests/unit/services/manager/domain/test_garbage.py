@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from svc_manager.domain.garbage import Marks, StoredBlob, garbage
+from svc_manager.domain.garbage import TOMBSTONE_MS, Marks, StoredBlob, garbage
 
 GRACE_MS = 1000
 
@@ -44,6 +44,15 @@ def test_kind_that_is_not_known_stays() -> None:
     found = garbage([blob("archive/e9/log"), blob("probe/clock")], Marks((), ()), 10_000, 0)
 
     assert found.old == found.young == ()
+
+
+def test_deletion_is_remembered_for_a_week_whatever_the_grace() -> None:
+    blobs = [blob("tombstone/old", 0), blob("tombstone/new", 1)]
+
+    found = garbage(blobs, Marks((), ()), TOMBSTONE_MS, 0)
+
+    assert [one.key for one in found.old] == ["tombstone/old"]
+    assert found.young == ()
 
 
 KEYS = st.one_of(

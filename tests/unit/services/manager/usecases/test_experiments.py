@@ -396,6 +396,17 @@ async def test_a_log_is_followed_until_the_experiment_is_stopped(holding: World)
     assert text.startswith("[")
 
 
+@pytest.mark.parametrize("offset", [10_000_000, 2**53, 2**63 - 1])
+async def test_behind_the_end_of_a_log_there_is_nothing(world: World, offset: int) -> None:
+    experiment_id = await world.create()
+    source = experiment_service_pb2.LOG_SOURCE_MANAGER
+    await world.reached(experiment_id, DONE)
+
+    feed = world.experiments.follow_logs(experiment_id, source, offset=offset)
+
+    assert [piece async for piece in feed] == []
+
+
 async def test_a_missing_log_is_a_clear_error(world: World) -> None:
     experiment_id = await world.create()
     feed = world.experiments.follow_logs(

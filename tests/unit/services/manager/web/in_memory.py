@@ -5,15 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
+from typing import TypeVar
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2, experiment_service_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from nni_wire.values import from_value, to_value
-from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from svc_manager.pages import Page, cut, page_size
+from svc_common.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    ServiceError,
+)
+from svc_manager.pages import Page, number_of, page_behind, page_size
 from svc_manager.usecases.analyses import Front, Importance
 from svc_manager.usecases.experiments import ConfigChange, NewExperiment, Opened
 from svc_manager.usecases.trials import TrialFilter
@@ -28,6 +35,16 @@ LOG_NAMES = {
 }
 
 
+Item = TypeVar("Item")
+
+
+def _cut(items: list[Item], token: str, size: int) -> Page[Item]:
+    """Return a page of a list that nobody changes meanwhile."""
+    numbered = list(enumerate(items))
+    page = page_behind(numbered, itemgetter(0), token, size, number_of)
+    return Page([item for _, item in page.items], page.next_token, page.total)
+
+
 class InMemoryManager:
     """Experiments, trials and events that a test puts there."""
 
@@ -39,6 +56,8 @@ class InMemoryManager:
         self.imported: list[object] = []
         self.created: list[NewExperiment] = []
         self.request_ids: list[str] = []
+        self.broken_logs: ServiceError | None = None
+        """Where every log breaks off."""
         self.appended = asyncio.Event()
 
     def put(self, experiment: experiment_pb2.Experiment) -> None:
@@ -152,7 +171,7 @@ class InMemoryExperiments:
             for trial in self._manager.trials[experiment_id].values()
             if trial.HasField("final_metric")
         ]
-        return cut(found, page_token, page_size or 1000)
+        return _cut(found, page_token, page_size or 1000)
 
     async def follow_events(
         self,
@@ -189,6 +208,8 @@ class InMemoryExperiments:
             raise NotFoundError("log", path.name)
         data = path.read_bytes()[offset:]
         yield experiment_service_pb2.FollowLogsResponse(data=data, offset=offset)
+        if self._manager.broken_logs is not None:
+            raise self._manager.broken_logs
 
 
 class InMemoryTrials:
@@ -218,7 +239,7 @@ class InMemoryTrials:
             and (not chosen.with_result or trial.HasField("final_metric"))
         ]
         found.sort(key=lambda trial: trial.sequence_id, reverse=chosen.descending)
-        return cut(found, page_token, _size(page_size))
+        return _cut(found, page_token, _size(page_size))
 
     async def get(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
         trials = self._all(experiment_id)
@@ -273,7 +294,7 @@ class InMemoryTrials:
             for metric in self._manager.metrics.get(experiment_id, [])
             if trial_id in {"", metric.trial_id} and type_ in {0, metric.metric.type}
         ]
-        return cut(found, page_token, page_size or 1000)
+        return _cut(found, page_token, page_size or 1000)
 
     async def counts(self, experiment_id: str) -> Mapping[str, int]:
         names = trial_pb2.TrialState.Name

@@ -16,6 +16,7 @@ async def test_version_tells_version_experiment_and_grpc(site: Site) -> None:
         "version": "4.0.0.dev0",
         "experimentId": EXPERIMENT,
         "grpc": "127.0.0.1:5000",
+        "otherVersions": {},
     }
 
 

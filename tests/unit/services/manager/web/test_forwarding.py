@@ -5,15 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from nni_wire.access import AccessEntry, dump_entries
+from svc_common.access.audit import AuditTrail
+from svc_common.access.delegation import Delegation
+from svc_common.access.gate import Gate
+from svc_common.access.keyring import Keyring
 from svc_common.errors import UnavailableError
 from svc_manager.domain.lease import ManagerId
 from svc_manager.owned.ownership import OwnedElsewhereError
 from svc_manager.web.forwarding import FORWARDED_HEADER, Forwarding
+from svc_manager.web.http_listener import CERTIFICATE_NAME
 
 PATH = "/api/v1/nni/experiments/exp1/experiment"
 
@@ -100,6 +107,34 @@ async def test_a_request_arrives_as_it_came_and_its_answer_comes_back(owner: Own
     assert owner.header("host") == "127.0.0.1:8080"
     assert owner.header(FORWARDED_HEADER) == "boot1"
     assert owner.header("connection") == "close"
+
+
+async def test_who_shows_a_certificate_is_passed_on_by_name_and_nobody_else_says_for_whom(
+    owner: Owner, tmp_path: Path
+) -> None:
+    access = tmp_path / "access.json"
+    access.write_text(dump_entries([AccessEntry("box", "viewer", common_name="box.lab")]))
+    access.chmod(0o600)
+    gate = Gate(Keyring("secret of all managers", access), AuditTrail())
+    asked = request(authorization="Basic eA==", nni_on_behalf_of="admin token root")
+    asked.scope["state"] = {CERTIFICATE_NAME: "box.lab"}
+    asked.state.caller = gate.identify("", "", "box.lab", "a test")
+
+    forwarding = Forwarding("boot1", delegation=Delegation(gate, "secret of all managers"))
+    response = await forwarding.pass_on(asked, b"", owner.moved, never)
+
+    assert isinstance(response, StreamingResponse)
+    assert await body_of(response) == b"hi"
+    assert owner.header("authorization") == "bearer secret of all managers"
+    assert owner.header("nni-on-behalf-of") == "viewer certificate box"
+    assert owner.asked[0].lower().count(b"authorization:") == 1
+
+
+async def test_a_forged_word_of_a_manager_is_not_passed_on(owner: Owner) -> None:
+    response = await pass_on(owner, request(nni_on_behalf_of="admin token root"))
+
+    assert await body_of(response) == b"hi"
+    assert owner.header("nni-on-behalf-of") == ""
 
 
 async def test_an_error_of_the_owner_is_the_answer(owner: Owner) -> None:

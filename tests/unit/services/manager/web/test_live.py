@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from svc_manager.web.live import until
+import pytest
+
+from svc_common.errors import AbortedError
+from svc_manager.web.live import until, until_broken
 
 
 async def items(count: int, *, endless: bool = False) -> Any:
@@ -47,3 +50,20 @@ def _waiter(event: asyncio.Event) -> Any:
         await event.wait()
 
     return wait
+
+
+async def test_stream_that_breaks_off_for_a_known_reason_ends() -> None:
+    async def broken() -> Any:
+        yield 1
+        raise AbortedError("the experiment was closed here")
+
+    assert [item async for item in until_broken(broken())] == [1]
+
+
+async def test_stream_that_breaks_off_for_no_known_reason_says_so() -> None:
+    async def broken() -> Any:
+        yield 1
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        assert [item async for item in until_broken(broken())] == []

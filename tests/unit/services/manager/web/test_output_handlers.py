@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from svc_common.errors import AbortedError
 from svc_manager.web.output_handlers import TextPieces
 from tests.unit.services.manager.web.conftest import API, EXPERIMENT, Site
 
@@ -51,6 +52,17 @@ async def test_a_trial_that_wrote_nothing_has_an_empty_stream(site: Site) -> Non
     answer = await site.stranger.get(f"{API}/trials/tria0/log")
 
     assert [event["event"] for event in events(answer.text)] == ["end"]
+
+
+async def test_a_stream_that_breaks_off_has_no_last_event_so_that_browsers_come_again(
+    site: Site,
+) -> None:
+    write(site, "stdout", b"hello\n")
+    site.manager.broken_logs = AbortedError("the experiment was closed here")
+
+    answer = await site.stranger.get(f"{API}/trials/tria1/log")
+
+    assert [event.get("event", "") for event in events(answer.text)] == [""]
 
 
 @pytest.mark.parametrize("last", ["-1", "x", "1" * 30])

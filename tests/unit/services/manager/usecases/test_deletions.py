@@ -1,0 +1,84 @@
+"""A deletion asked for twice is one deletion: after a restart, after a cut, after a new life."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import InvalidArgumentError, NotFoundError, UnavailableError
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.messaging.ports import Bus
+from tests.unit.services.manager.world import InMemoryListeners, World, manager_on, world_on
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with InMemoryBus() as bus, world_on(bus, tmp_path) as made:
+        yield made
+
+
+async def stopped(world: World, request_id: str = "") -> str:
+    experiment_id = await world.create(request_id=request_id)
+    await world.experiments.stop(experiment_id)
+    return experiment_id
+
+
+async def test_repetition_after_a_restart_is_answered_as_before(world: World) -> None:
+    experiment_id = await stopped(world)
+    await world.experiments.delete(experiment_id, "d1")
+
+    async with manager_on(world.bus, world.folder, InMemoryListeners()) as next_manager:
+        await next_manager.experiments.delete(experiment_id, "d1")
+
+        with pytest.raises(NotFoundError):
+            await next_manager.experiments.delete(experiment_id, "d2")
+
+
+async def test_request_id_of_one_deletion_is_refused_for_another(world: World) -> None:
+    first, second = await stopped(world), await stopped(world)
+    await world.experiments.delete(first, "d1")
+
+    with pytest.raises(InvalidArgumentError, match="request_id must name one request only"):
+        await world.experiments.delete(second, "d1")
+
+    assert (await world.experiments.get(second)).experiment.id == second
+
+
+async def test_late_repetition_spares_a_new_experiment_of_the_same_id(world: World) -> None:
+    experiment_id = await stopped(world, "creation")
+    await world.experiments.delete(experiment_id, "d1")
+    assert await stopped(world, "creation") == experiment_id
+
+    await world.experiments.delete(experiment_id, "d1")
+
+    assert (await world.experiments.get(experiment_id)).experiment.id == experiment_id
+
+
+class CutOff:
+    """`EventLog.delete` of a bus that goes away once, in the middle of a deletion."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._delete = bus.events.delete
+        self.cut = True
+
+    async def __call__(self, experiment_id: str) -> None:
+        if self.cut:
+            self.cut = False
+            raise UnavailableError("the bus is gone")
+        await self._delete(experiment_id)
+
+
+async def test_deletion_that_was_cut_in_two_is_carried_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment_id = await stopped(world)
+    monkeypatch.setattr(world.bus.events, "delete", CutOff(world.bus))
+    with pytest.raises(UnavailableError):
+        await world.experiments.delete(experiment_id, "d1")
+
+    await world.experiments.delete(experiment_id, "d1")
+
+    assert await world.bus.events.experiments() == []
+    assert not (world.folder / "experiments" / experiment_id).exists()
