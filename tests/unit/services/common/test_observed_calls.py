@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -19,6 +20,7 @@ from svc_common.grpc_server import GrpcServer
 from svc_common.logs import configure, get_logger
 from svc_common.metrics import Registry
 from svc_common.observed_calls import CallMetrics
+from tests.support.wait import until
 
 GET = "/nni_proto.trial.v1.TrialService/GetTrial"
 
@@ -74,6 +76,8 @@ async def test_calls_are_counted_by_how_they_ended(stub: Any, metrics: CallMetri
     await stub.GetTrial(pb.GetTrialRequest(trial_id="known"))
     with pytest.raises(grpc.aio.AioRpcError):
         await stub.GetTrial(pb.GetTrialRequest(trial_id="other"))
+    # The answer is out before its call has ended.
+    await asyncio.to_thread(until, lambda: metrics.seconds.count(GET) == 2, 10)
 
     assert metrics.calls.value(GET, "OK") == 1
     assert metrics.calls.value(GET, "NOT_FOUND") == 1
