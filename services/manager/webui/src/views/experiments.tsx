@@ -9,7 +9,7 @@ import { Progress } from "../parts/progress";
 import { StatePill } from "../parts/state_pill";
 import { useApp } from "../state/context";
 import { usePreference } from "../state/preferences";
-import { LIVE } from "../state/trial";
+import { LIVE, TRIAL_STATES } from "../state/trial";
 import { type TableColumn, VirtualTable } from "../table/virtual_table";
 
 const AGAIN_MS = 5_000;
@@ -229,10 +229,9 @@ function columnsFor(own: string): TableColumn<Metadata>[] {
 
 function TrialCounts({ counts }: { counts: Record<string, number> }) {
   const all = Object.values(counts).reduce((sum, number) => sum + number, 0);
-  const parts = Object.entries(counts)
-    .filter(([, number]) => number > 0)
-    .sort(([a], [b]) => Number(LIVE.has(a)) - Number(LIVE.has(b)))
-    .map(([state, number]) => ({ state, part: number / Math.max(1, all) }));
+  const parts = TRIAL_STATES.filter((state) => counts[state])
+    .sort((a, b) => Number(LIVE.has(a)) - Number(LIVE.has(b)))
+    .map((state) => ({ state, part: (counts[state] ?? 0) / Math.max(1, all) }));
   return (
     <span class="counts">
       <span>{all.toLocaleString("en")}</span>
