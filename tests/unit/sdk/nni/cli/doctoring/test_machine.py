@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -32,19 +31,14 @@ def test_a_full_disk_is_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_low_limit_of_open_files_is_found() -> None:
     program = (
+        "import resource\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))\n"
         "from nni.cli.doctoring.machine import check_descriptors\n"
         "print([(f.result, f.explanation) for f in check_descriptors()])"
     )
 
-    def lower() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
-
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        preexec_fn=lower,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
 
     assert "'bad', 'a process may have 512 files open" in done.stdout
