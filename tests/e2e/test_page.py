@@ -391,6 +391,7 @@ def test_keyboard_moves_through_the_table_and_opens_a_trial(browser: Browser, sh
     page.until(f"document.activeElement.children[1]?.innerText === '{top[2]}'")
     page.press("Enter")
     page.until_text(f"Trial {top[2]}", "dialog")
+    page.until("document.querySelector('dialog:modal')?.contains(document.activeElement)")
     page.press("Escape")
 
     page.until("!document.querySelector('dialog')")
