@@ -1,16 +1,60 @@
-"""The documented home of `merge_parameter`; the name of this module is part of the public API."""
+"""The documented home of `merge_parameter`, and of what tuners written for NNI 2.x import.
+
+The name of this module is part of the public API.
+"""
 
 from __future__ import annotations
+
+from enum import Enum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any, TypeVar
 
     Base = TypeVar("Base", bound=Namespace | dict[str, Any])
 
-__all__ = ["merge_parameter"]
+__all__ = ["OptimizeMode", "extract_scalar_history", "extract_scalar_reward", "merge_parameter"]
+
+
+class OptimizeMode(Enum):
+    """Which results are better; the values are those of the argument `optimize_mode`."""
+
+    Minimize = "minimize"
+    Maximize = "maximize"
+
+
+def extract_scalar_reward(value: object, scalar_key: str = "default") -> float:
+    """Return the number in a result, as a custom tuner or assessor needs it.
+
+    Args:
+        value: a number, or a dict that has one.
+        scalar_key: where it is in a dict.
+
+    Returns:
+        The number as it was reported, infinite or NaN included.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    from typing import cast
+
+    from nni.hpo.metrics import is_numeric
+
+    found = value.get(scalar_key) if isinstance(value, dict) else value
+    if isinstance(found, dict) or not is_numeric(found):
+        raise RuntimeError(
+            f"a result must be a number, or a dict with a number at {scalar_key!r}; got {value!r}"
+        )
+    return cast("float", found)
+
+
+def extract_scalar_history(
+    trial_history: Iterable[object], scalar_key: str = "default"
+) -> list[float]:
+    """Return the numbers in intermediate results, in their order; see `extract_scalar_reward`."""
+    return [extract_scalar_reward(value, scalar_key) for value in trial_history]
 
 
 def merge_parameter(base_params: Base, override_params: Mapping[str, Any] | None) -> Base:

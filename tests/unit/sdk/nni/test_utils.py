@@ -4,7 +4,12 @@ from argparse import Namespace
 
 import pytest
 
-from nni.utils import merge_parameter
+from nni.utils import (
+    OptimizeMode,
+    extract_scalar_history,
+    extract_scalar_reward,
+    merge_parameter,
+)
 
 
 @pytest.mark.claim("hpo", 6)
@@ -51,3 +56,32 @@ def test_unknown_key_is_refused_and_nothing_is_changed() -> None:
         merge_parameter(base, {"lr": 0.1, "momentum": 0.9})
 
     assert base == {"lr": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("value", "number"), [(3, 3), (0.5, 0.5), ({"default": 0.5, "other": 1}, 0.5)]
+)
+def test_the_number_of_a_result_is_the_result_or_its_default(value: object, number: float) -> None:
+    assert extract_scalar_reward(value) == number
+
+
+def test_the_number_of_a_result_may_stand_at_another_key() -> None:
+    assert extract_scalar_reward({"default": 1, "latency": 2.5}, "latency") == 2.5
+
+
+@pytest.mark.parametrize("value", ["0.5", None, True, {"other": 1}, {"default": {"default": 1}}])
+def test_a_result_without_a_number_is_refused_with_what_it_was(value: object) -> None:
+    with pytest.raises(RuntimeError, match="number at 'default'; got") as refused:
+        extract_scalar_reward(value)
+    assert repr(value) in str(refused.value)
+
+
+def test_the_numbers_of_a_history_keep_their_order() -> None:
+    assert extract_scalar_history([2, {"default": 1.5}, 0.5]) == [2, 1.5, 0.5]
+
+
+def test_the_modes_have_the_values_of_the_argument() -> None:
+    assert {mode.name: mode.value for mode in OptimizeMode} == {
+        "Minimize": "minimize",
+        "Maximize": "maximize",
+    }
