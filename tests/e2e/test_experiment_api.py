@@ -174,7 +174,8 @@ def test_experiment_of_python_can_be_resumed_by_nnictl(tmp_path: Path, nnictl: N
     nnictl("resume", experiment.id, "--port", free_port())
 
     nnictl("update", "trialnum", experiment.id, "-v", 11)
-    until(lambda: len(nnictl.trials(experiment.id)) == 11, 30, "one more trial")
+    until(lambda: nnictl.status(experiment.id)["status"] == "DONE", 30, "the end of one more trial")
+    assert [trial["status"] for trial in nnictl.trials(experiment.id)] == ["SUCCEEDED"] * 11
 
 
 def test_updates_reach_the_experiment(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,15 +114,18 @@ def test_trial_with_own_parameters_runs_with_them(nnictl: Nnictl, tmp_path: Path
     nnictl("trial", "add", experiment_id, "--parameters", '{"x": 0.125}')
     nnictl("trial", "kill", experiment_id, "-T", first)
 
-    def own() -> bool:
-        return any(
-            trial["hyperParameters"][0]["parameters"] == {"x": 0.125}
-            and trial["hyperParameters"][0]["parameter_source"] == "customized"
-            and trial["status"] == "RUNNING"
+    def own() -> list[dict[str, Any]]:
+        return [
+            trial
             for trial in nnictl.trials(experiment_id)
-        )
+            if trial["hyperParameters"][0]["parameters"] == {"x": 0.125}
+            and trial["status"] == "RUNNING"
+        ]
 
-    until(own, 20, "the trial of our own to run")
+    (trial,) = until(own, 20, "the trial of our own to run")
+    assert trial["hyperParameters"][0]["parameter_source"] == "customized"
+    states = {one["trialJobId"]: one["status"] for one in nnictl.trials(experiment_id)}
+    assert states[first] == "USER_CANCELED"
 
 
 def test_logs_of_trials_are_where_the_command_says(nnictl: Nnictl, tmp_path: Path) -> None:

@@ -251,6 +251,7 @@ def test_intermediate_filter_leaves_exactly_the_trials_in_range(
     page.fill("input[aria-label='Largest value']", repr(high))
 
     page.until(f"document.querySelector('[data-count]').dataset.count === '{len(fourth) - 2}'")
+    assert page.problems() == []
 
 
 @pytest.mark.parametrize(
@@ -379,6 +380,9 @@ def test_page_survives_the_manager(browser: Browser, shown: Shown) -> None:
 
     page.until_text("connection lost", ".live", 30)
     page.until_text("live", ".live", 60)
+    best = max(shown.judged(), key=lambda one: float(one["value"]))
+    page.until_text(best["trialJobId"], "section[aria-labelledby=best]")
+    assert f"{best['value']:.6g}" in page.text("section[aria-labelledby=best]")
 
 
 def test_keyboard_moves_through_the_table_and_opens_a_trial(browser: Browser, shown: Shown) -> None:
@@ -396,6 +400,7 @@ def test_keyboard_moves_through_the_table_and_opens_a_trial(browser: Browser, sh
 
     page.until("!document.querySelector('dialog')")
     page.until(f"document.activeElement.children[1]?.innerText === '{top[2]}'")
+    assert page.problems() == []
 
 
 @pytest.mark.claim("platform", 63)

@@ -124,8 +124,10 @@ def test_theme_is_switched_and_kept(browser: Browser, shown: Shown) -> None:
     page.click("button[aria-label='Switch to dark']")
     page.until("document.documentElement.dataset.theme === 'dark'")
     page.open(shown.address("detail"))
+    page.until("document.querySelector('main .card')")
 
-    page.until("document.documentElement.dataset.theme === 'dark'")
+    assert page.run("document.documentElement.dataset.theme") == "dark"
+    assert page.run("document.querySelector(\"button[aria-label='Switch to dark']\")") is None
 
 
 def test_long_experiment_is_opened_for_reading_with_few_rows_in_the_document(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 from urllib.parse import urlsplit
 
 from nni.experiment.code_archive import PackedCode, pack_code
 from nni_proto.bytes.v1 import byte_service_pb2 as pb
 from nni_proto.common.v1 import value_pb2
-
-if TYPE_CHECKING:
-    from nni.experiment.client import ManagerClient
 
 _CHUNK_BYTES: Final = 1024 * 1024
 _CONNECT_S: Final = 5.0
@@ -22,7 +19,23 @@ _CONNECT_S: Final = 5.0
 _OK: Final = frozenset({200, 201, 204})
 
 
-def upload_code(client: ManagerClient, directory: Path) -> value_pb2.BlobRef:
+class ByteStore(Protocol):
+    """Where bytes are kept, as a client can call it."""
+
+    def prepare_upload(self, request: pb.PrepareUploadRequest) -> pb.PrepareUploadResponse:
+        """Ask how some bytes travel."""
+        ...
+
+    def complete_upload(self, header: pb.PrepareUploadRequest) -> None:
+        """Say that the bytes are where they were to be sent."""
+        ...
+
+    def upload(self, messages: Callable[[], Iterator[pb.UploadRequest]]) -> None:
+        """Send bytes; `messages` gives them from the beginning, each time it is called."""
+        ...
+
+
+def upload_code(store: ByteStore, directory: Path) -> value_pb2.BlobRef:
     """Pack a code directory and store it, unless the same is there; return where it is.
 
     Raises:
@@ -33,14 +46,14 @@ def upload_code(client: ManagerClient, directory: Path) -> value_pb2.BlobRef:
         packed = pack_code(directory, file)
         blob = value_pb2.BlobRef(sha256=packed.sha256, size_bytes=packed.size_bytes)
         header = pb.PrepareUploadRequest(purpose=pb.BLOB_PURPOSE_CODE, blob=blob)
-        way = client.prepare_upload(header)
+        way = store.prepare_upload(header)
         if way.stored:
             return blob
         file.seek(0)
         if way.url and _put(way.url, file, packed):
-            client.complete_upload(header)
+            store.complete_upload(header)
         else:
-            client.upload(lambda: _messages(header, file))
+            store.upload(lambda: _messages(header, file))
     return blob
 
 

@@ -24,9 +24,9 @@ from nni_wire.limits import grpc_channel_options
 from nni_wire.metadata import bearer
 
 CALL_TIMEOUT_S: Final = 30.0
-_RESTART_S: Final = 20.0
+RESTART_S: Final = 20.0
 """How long a manager that does not answer is waited for."""
-_RETRY_STEP_S: Final = 0.2
+RETRY_STEP_S: Final = 0.2
 """Between two tries while the manager is away; its supervisor needs about a second."""
 
 
@@ -34,10 +34,23 @@ class Connection:
     """Calls to one manager; may be used from any thread.
 
     Use it as a context manager or call `close`; both may happen twice.
+
+    Args:
+        endpoint: where the manager listens.
+        restart_s: how long it is waited for while it does not answer.
+        retry_step_s: between two tries in that time.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        restart_s: float = RESTART_S,
+        retry_step_s: float = RETRY_STEP_S,
+    ) -> None:
         self._endpoint = endpoint
+        self._restart_s = restart_s
+        self._retry_step_s = retry_step_s
         self._open(endpoint)
 
     def _open(self, endpoint: Endpoint) -> None:
@@ -89,7 +102,7 @@ class Connection:
         if deadline_passed(error):
             return None
         since = away_since or time.monotonic()
-        self._after_failure(error, since + _RESTART_S)
+        self._after_failure(error, since + self._restart_s)
         return since
 
     def _pages(self, method: Callable[[], Any], request: Any) -> Iterator[Any]:  # noqa: ANN401 - any listing request
@@ -106,7 +119,7 @@ class Connection:
         request: object,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> Any:  # noqa: ANN401 - any answer; the callers name its type
-        give_up_at = time.monotonic() + _RESTART_S
+        give_up_at = time.monotonic() + self._restart_s
         while True:
             try:
                 return method()(request, timeout=timeout_s, metadata=self._metadata)
@@ -119,7 +132,7 @@ class Connection:
         """Wait for a manager that is being restarted; its address may be another one then."""
         if time.monotonic() >= give_up_at:
             raise translated(error) from error
-        time.sleep(_RETRY_STEP_S)
+        time.sleep(self._retry_step_s)
         endpoint = recovered_endpoint()
         if endpoint is None:
             raise UnreachableError(

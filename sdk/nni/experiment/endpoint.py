@@ -21,13 +21,15 @@ class Endpoint:
 
     version: str
     supervisor_pid: int
+    """Of the process that holds them together; 0: it is one of another machine."""
     started_at: str
-    """When the supervisor came up, ISO 8601."""
+    """When the supervisor came up, ISO 8601; empty if that is not known."""
     http: str
     """Base address of the page and REST, e.g. `http://127.0.0.1:41234`."""
     grpc: str
     """`host:port` of the manager."""
     nats: str
+    """Address of the message bus; empty for services of another machine."""
     token: str = field(repr=False)
     remote: RemoteSettings | None = None
     """How services of another machine are called; `None`: they are those of this one."""
@@ -52,9 +54,7 @@ def read_endpoint() -> Endpoint | None:
     except OSError as error:
         raise RefusedError(f"NNI_TOKEN_FILE cannot be read: {error}") from error
     if remote is not None:
-        from nni.experiment.remote_services import remote_endpoint
-
-        return remote_endpoint(remote)
+        return _of_another_machine(remote)
     try:
         text = endpoint_path().read_text("utf-8")
     except OSError:
@@ -63,6 +63,23 @@ def read_endpoint() -> Endpoint | None:
     if endpoint is None or not is_supervisor(endpoint.supervisor_pid):
         return None
     return endpoint
+
+
+def _of_another_machine(settings: RemoteSettings) -> Endpoint:
+    # Here, since HTTP and TLS take long to import and services of this machine need neither.
+    from nni.experiment.remote_services import remote_endpoint
+
+    found = remote_endpoint(settings)
+    return Endpoint(
+        version=found.version,
+        supervisor_pid=0,
+        started_at="",
+        http=found.http,
+        grpc=found.grpc,
+        nats="",
+        token=settings.token,
+        remote=settings,
+    )
 
 
 def _parse(text: str) -> Endpoint | None:

@@ -7,22 +7,34 @@
 from __future__ import annotations
 
 import ipaddress
-import ssl
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from nni.experiment.endpoint import Endpoint
 from nni.experiment.environment import RemoteSettings
 from nni.experiment.errors import RefusedError
 from nni.experiment.rest import get_json
+from nni.experiment.tls import tls_context
 
 _ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - what services say, not bound
 _RULE: Final = "NNI_ENDPOINT must be https://HOST[:PORT]"
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteEndpoint:
+    """Where they listen."""
+
+    version: str
+    """Of NNI; empty if they do not tell."""
+    http: str
+    """Base address of the page and REST."""
+    grpc: str
+    """`host:port` of the manager, as it can be reached from here."""
+
+
 @lru_cache(maxsize=4)
-def remote_endpoint(settings: RemoteSettings) -> Endpoint:
+def remote_endpoint(settings: RemoteSettings) -> RemoteEndpoint:
     """Return where the services listen.
 
     Raises:
@@ -47,33 +59,11 @@ def remote_endpoint(settings: RemoteSettings) -> Endpoint:
     context = tls_context(settings) if encrypted else None
     told = get_json(f"{url}/api/v1/nni/version", settings.token, tls=context)
     facts = told if isinstance(told, dict) else {}
-    return Endpoint(
+    return RemoteEndpoint(
         version=str(facts.get("version", "")),
-        supervisor_pid=0,
-        started_at="",
         http=url,
         grpc=settings.grpc or _reachable(str(facts.get("grpc", "")), parts.hostname),
-        nats="",
-        token=settings.token,
-        remote=settings,
     )
-
-
-def tls_context(settings: RemoteSettings) -> ssl.SSLContext:
-    """Return how HTTPS is spoken with the services.
-
-    Raises:
-        RefusedError: a file cannot be used.
-    """
-    try:
-        context = ssl.create_default_context(cafile=settings.ca_file or None)
-        if settings.certificate:
-            context.load_cert_chain(settings.certificate, settings.key)
-    except (OSError, ssl.SSLError) as error:
-        files = ", ".join(filter(None, (settings.ca_file, settings.certificate, settings.key)))
-        raise RefusedError(f"the certificates cannot be used ({error}): {files}") from error
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
 
 
 def _reachable(address: str, host: str) -> str:

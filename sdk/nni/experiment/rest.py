@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from nni.experiment.environment import remote_settings
 from nni.experiment.errors import ServiceFailedError, UnreachableError
+from nni.experiment.tls import tls_context
 
 _TIMEOUT_S: Final = 10.0
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -51,8 +52,6 @@ def _opener(url: str, tls: ssl.SSLContext | None) -> urllib.request.OpenerDirect
         return _OPENER
     settings = remote_settings()
     if tls is None and settings is not None:
-        from nni.experiment.remote_services import tls_context
-
         tls = tls_context(settings)
     return urllib.request.build_opener(urllib.request.HTTPSHandler(context=tls))
 

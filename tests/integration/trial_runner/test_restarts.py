@@ -149,10 +149,13 @@ async def test_death_of_the_spawner_loses_the_attempt_at_once(
         started = (await manager.until("one", "started")).started
 
         psutil.Process(psutil.Process(started.pid).ppid()).kill()
-        await manager.until("one", "lost")
+        lost = await manager.until("one", "lost")
 
         await manager.publish("one", manager.spec("true"), attempt=2)
-        await manager.until("one", "exited", attempt=2)
+        ended = await manager.until("one", "exited", attempt=2)
+        assert lost.lost.reason == "the interpreter that had started it was killed"
+        assert ended.exited.exit_code == 0
+        assert manager.kinds("one") == ["started", "lost", "started", "exited"]
 
 
 async def test_agent_that_is_told_to_go_reports_its_trials_lost(
@@ -287,7 +290,10 @@ async def test_death_of_a_later_generation_of_the_interpreter_loses_its_trials(
             await manager.until(name, "exited")
 
         parent.kill()
-        await manager.until(name, "lost")
+        lost = await manager.until(name, "lost")
 
         await manager.publish("again", manager.spec("python3 learn.py"))
-        await manager.until("again", "exited")
+        ended = await manager.until("again", "exited")
+        assert lost.lost.reason == "the interpreter that had started it was killed"
+        assert manager.kinds(name) == ["started", "lost"]
+        assert ended.exited.exit_code == 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import resource
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from nni.cli.doctoring.finding import Finding
 
@@ -23,7 +24,7 @@ _GPU_DEVICES: Final = Path("/dev")
 
 def check_disk() -> Iterator[Finding]:
     """Folders can be written and have room."""
-    from nni.experiment.config.experiment_config import DEFAULT_WORKING_DIRECTORY
+    from nni.experiment.config.experiment_fields import DEFAULT_WORKING_DIRECTORY
     from nni.experiment.environment import nni_home
     from nni.experiment.errors import RefusedError
     from nni.experiment.preflight import check_folders
@@ -99,11 +100,20 @@ def judge_clock(disk_s: float, own_s: float, folder: str) -> Finding:
     return Finding("clock", "bad", text)
 
 
-def check_gpus(devices: Path = _GPU_DEVICES) -> Iterator[Finding]:
-    """GPUs that are there can be asked about."""
+def _nvml() -> Any:  # noqa: ANN401 - a module
+    return importlib.import_module("pynvml")
+
+
+def check_gpus(devices: Path = _GPU_DEVICES, load: Callable[[], Any] = _nvml) -> Iterator[Finding]:
+    """GPUs that are there can be asked about.
+
+    Args:
+        devices: the folder of devices.
+        load: gives NVIDIA's management library, the module `pynvml`.
+    """
     present = sorted(path.name for path in devices.glob("nvidia[0-9]*"))
     try:
-        names = _gpu_names()
+        names = _gpu_names(load)
     except ImportError:
         problem = "the package nvidia-ml-py is missing; install it with: pip install nvidia-ml-py"
     except OSError as error:
@@ -121,24 +131,25 @@ def check_gpus(devices: Path = _GPU_DEVICES) -> Iterator[Finding]:
         yield Finding("gpus", "ok", "none; trials with trialGpuNumber would wait for ever here")
 
 
-def _gpu_names() -> list[str]:
+def _gpu_names(load: Callable[[], Any]) -> list[str]:
     """Return the names of the GPUs.
 
     Raises:
         ImportError: the package that asks the driver is missing.
         OSError: the driver does not answer.
     """
-    import pynvml
-
+    library = load()
     try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
+        library.nvmlInit()
+    except library.NVMLError as error:
         raise OSError(str(error)) from error
     try:
-        count = int(pynvml.nvmlDeviceGetCount())
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
-        return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
-    except pynvml.NVMLError as error:
+        count = int(library.nvmlDeviceGetCount())
+        handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+        names = [library.nvmlDeviceGetName(handle) for handle in handles]
+    except library.NVMLError as error:
         raise OSError(str(error)) from error
     finally:
-        pynvml.nvmlShutdown()
+        library.nvmlShutdown()
+    # Older releases of the library give bytes.
+    return [name.decode() if isinstance(name, bytes) else str(name) for name in names]

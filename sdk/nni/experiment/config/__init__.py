@@ -1,11 +1,8 @@
 """Configuration of experiments (schema v2): one class for each section of the file."""
 
 from nni.experiment.config.algorithm import AlgorithmConfig, CustomAlgorithmConfig
-from nni.experiment.config.experiment_config import (
-    ConstraintConfig,
-    ExperimentConfig,
-    ObjectiveConfig,
-)
+from nni.experiment.config.experiment_config import ExperimentConfig
+from nni.experiment.config.experiment_fields import ConstraintConfig, ObjectiveConfig
 from nni.experiment.config.shared_storage import AzureBlobConfig, NfsConfig, SharedStorageConfig
 from nni.experiment.config.training_services import (
     AmlConfig,

@@ -6,15 +6,13 @@ import json
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from nni.experiment.config.experiment_fields import ExperimentFields
 from nni.experiment.config.shared_storage import SharedStorageConfig
 from nni.experiment.config.training_services import AVAILABLE_PLATFORMS
 from nni.experiment.errors import ConfigError, Problem
 from nni.hpo import registry
-
-if TYPE_CHECKING:
-    from nni.experiment.config.experiment_config import ExperimentConfig
 
 _SECTIONS: Final[tuple[registry.Kind, ...]] = (
     "tuner",
@@ -26,7 +24,7 @@ _PACKAGES_BY_EXTRA: Final = {"hpo": ("numpy",)}
 _SEARCH_SPACE_LIMIT_BYTES: Final = 50 * 1024 * 1024
 
 
-def check(config: ExperimentConfig) -> None:
+def check(config: ExperimentFields) -> None:
     """Check every rule that needs no service.
 
     Raises:
@@ -46,7 +44,7 @@ def check(config: ExperimentConfig) -> None:
         raise ConfigError(problems)
 
 
-def check_search_space(config: ExperimentConfig) -> None:
+def check_search_space(config: ExperimentFields) -> None:
     """Check that the algorithms take a search space that was not in the configuration at first.
 
     Raises:
@@ -57,7 +55,7 @@ def check_search_space(config: ExperimentConfig) -> None:
         raise ConfigError(problems)
 
 
-def check_available(config: ExperimentConfig) -> None:
+def check_available(config: ExperimentFields) -> None:
     """Check that an experiment of this configuration can run today.
 
     Raises:
@@ -77,7 +75,7 @@ def check_available(config: ExperimentConfig) -> None:
         raise ConfigError(problems)
 
 
-def _required(config: ExperimentConfig) -> Iterator[Problem]:
+def _required(config: ExperimentFields) -> Iterator[Problem]:
     if not (config.trial_command or "").strip():
         yield Problem("trialCommand", "must be given", None, "for example: python3 trial.py")
     if config.trial_concurrency is None:
@@ -86,7 +84,7 @@ def _required(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem("trainingService", "must be given", None, "for example: {platform: local}")
 
 
-def _search_space_source(config: ExperimentConfig) -> Iterator[Problem]:
+def _search_space_source(config: ExperimentFields) -> Iterator[Problem]:
     sources = [
         name
         for name, given in (
@@ -105,7 +103,7 @@ def _search_space_source(config: ExperimentConfig) -> Iterator[Problem]:
         yield from _search_space_text(config)
 
 
-def _search_space_text(config: ExperimentConfig) -> Iterator[Problem]:
+def _search_space_text(config: ExperimentFields) -> Iterator[Problem]:
     try:
         text = json.dumps(config.read_search_space())
     except ConfigError as error:
@@ -118,7 +116,7 @@ def _search_space_text(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem("searchSpace", "must be at most 50 MB of JSON", len(text))
 
 
-def _algorithms(config: ExperimentConfig) -> Iterator[Problem]:
+def _algorithms(config: ExperimentFields) -> Iterator[Problem]:
     for section in _SECTIONS:
         algorithm = config.given(section)
         if algorithm is not None:
@@ -133,7 +131,7 @@ def _algorithms(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem("assessor", "must not be given together with PBTTuner")
 
 
-def _platforms(config: ExperimentConfig) -> Iterator[Problem]:
+def _platforms(config: ExperimentFields) -> Iterator[Problem]:
     services = config.training_services()
     several = isinstance(config.training_service, list)
     for index, service in enumerate(services):
@@ -143,7 +141,7 @@ def _platforms(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem("trainingService", "must have at most one local platform")
 
 
-def _shared_storage(config: ExperimentConfig) -> Iterator[Problem]:
+def _shared_storage(config: ExperimentFields) -> Iterator[Problem]:
     storage: SharedStorageConfig | None = config.shared_storage
     if storage is None:
         return
@@ -151,7 +149,7 @@ def _shared_storage(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem("sharedStorage", "is not for the local platform; leave it out")
 
 
-def _code_directory(config: ExperimentConfig) -> Iterator[Problem]:
+def _code_directory(config: ExperimentFields) -> Iterator[Problem]:
     directory = config.trial_code_directory
     if not directory.exists():
         yield Problem("trialCodeDirectory", "must exist", str(directory))
@@ -162,7 +160,7 @@ def _code_directory(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem("trialCodeDirectory", "must be readable", str(directory), remedy)
 
 
-def _algorithm_arguments(config: ExperimentConfig) -> Iterator[Problem]:
+def _algorithm_arguments(config: ExperimentFields) -> Iterator[Problem]:
     """Yield what the library finds wrong in names, arguments and search space.
 
     Before annotated code is converted there is no space to check.
@@ -190,7 +188,7 @@ def _algorithm_arguments(config: ExperimentConfig) -> Iterator[Problem]:
             yield from _missing_extra(section, algorithm.name)
 
 
-def _search(config: ExperimentConfig) -> Iterator[Problem]:
+def _search(config: ExperimentFields) -> Iterator[Problem]:
     if config.search is None:
         return
     if config.given("advisor") is not None:

@@ -14,7 +14,7 @@ from typing import Final
 from svc_common.logs import get_logger
 
 AUDIT_FILE: Final = "audit.log"
-_FILE_LIMIT_BYTES: Final = 64 * 1024 * 1024
+FILE_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """A file larger than this is put aside (one generation) when a service starts."""
 _TEXT_LIMIT: Final = 200
 
@@ -45,16 +45,19 @@ class AuditTrail:
 
     Args:
         folder: where the file lies; None: there is none, only the log.
+        file_limit_bytes: a larger file is put aside at the start.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path | None = None, file_limit_bytes: int = FILE_LIMIT_BYTES
+    ) -> None:
         self._descriptor = -1
         if folder is None:
             return
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / AUDIT_FILE
         try:
-            if path.stat().st_size > _FILE_LIMIT_BYTES:
+            if path.stat().st_size > file_limit_bytes:
                 path.replace(path.with_suffix(".log.1"))
         except FileNotFoundError:
             pass

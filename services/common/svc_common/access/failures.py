@@ -15,7 +15,7 @@ from svc_common.errors import ResourceExhaustedError
 
 FAILURES_ALLOWED: Final = 20
 WINDOW_S: Final = 60.0
-_ADDRESSES_LIMIT: Final = 10_000
+ADDRESSES_LIMIT: Final = 10_000
 """Addresses remembered; beyond, the one that failed longest ago is forgotten."""
 
 
@@ -26,9 +26,21 @@ class _Count:
 
 
 class FailureLimit:
-    """Counts failures by address."""
+    """Counts failures by address.
 
-    def __init__(self, allowed: int = FAILURES_ALLOWED, window_s: float = WINDOW_S) -> None:
+    Args:
+        allowed: how many one address may have within the window.
+        window_s: from the first failure on.
+        addresses_limit: addresses remembered.
+    """
+
+    def __init__(
+        self,
+        allowed: int = FAILURES_ALLOWED,
+        window_s: float = WINDOW_S,
+        addresses_limit: int = ADDRESSES_LIMIT,
+    ) -> None:
+        self._addresses_limit = addresses_limit
         self._allowed = allowed
         self._window_s = window_s
         self._counts: OrderedDict[str, _Count] = OrderedDict()
@@ -65,12 +77,12 @@ class FailureLimit:
         count = self._counts.pop(address, None) or _Count(0, now_s)
         count.failures += 1
         self._counts[address] = count
-        if len(self._counts) > _ADDRESSES_LIMIT:
+        if len(self._counts) > self._addresses_limit:
             self._counts.popitem(last=False)
 
     def succeeded(self, address: str, caller: str) -> None:
         """Remember right ones."""
         self._good[address, caller] = None
         self._good.move_to_end((address, caller))
-        if len(self._good) > _ADDRESSES_LIMIT:
+        if len(self._good) > self._addresses_limit:
             self._good.popitem(last=False)

@@ -28,7 +28,7 @@ from svc_trial_runner.domain.claims import (
     Started,
 )
 
-_COMPACT_BYTES: Final = 4 * 1024 * 1024
+COMPACT_BYTES: Final = 4 * 1024 * 1024
 """Size at which the file is written anew with what still matters."""
 
 
@@ -38,13 +38,17 @@ class FileClaimJournal:
     Args:
         path: of the file; its folder exists.
         machine_boot_id: of the running kernel; the processes of another boot are gone.
+        compact_bytes: above this size the file is written anew.
 
     Raises:
         FailedPreconditionError: another agent uses it.
     """
 
-    def __init__(self, path: Path, machine_boot_id: str) -> None:
+    def __init__(
+        self, path: Path, machine_boot_id: str, compact_bytes: int = COMPACT_BYTES
+    ) -> None:
         self._path = path
+        self._compact_bytes = compact_bytes
         self._machine_boot_id = machine_boot_id
         self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -70,7 +74,7 @@ class FileClaimJournal:
         for record in records:
             self._state.fold(record)
         try:
-            if self._size > _COMPACT_BYTES:
+            if self._size > self._compact_bytes:
                 self._compact()
                 return
             data = b"".join(map(_encode, records))

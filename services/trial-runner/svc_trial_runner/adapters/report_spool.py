@@ -22,7 +22,8 @@ from svc_trial_runner.ports import SpooledReport
 _HEADER: Final = struct.Struct("<IIcBQ")
 _REPORT: Final = b"R"
 _ACKNOWLEDGED: Final = b"A"
-_SEGMENT_BYTES: Final = 1024 * 1024
+SEGMENT_BYTES: Final = 1024 * 1024
+"""Size above which a file is not written on; a file goes when all that is in it has arrived."""
 
 
 @dataclass(slots=True)
@@ -47,10 +48,12 @@ class DirectoryReportSpool:
 
     Args:
         folder: made if it does not exist; one agent at a time (the claim journal's lock).
+        segment_bytes: size above which a file is not written on.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
         self._folder = folder
+        self._segment_bytes = segment_bytes
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._old = sorted(folder.glob("*.spool"))
         self._inherited = _read_all(self._old)
@@ -120,7 +123,7 @@ class DirectoryReportSpool:
             self._file = -1
 
     def _current(self) -> _Segment:
-        if not self._segments or self._segments[-1].size_bytes > _SEGMENT_BYTES:
+        if not self._segments or self._segments[-1].size_bytes > self._segment_bytes:
             self._open_next()
         return self._segments[-1]
 
@@ -140,7 +143,7 @@ class DirectoryReportSpool:
         while (
             self._segments
             and self._segments[0].waiting == 0
-            and self._segments[0].size_bytes > _SEGMENT_BYTES
+            and self._segments[0].size_bytes > self._segment_bytes
         ):
             self._before_forgetting()
             segment = self._segments.popleft()

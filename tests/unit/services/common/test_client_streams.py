@@ -31,8 +31,13 @@ async def test_nobody_is_read_for_ever() -> None:
 
 
 async def test_a_broken_stream_is_at_its_end() -> None:
+    seen: list[int] = []
+
     async def broken() -> AsyncIterator[int]:
-        yield 1
+        async for number in counted(3, seen):
+            yield number
         raise ConnectionResetError
 
     await asyncio.wait_for(read_to_end(broken()), 10)
+
+    assert seen == [0, 1, 2]

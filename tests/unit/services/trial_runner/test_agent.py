@@ -57,7 +57,9 @@ async def test_next_attempt_of_an_ended_one_runs(bench: Bench) -> None:
 
     await bench.deliver(agent, bench.task("one", attempt=2))
 
-    await bench.until(lambda: bench.kinds("one") == ["started", "exited"] * 2)
+    await bench.until(lambda: len(bench.kinds("one")) == 4)
+    assert bench.kinds("one") == ["started", "exited"] * 2
+    assert [report.attempt for report in bench.heard] == [1, 1, 2, 2]
 
 
 async def test_nonsense_in_the_queue_is_dropped(bench: Bench) -> None:
@@ -184,7 +186,8 @@ async def test_attempt_that_will_not_go_is_reported_lost_all_the_same(bench: Ben
 
     await agent.abandon_all(0.05)
 
-    await bench.until_kind("one", "lost")
+    lost = await bench.until_kind("one", "lost")
+    assert lost.lost.reason == "its agent was stopped"
 
 
 async def test_attempt_whose_task_cannot_be_renewed_is_lost(bench: Bench) -> None:
@@ -196,7 +199,8 @@ async def test_attempt_whose_task_cannot_be_renewed_is_lost(bench: Bench) -> Non
     await agent.renew(within_s=0.01)
     bench.broker.start()
 
-    await bench.until_kind("one", "lost")
+    lost = await bench.until_kind("one", "lost")
+    assert lost.lost.reason == "its task could not be renewed for 0 s"
 
 
 async def test_attempt_survives_where_the_bus_is_on_this_machine(bench: Bench) -> None:

@@ -1,6 +1,7 @@
 import asyncio
 
 from nni_proto.runner.v1 import task_pb2
+from nni_proto.trial.v1 import report_pb2
 from svc_common.subjects import control_subject
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, POOL, Bench
@@ -21,6 +22,7 @@ async def test_tasks_flow_without_slots(bench: Bench) -> None:
     for number in range(5):
         await bench.until_kind(f"t{number}", "exited")
 
+    assert [bench.kinds(f"t{number}") for number in range(5)] == [["started", "exited"]] * 5
     await consumer.finish()
 
 
@@ -74,8 +76,10 @@ async def test_orders_reach_the_agent_and_nonsense_stops_nothing(bench: Bench) -
     ):
         bench.bus.signals.publish(control_subject("r"), order.SerializeToString())
 
-    await bench.until_kind("one", "exited")
+    ended = await bench.until_kind("one", "exited")
     await asyncio.wait_for(agent.wait_drained(), 5)
+    assert ended.exited.cause == report_pb2.EXIT_CAUSE_STOPPED
+    assert bench.failures == []
 
 
 async def test_drop_reaches_the_agent(bench: Bench) -> None:

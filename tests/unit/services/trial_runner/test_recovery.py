@@ -136,9 +136,12 @@ async def test_end_that_a_full_disk_swallowed_becomes_a_loss(bench: Bench, tmp_p
     successor = Successor(bench, tmp_path / "next")
     successor.left([Claimed(KEY, "c1", "t", task.ack_subject), Ended("c1")], [])
 
-    await successor.settle()
+    _, journal = await successor.settle()
 
-    await bench.until_kind("one", "lost")
+    lost = await bench.until_kind("one", "lost")
+    assert lost.lost.reason == "its agent was restarted"
+    assert bench.kinds("one") == ["lost"]
+    assert journal.state.claims == {}
 
 
 async def test_reports_of_closed_claims_are_still_sent(bench: Bench, tmp_path: Path) -> None:

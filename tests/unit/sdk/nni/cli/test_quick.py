@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -18,17 +17,26 @@ from nni.cli.quick import quick_answer
 PROFILE = {"id": "abc12345", "bestValue": "NaN", "params": {"experimentName": "ä"}}
 
 
-class Manager(BaseHTTPRequestHandler):
+class Manager(HTTPServer):
+    """Listens as the manager's REST does."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.running: list[str] = []
+        """Ids of the experiments that run."""
+
+
+class Answers(BaseHTTPRequestHandler):
     """Answers as the manager's REST does."""
 
-    running: ClassVar[list[str]] = []
+    server: Manager
 
     def do_GET(self) -> None:
         known = "/api/v1/nni/experiments/abc12345/experiment"
         if self.headers["Authorization"] != "Bearer secret":
             self.send_error(401)
         elif self.path == "/api/v1/nni/experiments-info?all=false":
-            self._answer([{"id": name} for name in self.running])
+            self._answer([{"id": name} for name in self.server.running])
         elif self.path == known:
             self._answer(PROFILE)
         else:
@@ -44,18 +52,22 @@ class Manager(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def home(private_home: Path) -> Iterator[Path]:
-    """A home folder whose services are a `Manager`."""
-    server = HTTPServer(("127.0.0.1", 0), Manager)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
+def manager() -> Iterator[Manager]:
+    with Manager() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def home(private_home: Path, manager: Manager) -> Path:
+    """A home folder whose services are the `manager`."""
     folder = private_home / "nni"
     folder.mkdir()
-    write_endpoint(folder, f"http://127.0.0.1:{server.server_port}")
-    yield folder
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    write_endpoint(folder, f"http://127.0.0.1:{manager.server_port}")
+    return folder
 
 
 def write_endpoint(folder: Path, http: str) -> None:
@@ -65,8 +77,8 @@ def write_endpoint(folder: Path, http: str) -> None:
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("running", [["abc12345"], ["abc12345", "other"]])
-def test_a_profile_is_shown(running: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Manager, "running", running)
+def test_a_profile_is_shown(running: list[str], manager: Manager) -> None:
+    manager.running = running
     words = ["experiment", "show"] + (["abc12345"] if len(running) > 1 else [])
 
     text = quick_answer(words)

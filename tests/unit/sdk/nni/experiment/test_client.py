@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
-from nni.experiment import connection
 from nni.experiment.client import ManagerClient
 from nni.experiment.endpoint import Endpoint
 from nni.experiment.errors import (
@@ -31,7 +31,9 @@ from nni_proto.experiment.v1 import (
 )
 from nni_wire.metadata import ERROR_DETAILS_KEY
 from nni_wire.values import to_value
+from tests.support.endpoint_files import SUPERVISOR, spawning, write_endpoint
 
+SOON_S = 0.001
 Answer = Callable[[Any, Any], Any]
 
 
@@ -58,6 +60,10 @@ class ScriptedManager(experiment_service_pb2_grpc.ExperimentServiceServicer):
         yield from self._next(request, context)
 
 
+Supervised = Callable[[ScriptedManager, str], None]
+"""Takes the manager and its token."""
+
+
 @pytest.fixture
 def manager() -> Iterator[ScriptedManager]:
     servicer = ScriptedManager()
@@ -77,6 +83,20 @@ def endpoint_on(port: int, token: str = "t0ken") -> Endpoint:
 def client(manager: ScriptedManager) -> Iterator[ManagerClient]:
     with ManagerClient(endpoint_on(manager.port)) as opened:
         yield opened
+
+
+@pytest.fixture
+def supervised(private_home: Path) -> Iterator[Supervised]:
+    """Let `endpoint.json` name a manager and a supervisor that lives."""
+    home = private_home / "nni"
+    home.mkdir()
+    with spawning(home) as spawn:
+
+        def write(manager: ScriptedManager, token: str) -> None:
+            address = f"127.0.0.1:{manager.port}"
+            write_endpoint(home, spawn(SUPERVISOR).pid, grpc=address, token=token)
+
+        yield write
 
 
 def answering(message: Any) -> Answer:
@@ -175,35 +195,28 @@ def test_wrong_field_is_not_named_twice(manager: ScriptedManager, client: Manage
 
 
 def test_call_is_repeated_at_the_address_of_the_manager_that_came_back(
-    manager: ScriptedManager, monkeypatch: pytest.MonkeyPatch
+    manager: ScriptedManager, supervised: Supervised
 ) -> None:
     manager.answers = [answering(pb.GetExperimentResponse(urls=["u"]))]
-    back = endpoint_on(manager.port, "new")
-    monkeypatch.setattr(connection, "recovered_endpoint", lambda: back)
-    monkeypatch.setattr(connection, "_RETRY_STEP_S", 0.001)
+    supervised(manager, "new")
 
-    with ManagerClient(endpoint_on(1)) as client:
+    with ManagerClient(endpoint_on(1), retry_step_s=SOON_S) as client:
         assert list(client.get("a").urls) == ["u"]
 
     assert manager.tokens == ["Bearer new"]
 
 
-def test_services_that_are_gone_end_the_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "recovered_endpoint", lambda: None)
-    monkeypatch.setattr(connection, "_RETRY_STEP_S", 0.001)
-
+def test_services_that_are_gone_end_the_waiting() -> None:
     with (
-        ManagerClient(endpoint_on(1)) as client,
+        ManagerClient(endpoint_on(1), retry_step_s=SOON_S) as client,
         pytest.raises(UnreachableError, match="no longer up"),
     ):
         client.get("a")
 
 
-def test_manager_that_stays_away_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_RESTART_S", 0.0)
-
+def test_manager_that_stays_away_is_given_up() -> None:
     with (
-        ManagerClient(endpoint_on(1)) as client,
+        ManagerClient(endpoint_on(1), restart_s=0.0) as client,
         pytest.raises(UnreachableError, match="does not answer"),
     ):
         client.get("a")
@@ -253,10 +266,9 @@ def test_log_is_read_piece_by_piece(manager: ScriptedManager, client: ManagerCli
 
 
 def test_log_is_taken_up_where_its_stream_broke(
-    manager: ScriptedManager, client: ManagerClient, monkeypatch: pytest.MonkeyPatch
+    manager: ScriptedManager, supervised: Supervised
 ) -> None:
-    monkeypatch.setattr(connection, "recovered_endpoint", lambda: client.endpoint)
-    monkeypatch.setattr(connection, "_RETRY_STEP_S", 0.001)
+    supervised(manager, "t0ken")
 
     def breaking(_request: Any, context: Any) -> Iterator[pb.FollowLogsResponse]:
         yield pb.FollowLogsResponse(data=b"abc", offset=10)
@@ -264,7 +276,8 @@ def test_log_is_taken_up_where_its_stream_broke(
 
     manager.answers = [breaking, answering([pb.FollowLogsResponse(data=b"d", offset=13)])]
 
-    pieces = list(client.follow_logs("a", pb.LOG_SOURCE_MANAGER, follow=True, offset=10))
+    with ManagerClient(endpoint_on(manager.port), retry_step_s=SOON_S) as client:
+        pieces = list(client.follow_logs("a", pb.LOG_SOURCE_MANAGER, follow=True, offset=10))
 
     assert pieces == [b"abc", b"d"]
     assert [request.offset for request in manager.requests] == [10, 13]

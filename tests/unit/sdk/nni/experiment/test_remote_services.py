@@ -30,12 +30,21 @@ from tests.support.certificates import Authority
 TOKEN = "alice's token"
 
 
-class Manager(BaseHTTPRequestHandler):
-    grpc = "0.0.0.0:7501"
+class Manager(HTTPServer):
+    """Listens as the page and REST of services elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.grpc = "0.0.0.0:7501"
+        """Where it says that its gRPC is."""
+
+
+class Answers(BaseHTTPRequestHandler):
+    server: Manager
 
     def do_GET(self) -> None:
         known = self.headers["Authorization"] == f"Bearer {TOKEN}"
-        body = {"version": "4", "grpc": self.grpc} if known else {"error": "who are you?"}
+        body = {"version": "4", "grpc": self.server.grpc} if known else {"error": "who are you?"}
         self.send_response(200 if known else 401)
         self.end_headers()
         self.wfile.write(json.dumps(body).encode())
@@ -50,17 +59,22 @@ def authority(tmp_path: Path) -> Authority:
 
 
 @pytest.fixture
-def url(authority: Authority) -> Iterator[str]:
+def manager(authority: Authority) -> Iterator[Manager]:
     own = authority.sign("manager")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(own.certificate, own.key)
-    with HTTPServer(("127.0.0.1", 0), Manager) as server:
+    with Manager() as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield f"https://localhost:{server.server_port}"
+        yield server
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def url(manager: Manager) -> str:
+    return f"https://localhost:{manager.server_port}"
 
 
 @pytest.fixture
@@ -149,15 +163,15 @@ def test_password_of_an_address_is_not_repeated(named: pytest.MonkeyPatch) -> No
 
 
 def test_address_that_only_the_server_can_use_is_translated(
-    monkeypatch: pytest.MonkeyPatch, url: str, authority: Authority
+    manager: Manager, url: str, authority: Authority
 ) -> None:
     settings = RemoteSettings(url=url, token=TOKEN, ca_file=str(authority.ca))
-    monkeypatch.setattr(Manager, "grpc", "manager.example.org:7501")
+    manager.grpc = "manager.example.org:7501"
     remote_endpoint.cache_clear()
 
     assert remote_endpoint(settings).grpc == "manager.example.org:7501"
 
-    monkeypatch.setattr(Manager, "grpc", "")
+    manager.grpc = ""
     remote_endpoint.cache_clear()
     with pytest.raises(RefusedError, match="NNI_GRPC_ENDPOINT"):
         remote_endpoint(settings)

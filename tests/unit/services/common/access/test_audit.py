@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from svc_common.access import audit
 from svc_common.access.audit import AUDIT_FILE, AuditTrail, Deed
 
 DEED = Deed("alice", "user", "token", "192.0.2.7", "POST /x", "OK", experiment="exp")
@@ -48,13 +47,10 @@ def test_text_of_others_makes_no_line_of_its_own_and_is_cut(tmp_path: Path) -> N
     assert len(line["request"]) == 200
 
 
-def test_large_file_is_put_aside_at_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audit, "_FILE_LIMIT_BYTES", 10)
+def test_large_file_is_put_aside_at_the_start(tmp_path: Path) -> None:
     (tmp_path / AUDIT_FILE).write_text("x" * 11)
 
-    trail = AuditTrail(tmp_path)
+    trail = AuditTrail(tmp_path, file_limit_bytes=10)
     trail.note(DEED)
     trail.close()
 

@@ -1,6 +1,5 @@
 import pytest
 
-from svc_common.access import failures
 from svc_common.access.failures import FAILURES_ALLOWED, WINDOW_S, FailureLimit
 from svc_common.errors import ResourceExhaustedError
 
@@ -55,9 +54,8 @@ def test_other_addresses_are_not_held_up() -> None:
     limit.check("192.0.2.8", None, 1.0)
 
 
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "_ADDRESSES_LIMIT", 10)
-    limit = FailureLimit(allowed=1)
+def test_memory_is_bounded() -> None:
+    limit = FailureLimit(allowed=1, addresses_limit=10)
     for number in range(100):
         limit.failed(f"192.0.2.{number}", 0.0)
         limit.succeeded(f"192.0.2.{number}", "alice")

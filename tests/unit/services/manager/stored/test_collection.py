@@ -142,8 +142,10 @@ class AwayStore(InMemoryBlobStore):
         super().__init__()
         self.refused = asyncio.Event()
         self.asked = asyncio.Event()
+        self.listings = 0
 
     async def listing(self, prefix: str) -> list[BlobInfo]:
+        self.listings += 1
         if not self.refused.is_set():
             self.refused.set()
             raise UnavailableError("nobody is there")
@@ -165,6 +167,8 @@ async def test_collection_that_failed_is_made_when_it_is_wanted_again() -> None:
             collection.want()
 
             await blobs.asked.wait()
+        assert not running.done()
+        assert blobs.listings > 1
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
@@ -188,12 +192,14 @@ async def test_what_was_too_young_is_collected_without_being_asked_for() -> None
         use = StorageUse(blobs, shelf.references, Quota(0, 0))
         grace = timedelta(milliseconds=50)
         collection = Collection(blobs, shelf.references, use, list, grace)
-        await blobs.put(b"other")
+        key = await blobs.put(b"other")
         running = asyncio.create_task(collection.run())
 
         collection.want()
 
         async with asyncio.timeout(10):  # beside the grace, 2 s for clocks with whole seconds
             await blobs.deleted.wait()
+        assert not await blobs.exists(key)
+        assert not running.done()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -83,11 +83,8 @@ def test_second_agent_is_refused(tmp_path: Path) -> None:
     journal(tmp_path).close()
 
 
-def test_file_does_not_grow_with_what_is_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("svc_trial_runner.adapters.claim_journal._COMPACT_BYTES", 2000)
-    first = journal(tmp_path)
+def test_file_does_not_grow_with_what_is_over(tmp_path: Path) -> None:
+    first = FileClaimJournal(tmp_path / "claims.journal", "boot", compact_bytes=2000)
 
     for number in range(500):
         first.append(Claimed(KEY, f"c{number}", "t", "ack"))

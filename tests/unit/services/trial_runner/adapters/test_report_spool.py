@@ -1,7 +1,5 @@
 from pathlib import Path
 
-import pytest
-
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
 
 
@@ -79,12 +77,9 @@ def test_damaged_record_ends_the_segment(tmp_path: Path) -> None:
     assert inherited(tmp_path) == [("a", b"first", False)]
 
 
-def test_arrived_segments_are_removed_and_that_is_announced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("svc_trial_runner.adapters.report_spool._SEGMENT_BYTES", 100)
+def test_arrived_segments_are_removed_and_that_is_announced(tmp_path: Path) -> None:
     announced = []
-    spool = DirectoryReportSpool(tmp_path)
+    spool = DirectoryReportSpool(tmp_path, segment_bytes=100)
     spool.before_forgetting(lambda: announced.append(len(list(tmp_path.glob("*.spool")))))
 
     for number in range(100):
@@ -97,11 +92,8 @@ def test_arrived_segments_are_removed_and_that_is_announced(
     assert [report for report in inherited(tmp_path) if not report[2]] != []
 
 
-def test_acknowledgements_of_removed_segments_touch_no_later_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("svc_trial_runner.adapters.report_spool._SEGMENT_BYTES", 100)
-    spool = DirectoryReportSpool(tmp_path)
+def test_acknowledgements_of_removed_segments_touch_no_later_report(tmp_path: Path) -> None:
+    spool = DirectoryReportSpool(tmp_path, segment_bytes=100)
     spool.append([("a", b"x" * 200)])
     spool.append([("a", b"later")])
     spool.acknowledge("a", 1)

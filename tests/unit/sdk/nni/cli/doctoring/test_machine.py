@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from nni.cli.doctoring import machine
 from nni.experiment import preflight
+from tests.support.nvml import NvmlLibrary
 from tests.unit.sdk.nni.cli.doctoring.conftest import only
 
 
@@ -73,25 +75,31 @@ def test_the_clock_of_this_machine_agrees_with_its_disk(home: Path) -> None:
     assert only(machine.check_clock(), "ok")
 
 
-def test_gpus_whose_driver_is_silent_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_driver() -> list[str]:
-        raise OSError("Driver Not Loaded")
+def test_gpus_whose_driver_is_silent_are_found(tmp_path: Path) -> None:
+    def load() -> NvmlLibrary:
+        return NvmlLibrary(works=False)
 
-    monkeypatch.setattr(machine, "_gpu_names", no_driver)
     (tmp_path / "nvidia0").write_text("")
 
-    (text,) = only(machine.check_gpus(tmp_path), "bad")
+    (text,) = only(machine.check_gpus(tmp_path, load), "bad")
 
     assert text.startswith("nvidia0 is there, but the driver does not answer (Driver Not Loaded)")
-    assert only(machine.check_gpus(tmp_path / "none"), "ok")
+    assert only(machine.check_gpus(tmp_path / "none", load), "ok")
 
 
-def test_gpus_that_answer_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_gpu_names", lambda: ["H200", "H200"])
+def test_gpus_that_nothing_can_ask_about_are_found(tmp_path: Path) -> None:
+    (tmp_path / "nvidia0").write_text("")
 
-    assert only(machine.check_gpus(tmp_path), "ok") == ["2: H200"]
+    (text,) = only(machine.check_gpus(tmp_path, lambda: import_module("no_such_package")), "bad")
+
+    assert "pip install nvidia-ml-py" in text
+
+
+@pytest.mark.parametrize("name", ["H200", b"H200"])
+def test_gpus_that_answer_are_named(tmp_path: Path, name: str | bytes) -> None:
+    findings = machine.check_gpus(tmp_path, lambda: NvmlLibrary(gpus=2, name=name))
+
+    assert only(findings, "ok") == ["2: H200"]
 
 
 def test_the_command_prints_json_and_tells_by_its_exit_code(home: Path, tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import psutil
 import pytest
 
 from nni.cli.doctoring import processes
+from tests.support.endpoint_files import WAIT, Spawn, write_endpoint
 from tests.support.wait import until
-from tests.unit.sdk.nni.cli.doctoring.conftest import WAIT, Spawn, only, write_endpoint
+from tests.unit.sdk.nni.cli.doctoring.conftest import only
 
 NAMES = ("manager", "dispatcher", "trial-runner", "nats-server")
 SUPERVISOR = f"""

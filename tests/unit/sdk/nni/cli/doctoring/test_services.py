@@ -6,7 +6,8 @@ from pathlib import Path
 from nni.cli.doctor import findings
 from nni.cli.doctoring import services
 from nni.cli.doctoring.finding import Finding
-from tests.unit.sdk.nni.cli.doctoring.conftest import Spawn, only, write_endpoint
+from tests.support.endpoint_files import Spawn, write_endpoint
+from tests.unit.sdk.nni.cli.doctoring.conftest import only
 
 
 def test_services_of_another_version_are_found(home: Path, spawn: Spawn) -> None:

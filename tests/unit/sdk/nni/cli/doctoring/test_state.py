@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from nni.cli.doctoring import state
-from tests.unit.sdk.nni.cli.doctoring.conftest import Spawn, only, write_endpoint
+from tests.support.endpoint_files import Spawn, write_endpoint
+from tests.unit.sdk.nni.cli.doctoring.conftest import only
 
 
 def dead_pid() -> int:

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -9,6 +13,7 @@ from typing import Annotated, Any
 
 import pytest
 
+import nni
 from nni.experiment.config import (
     AlgorithmConfig,
     CustomAlgorithmConfig,
@@ -16,9 +21,8 @@ from nni.experiment.config import (
     LocalConfig,
     RemoteConfig,
     RemoteMachineConfig,
-    checks,
 )
-from nni.experiment.config.experiment_config import DEFAULT_WORKING_DIRECTORY
+from nni.experiment.config.experiment_fields import DEFAULT_WORKING_DIRECTORY
 from nni.experiment.errors import ConfigError
 from nni.hpo import Uniform
 
@@ -373,13 +377,29 @@ def test_module_of_a_class_is_not_imported_to_find_it(name: str, tmp_path: Path)
     assert not {"mine", "package", "package.mine"} & set(sys.modules)
 
 
-def test_missing_extra_is_named_with_the_command_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(checks, "find_spec", lambda name: None)
+def test_missing_extra_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if entry.name.partition("-")[0] not in {"numpy", "numpy.libs"}:
+            (tmp_path / entry.name).symlink_to(entry)
+    program = (
+        "from nni.experiment.config import ExperimentConfig\n"
+        f"config = ExperimentConfig.load({str(write(tmp_path / 'c.yml', MINIMAL))!r})\n"
+        "config.tuner.name = 'TPE'\n"
+        "config.validate()"
+    )
+    variables = {**os.environ, "PYTHONPATH": f"{tmp_path}:{Path(nni.__file__).parents[1]}"}
 
-    with pytest.raises(ConfigError, match=r"tuner TPE needs .*numpy.*pip install 'nni\[hpo\]'"):
-        complete(tuner={"name": "TPE"}).validate()
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    said = done.stderr.splitlines()[-1]
+    assert re.search(r"tuner TPE needs .*numpy.*pip install 'nni\[hpo\]'", said), done.stderr
+    assert said.startswith("nni.experiment.errors.ConfigError")
 
 
 def test_class_looked_for_in_the_working_directory(

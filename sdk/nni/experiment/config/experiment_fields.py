@@ -1,0 +1,133 @@
+"""What a user says about an experiment, schema v2, field by field."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from nni.experiment.config.algorithm import AlgorithmConfig, AlgorithmSection
+from nni.experiment.config.base import (
+    AbsolutePath,
+    ConfigModel,
+    DurationText,
+    Flag,
+    GpuIndices,
+    Integer,
+    Text,
+    absolute_path,
+)
+from nni.experiment.config.search_config import SearchConfig
+from nni.experiment.config.shared_storage import SharedStorage
+from nni.experiment.config.training_services import TrainingServiceConfig, TrainingServices
+from nni.experiment.config.yaml_file import read_json_or_yaml
+
+DEFAULT_WORKING_DIRECTORY = "~/nni-experiments"
+"""Root folder of experiments unless the configuration names another."""
+
+LogLevel = Literal["trace", "debug", "info", "warning", "error", "fatal"]
+
+
+def _plain_space(value: object) -> object:
+    """Return a search space as JSON; pydantic reports only ValueErrors as faults of the field."""
+    from nni.hpo.typed_space import as_json
+
+    try:
+        return as_json(value)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+class ObjectiveConfig(ConfigModel):
+    """One quantity to optimise."""
+
+    metric: Text = "default"
+    """Name in the reported mapping; `default` for a report that is a plain number."""
+    mode: Literal["minimize", "maximize"]
+
+
+class ConstraintConfig(ConfigModel):
+    """A limit on an outcome; a trial beyond it is infeasible."""
+
+    metric: Text
+    max: float
+    """Largest value that is still feasible."""
+
+
+class ExperimentFields(ConfigModel):
+    """The fields of `ExperimentConfig`, and what follows from several of them."""
+
+    experiment_name: Text | None = None
+    search_space_file: AbsolutePath | None = None
+    """JSON or YAML file; excludes `search_space`."""
+    search_space: Annotated[Any, BeforeValidator(_plain_space)] = None
+    """Any JSON value; `{}` is an empty space, `None` means not given. In Python also a dataclass, a
+    pydantic model or a function that describes a space, see `nni.hpo.search_space`."""
+    trial_command: Text | None = None
+    trial_code_directory: AbsolutePath = Field(default_factory=lambda: absolute_path("."))
+    trial_concurrency: Annotated[Integer, Field(ge=1, le=99999)] | None = None
+    """Most trials live at once."""
+    trial_gpu_number: Annotated[Integer, Field(ge=0)] | None = None
+    """GPUs of a trial; `None`: no assignment, 0: GPUs are hidden."""
+    max_experiment_duration: DurationText | None = None
+    max_trial_number: Annotated[Integer, Field(ge=1)] | None = None
+    max_trial_duration: DurationText | None = None
+    max_trial_retries: Annotated[Integer, Field(ge=0)] | None = None
+    """How often a trial that was lost with its runner is run again; `None`: twice."""
+    retry_failed_trials: Annotated[Integer, Field(ge=0)] = 0
+    """How often a trial whose command failed is run again."""
+    seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
+    """Seed of the algorithm; `None`: one is drawn and recorded."""
+    objectives: list[ObjectiveConfig] = Field(default_factory=list)
+    constraints: list[ConstraintConfig] = Field(default_factory=list)
+    """Limits on outcomes; constraints between parameters stand in the search space."""
+    search: SearchConfig | None = None
+    tags: dict[str, str] = Field(default_factory=dict)
+    nni_manager_ip: Text | None = None
+    use_annotation: Flag = False
+    """Derives the search space from annotated code, of which trials run a converted copy."""
+    debug: Flag = False
+    log_level: LogLevel | None = None
+    """Of manager and algorithm, not of trials; `None`: `debug` if `debug` is true, else `info`."""
+    experiment_working_directory: AbsolutePath = Field(
+        default_factory=lambda: absolute_path(DEFAULT_WORKING_DIRECTORY)
+    )
+    """Root folder; the experiment lives in `<root>/<id>`."""
+    tuner_gpu_indices: GpuIndices | None = None
+    """GPUs that the algorithm may see."""
+    tuner: AlgorithmSection = Field(default_factory=AlgorithmConfig)
+    assessor: AlgorithmSection = Field(default_factory=AlgorithmConfig)
+    advisor: AlgorithmSection = Field(default_factory=AlgorithmConfig)
+    """Excludes tuner and assessor."""
+    training_service: TrainingServices = None
+    """A section of `nni.experiment.config` or a list of them, over which trials are spread.
+
+    Its type is open, so that the fields of whichever platform it is can be set on it.
+    """
+    shared_storage: SharedStorage | None = None
+
+    def training_services(self) -> list[TrainingServiceConfig]:
+        """Return the platforms, in the order given; empty if none is."""
+        service = self.training_service
+        if service is None:
+            return []
+        return list(service) if isinstance(service, list) else [service]
+
+    def given(self, section: Literal["tuner", "assessor", "advisor"]) -> AlgorithmConfig | None:
+        """Return a section that has been filled in, else `None`."""
+        config: AlgorithmConfig = getattr(self, section)
+        return config if config.is_given() else None
+
+    def effective_log_level(self) -> LogLevel:
+        """Return the log level with its default put in."""
+        return self.log_level or ("debug" if self.debug else "info")
+
+    def read_search_space(self) -> Any:  # noqa: ANN401 - any JSON value
+        """Return the search space, from its file if it stands in one.
+
+        Raises:
+            ConfigError: the file cannot be read, or the space is no JSON value.
+        """
+        if self.search_space_file is not None:
+            return read_json_or_yaml(self.search_space_file, "searchSpaceFile")
+        return self.search_space

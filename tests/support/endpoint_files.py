@@ -1,0 +1,68 @@
+"""`endpoint.json` and processes that look like those of an installation, and only wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nni.version import __version__
+
+SUPERVISOR = "svc_standalone"
+"""The word by which a supervisor is known among processes."""
+WAIT = "import sys, time; print('up', flush=True); time.sleep(600)"
+"""A program that says when it is there and then waits."""
+
+Spawn = Callable[..., "subprocess.Popen[bytes]"]
+"""Start a process with these words in its command line; ``program`` is its interpreter, further
+keywords are its variables."""
+
+
+@contextmanager
+def spawning(home: Path) -> Iterator[Spawn]:
+    """Give what starts processes of the installation in ``home``; they are ended at the end."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(
+        *words: str, program: str = sys.executable, **variables: str
+    ) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [program, "-c", WAIT, *words],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "NNI_HOME": str(home), **variables},
+        )
+        started.append(process)
+        assert process.stdout is not None
+        process.stdout.readline()
+        return process
+
+    try:
+        yield start
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+
+
+def write_endpoint(home: Path, pid: int, **changes: object) -> Path:
+    """Write `endpoint.json` as the supervisor ``pid`` does; return its path."""
+    path = home / "endpoint.json"
+    fields = {
+        "version": __version__,
+        "pid": pid,
+        "started_at": "2026-01-01T00:00:00+00:00",
+        "http": "http://127.0.0.1:1",
+        "grpc": "127.0.0.1:1",
+        "nats": "",
+        "token": "t",
+        **changes,
+    }
+    path.write_text(json.dumps(fields))
+    path.chmod(0o600)
+    return path

@@ -1,0 +1,58 @@
+# ruff: noqa: N802 - the names are those of NVIDIA's library
+"""A stand-in for NVIDIA's management library, on a machine that needs no GPU."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+
+class NvmlError(Exception):
+    """As the library's `NVMLError`."""
+
+
+class NvmlLibrary:
+    """The part of `pynvml` that is used.
+
+    Args:
+        gpus: how many GPUs it tells of.
+        works: whether the driver answers; may be changed.
+        name: of every GPU; newer releases of the library give a text.
+    """
+
+    NVMLError = NvmlError
+
+    def __init__(self, gpus: int = 1, *, works: bool = True, name: str | bytes = b"A GPU") -> None:
+        self.gpus = gpus
+        self.works = works
+        self.name = name
+        self.loads = 0
+        """How often it was initialised."""
+
+    def nvmlInit(self) -> None:
+        self.loads += 1
+        if not self.works:
+            raise NvmlError("Driver Not Loaded")
+
+    def nvmlShutdown(self) -> None:
+        """Nothing is held."""
+
+    def nvmlDeviceGetCount(self) -> int:
+        if not self.works:
+            raise NvmlError("GPU is lost")
+        return self.gpus
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
+        return index
+
+    def nvmlDeviceGetName(self, _handle: Any) -> str | bytes:
+        return self.name
+
+    def nvmlDeviceGetMemoryInfo(self, _handle: Any) -> Any:
+        return SimpleNamespace(total=2**30)
+
+    def nvmlDeviceGetComputeRunningProcesses(self, _handle: Any) -> list[Any]:
+        return [SimpleNamespace(pid=7), SimpleNamespace(pid=8)]
+
+    def nvmlDeviceGetGraphicsRunningProcesses(self, _handle: Any) -> list[Any]:
+        raise NvmlError("not supported")
