@@ -3,14 +3,10 @@
 from pathlib import Path
 from typing import ClassVar
 
-import pytest
-
 from nni.hpo import ASHA, BOHB, MOASHA, Hyperband, MsgDispatcherBase
 from nni.hpo.json_value import JsonValue
-from nni.hpo.registry import create
-from nni.hpo.space import contains, parse_space
 from nni.testing import AdvisorConformance, AdvisorDriver
-from tests.conformance.hpo.test_tuners import ALL_TYPES, GRID, NESTED
+from tests.support.search_spaces import EACH_TYPE, GRID, NESTED
 
 BUDGET = frozenset({"TRIAL_BUDGET"})
 CHECKPOINTS = frozenset({"load_checkpoint_dir", "save_checkpoint_dir"})
@@ -29,7 +25,7 @@ trees | model == forest && size > small
 
 
 class TestHyperband(AdvisorConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
     extra_keys = BUDGET
 
     def make(self, seed: int) -> MsgDispatcherBase:
@@ -37,7 +33,7 @@ class TestHyperband(AdvisorConformance):
 
 
 class TestHyperbandSerial(AdvisorConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
     extra_keys = BUDGET
 
     def make(self, seed: int) -> MsgDispatcherBase:
@@ -53,7 +49,7 @@ class TestHyperbandOneBudget(AdvisorConformance):
 
 
 class TestASHA(AdvisorConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
     extra_keys = BUDGET
     optional_keys = CHECKPOINTS
 
@@ -71,7 +67,7 @@ class TestASHANested(AdvisorConformance):
 
 
 class TestASHAStopping(AdvisorConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
     extra_keys = BUDGET
     optional_keys = CHECKPOINTS
 
@@ -80,7 +76,7 @@ class TestASHAStopping(AdvisorConformance):
 
 
 class TestMOASHA(AdvisorConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
     extra_keys = BUDGET
     optional_keys = CHECKPOINTS
 
@@ -89,7 +85,7 @@ class TestMOASHA(AdvisorConformance):
 
 
 class TestBOHB(AdvisorConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
     extra_keys = BUDGET
 
     def make(self, seed: int) -> MsgDispatcherBase:
@@ -105,7 +101,7 @@ class TestBOHBModel(AdvisorConformance):
 
 
 class TestBOHBAsynchronous(AdvisorConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
     extra_keys = BUDGET
     optional_keys = CHECKPOINTS
 
@@ -126,19 +122,6 @@ class TestBOHBEmptySpace(AdvisorConformance):
 
     def make(self, seed: int) -> MsgDispatcherBase:
         return BOHB(seed=seed)
-
-
-@pytest.mark.parametrize("kind", ALL_TYPES)
-@pytest.mark.parametrize("name", ["Hyperband", "BOHB"])
-def test_five_hundred_trials_of_one_type(name: str, kind: str) -> None:
-    space = {"x": ALL_TYPES[kind]}
-    advisor = create("advisor", name, seed=3)
-    assert isinstance(advisor, MsgDispatcherBase)
-
-    jobs = list(AdvisorDriver(advisor, space).play(500, concurrency=4))
-
-    parsed = parse_space(space)
-    assert all(contains(parsed, {"x": job["parameters"]["x"]}) for job in jobs)
 
 
 def test_bohb_with_a_space_of_its_own(tmp_path: Path) -> None:

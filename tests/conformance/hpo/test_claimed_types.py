@@ -18,7 +18,7 @@ from nni.hpo.registry import algorithms, create
 from nni.hpo.space import contains, parse_space
 from nni.testing import AdvisorDriver
 from nni.testing.tuners import played
-from tests.conformance.hpo.test_tuners import ALL_TYPES, BATCH, GRID_NESTED, NESTED, NUMBERS
+from tests.support.search_spaces import BATCH, EACH_TYPE, GRID_NESTED, NESTED, NUMBERS
 
 MANY, FEW = 500, 60
 SLOW = frozenset({"auto", "MetisTuner", "GPTuner", "DNGOTuner", "NetworkMorphism"})
@@ -41,7 +41,7 @@ def spaces_of(entry: AlgorithmEntry) -> dict[str, JsonValue]:
         return {"choice": BATCH}
     if entry.name == "NetworkMorphism":
         return {"none": {}}
-    entries = NUMBERS if entry.name in OF_NUMBERS else ALL_TYPES
+    entries = NUMBERS if entry.name in OF_NUMBERS else EACH_TYPE
     found: dict[str, JsonValue] = {kind: {"x": entries[kind]} for kind in entry.types}
     if entry.nested:
         found["nested"] = GRID_NESTED if entry.name == "GridSearch" else NESTED

@@ -11,7 +11,7 @@ from nni.hpo.objectives import objectives_of
 from nni.hpo.registry import create
 from nni.testing import TunerConformance
 from nni.testing.tuners import play
-from tests.conformance.hpo.test_tuners import GRID, NESTED, NUMBERS
+from tests.support.search_spaces import GRID, NESTED, NUMBERS
 
 
 class TestManagedTPE(TunerConformance):

@@ -25,79 +25,20 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import scalar_metric
 from nni.hpo.objectives import objectives_of
 from nni.testing import TunerConformance
-
-ALL_TYPES = {
-    "choice": {"_type": "choice", "_value": [1, "two", None, True, [3, 4], 0.5]},
-    "randint": {"_type": "randint", "_value": [-3, 9]},
-    "uniform": {"_type": "uniform", "_value": [-1, 1]},
-    "quniform": {"_type": "quniform", "_value": [0, 10, 2.5]},
-    "loguniform": {"_type": "loguniform", "_value": [1e-5, 10]},
-    "qloguniform": {"_type": "qloguniform", "_value": [0.1, 100, 1]},
-    "normal": {"_type": "normal", "_value": [5, 2]},
-    "qnormal": {"_type": "qnormal", "_value": [0, 3, 0.5]},
-    "lognormal": {"_type": "lognormal", "_value": [0, 1]},
-    "qlognormal": {"_type": "qlognormal", "_value": [0, 1, 0.5]},
-}
-NESTED = {
-    "model": {
-        "_type": "choice",
-        "_value": [
-            {"_name": "none"},
-            {"_name": "linear", "lr": {"_type": "loguniform", "_value": [1e-4, 1]}},
-            {
-                "_name": "deep",
-                "layers": {"_type": "randint", "_value": [1, 5]},
-                "act": {
-                    "_type": "choice",
-                    "_value": [
-                        {"_name": "relu"},
-                        {"_name": "leaky", "slope": {"_type": "uniform", "_value": [0, 0.3]}},
-                    ],
-                },
-            },
-            "plain",
-        ],
-    },
-    "batch": {"_type": "quniform", "_value": [16, 128, 16]},
-}
-GRID = {
-    "a": {"_type": "choice", "_value": [1, 2, 3]},
-    "b": {"_type": "randint", "_value": [0, 2]},
-    "c": {"_type": "quniform", "_value": [2, 10, 5]},
-}
-GRID_NESTED = {
-    "layer0": {
-        "_type": "choice",
-        "_value": [
-            {"_name": "Empty"},
-            {"_name": "Conv", "kernel_size": {"_type": "choice", "_value": [1, 2, 3, 5]}},
-            {"_name": "Max_pool", "pooling_size": {"_type": "choice", "_value": [2, 3, 5]}},
-        ],
-    }
-}
-BATCH = {
-    "combine_params": {
-        "_type": "choice",
-        "_value": [{"x": 1, "flag": True}, {"x": 2, "flag": False}, {"x": 3, "flag": None}],
-    }
-}
-
-
-NUMBERS = {
-    "choice": {"_type": "choice", "_value": [8, 2.5, -1, 64]},
-    "randint": {"_type": "randint", "_value": [-3, 9]},
-    "uniform": {"_type": "uniform", "_value": [-1, 1]},
-    "quniform": {"_type": "quniform", "_value": [0, 10, 2.5]},
-    "loguniform": {"_type": "loguniform", "_value": [1e-5, 10]},
-    "qloguniform": {"_type": "qloguniform", "_value": [0.1, 100, 1]},
-    "point": {"_type": "uniform", "_value": [3, 3]},
-}
-METIS = {key: NUMBERS[key] for key in ("choice", "randint", "uniform", "quniform")}
-SMAC = {key: ALL_TYPES[key] for key in ("choice", "randint", "uniform", "quniform", "loguniform")}
+from tests.support.search_spaces import (
+    BATCH,
+    EACH_TYPE,
+    GRID,
+    GRID_NESTED,
+    METIS,
+    NESTED,
+    NUMBERS,
+    SMAC,
+)
 
 
 class TestAuto(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
 
     def make(self, seed: int) -> Tuner:
         return AutoTuner("maximize", seed=seed, ask_time_limit=0.01)
@@ -125,7 +66,7 @@ class TestAutoEmptySpace(TunerConformance):
 
 
 class TestCmaEs(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
 
     def make(self, seed: int) -> Tuner:
         return CmaEs("minimize", population_size=6, seed=seed)
@@ -139,7 +80,7 @@ class TestCmaEsFinite(TunerConformance):
 
 
 class TestCmaEsOnlyChoices(TunerConformance):
-    search_space: ClassVar[JsonValue] = {"choice": ALL_TYPES["choice"]}
+    search_space: ClassVar[JsonValue] = {"choice": EACH_TYPE["choice"]}
 
     def make(self, seed: int) -> Tuner:
         return CmaEs(seed=seed)
@@ -153,7 +94,7 @@ class TestCmaEsEmptySpace(TunerConformance):
 
 
 class TestNSGA2(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
 
     def make(self, seed: int) -> Tuner:
         return NSGA2("minimize", population_size=8, seed=seed)
@@ -181,7 +122,7 @@ class TestNSGA2EmptySpace(TunerConformance):
 
 
 class TestTPE(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
 
     def make(self, seed: int) -> Tuner:
         return TPETuner("maximize", seed=seed)
@@ -216,14 +157,14 @@ class TestTPEParallelMin(TunerConformance):
 
 
 class TestTPEParallelMean(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
 
     def make(self, seed: int) -> Tuner:
         return TPETuner("minimize", parallel_optimize=True, constant_liar_type="mean", seed=seed)
 
 
 class TestRandom(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
 
     def make(self, seed: int) -> Tuner:
         return RandomTuner(seed=seed)
@@ -244,7 +185,7 @@ class TestHyperoptTunerTPE(TunerConformance):
 
 
 class TestHyperoptTunerRandom(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
 
     def make(self, seed: int) -> Tuner:
         return HyperoptTuner("random_search", seed=seed)
@@ -279,7 +220,7 @@ class TestBatchTuner(TunerConformance):
 
 
 class TestAnneal(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
 
     def make(self, seed: int) -> Tuner:
         return AnnealTuner("maximize", seed=seed)
@@ -307,7 +248,7 @@ class TestHyperoptTunerAnneal(TunerConformance):
 
 
 class TestEvolution(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
 
     def make(self, seed: int) -> Tuner:
         return EvolutionTuner("maximize", population_size=8, seed=seed)
@@ -335,7 +276,7 @@ class TestEvolutionEmptySpace(TunerConformance):
 
 
 class TestPBT(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
     extra_keys = frozenset({"load_checkpoint_dir", "save_checkpoint_dir"})
 
     def make(self, seed: int) -> Tuner:
@@ -351,7 +292,7 @@ class TestPBTSmallest(TunerConformance):
 
 
 class TestPBTAllExplore(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
     extra_keys = frozenset({"load_checkpoint_dir", "save_checkpoint_dir"})
 
     def make(self, seed: int) -> Tuner:
@@ -410,7 +351,7 @@ def _two_losses(seed: int) -> Tuner:
 
 
 class TestGPTwoLosses(TunerConformance):
-    search_space = ALL_TYPES
+    search_space = EACH_TYPE
 
     def make(self, seed: int) -> Tuner:
         return _two_losses(seed)

@@ -8,38 +8,13 @@ import pytest
 
 from nni.hpo.configspace import from_configspace, parameters_of, to_configspace
 from nni.hpo.space import contains, parse_space
+from tests.support.search_spaces import EACH_TYPE, SHARED_NAMES
 
 SPACE: dict[str, Any] = {
-    "choice": {"_type": "choice", "_value": [1, "two", None, True, [3, 4]]},
-    "randint": {"_type": "randint", "_value": [-3, 9]},
-    "uniform": {"_type": "uniform", "_value": [-1, 1]},
-    "quniform": {"_type": "quniform", "_value": [0, 10, 2.5]},
-    "loguniform": {"_type": "loguniform", "_value": [1e-5, 10]},
-    "qloguniform": {"_type": "qloguniform", "_value": [0.1, 100, 1]},
-    "normal": {"_type": "normal", "_value": [5, 2]},
-    "qnormal": {"_type": "qnormal", "_value": [0, 3, 0.5]},
-    "lognormal": {"_type": "lognormal", "_value": [0, 1]},
-    "qlognormal": {"_type": "qlognormal", "_value": [0, 1, 0.5]},
+    **EACH_TYPE,
     "only": {"_type": "randint", "_value": [3, 4]},
     "point": {"_type": "uniform", "_value": [2, 2]},
-    "model": {
-        "_type": "choice",
-        "_value": [
-            {"_name": "none"},
-            {"_name": "linear", "lr": {"_type": "loguniform", "_value": [1e-4, 1]}},
-            {
-                "_name": "deep",
-                "lr": {"_type": "uniform", "_value": [0, 1]},
-                "act": {
-                    "_type": "choice",
-                    "_value": [
-                        {"_name": "leaky", "slope": {"_type": "uniform", "_value": [0, 0.3]}},
-                        "relu",
-                    ],
-                },
-            },
-        ],
-    },
+    "model": SHARED_NAMES,
     "_constraints": [
         {"_forbid": {"randint": 0, "model": "deep"}},
         {"_forbid": {"model/act": "relu", "choice": "two"}},

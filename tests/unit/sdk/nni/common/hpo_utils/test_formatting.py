@@ -13,37 +13,9 @@ from nni.common.hpo_utils import (
 )
 from nni.hpo.domains import same_value
 from nni.hpo.space import parse_space
+from tests.support.search_spaces import EACH_TYPE, SHARED_NAMES
 
-SPACE: dict[str, Any] = {
-    "choice": {"_type": "choice", "_value": [1, "two", None, True, [3, 4]]},
-    "randint": {"_type": "randint", "_value": [-3, 9]},
-    "uniform": {"_type": "uniform", "_value": [-1, 1]},
-    "quniform": {"_type": "quniform", "_value": [0, 10, 2.5]},
-    "loguniform": {"_type": "loguniform", "_value": [1e-5, 10]},
-    "qloguniform": {"_type": "qloguniform", "_value": [0.1, 100, 1]},
-    "normal": {"_type": "normal", "_value": [5, 2]},
-    "qnormal": {"_type": "qnormal", "_value": [0, 3, 0.5]},
-    "lognormal": {"_type": "lognormal", "_value": [0, 1]},
-    "qlognormal": {"_type": "qlognormal", "_value": [0, 1, 0.5]},
-    "model": {
-        "_type": "choice",
-        "_value": [
-            {"_name": "none"},
-            {"_name": "linear", "lr": {"_type": "loguniform", "_value": [1e-4, 1]}},
-            {
-                "_name": "deep",
-                "lr": {"_type": "uniform", "_value": [0, 1]},
-                "act": {
-                    "_type": "choice",
-                    "_value": [
-                        "relu",
-                        {"_name": "leaky", "slope": {"_type": "uniform", "_value": [0, 0.3]}},
-                    ],
-                },
-            },
-        ],
-    },
-}
+SPACE: dict[str, Any] = {**EACH_TYPE, "model": SHARED_NAMES}
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -82,7 +54,7 @@ def test_only_active_parameters_are_formatted() -> None:
 def test_specifications_tell_scale_and_bounds() -> None:
     space = format_search_space(SPACE)
 
-    assert (space[("choice",)].categorical, space[("choice",)].size) == (True, 5)
+    assert (space[("choice",)].categorical, space[("choice",)].size) == (True, 6)
     assert (space[("randint",)].categorical, space[("randint",)].size) == (True, 12)
     log = space[("loguniform",)]
     assert (log.low, log.high, log.clip) == (math.log(1e-5), math.log(10), (1e-5, 10.0))

@@ -7,7 +7,7 @@ import pytest
 
 from nni.hpo.advisors._searcher import TunerSearcher, checked_searcher, parameter_count
 from nni.hpo.space import parse_space
-from tests.conformance.hpo.test_tuners import NESTED
+from tests.support.search_spaces import NESTED
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 
