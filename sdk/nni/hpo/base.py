@@ -14,26 +14,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import (
-    TYPE_CHECKING,
-    ClassVar,
-    Final,
-    Literal,
-    Protocol,
-    TypeAlias,
-    cast,
-    runtime_checkable,
-)
+from typing import ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.json_value import JsonValue
-
-if TYPE_CHECKING:
-    from nni.hpo.objectives import Objectives
+from nni.hpo.objectives import Objectives
 
 _logger = logging.getLogger(__name__)
-
-OptimizeMode: TypeAlias = Literal["maximize", "minimize"]
 
 StartLater: TypeAlias = Callable[[int, JsonValue], None]
 """Called as `start_later(parameter_id, parameters)` when a deferred configuration is ready."""
@@ -49,17 +36,6 @@ returns: this id is served later through the callable `kwargs["st_callback"]`.
 
 A deferred id is no sign of an exhausted space.
 """
-
-
-def checked_optimize_mode(mode: str) -> OptimizeMode:
-    """Return `mode` if it is one of the two words.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if mode not in {"maximize", "minimize"}:
-        raise ValueError(f"optimize_mode must be 'maximize' or 'minimize', got {mode!r}")
-    return cast("OptimizeMode", mode)
 
 
 class Tuner(ABC):
@@ -172,7 +148,7 @@ class Tuner(ABC):
         other call gives, the state included: without it everything is the same, only later.
         """
 
-    def set_objectives(self, objectives: "Objectives") -> None:  # noqa: B027 - optional callback
+    def set_objectives(self, objectives: Objectives) -> None:  # noqa: B027 - optional callback
         """Learn what is optimised; called before the first space, if `multi_objective` is true.
 
         Args:

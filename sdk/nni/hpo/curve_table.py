@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from nni.hpo.base import OptimizeMode, checked_optimize_mode
 from nni.hpo.domains import same_value
 from nni.hpo.json_value import JsonValue
+from nni.hpo.optimize_mode import OptimizeMode, checked_optimize_mode
 from nni.hpo.space import parse_space
 
 FORM: Final = 1

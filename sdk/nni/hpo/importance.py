@@ -27,7 +27,7 @@ from nni.hpo.tuners._parzen import Bools, Floats, Ints
 from nni.hpo.tuners._targets import warped
 
 if TYPE_CHECKING:
-    from nni.hpo.base import OptimizeMode
+    from nni.hpo.optimize_mode import OptimizeMode
 
 LEAST_TRIALS: Final = 4
 """Results below which nothing is said."""

@@ -3,7 +3,7 @@
 import math
 from typing import SupportsFloat
 
-from nni.hpo.base import OptimizeMode
+from nni.hpo.optimize_mode import OptimizeMode
 
 
 def scalar_metric(value: object) -> float | None:

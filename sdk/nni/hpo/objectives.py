@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nni.hpo.base import OptimizeMode, checked_optimize_mode
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import is_numeric, loss_of, scalar_metric
+from nni.hpo.optimize_mode import OptimizeMode, checked_optimize_mode
 
 DEFAULT_METRIC: Final = "default"
 """Name of the metric that a report is which is a plain number."""

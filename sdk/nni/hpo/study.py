@@ -5,12 +5,13 @@ from copy import deepcopy
 from threading import Lock
 
 from nni.errors import NoMoreTrialError
-from nni.hpo.base import Resumable, Tuner, checked_optimize_mode, generate
+from nni.hpo.base import Resumable, Tuner, generate
 from nni.hpo.blas_threads import one_blas_thread
 from nni.hpo.earlier_results import EarlierResults, samples_of
 from nni.hpo.json_value import JsonValue
 from nni.hpo.managed import DuplicatePolicy, ManagedTuner, SearchPlan, managed
 from nni.hpo.objectives import Objectives, objectives_of, require_numbers
+from nni.hpo.optimize_mode import checked_optimize_mode
 from nni.hpo.outcomes import FrontPoint, Outcomes, StudyTrial
 from nni.hpo.registry import create
 from nni.hpo.stopping import StoppingRule

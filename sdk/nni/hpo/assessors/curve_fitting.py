@@ -9,9 +9,10 @@ best value, not by its probability to exceed it.
 
 import math
 
-from nni.hpo.base import Assessor, AssessResult, checked_optimize_mode
+from nni.hpo.base import Assessor, AssessResult
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import scalar_metric
+from nni.hpo.optimize_mode import checked_optimize_mode
 from nni.hpo.validation import check_count
 
 _LEAST_VALUES = 5

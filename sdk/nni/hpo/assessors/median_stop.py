@@ -6,9 +6,10 @@ Source: Golovin et al., Google Vizier: A Service for Black-Box Optimization, KDD
 
 from bisect import insort
 
-from nni.hpo.base import Assessor, AssessResult, checked_optimize_mode
+from nni.hpo.base import Assessor, AssessResult
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import loss_of
+from nni.hpo.optimize_mode import checked_optimize_mode
 from nni.hpo.validation import check_count
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,55 +33,21 @@ class Architecture:
 
     space: dict[str, JsonValue]
     grid: dict[str, list[float]]
-    build: Callable[[Point, bool], Any]
-    """Takes a configuration, and whether the task is a regression; gives a scikit-learn model."""
+    classifier: str
+    """Class of scikit-learn for classes, `module.name`."""
+    regressor: str
+    """The same for numbers."""
+    fixed: dict[str, JsonValue]
+    """Its arguments that are no parameters of the space."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What it calls the parameters that the space names differently."""
 
-
-def _svm(point: Point, regression: bool) -> Any:  # noqa: ANN401, FBT001 - scikit-learn is untyped
-    from sklearn.svm import SVC, SVR
-
-    return (SVR if regression else SVC)(
-        C=point["C"], gamma=point["gamma"], kernel=point["kernel"], max_iter=20_000
-    )
-
-
-def _forest(point: Point, regression: bool) -> Any:  # noqa: ANN401, FBT001 - as above
-    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
-
-    return (ExtraTreesRegressor if regression else ExtraTreesClassifier)(
-        n_estimators=20,
-        max_depth=point["max_depth"],
-        max_features=point["max_features"],
-        min_samples_leaf=point["min_samples_leaf"],
-        bootstrap=point["bootstrap"],
-        random_state=0,
-    )
-
-
-def _boosting(point: Point, regression: bool) -> Any:  # noqa: ANN401, FBT001 - as above
-    from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
-
-    return (GradientBoostingRegressor if regression else GradientBoostingClassifier)(
-        n_estimators=12,
-        learning_rate=point["learning_rate"],
-        max_depth=point["max_depth"],
-        subsample=point["subsample"],
-        max_features=point["max_features"],
-        random_state=0,
-    )
-
-
-def _mlp(point: Point, regression: bool) -> Any:  # noqa: ANN401, FBT001 - as above
-    from sklearn.neural_network import MLPClassifier, MLPRegressor
-
-    return (MLPRegressor if regression else MLPClassifier)(
-        hidden_layer_sizes=(point["width"],),
-        learning_rate_init=point["rate"],
-        alpha=point["alpha"],
-        activation=point["activation"],
-        max_iter=30,
-        random_state=0,
-    )
+    def build(self, point: Point, *, regression: bool) -> Any:  # noqa: ANN401 - scikit-learn is untyped
+        """Return the untrained model of a configuration."""
+        path = self.regressor if regression else self.classifier
+        module, _, name = path.rpartition(".")
+        chosen = {self.names.get(key, key): value for key, value in point.items()}
+        return getattr(import_module(f"sklearn.{module}"), name)(**chosen, **self.fixed)
 
 
 def _decades(low: int, high: int, per_decade: int) -> list[float]:
@@ -96,7 +63,9 @@ ARCHITECTURES: Final[dict[str, Architecture]] = {
             "kernel": choice("rbf", "poly", "sigmoid"),
         },
         {"C": _decades(-2, 3, 2), "gamma": _decades(-4, 1, 2)},
-        _svm,
+        "svm.SVC",
+        "svm.SVR",
+        {"max_iter": 20_000},
     ),
     "forest": Architecture(
         {
@@ -110,7 +79,9 @@ ARCHITECTURES: Final[dict[str, Architecture]] = {
             "max_features": [0.05, 0.2, 0.5, 1.0],
             "min_samples_leaf": [1, 3, 8, 20],
         },
-        _forest,
+        "ensemble.ExtraTreesClassifier",
+        "ensemble.ExtraTreesRegressor",
+        {"n_estimators": 20, "random_state": 0},
     ),
     "boosting": Architecture(
         {
@@ -125,7 +96,9 @@ ARCHITECTURES: Final[dict[str, Architecture]] = {
             "subsample": [0.3, 1.0],
             "max_features": [0.1, 0.3, 1.0],
         },
-        _boosting,
+        "ensemble.GradientBoostingClassifier",
+        "ensemble.GradientBoostingRegressor",
+        {"n_estimators": 12, "random_state": 0},
     ),
     "mlp": Architecture(
         {
@@ -135,7 +108,10 @@ ARCHITECTURES: Final[dict[str, Architecture]] = {
             "activation": choice("relu", "tanh"),
         },
         {"width": [4, 16, 64], "rate": _decades(-4, -1, 2), "alpha": [1e-6, 1e-2, 10.0]},
-        _mlp,
+        "neural_network.MLPClassifier",
+        "neural_network.MLPRegressor",
+        {"max_iter": 30, "random_state": 0},
+        {"width": "hidden_layer_sizes", "rate": "learning_rate_init"},
     ),
 }
 
@@ -162,15 +138,13 @@ def record_grid(data: str, model: str) -> GridTable:
     architecture = ARCHITECTURES[model]
 
     def train(point: Point) -> Iterator[float]:
-        scores = cross_val_score(architecture.build(point, regression), x, y, cv=_FOLDS)
+        model = architecture.build(point, regression=regression)
+        scores = cross_val_score(model, x, y, cv=_FOLDS)
+        loss = 1 - float(np.nan_to_num(scores.mean(), nan=-1.0))
         # A regression that diverges is as bad as one that predicts nothing twice over.
-        yield (
-            max(1 - float(np.nan_to_num(scores.mean(), nan=-1.0)), 0.0)
-            if not regression
-            else (min(1 - float(np.nan_to_num(scores.mean(), nan=-1.0)), 2.0))
-        )
+        yield min(loss, 2.0) if regression else max(loss, 0.0)
 
-    kind = type(architecture.build(_first(architecture), regression)).__name__
+    kind = type(architecture.build(_first(architecture), regression=regression)).__name__
     about = (
         f"scikit-learn {sklearn.__version__} {kind} on {len(y)} rows of load_"
         f"{data.removesuffix(str(_ROWS))}: loss of {_FOLDS}-fold cross-validation"

@@ -1,6 +1,7 @@
 """Which way to search next: pure decisions of the `auto` tuner, and what they are based on."""
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -39,36 +40,60 @@ class TrustRegion:
     size: float = _FIRST_SIZE
     """Geometric mean of the sides, in coordinates."""
     successes: int = 0
-    failures: int = 0
+    failures: dict[float, int] = field(default_factory=dict)
+    """Since the last improvement, by the size of the region that they were proposed in."""
 
     def told(self, size: float, *, improved: bool) -> None:
         """Learn whether a proposal from the region was better than all before.
 
         Args:
-            size: of the region that it was made in. Of many trials at a time those of an earlier
-                size say nothing against the present one.
+            size: of the region that it was made in. Failures in a larger one, as many trials at a
+                time bring, say nothing against the present one.
             improved: whether it was.
         """
-        if not improved and size != self.size:
-            return
         if improved:
-            self.successes, self.failures = self.successes + 1, 0
-        else:
-            self.successes, self.failures = 0, self.failures + 1
-        if self.successes >= _SUCCESSES:
-            self.size, self.successes = min(_GREATEST_SIZE, 2 * self.size), 0
-        if self.failures >= max(_FEWEST_FAILURES, self.axes // 2):
-            self.size, self.failures = 0.5 * self.size, 0
-        if self.size < _LEAST_SIZE:
-            self.size = _FIRST_SIZE
+            self.successes += 1
+            self.failures.clear()
+            if self.successes >= _SUCCESSES:
+                self.size, self.successes = min(_GREATEST_SIZE, 2 * self.size), 0
+            return
+        self.successes = 0
+        self.failures[size] = self.failures.get(size, 0) + 1
+        shrunk = self._shrunk(self.failures)
+        if shrunk > self.size:  # it has vanished and begins again
+            self.failures.clear()
+        self.size = shrunk
+
+    def expected(self, running: Iterable[float]) -> float:
+        """Return the size for the next proposal if no running one is going to be an improvement.
+
+        Of many trials at a time the later ones so look closer than the first, as they would if they
+        were told one after the other.
+
+        Args:
+            running: sizes of the regions that proposals without a result were made in.
+        """
+        failures = Counter(self.failures)
+        failures.update(running)
+        return self._shrunk(failures)
+
+    def _shrunk(self, failures: Mapping[float, int]) -> float:
+        """Return the size after failures: the first of the halved ones that has not had enough."""
+        size, enough = self.size, max(_FEWEST_FAILURES, self.axes // 2)
+        while failures.get(size, 0) >= enough:
+            size = 0.5 * size
+            if size < _LEAST_SIZE:
+                return _FIRST_SIZE
+        return size
 
     def state(self) -> JsonValue:
         """Return it as JSON."""
-        return [self.size, self.successes, self.failures]
+        return [self.size, self.successes, [list(item) for item in self.failures.items()]]
 
     def load_state(self, state: JsonValue) -> None:
         """Take over what `state` gave."""
-        self.size, self.successes, self.failures = state
+        self.size, self.successes, failures = state
+        self.failures = dict(failures)
 
 
 @dataclass(slots=True)

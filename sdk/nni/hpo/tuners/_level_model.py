@@ -31,6 +31,16 @@ REST_LIMIT: Final = 400
 CANDIDATES: Final = 32
 """How many draws of the good density compete in one proposal."""
 
+CROSSED_CANDIDATES: Final = 24
+"""How many of them mix the good kernels, column by column, while other trials run: of many at once
+most have the same parents, and go farther from them by combining what is good in each."""
+
+CROSSED_COLUMNS: Final = 4
+"""... if a row has at least so many columns: on two, where few mixtures are new, it did harm."""
+
+CROSSED_NARROWING: Final = 0.7
+"""Factor of the kernels' widths then: mixing spreads the draws already."""
+
 FLOOR_FACTOR: Final = 2.0
 """A good kernel is at least `FLOOR_FACTOR / n` wide, within the next two bounds: wide steps while
 little is known, so that a proposal can leave a local minimum, fine ones later."""
@@ -108,6 +118,8 @@ class LevelModel:
         self._steps = np.array([column.step for column in level.numeric])
         self._offsets = np.array([column.grid_offset() for column in level.numeric])
         self._stepped = self._steps > 0
+        columns = len(level.numeric) + len(level.choices)
+        self._crossed = CROSSED_CANDIDATES if columns >= CROSSED_COLUMNS else 0
         self._slip_factors = np.array(
             [
                 BRANCH_SLIP_FACTOR if column.opens_branches else SLIP_FACTOR
@@ -126,6 +138,8 @@ class LevelModel:
         rng: np.random.Generator,
         pending: Pending | None = None,
         allowed: Allowed | None = None,
+        *,
+        crowded: bool = False,
     ) -> Row:
         """Return the row to try next.
 
@@ -134,11 +148,12 @@ class LevelModel:
             pending: running trials that take part; None if none do.
             allowed: of the candidates, the best that it is true of is returned, or the best of all
                 if there is none; None allows every row.
+            crowded: whether other trials run.
         """
         if not self.level.numeric and not self.level.choices:
             return Row(self.level.index, (), ())
         good, rest = self._densities(pending)
-        points, options = good.draw(CANDIDATES, rng)
+        points, options = _candidates(good, rng, self._crossed if crowded else 0)
         points = self._on_grid(points)
         gain = good.log_density(points, options) - rest.log_density(points, options)
         # An unbounded column would drift without an end where the results say nothing about it.
@@ -235,3 +250,12 @@ class LevelModel:
         rows = zip(points.tolist(), options.tolist(), strict=True)
         keys = [row_key(tuple(point), tuple(option)) for point, option in rows]
         return np.array([key in taken or self.observations.has(key) for key in keys])
+
+
+def _candidates(good: Mixture, rng: np.random.Generator, crossed: int) -> tuple[Floats, Ints]:
+    """Return the draws of a density that compete, `crossed` of which mix its kernels."""
+    points, options = good.draw(CANDIDATES - crossed, rng)
+    if not crossed:
+        return points, options
+    mixed_points, mixed_options = good.draw_crossed(crossed, rng, CROSSED_NARROWING)
+    return np.concatenate([points, mixed_points]), np.concatenate([options, mixed_options])

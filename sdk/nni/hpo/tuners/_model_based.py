@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from nni.hpo.base import Tuner, checked_optimize_mode
+from nni.hpo.base import Tuner
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import loss_of
+from nni.hpo.optimize_mode import checked_optimize_mode
 from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.samples import samples
 from nni.hpo.tuners._parzen import Floats

@@ -23,9 +23,10 @@ from nni.hpo.tuners._improvement_volume import (
     improvement_slopes,
     log_improvement,
 )
+from nni.hpo.tuners._learnt_process import Belief
 from nni.hpo.tuners._matern import Matern
 from nni.hpo.tuners._parzen import Bools, Floats, Ints
-from nni.hpo.tuners._surrogate import MOST_MODELLED, Belief, Surrogate
+from nni.hpo.tuners._surrogate import MOST_MODELLED, Surrogate
 from nni.hpo.tuners._targets import standardised, tamed
 from nni.hpo.tuners._tree_cube import TreeCube
 from nni.hpo.tuners._tree_search import Ascent
@@ -164,7 +165,7 @@ class OutcomeModels:
         for surrogate, kept in zip(self._surrogates, state, strict=True):
             surrogate.load_state(kept)
 
-    def _trusted(self, index: int, belief: Belief) -> Floats:
+    def _trusted(self, index: int, belief: Belief[Posterior]) -> Floats:
         """Return the losses of the modelled results, or what is believed of them under noise."""
         if self._surrogates[index].noise() <= _NOTABLE_NOISE:
             return belief.targets

@@ -1,6 +1,5 @@
 """A Gaussian process for each of several outcomes: GPTuner's way with objectives and limits."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -10,28 +9,16 @@ from nni.hpo.metrics import scalar_metric
 from nni.hpo.objectives import Objectives, OutcomeLimit, part_of
 from nni.hpo.space import parse_space
 from nni.hpo.tuners._acquisition_search import search_effort
-from nni.hpo.tuners._matern import Matern
 from nni.hpo.tuners._model_based import PointTuner
 from nni.hpo.tuners._outcome_models import OutcomeModels
 from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners._process_settings import ProcessSettings
 from nni.hpo.tuners._tree_cube import TreeCube
 from nni.hpo.tuners._tree_search import everywhere, whole
 from nni.hpo.tuners._unit_cube import best_free
 
 _GREATEST: Final = 1e300
 """By how much a limit is exceeded whose metric is missing; a number, as states are JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessSettings:
-    """How to model, and how much work an ask may be; see `GPTuner`."""
-
-    kernel: Matern
-    alpha: float
-    cold_start: int
-    most_samples: int
-    most_climbs: int
-    time_limit_s: float
 
 
 class OutcomeSearch(PointTuner[TreeCube, tuple[float, ...]]):

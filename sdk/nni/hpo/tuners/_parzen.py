@@ -141,15 +141,41 @@ class Mixture:
         if not len(drawn):
             return points, options
         kernel = kernel[drawn]
-        points[drawn] = self._draw_points(kernel, rng)
+        widths = self.widths if self.widths.ndim == 1 else self.widths[kernel]
+        points[drawn] = self._draw_points(self.centres[kernel], widths, rng)
         own = self.options[kernel]
         slipped = rng.random(own.shape) < self.slip
         options[drawn] = np.where(slipped, options[drawn], own)
         return points, options
 
-    def _draw_points(self, kernel: Ints, rng: np.random.Generator) -> Floats:
-        centres = self.centres[kernel]
-        widths = self.widths if self.widths.ndim == 1 else self.widths[kernel]
+    def draw_crossed(
+        self, count: int, rng: np.random.Generator, narrowing: float
+    ) -> tuple[Floats, Ints]:
+        """Return draws that mix the kernels: every column is drawn from another one.
+
+        Args:
+            count: how many.
+            rng: of the draws.
+            narrowing: factor of the kernels' widths, > 0.
+
+        Returns:
+            `(count, d)` points and `(count, c)` options; of the prior where there is no kernel.
+        """
+        points, options = self.frame.draw_prior(count, rng)
+        if not len(self.centres):
+            return points, options
+        edges = np.cumsum(self.weights)
+        kernel = np.searchsorted(edges, rng.random(points.shape) * edges[-1], side="right")
+        column = np.arange(points.shape[1])
+        widths = np.broadcast_to(self.widths, self.centres.shape)[kernel, column]
+        points = self._draw_points(self.centres[kernel, column], narrowing * widths, rng)
+        kernel = np.searchsorted(edges, rng.random(options.shape) * edges[-1], side="right")
+        own = self.options[kernel, np.arange(options.shape[1])]
+        slipped = rng.random(own.shape) < self.slip
+        return points, np.where(slipped, options, own)
+
+    def _draw_points(self, centres: Floats, widths: Floats, rng: np.random.Generator) -> Floats:
+        """Return `(m, d)` draws around centres of that shape, within the bounds."""
         points = centres + widths * rng.standard_normal(centres.shape)
         bounded = self.frame.bounded
         for _ in range(_REDRAWS):

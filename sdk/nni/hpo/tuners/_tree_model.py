@@ -1,123 +1,65 @@
-"""What `auto` believes of a loss, kept up to date with the results of an experiment.
+"""What is believed of a loss over a tree of parameters, kept up to date with the results.
 
 How far an axis reaches, how noisy results are and how much they owe to single axes is learnt anew
 now and then only; what to believe, at every ask.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
-from nni.hpo.json_value import JsonValue
 from nni.hpo.tuners._blended_process import (
+    Blend,
     BlendedProcess,
     blended_process,
     default_parameters,
     fitted_parameters,
 )
-from nni.hpo.tuners._gaussian_process import representatives
-from nni.hpo.tuners._parzen import Floats, Ints
-from nni.hpo.tuners._targets import warped
+from nni.hpo.tuners._covering import covering
+from nni.hpo.tuners._learnt_process import Belief, LearntProcess
+from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners._targets import standardised, warped
 
-_MOST_FITTED: Final = 150
-"""Results from which parameters are learnt."""
-_MOST_MODELLED: Final = 400
+_MOST_MODELLED: Final = 500
 """Results from which losses are predicted."""
-_FEW: Final = 40
-"""Results up to which the search for parameters also starts afresh: they are still uncertain."""
-_EVALUATIONS: Final = 12
-"""Of the posterior of the parameters, per start."""
-_REFIT_SHARE: Final = 0.02
-"""Share of new results after which parameters are learnt anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class Belief:
-    """What is believed now, on a scale of its own."""
-
-    model: BlendedProcess
-    points: Floats
-    """`(n, f)`, features of the results that the model is made of."""
-    targets: Floats
-    """`(n,)`, their losses on the model's scale."""
-    kept: Ints
-    """`(n,)`, their positions among all results."""
-
-    @property
-    def best(self) -> float:
-        """The least loss, on the model's scale."""
-        return float(self.targets.min())
-
-
-class TreeModel:
-    """Parameters of a blended process, and how many results they were learnt from.
+class TreeModel(LearntProcess[BlendedProcess]):
+    """A blended process over the features of a tree of parameters.
 
     Args:
-        owners: `(f,)`, the axis of each feature, ascending from 0.
+        blend: what the process is made of.
     """
 
-    def __init__(self, owners: Ints) -> None:
-        self._owners = owners
-        self._axes = int(owners[-1]) + 1 if len(owners) else 0
-        self._parameters: Floats | None = None
-        self._fitted = 0
+    added: ClassVar[int] = 1
 
-    def believe(self, points: list[Floats], losses: list[float]) -> Belief:
-        """Return what to believe after results; there is at least one."""
-        known = np.array(losses)
-        kept = representatives(known, _MOST_MODELLED)
-        rows, targets = np.array(points)[kept], warped(known[kept])
-        if self._parameters is None or len(losses) > self._fitted * (1.0 + _REFIT_SHARE):
-            self._parameters = self._fit(rows, targets)
-            self._fitted = len(losses)
-        return Belief(self._process(rows, targets), rows, targets, kept)
+    def __init__(self, blend: Blend) -> None:
+        super().__init__()
+        self._blend = blend
 
-    def expecting(self, belief: Belief, running: list[Floats]) -> BlendedProcess:
-        """Return the belief if running trials come out as predicted."""
-        if not running:
-            return belief.model
-        open_points = np.array(running)
-        means, _ = belief.model.predict(open_points)
-        return self._process(
-            np.concatenate([belief.points, open_points]), np.concatenate([belief.targets, means])
-        )
+    def believe(self, points: list[Floats], losses: list[float]) -> Belief[BlendedProcess]:
+        """Return what to believe after results; there is at least one.
 
-    def lengths(self) -> Floats:
-        """Return the length of every axis `(a,)`, as learnt last."""
-        assert self._parameters is not None
-        lengths: Floats = np.exp(self._parameters[: self._axes])
-        return lengths
+        Args:
+            points: `(f,)` each, their features.
+            losses: of the points.
+        """
+        known, rows = np.array(losses), np.array(points)
+        kept = covering(rows, known, _MOST_MODELLED)
+        targets = warped(known)
+        if len(kept) < len(known):
+            # Warped before the choice, which has made the worse half another one.
+            rows, targets = rows[kept], standardised(targets[kept])
+        return self.believe_in(rows, targets, kept, len(losses))
 
-    def noise(self) -> float:
-        """Return the noise as learnt last, relative to the variance of the process."""
-        assert self._parameters is not None
-        return float(np.exp(self._parameters[self._axes]))
+    def _process(self, rows: Floats, targets: Floats, parameters: Floats) -> BlendedProcess:
+        return blended_process(rows, targets, self._blend, parameters)
 
-    def forget(self) -> None:
-        """Begin again, for another space."""
-        self._parameters, self._fitted = None, 0
+    def _first(self, columns: int) -> Floats:
+        del columns
+        return default_parameters(self._blend.axes)
 
-    def state(self) -> JsonValue:
-        """Return what `load_state` needs, as JSON."""
-        parameters = None if self._parameters is None else self._parameters.tolist()
-        return [parameters, self._fitted]
-
-    def load_state(self, state: JsonValue) -> None:
-        """Take over what `state` gave."""
-        parameters, self._fitted = state
-        self._parameters = None if parameters is None else np.array(parameters, dtype=np.float64)
-
-    def _process(self, rows: Floats, targets: Floats) -> BlendedProcess:
-        assert self._parameters is not None
-        return blended_process(rows, targets, self._owners, self._parameters)
-
-    def _fit(self, rows: Floats, targets: Floats) -> Floats:
-        kept = representatives(targets, _MOST_FITTED)
-        default = default_parameters(self._axes)
-        starts = [default] if self._parameters is None else [self._parameters]
-        if self._parameters is not None and len(targets) <= _FEW:
-            starts.append(default)
-        return fitted_parameters(
-            rows[kept], targets[kept], self._owners, starts, evaluations=_EVALUATIONS
-        )
+    def _search(
+        self, rows: Floats, targets: Floats, starts: list[Floats], evaluations: int
+    ) -> Floats:
+        return fitted_parameters(rows, targets, self._blend, starts, evaluations=evaluations)

@@ -17,6 +17,7 @@ from nni.hpo.tuners._acquisition import Acquisition
 from nni.hpo.tuners._acquisition_search import Effort, apart
 from nni.hpo.tuners._descent import minimise
 from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners._plateaus import Familiar
 from nni.hpo.tuners._tree_cube import TreeCube
 from nni.hpo.tuners._unit_cube import PointKey, best_free
 
@@ -37,6 +38,8 @@ _STARTS: Final = 400
 """Best candidates among which those that climb are chosen."""
 _KEPT: Final = 32
 """Best candidates that stand beside those that climbed."""
+_LEAST_NOVELTY: Final = 1e-6
+"""Chance of a new result, at least, so that its logarithm is finite."""
 _MOVES: Final = 4
 """Rounds of going to a better discrete neighbour."""
 
@@ -56,16 +59,17 @@ def whole(cube: TreeCube) -> Region:
     return Region(np.zeros(len(cube)), np.ones(len(cube)))
 
 
-def around(centre: Floats, lengths: Floats, size: float) -> Region:
+def around(centre: Floats, lengths: Floats, size: float, least: Floats) -> Region:
     """Return a box around a `(d,)` point, longer where the function changes slowly.
 
     Args:
         centre: of the box.
         lengths: `(d,)`, over which the function changes.
         size: geometric mean of the sides.
+        least: `(d,)`, how far it reaches from the centre at least.
     """
     ratios = np.clip(lengths / np.exp(np.log(lengths).mean()), *_LENGTH_RATIOS)
-    reach = 0.5 * size * ratios
+    reach = np.maximum(0.5 * size * ratios, least)
     return Region(np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1))
 
 
@@ -234,11 +238,18 @@ class Outlook(Ascent):
     acquisition: Acquisition
     threshold: float
     """Loss to improve on, on the model's scale."""
+    familiar: Familiar | None = None
+    """Points whose results are known without a trial; None: each point has its own."""
 
     def rate(self, points: Floats) -> Floats:
         """See the base."""
         means, deviations = self.model.predict(self.cube.features(points))
-        return self.acquisition(means, deviations, self.threshold)[0]
+        rated = self.acquisition(means, deviations, self.threshold)[0]
+        if self.familiar is not None:
+            # The logarithm of the gain that is expected if the result is a new one, times the
+            # chance that it is.
+            rated += np.log(np.maximum(self.familiar.novelty(points), _LEAST_NOVELTY))
+        return rated
 
     def slope(self, features: Floats) -> tuple[float, Floats]:
         """See the base."""

@@ -3,10 +3,11 @@
 from typing import ClassVar
 
 from nni.errors import NoMoreTrialError
-from nni.hpo.base import Tuner, checked_optimize_mode
+from nni.hpo.base import Tuner
 from nni.hpo.constraints import InfeasibleSpaceError, Reference, read_rules
 from nni.hpo.domains import CONSTRAINTS_KEY, canonical_json, same_value
 from nni.hpo.json_value import JsonValue
+from nni.hpo.optimize_mode import checked_optimize_mode
 from nni.hpo.samples import samples
 
 _KEY = "combine_params"

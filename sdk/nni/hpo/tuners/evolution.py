@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from nni.hpo.base import DEFERRED, StartLater, Tuner, checked_optimize_mode
+from nni.hpo.base import DEFERRED, StartLater, Tuner
 from nni.hpo.domains import Space, active_places, same_value
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import loss_of
+from nni.hpo.optimize_mode import checked_optimize_mode
 from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.samples import samples
 from nni.hpo.space import contains, parse_space

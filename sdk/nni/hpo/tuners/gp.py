@@ -4,15 +4,16 @@ Source: Bergstra, Bardenet, Bengio and Kegl, Algorithms for Hyper-Parameter Opti
 section 3; Snoek, Larochelle and Adams, Practical Bayesian Optimization, NIPS 2012.
 
 Departures:
-- Every parameter has a length of its own, and the noise above `alpha` is learnt.
-- Every other ask takes the lengths for shorter than was learnt, since lengths that are too long
-  leave whole hollows out: Berkenkamp, Schoellig and Krause, No-Regret Bayesian Optimization with
-  Unknown Hyperparameters, JMLR 20, 2019.
-- Results are warped before they are modelled (see `_targets`), so that `xi` and the deviations that
-  `kappa` weighs are in units of a typical spread of good results, not of the metric.
+- Every parameter has a length of its own, and the noise above `alpha` is learnt. A part of the
+  correlation, learnt as well, belongs to single parameters; see `_blended_process`.
+- Three proposals in five lie in a region around the best point, the others anywhere; when nothing
+  is found any more some look for marked improvements only. See `_process_search`.
+- Results far above the median are drawn in before they are modelled (see `_targets`), so that `xi`
+  and the deviations that `kappa` weighs are in units of a typical spread of results, not of the
+  metric.
 - Running trials count as if they had come out as predicted, so that requests at the same time get
   different points.
-- The numbers of a choice stand in their order, evenly spaced.
+- The numbers of a choice stand in their order, evenly spaced; two numbers just differ.
 - `selection_num_warm_up` and `selection_num_starting_points` are upper limits. What is done is
   counted, not timed, so that the same calls give the same answers on every machine; the counts are
   such that an ask takes about `ask_time_limit` on a core of 2020.
@@ -20,40 +21,35 @@ Departures:
 - Several objectives, and limits on outcomes, have a process each; see `_outcome_models`.
 """
 
+from dataclasses import replace
 from typing import ClassVar, Final
 
-import numpy as np
-
-from nni.hpo.base import Tuner, checked_optimize_mode
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of
+from nni.hpo.optimize_mode import checked_optimize_mode
 from nni.hpo.tuners._acquisition import (
     Acquisition,
     confidence_bound,
     expected_improvement,
     improvement_probability,
 )
-from nni.hpo.tuners._acquisition_search import best_point, candidates, search_effort
+from nni.hpo.tuners._delegating import DelegatingTuner
 from nni.hpo.tuners._matern import Matern
-from nni.hpo.tuners._model_based import PointTuner
-from nni.hpo.tuners._outcome_search import OutcomeSearch, ProcessSettings
+from nni.hpo.tuners._outcome_search import OutcomeSearch
 from nni.hpo.tuners._parzen import Floats
-from nni.hpo.tuners._surrogate import Surrogate
-from nni.hpo.tuners._unit_cube import UnitCube
+from nni.hpo.tuners._process_search import ProcessSearch
+from nni.hpo.tuners._process_settings import ProcessSettings
+from nni.hpo.tuners._tree_cube import TreeCube
 from nni.hpo.tuners.numeric_space import NUMERIC_TYPES, numeric_space
 from nni.hpo.validation import ClassArgsValidator, check_whole
 
 UTILITIES: Final = ("ei", "ucb", "poi")
 
-_GOOD: Final = 5
-"""Best results near which candidates are drawn."""
-_DOUBTED: Final = 2
-"""Every how many asks the lengths that were learnt are doubted ..."""
-_SHRINKAGE: Final = 0.5
-"""... and multiplied by this."""
+_SHARE_OF_TIME: Final = 0.5
+"""A process with a part of single parameters takes twice the time that is counted for a point."""
 
 
-class GPTuner(Tuner):
+class GPTuner(DelegatingTuner):
     """Gaussian process regression and an acquisition function; for very expensive trials.
 
     Spaces are flat and of numbers; with several objectives, or limits on outcomes, of any types,
@@ -76,6 +72,8 @@ class GPTuner(Tuner):
     """
 
     multi_objective: ClassVar[bool] = True
+
+    _search: "LossSearch | OutcomeSearch"
 
     def __init__(  # noqa: PLR0913 - documented signature
         self,
@@ -106,7 +104,6 @@ class GPTuner(Tuner):
         )
         self._utility = _acquisition(utility, kappa, xi)
         self._seed = seed
-        self._search: LossSearch | OutcomeSearch
         self.set_objectives(objectives_of(checked_optimize_mode(optimize_mode)))
 
     def set_objectives(self, objectives: Objectives) -> None:
@@ -114,100 +111,25 @@ class GPTuner(Tuner):
         if objectives.several or objectives.limits:
             self._search = OutcomeSearch(objectives, self._settings, self._seed)
         else:
-            self._search = LossSearch(objectives, self._utility, self._settings, self._seed)
-
-    def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Observations that are no points of the new space are dropped."""
-        self._search.update_search_space(search_space)
-
-    def prepare_parameters(self) -> None:
-        """See the base."""
-        self._search.prepare_parameters()
-
-    def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
-        return self._search.generate_parameters(parameter_id, **kwargs)
-
-    def receive_trial_result(
-        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
-    ) -> None:
-        """See the base."""
-        self._search.receive_trial_result(parameter_id, parameters, value, **kwargs)
-
-    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """See the base."""
-        self._search.trial_end(parameter_id, success, **kwargs)
-
-    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base. Samples outside the space or without finite values are skipped."""
-        self._search.import_data(data)
-
-    def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
-        return self._search.state()
-
-    def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built and given its space alike."""
-        self._search.load_state(state)
+            settings = replace(
+                self._settings, time_limit_s=_SHARE_OF_TIME * self._settings.time_limit_s
+            )
+            self._search = LossSearch(objectives, self._utility, settings, self._seed)
 
 
-class LossSearch(PointTuner[UnitCube, float]):
-    """Lowers one loss, in flat spaces of numbers.
-
-    Args:
-        objectives: one of them, without limits.
-        acquisition: what is maximised.
-        settings: of the process and the search.
-        seed: of all draws; None for different ones in every process.
-    """
+class LossSearch(ProcessSearch):
+    """Lowers one loss, in flat spaces of numbers."""
 
     algorithm: ClassVar[str] = "GPTuner"
-    prepares: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        objectives: Objectives,
-        acquisition: Acquisition,
-        settings: ProcessSettings,
-        seed: int | None,
-    ) -> None:
-        super().__init__(seed)
-        self._objectives = objectives
-        self._acquisition = acquisition
-        self._settings = settings
-        self._surrogate = Surrogate(settings.kernel, settings.alpha)
+    def _cube_of(self, search_space: JsonValue) -> TreeCube:
+        return TreeCube(numeric_space(search_space, self.algorithm, NUMERIC_TYPES))
 
-    def _cube_of(self, search_space: JsonValue) -> UnitCube:
-        return UnitCube(numeric_space(search_space, self.algorithm, NUMERIC_TYPES))
+    def _first_point(self) -> Floats | None:
+        return self._drawn() if len(self._losses) < self._first_count() else None
 
-    def _loss_of(self, value: JsonValue) -> float | None:
-        losses = self._objectives.losses(value)
-        return None if losses is None else losses[0]
-
-    def _propose(self) -> Floats:
-        settings = self._settings
-        if len(self._losses) < settings.cold_start:
-            return self._drawn()
-        shrinkage = 1.0 if (len(self._losses) + len(self._running)) % _DOUBTED else _SHRINKAGE
-        belief = self._surrogate.believe(self._points, self._losses, shrinkage=shrinkage)
-        model = self._surrogate.expecting(belief, list(self._running.values()))
-        effort = search_effort(
-            len(belief.points), settings.time_limit_s, settings.most_samples, settings.most_climbs
-        )
-        good = belief.points[np.argsort(belief.targets, kind="stable")[:_GOOD]]
-        rated = candidates(self._cube, good, effort.samples, self._rng)
-        taken = self._running_keys() | self._observed_keys()
-        point = best_point(self._cube, model, self._acquisition, belief.best, rated, taken, effort)
-        return self._drawn() if point is None else point
-
-    def _forget_model(self) -> None:
-        self._surrogate.forget()
-
-    def _model_state(self) -> JsonValue:
-        return self._surrogate.state()
-
-    def _load_model_state(self, state: JsonValue) -> None:
-        self._surrogate.load_state(state)
+    def _first_count(self) -> int:
+        return self._settings.cold_start
 
 
 def _acquisition(utility: str, kappa: float, xi: float) -> Acquisition:

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from nni.errors import NoMoreTrialError
-from nni.hpo.base import Tuner, checked_optimize_mode
+from nni.hpo.base import Tuner
 from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
+from nni.hpo.optimize_mode import checked_optimize_mode
 from nni.hpo.samples import samples
 from nni.hpo.space import parse_space
 from nni.hpo.tuners._grid import Grid

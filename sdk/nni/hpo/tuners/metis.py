@@ -25,11 +25,12 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.tuners._acquisition import confidence_bound, deviation_alone
 from nni.hpo.tuners._acquisition_search import Effort, best_point, candidates, search_effort
 from nni.hpo.tuners._gaussian_process import Posterior
+from nni.hpo.tuners._learnt_process import Belief
 from nni.hpo.tuners._matern import Matern
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners._normal_mixture import fitted_mixture
 from nni.hpo.tuners._parzen import Floats
-from nni.hpo.tuners._surrogate import Belief, Surrogate
+from nni.hpo.tuners._surrogate import Surrogate
 from nni.hpo.tuners._unit_cube import PointKey, UnitCube, best_free, point_key
 from nni.hpo.tuners.numeric_space import METIS_TYPES, numeric_space
 from nni.hpo.validation import ClassArgsValidator, check_whole
@@ -125,7 +126,7 @@ class MetisTuner(ModelBasedTuner[UnitCube]):
             losses.setdefault(key, []).append(loss)
         return list(points.values()), [fmean(same) for same in losses.values()]
 
-    def _worth_measuring(self, belief: Belief, model: Posterior) -> list[Floats]:
+    def _worth_measuring(self, belief: Belief[Posterior], model: Posterior) -> list[Floats]:
         """Return the new points between which the lower confidence bound decides."""
         taken = self._running_keys() | self._observed_keys()
         effort = search_effort(
@@ -148,7 +149,7 @@ class MetisTuner(ModelBasedTuner[UnitCube]):
         """Return the point with the widest confidence interval."""
         return best_point(self._cube, model, deviation_alone, 0.0, rated, taken, effort)
 
-    def _promising(self, belief: Belief, taken: set[PointKey]) -> Floats | None:
+    def _promising(self, belief: Belief[Posterior], taken: set[PointKey]) -> Floats | None:
         """Return the point that is most like good results and least like bad ones."""
         order = np.argsort(belief.targets, kind="stable")
         split = min(max(2, math.ceil(_GOOD_SHARE * len(order))), len(order) - 1)
@@ -179,7 +180,7 @@ class _Doubtful:
     """How low its loss may be: below its result, or below what the model without it predicts."""
 
 
-def _doubtful(belief: Belief, settled: set[PointKey]) -> _Doubtful | None:
+def _doubtful(belief: Belief[Posterior], settled: set[PointKey]) -> _Doubtful | None:
     """Return the least credible result, if it lies beyond the bounds of the prediction.
 
     Args:

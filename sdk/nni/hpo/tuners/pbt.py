@@ -16,11 +16,12 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from nni.hpo.base import DEFERRED, StartLater, Tuner, checked_optimize_mode
+from nni.hpo.base import DEFERRED, StartLater, Tuner
 from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY, default_root
 from nni.hpo.domains import Choice, Domain, Integer, Normal, Parameter, Space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import loss_of
+from nni.hpo.optimize_mode import checked_optimize_mode
 from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.space import contains, parse_space
 from nni.hpo.tuners._repair import repaired

@@ -7,9 +7,10 @@ import logging
 from random import Random
 from typing import ClassVar
 
-from nni.hpo.base import Tuner, checked_optimize_mode
+from nni.hpo.base import Tuner
 from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
+from nni.hpo.optimize_mode import checked_optimize_mode
 from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.space import parse_space
 

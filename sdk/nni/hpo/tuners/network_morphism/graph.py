@@ -104,7 +104,7 @@ class Graph:
             raise ImportError(
                 f"produce_torch_model needs torch ({error}); install it with: pip install torch"
             ) from error
-        return GraphModule(self)
+        return GraphModule(self.layers, self.shapes)
 
 
 def json_to_graph(json_model: str | Mapping[str, JsonValue]) -> Graph:

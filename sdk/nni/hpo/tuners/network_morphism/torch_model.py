@@ -1,15 +1,10 @@
 """The torch module of an architecture."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from nni.hpo.tuners.network_morphism import layers as kinds
-
-if TYPE_CHECKING:
-    from nni.hpo.tuners.network_morphism.graph import Graph
-    from nni.hpo.tuners.network_morphism.layers import Layer
+from nni.hpo.tuners.network_morphism.layers import Layer, Shape
 
 _CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 _NORMS = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d, 3: nn.BatchNorm3d}
@@ -21,15 +16,16 @@ class GraphModule(nn.Module):
     """An untrained network that computes what a graph says.
 
     Args:
-        graph: the architecture.
+        layers: of the graph, in its order.
+        shapes: of its nodes, see `Graph`.
     """
 
-    def __init__(self, graph: "Graph") -> None:
+    def __init__(self, layers: tuple[Layer, ...], shapes: tuple[Shape, ...]) -> None:
         super().__init__()
-        self._inputs = tuple(layer.inputs for layer in graph.layers)
-        self._kinds = tuple(layer.kind for layer in graph.layers)
+        self._inputs = tuple(layer.inputs for layer in layers)
+        self._kinds = tuple(layer.kind for layer in layers)
         self.layers = nn.ModuleList(
-            _module(layer, len(graph.shapes[layer.inputs[0]]) - 1) for layer in graph.layers
+            _module(layer, len(shapes[layer.inputs[0]]) - 1) for layer in layers
         )
 
     def forward(self, batch: Tensor) -> Tensor:
@@ -54,7 +50,7 @@ class _GlobalAverage(nn.Module):
         return batch.flatten(2).mean(dim=2)
 
 
-def _module(layer: "Layer", axes: int) -> nn.Module:
+def _module(layer: Layer, axes: int) -> nn.Module:
     """Return the module of a layer whose input has a number of spatial axes; 0 if it is flat."""
     kind = layer.kind
     if kind == kinds.CONV:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from nni.experiment.config.experiment_config import ConstraintConfig, ObjectiveConfig
+from nni.experiment.config.experiment_fields import ConstraintConfig, ObjectiveConfig
 from nni.experiment.config.search_config import SearchConfig
 from nni.hpo.registry import validate
 

@@ -44,6 +44,42 @@ def test_failures_that_were_proposed_before_it_shrank_do_not_shrink_it_further()
     assert region.size == 0.5 * first
 
 
+def test_running_proposals_count_as_failures_for_the_next_one() -> None:
+    region = TrustRegion(axes=6)
+    first = region.size
+
+    sizes: list[float] = []
+    for _ in range(7):  # three failures halve it
+        sizes.append(region.expected(sizes))
+
+    assert sizes == [first] * 3 + [first / 2] * 3 + [first / 4]
+    assert region.size == first
+
+
+def test_failures_of_running_proposals_shrink_it_once_they_are_told() -> None:
+    region = TrustRegion(axes=6)
+    sizes: list[float] = []
+    for _ in range(6):
+        sizes.append(region.expected(sizes))
+
+    for size in reversed(sizes):  # those from the smaller region end first
+        region.told(size, improved=False)
+
+    assert region.size == sizes[0] / 4
+
+
+def test_region_that_has_begun_again_shrinks_as_before() -> None:
+    region = TrustRegion(axes=2)
+    sizes = []
+    for _ in range(40):
+        sizes.append(region.expected([]))
+        region.told(sizes[-1], improved=False)
+
+    again = sizes.index(sizes[0], 2)
+
+    assert sizes[again:] == sizes[: len(sizes) - again]
+
+
 def test_region_goes_on_from_its_state() -> None:
     region, other = TrustRegion(axes=2), TrustRegion(axes=2)
     for improved in (True, True, False, True):

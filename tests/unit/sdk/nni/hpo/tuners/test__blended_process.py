@@ -5,16 +5,19 @@ import pytest
 
 from nni.hpo.tuners import _blended_process
 from nni.hpo.tuners._blended_process import (
+    Blend,
     BlendedProcess,
     blended_process,
     default_parameters,
     fitted_parameters,
 )
 from nni.hpo.tuners._descent import Differentiable
+from nni.hpo.tuners._matern import Matern
 from nni.hpo.tuners._parzen import Floats
 
 OWNERS = np.array([0, 1, 2, 2])
 """Two numbers and a choice of two options."""
+BLEND = Blend(OWNERS, Matern.of(2.5))
 
 
 def data(count: int, seed: int = 0) -> tuple[Floats, Floats]:
@@ -36,10 +39,10 @@ def correlation(left: Floats, right: Floats, lengths: Floats, blend: float) -> f
     return float(blend * alone + (1 - blend) * matern(sum(by_axis)))
 
 
-def process(count: int = 12) -> tuple[BlendedProcess, Floats, Floats, Floats]:
+def process(count: int = 12, blend: Blend = BLEND) -> tuple[BlendedProcess, Floats, Floats, Floats]:
     points, targets = data(count)
     parameters = np.array([np.log(0.3), np.log(0.8), np.log(0.5), np.log(1e-3), 0.4])
-    return blended_process(points, targets, OWNERS, parameters), points, targets, parameters
+    return blended_process(points, targets, blend, parameters), points, targets, parameters
 
 
 def test_prediction_agrees_with_the_slow_formula() -> None:
@@ -69,9 +72,10 @@ def test_many_points_are_predicted_as_one_by_one() -> None:
     assert together[1][255:] == pytest.approx([model.predict(x[None])[1][0] for x in at[255:]])
 
 
+@pytest.mark.parametrize("nu", [1.5, 2.5])
 @pytest.mark.parametrize("column", [0, 1])
-def test_slopes_agree_with_differences(column: int) -> None:
-    model, points, *_ = process()
+def test_slopes_agree_with_differences(column: int, nu: float) -> None:
+    model, points, *_ = process(blend=Blend(OWNERS, Matern.of(nu)))
     point, step = points[3] + 0.03, 1e-5 * np.eye(4)[column]
 
     mean, deviation, mean_rise, deviation_rise = model.slopes(point)
@@ -82,7 +86,10 @@ def test_slopes_agree_with_differences(column: int) -> None:
     assert deviation_rise[column] == pytest.approx((deviations[1] - deviations[2]) / 2e-5, rel=1e-3)
 
 
-def test_gradient_of_the_posterior_agrees_with_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("blend", [BLEND, Blend(OWNERS, Matern.of(1.5), alpha=0.01)])
+def test_gradient_of_the_posterior_agrees_with_differences(
+    blend: Blend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     functions: list[Differentiable] = []
 
     def keep(
@@ -94,7 +101,7 @@ def test_gradient_of_the_posterior_agrees_with_differences(monkeypatch: pytest.M
     monkeypatch.setattr(_blended_process, "minimise", keep)
     points, targets = data(20)
     at = default_parameters(3) + np.array([0.3, -0.2, 0.1, 2.0, 0.5])
-    fitted_parameters(points, targets, OWNERS, [at], evaluations=1)
+    fitted_parameters(points, targets, blend, [at], evaluations=1)
     (function,) = functions
 
     _, gradient = function(at)
@@ -106,13 +113,13 @@ def test_gradient_of_the_posterior_agrees_with_differences(monkeypatch: pytest.M
 
 def test_effects_of_single_axes_are_told_from_their_interplay() -> None:
     points = np.random.default_rng(0).random((60, 4))
-    owners = np.arange(4)
+    blend = Blend(np.arange(4), Matern.of(2.5))
     alone = np.sin(9 * points).sum(axis=1)
     joint = np.sin(4 * points.sum(axis=1))
 
     blends = [
         fitted_parameters(
-            points, (y - y.mean()) / y.std(), owners, [default_parameters(4)], evaluations=40
+            points, (y - y.mean()) / y.std(), blend, [default_parameters(4)], evaluations=40
         )[-1]
         for y in (alone, joint)
     ]
@@ -124,6 +131,20 @@ def test_effects_of_single_axes_are_told_from_their_interplay() -> None:
 def test_equal_points_with_different_results_are_no_error() -> None:
     points = np.full((6, 4), 0.5)
 
-    model = blended_process(points, np.arange(6.0) - 2.5, OWNERS, default_parameters(3))
+    model = blended_process(points, np.arange(6.0) - 2.5, BLEND, default_parameters(3))
 
     assert model.predict(points[:1])[0] == pytest.approx([0.0], abs=1e-3)
+
+
+def test_results_bind_less_with_a_greater_least_noise() -> None:
+    points, targets = data(12)
+    parameters = default_parameters(3)
+
+    near, loose = (
+        blended_process(points, targets, Blend(OWNERS, Matern.of(2.5), alpha), parameters)
+        for alpha in (0.0, 0.5)
+    )
+
+    best = points[targets.argmin()][None]
+    assert near.predict(best)[0] == pytest.approx(targets.min(), abs=0.01)
+    assert loose.predict(best)[0] > targets.min() + 0.1

@@ -6,27 +6,11 @@ import pytest
 
 from nni.hpo.space import parse_space, place
 from nni.hpo.tuners._columns import configuration_of, levels_of, rows_of
+from tests.support.search_spaces import DEEP, NONE
 
 SPACE = {
     "lr": {"_type": "loguniform", "_value": [1e-4, 1]},
-    "model": {
-        "_type": "choice",
-        "_value": [
-            {"_name": "none"},
-            "plain",
-            {
-                "_name": "deep",
-                "layers": {"_type": "randint", "_value": [1, 5]},
-                "act": {
-                    "_type": "choice",
-                    "_value": [
-                        {"_name": "relu"},
-                        {"_name": "leaky", "slope": {"_type": "uniform", "_value": [0, 0.3]}},
-                    ],
-                },
-            },
-        ],
-    },
+    "model": {"_type": "choice", "_value": [NONE, "plain", DEEP]},
     "batch": {"_type": "quniform", "_value": [16, 128, 16]},
     "noise": {"_type": "qlognormal", "_value": [0, 1, 0.5]},
     "shift": {"_type": "qnormal", "_value": [3, 2, 0.5]},

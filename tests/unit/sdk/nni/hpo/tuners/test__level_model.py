@@ -108,6 +108,22 @@ def test_running_trials_widen_the_search() -> None:
     assert crowded.widths.min() == pytest.approx(2 * alone.widths.min())  # sqrt(1 + 90 / 30)
 
 
+@pytest.mark.parametrize(("columns", "mixed"), [(3, False), (4, True)])
+def test_beside_other_trials_proposals_mix_good_rows_of_several_columns(
+    columns: int, mixed: bool
+) -> None:
+    names = [f"x{index}" for index in range(columns)]
+    model = model_of({name: {"_type": "uniform", "_value": [0, 1]} for name in names})
+    rng = np.random.default_rng(0)
+    for point in rng.random((100, columns)).tolist():
+        model.observations.add(Row(0, tuple(point), ()), loss(sum(point)))
+
+    crowded = [model.propose(np.random.default_rng(seed), crowded=True) for seed in range(20)]
+    alone = [model.propose(np.random.default_rng(seed)) for seed in range(20)]
+
+    assert (crowded != alone) == mixed
+
+
 def test_irrelevant_bell_does_not_drift() -> None:
     model = model_of({**LINE, "n": {"_type": "normal", "_value": [0, 1]}})
     rng = np.random.default_rng(0)

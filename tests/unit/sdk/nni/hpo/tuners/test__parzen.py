@@ -71,6 +71,37 @@ def test_density_integrates_to_one() -> None:
     assert mass == pytest.approx(1.0, abs=1e-5)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_crossed_draws_take_every_column_from_a_kernel_of_its_own(shared: bool) -> None:
+    frame = Frame(np.array([True, True]), 0.25, np.array([2]))
+    widths = np.full(2, 0.01) if shared else np.full((2, 2), 0.01)
+    density = Mixture(
+        frame=frame,
+        centres=np.array([[0.2, 0.2], [0.8, 0.8]]),
+        widths=widths,
+        options=np.array([[0], [1]]),
+        slip=np.array([1e-9]),
+        weights=np.array([1.0, 1.0]),
+        prior_weight=1.0,
+    )
+
+    points, options = density.draw_crossed(400, np.random.default_rng(0), 0.5)
+
+    near = np.where(points < 0.5, 0.2, 0.8)
+    assert np.abs(points - near).max() < 0.03  # six halved widths
+    corners = {(*row, option) for row, (option,) in zip(near.tolist(), options, strict=True)}
+    assert len(corners) == 8
+
+
+def test_crossed_draws_without_kernels_are_of_the_prior() -> None:
+    points, options = mixture(shared=True, kernels=0).draw_crossed(
+        300, np.random.default_rng(0), 0.5
+    )
+
+    assert points[:, 0].mean() == pytest.approx(0.5, abs=0.06)
+    assert set(options[:, 0].tolist()) == {0, 1, 2}
+
+
 def test_density_without_kernels_is_the_prior() -> None:
     density = mixture(shared=True, kernels=0)
     points, options = np.array([[0.3, 0.5]]), np.array([[1]])

@@ -74,22 +74,6 @@ def test_selection_predicts_like_the_model_of_all_results() -> None:
     assert means.min() > np.percentile(belief.targets, 60)
 
 
-def test_shorter_lengths_leave_more_doubt() -> None:
-    points, losses = results(20)
-    surrogate = new()
-    at = np.array([[0.9, 0.05]])
-
-    plain = surrogate.believe(points, losses)
-    doubting = surrogate.believe(points, losses, shrinkage=0.5)
-
-    assert doubting.model.predict(at)[1] > 1.3 * plain.model.predict(at)[1]
-    assert (
-        surrogate.expecting(doubting, [at[0]]).lengths.tolist()
-        == (0.5 * plain.model.lengths).tolist()
-    )
-    assert surrogate.lengths().tolist() == pytest.approx(plain.model.lengths.tolist())
-
-
 def test_one_result_is_enough() -> None:
     belief = new().believe(*results(1))
 

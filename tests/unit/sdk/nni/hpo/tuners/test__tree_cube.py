@@ -9,26 +9,10 @@ from nni.hpo.domains import same_value
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space import parse_space
 from nni.hpo.tuners._tree_cube import TreeCube
+from tests.support.search_spaces import DEEP, NONE
 
 SPACE = {
-    "model": {
-        "_type": "choice",
-        "_value": [
-            {"_name": "none"},
-            {
-                "_name": "deep",
-                "layers": {"_type": "randint", "_value": [1, 5]},
-                "act": {
-                    "_type": "choice",
-                    "_value": [
-                        {"_name": "relu"},
-                        {"_name": "leaky", "slope": {"_type": "uniform", "_value": [0, 0.3]}},
-                    ],
-                },
-            },
-            "plain",
-        ],
-    },
+    "model": {"_type": "choice", "_value": [NONE, DEEP, "plain"]},
     "rate": {"_type": "loguniform", "_value": [1e-4, 1]},
     "width": {"_type": "choice", "_value": [64, 8, 16]},
     "bell": {"_type": "normal", "_value": [5, 2]},

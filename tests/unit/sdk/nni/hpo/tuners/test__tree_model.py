@@ -1,10 +1,12 @@
-"""What `auto` believes over the course of an experiment."""
+"""What is believed of a loss over the course of an experiment."""
 
 import json
 
 import numpy as np
 import pytest
 
+from nni.hpo.tuners._blended_process import Blend
+from nni.hpo.tuners._matern import Matern
 from nni.hpo.tuners._parzen import Floats
 from nni.hpo.tuners._tree_model import TreeModel
 
@@ -15,7 +17,7 @@ def results(count: int) -> tuple[list[Floats], list[float]]:
 
 
 def new() -> TreeModel:
-    return TreeModel(np.arange(2))
+    return TreeModel(Blend(np.arange(2), Matern.of(2.5)))
 
 
 def test_goes_on_from_its_state() -> None:
@@ -54,9 +56,19 @@ def test_model_of_many_results_is_bounded_and_holds_the_best() -> None:
 
     belief = new().believe(points, losses)
 
-    assert len(belief.points) == 400
+    assert len(belief.points) == 500
     assert points[int(np.argmin(losses))].tolist() in belief.points.tolist()
     assert belief.best == belief.targets.min()
+
+
+def test_model_of_many_results_leaves_no_region_out() -> None:
+    crowd = 0.5 + 0.01 * np.random.default_rng(0).standard_normal((1200, 2))
+    points = [*crowd, np.array([0.95, 0.05])]
+
+    belief = new().believe(points, [float(point @ point) for point in points])
+
+    assert len(belief.points) == 500
+    assert belief.points[-1].tolist() == [0.95, 0.05]
 
 
 def test_one_result_is_enough() -> None:

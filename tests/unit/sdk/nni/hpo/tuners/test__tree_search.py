@@ -1,5 +1,7 @@
 """Finding promising points of a tree of parameters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from nni.hpo.tuners._acquisition import expected_improvement
 from nni.hpo.tuners._acquisition_search import Effort
 from nni.hpo.tuners._matern import Matern
 from nni.hpo.tuners._parzen import Floats
+from nni.hpo.tuners._plateaus import Familiar
 from nni.hpo.tuners._surrogate import Surrogate
 from nni.hpo.tuners._tree_cube import TreeCube
 from nni.hpo.tuners._tree_search import Outlook, around, everywhere, whole, with_option, within
@@ -30,6 +33,8 @@ KIND, Y, X = (
     next(i for i, axis in enumerate(CUBE.axes) if axis.path.endswith(name))
     for name in ("kind", "y", "x")
 )
+
+NOWHERE = np.zeros(len(CUBE))
 
 
 def loss(point: Floats) -> float:
@@ -69,7 +74,7 @@ def test_climbing_raises_the_rating() -> None:
 
 def test_candidates_of_a_region_stay_in_it() -> None:
     centre = CUBE.point({"kind": {"_name": "bowl", "x": 0.4}, "y": 0.9})
-    region = around(centre, np.ones(len(CUBE)), 0.2)
+    region = around(centre, np.ones(len(CUBE)), 0.2, NOWHERE)
 
     points = within(CUBE, centre, region, 0.2, 300, np.random.default_rng(0))
 
@@ -80,12 +85,31 @@ def test_candidates_of_a_region_stay_in_it() -> None:
 
 
 def test_a_region_is_longer_where_the_function_changes_slowly() -> None:
-    region = around(np.full(2, 0.5), np.array([0.1, 0.4]), 0.2)
+    region = around(np.full(2, 0.5), np.array([0.1, 0.4]), 0.2, np.zeros(2))
 
     sides = region.high - region.low
 
     assert sides[1] == pytest.approx(4 * sides[0])
     assert np.sqrt(sides.prod()) == pytest.approx(0.2)
+
+
+def test_a_region_reaches_beyond_the_plateau_of_its_centre() -> None:
+    region = around(np.full(2, 0.5), np.ones(2), 0.02, np.array([0.3, 0.0]))
+
+    assert (region.high - 0.5).tolist() == pytest.approx([0.3, 0.01])
+    assert (0.5 - region.low).tolist() == pytest.approx([0.3, 0.01])
+
+
+def test_a_point_whose_result_is_known_promises_less() -> None:
+    view, points = outlook()
+    candidate = CUBE.point({"kind": {"_name": "bowl", "x": 0.35}, "y": 0.65})[None, :]
+    familiar = Familiar(np.where(CUBE.ordered, 0.2, 0.0), candidate + 0.05 * CUBE.ordered)
+
+    knowing = replace(view, familiar=familiar)
+
+    # Of 0.2 along both axes a quarter is gone, so that the result is the same with 0.75 ** 2.
+    assert knowing.rate(candidate) == pytest.approx(view.rate(candidate) + np.log(1 - 0.75**2))
+    assert knowing.rate(points[:5]) == pytest.approx(view.rate(points[:5]))
 
 
 @pytest.mark.parametrize("good", [0, 3])

@@ -117,6 +117,32 @@ def test_running_trials_count_only_with_parallel_optimize() -> None:
     assert len(parallel.state()["running"]) == 10
 
 
+def test_without_parallel_optimize_it_matters_only_that_trials_run() -> None:
+    tuners = []
+    for number in (100, 200):
+        tuner = ready(seed=0)
+        tell(tuner, 20)
+        tuner.generate_parameters(number)
+        tuners.append(tuner)
+
+    ended = tuners[1]
+    ended.trial_end(200, success=False)
+
+    assert tuners[0].state()["open"] == [100]
+    assert ended.state()["open"] == []
+
+
+def test_search_beside_open_trials_goes_on_from_its_state() -> None:
+    tuner, resumed = ready(seed=0), ready(seed=1)
+    tell(tuner, 20)
+    tuner.generate_multiple_parameters([100, 101])
+
+    resumed.load_state(json.loads(json.dumps(tuner.state())))
+
+    assert resumed.state() == tuner.state()
+    assert resumed.generate_parameters(102) == tuner.generate_parameters(102)
+
+
 @pytest.mark.parametrize("outcome", ["result", "failure"])
 def test_lie_ends_with_its_trial(outcome: str) -> None:
     tuner = ready(seed=0, parallel_optimize=True)

@@ -1,0 +1,53 @@
+"""What the tuners share that only choose another one, which then does the work."""
+
+from nni.hpo.base import Resumable, Tuner
+from nni.hpo.json_value import JsonValue
+
+
+class DelegatingTuner(Tuner):
+    """Hands every call on to a tuner that the subclass chooses; that one is `Resumable`."""
+
+    _search: Tuner
+    """The chosen one, set before the first call."""
+
+    def update_search_space(self, search_space: JsonValue) -> None:
+        """See the base."""
+        self._search.update_search_space(search_space)
+
+    def prepare_parameters(self) -> None:
+        """See the base."""
+        self._search.prepare_parameters()
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
+        """See the base."""
+        configuration: dict[str, JsonValue] = self._search.generate_parameters(
+            parameter_id, **kwargs
+        )
+        return configuration
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        """See the base."""
+        self._search.receive_trial_result(parameter_id, parameters, value, **kwargs)
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
+        """See the base."""
+        self._search.trial_end(parameter_id, success, **kwargs)
+
+    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        """See the base. Samples outside the space or without finite values are skipped."""
+        self._search.import_data(data)
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON."""
+        return self._resumable().state()
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state of a tuner that was built and given its space alike."""
+        self._resumable().load_state(state)
+
+    def _resumable(self) -> Resumable:
+        search = self._search
+        assert isinstance(search, Resumable)
+        return search

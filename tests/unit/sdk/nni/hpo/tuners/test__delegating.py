@@ -1,0 +1,85 @@
+"""Whatever is called reaches the tuner that was chosen, and its answers come back."""
+
+from nni.hpo.base import Tuner
+from nni.hpo.json_value import JsonValue
+from nni.hpo.tuners._delegating import DelegatingTuner
+
+
+class Told(Tuner):
+    """Keeps what it was told, in order."""
+
+    def __init__(self) -> None:
+        self.calls: list[JsonValue] = []
+
+    def update_search_space(self, search_space: JsonValue) -> None:
+        self.calls.append(["space", search_space])
+
+    def prepare_parameters(self) -> None:
+        self.calls.append(["prepare"])
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
+        self.calls.append(["generate", parameter_id, kwargs])
+        return {"x": parameter_id}
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        self.calls.append(["result", parameter_id, parameters, value, kwargs])
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:
+        self.calls.append(["end", parameter_id, success, kwargs])
+
+    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        self.calls.append(["import", data])
+
+    def state(self) -> dict[str, JsonValue]:
+        return {"calls": list(self.calls)}
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        self.calls = [*state["calls"], ["loaded"]]
+
+
+class Front(DelegatingTuner):
+    """Chooses the only tuner there is."""
+
+    def __init__(self, search: Told) -> None:
+        self._search = search
+
+
+def test_calls_arrive_with_all_their_arguments() -> None:
+    told = Told()
+    front = Front(told)
+
+    front.update_search_space({"x": "space"})
+    front.prepare_parameters()
+    front.receive_trial_result(3, {"x": 3}, 0.5, trial_job_id="a")
+    front.trial_end(3, True, trial_job_id="a")
+    front.import_data([{"parameter": {"x": 1}, "value": 2}])
+
+    assert told.calls == [
+        ["space", {"x": "space"}],
+        ["prepare"],
+        ["result", 3, {"x": 3}, 0.5, {"trial_job_id": "a"}],
+        ["end", 3, True, {"trial_job_id": "a"}],
+        ["import", [{"parameter": {"x": 1}, "value": 2}]],
+    ]
+
+
+def test_answer_comes_back() -> None:
+    told = Told()
+
+    configuration = Front(told).generate_parameters(7, multi_phase=True)
+
+    assert configuration == {"x": 7}
+    assert told.calls == [["generate", 7, {"multi_phase": True}]]
+
+
+def test_state_is_that_of_the_chosen_tuner() -> None:
+    told = Told()
+    first, second = Front(told), Front(other := Told())
+    first.prepare_parameters()
+
+    second.load_state(first.state())
+
+    assert first.state() == {"calls": [["prepare"]]}
+    assert other.calls == [["prepare"], ["loaded"]]
