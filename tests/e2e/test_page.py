@@ -135,6 +135,7 @@ def test_search_selects_by_id_number_status_and_parameter_range(
     for text, expected in searches:
         page.fill(SEARCH, text)
         expect_rows(page, expected)
+        assert sorted(numbers(page)) == sorted(expected)
     page.fill(SEARCH, "depth>1")
     page.until_text('There is no column "depth".')
 

@@ -8,12 +8,7 @@ import pytest
 from nni.algorithms.hpo.gridsearch_tuner import GridSearchTuner
 from nni.errors import NoMoreTrialError
 from nni.hpo.domains import canonical_json
-
-SPACE = {
-    "a": {"_type": "choice", "_value": [1, 2, 3]},
-    "b": {"_type": "randint", "_value": [0, 2]},
-    "c": {"_type": "quniform", "_value": [2, 10, 5]},
-}
+from tests.support.search_spaces import GRID, GRID_NESTED
 
 
 def tuner_of(space: Any) -> GridSearchTuner:
@@ -28,7 +23,7 @@ def rest(tuner: GridSearchTuner) -> list[dict[str, Any]]:
 
 @pytest.mark.claim("hpo", 15)
 def test_eighteen_distinct_configurations_then_no_more() -> None:
-    tuner = tuner_of(SPACE)
+    tuner = tuner_of(GRID)
 
     configurations = [tuner.generate_parameters(i) for i in range(18)]
 
@@ -40,18 +35,7 @@ def test_eighteen_distinct_configurations_then_no_more() -> None:
 
 @pytest.mark.claim("hpo", 16)
 def test_nested_space_gives_every_combination_inside_its_branches() -> None:
-    space = {
-        "layer0": {
-            "_type": "choice",
-            "_value": [
-                {"_name": "Empty"},
-                {"_name": "Conv", "kernel_size": {"_type": "choice", "_value": [1, 2, 3, 5]}},
-                {"_name": "Max_pool", "pooling_size": {"_type": "choice", "_value": [2, 3, 5]}},
-            ],
-        }
-    }
-
-    layers = [configuration["layer0"] for configuration in rest(tuner_of(space))]
+    layers = [configuration["layer0"] for configuration in rest(tuner_of(GRID_NESTED))]
 
     assert layers == [
         {"_name": "Empty"},
@@ -62,7 +46,7 @@ def test_nested_space_gives_every_combination_inside_its_branches() -> None:
 
 @pytest.mark.claim("hpo", 17)
 def test_imported_configurations_are_not_sent_again() -> None:
-    tuner = tuner_of(SPACE)
+    tuner = tuner_of(GRID)
     imported = [{"a": 2, "b": 1, "c": 5}, {"c": 10.000000000001, "b": 0.0, "a": 3}]
 
     tuner.import_data([{"parameter": parameter, "value": 1} for parameter in imported])
@@ -75,9 +59,9 @@ def test_imported_configurations_are_not_sent_again() -> None:
 
 @pytest.mark.claim("hpo", 49)
 def test_results_replayed_on_resume_are_not_repeated() -> None:
-    first = tuner_of(SPACE)
+    first = tuner_of(GRID)
     done = first.generate_multiple_parameters(list(range(7)))
-    resumed = tuner_of(SPACE)
+    resumed = tuner_of(GRID)
 
     resumed.import_data([{"parameter": parameter, "value": 0.5} for parameter in done])
 
@@ -86,7 +70,7 @@ def test_results_replayed_on_resume_are_not_repeated() -> None:
 
 
 def test_samples_off_the_grid_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    tuner = tuner_of(SPACE)
+    tuner = tuner_of(GRID)
 
     with caplog.at_level(logging.WARNING):
         tuner.import_data([{"parameter": {"a": 9}, "value": 1}])
@@ -96,17 +80,17 @@ def test_samples_off_the_grid_are_logged(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_new_space_skips_what_was_sent_or_imported() -> None:
-    tuner = tuner_of(SPACE)
+    tuner = tuner_of(GRID)
     tuner.generate_multiple_parameters([0, 1])
     tuner.import_data([{"parameter": {"a": 3, "b": 1, "c": 10}, "value": 1}])
 
-    tuner.update_search_space({**SPACE, "a": {"_type": "choice", "_value": [1, 3, 4]}})
+    tuner.update_search_space({**GRID, "a": {"_type": "choice", "_value": [1, 3, 4]}})
 
     assert len(rest(tuner)) == 18 - 3
 
 
 def test_order_is_always_the_same() -> None:
-    assert rest(tuner_of(SPACE)) == rest(tuner_of(SPACE))
+    assert rest(tuner_of(GRID)) == rest(tuner_of(GRID))
 
 
 def test_unsupported_type_is_refused() -> None:
