@@ -17,7 +17,6 @@ from svc_common.access.keyring import Keyring
 from svc_common.access.transport import Transport
 from svc_common.metrics import Registry
 from svc_manager.observed.instruments import Instruments
-from svc_manager.web import http_listener, rest
 from svc_manager.web.route_table import ROUTES
 from svc_manager.web.server import WebServer
 from tests.unit.services.manager.web.conftest import API, EXPERIMENT, experiment, installation
@@ -28,12 +27,10 @@ SOON_S = 0.2
 
 
 @pytest.fixture
-async def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[int]:
-    monkeypatch.setattr(http_listener, "HEAD_S", SOON_S)
-    monkeypatch.setattr(rest, "BODY_S", SOON_S)
+async def port(tmp_path: Path) -> AsyncIterator[int]:
     manager = InMemoryManager()
     manager.put(experiment(tmp_path))
-    server = WebServer(TOKEN)
+    server = WebServer(TOKEN, head_timeout_s=SOON_S, body_timeout_s=SOON_S)
     yield await server.serve(installation(manager))
     await server.aclose()
 

@@ -52,10 +52,17 @@ class PackedCode:
     file_count: int
 
 
-def code_files(directory: Path) -> list[CodeFile]:
+def code_files(
+    directory: Path, *, file_limit: int = FILE_LIMIT, size_limit_bytes: int = SIZE_LIMIT_BYTES
+) -> list[CodeFile]:
     """Return the files of a code directory that are sent to workers, by name.
 
     Links to files are sent as the files; links to folders as the folders, each of them once.
+
+    Args:
+        directory: the code directory.
+        file_limit: how many files it may have.
+        size_limit_bytes: what they may have together.
 
     Raises:
         ConfigError: there are too many, they are too large, or one cannot be read or named.
@@ -66,10 +73,10 @@ def code_files(directory: Path) -> list[CodeFile]:
     for file in _walk(directory, "", spec, frozenset()):
         files.append(file)
         total += file.size_bytes
-        if len(files) > FILE_LIMIT:
-            raise _too_much(f"must have at most {FILE_LIMIT} files", directory)
-        if total > SIZE_LIMIT_BYTES:
-            limit = SIZE_LIMIT_BYTES // (1024 * 1024)
+        if len(files) > file_limit:
+            raise _too_much(f"must have at most {file_limit} files", directory)
+        if total > size_limit_bytes:
+            limit = size_limit_bytes // (1024 * 1024)
             raise _too_much(f"must have at most {limit} MB", directory)
     return sorted(files, key=lambda file: file.name)
 

@@ -89,8 +89,12 @@ def port_holder(port: int) -> str:
     return ""
 
 
-def check_folders(folders: Iterable[Path]) -> None:
+def check_folders(folders: Iterable[Path], *, least_free_bytes: int = LEAST_FREE_BYTES) -> None:
     """Check that files can be written below each folder, and that the disk has room.
+
+    Args:
+        folders: need not exist.
+        least_free_bytes: a disk with fewer free bytes is full.
 
     Raises:
         RefusedError: a folder is not writable, or its disk is full.
@@ -103,10 +107,10 @@ def check_folders(folders: Iterable[Path]) -> None:
                 "give yourself write permission, or name another folder"
             )
         free = shutil.disk_usage(existing).free
-        if free < LEAST_FREE_BYTES:
+        if free < least_free_bytes:
             raise RefusedError(
                 f"the disk of {folder} is full: {free // _MEGABYTE} MB are free, "
-                f"at least {LEAST_FREE_BYTES // _MEGABYTE} MB are needed; make room, or name a "
+                f"at least {least_free_bytes // _MEGABYTE} MB are needed; make room, or name a "
                 "folder on another disk"
             )
 

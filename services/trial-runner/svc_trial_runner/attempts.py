@@ -50,9 +50,6 @@ T = TypeVar("T")
 _KILLED: Final = 9
 """Wait status of a process whose starter died: the kernel killed it."""
 
-_UNSAID_S: Final = 3.0
-"""How long bytes may travel before the trial says that it waits for them."""
-
 
 def _end_cause(cause: StopCause | None) -> EndCause:
     """Say how an end with this cause is reported."""
@@ -235,7 +232,7 @@ class AttemptRun:
         """Wait for bytes; say so if that takes long."""
         task = asyncio.ensure_future(bringing)
         try:
-            await asyncio.wait({task}, timeout=_UNSAID_S)
+            await asyncio.wait({task}, timeout=self._shop.waiting_notice_after_s)
             if not task.done():
                 trouble = self._shop.checkpoints.trouble
                 self._waits(f"waiting for {what}" + (f": {trouble}" if trouble else ""))

@@ -13,7 +13,7 @@ from svc_trial_runner.agent import Agent
 PRESENCE_EVERY_S: Final = 5.0
 RESTART_TOLD_S: Final = 12.0
 """How long it says that it was restarted: two presences more than one that is lost."""
-_AFTER_CHANGE_S: Final = 0.5
+AFTER_CHANGE_S: Final = 0.5
 """Changes within this time are told together: hundreds of trials may end in a second."""
 
 
@@ -43,16 +43,25 @@ class Presence:
         signals: where it is said.
         clock: for waiting.
         gpu_count: how many GPUs the machine has.
+        debounce_s: changes within this time are told together, in seconds.
     """
 
     def __init__(
-        self, agent: Agent, identity: RunnerIdentity, signals: Signals, clock: Clock, gpu_count: int
+        self,
+        agent: Agent,
+        identity: RunnerIdentity,
+        signals: Signals,
+        clock: Clock,
+        gpu_count: int,
+        *,
+        debounce_s: float = AFTER_CHANGE_S,
     ) -> None:
         self._agent = agent
         self._identity = identity
         self._signals = signals
         self._clock = clock
         self._gpu_count = gpu_count
+        self._debounce_s = debounce_s
         self._settled_at_s = clock.monotonic_s() + RESTART_TOLD_S
         self._due: asyncio.TimerHandle | None = None
         agent.on_change(self._changed)
@@ -97,7 +106,8 @@ class Presence:
 
     def _changed(self) -> None:
         if self._due is None:
-            self._due = asyncio.get_running_loop().call_later(_AFTER_CHANGE_S, self._say_change)
+            loop = asyncio.get_running_loop()
+            self._due = loop.call_later(self._debounce_s, self._say_change)
 
     def _say_change(self) -> None:
         self._due = None

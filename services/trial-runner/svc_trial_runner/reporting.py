@@ -51,10 +51,18 @@ class Reporter:
         tasks: owner of the sending tasks.
         runner_id: of this agent.
         boot_id: of this start of it.
+        room_bytes: reports held in memory before trials have to wait with theirs.
     """
 
     def __init__(
-        self, inbox: Inbox, spool: ReportSpool, tasks: TaskOwner, runner_id: str, boot_id: str
+        self,
+        inbox: Inbox,
+        spool: ReportSpool,
+        tasks: TaskOwner,
+        runner_id: str,
+        boot_id: str,
+        *,
+        room_bytes: int = ROOM_BYTES,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._inbox = inbox
@@ -62,6 +70,7 @@ class Reporter:
         self._tasks = tasks
         self._runner_id = runner_id
         self._boot_id = boot_id
+        self._room_bytes = room_bytes
         self._outboxes: dict[str, _Outbox] = {}
         self._waiting = 0
         self._bytes = 0
@@ -89,7 +98,7 @@ class Reporter:
         self._bytes += len(entry)
         if self._waiting == 1:
             self._idle.clear()
-        if self._bytes > ROOM_BYTES:
+        if self._bytes > self._room_bytes:
             self._room.clear()
         if on_arrived is not None:
             outbox.last_words += 1
@@ -178,7 +187,7 @@ class Reporter:
             entry, call = outbox.entries.popleft()
             calls.append(call)
             self._bytes -= len(entry)
-        if self._bytes <= ROOM_BYTES:
+        if self._bytes <= self._room_bytes:
             self._room.set()
         self._waiting -= count
         if self._waiting == 0:

@@ -32,3 +32,5 @@ class Workshop:
     """Counts and traces; None: nobody looks."""
     live: LiveOutput | None = None
     """Sends output to those who watch; None: they read the files, which are on this machine."""
+    waiting_notice_after_s: float = 3.0
+    """How long bytes may travel before a trial says that it waits for them, in seconds."""

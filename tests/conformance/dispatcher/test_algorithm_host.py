@@ -243,10 +243,8 @@ async def test_server_hears_reports_and_advises(tmp_path: Path, case: Case) -> N
     assert case.listener.of(answers.StopAdvised) == [answers.StopAdvised(Position(3, 0), "t")]
 
 
-async def test_server_that_is_away_is_unavailable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("svc_dispatcher.adapters.server_host._CONNECT_TIMEOUT_S", 0.05)
+async def test_server_that_is_away_is_unavailable(tmp_path: Path) -> None:
+    launcher = ServerHostLauncher(connect_timeout_s=0.05)
     setup = ExperimentSetup(
         experiment_id="exp",
         directory=str(tmp_path),
@@ -260,7 +258,7 @@ async def test_server_that_is_away_is_unavailable(
     )
 
     with pytest.raises(UnavailableError, match="cannot be reached"):
-        await ServerHostLauncher().launch(setup, Listener(), eager=False)
+        await launcher.launch(setup, Listener(), eager=False)
 
 
 async def test_child_that_cannot_be_started_is_told_with_a_remedy(tmp_path: Path) -> None:

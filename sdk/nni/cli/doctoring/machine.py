@@ -22,17 +22,22 @@ CLOCK_LIMIT_S: Final = 2.0
 _GPU_DEVICES: Final = Path("/dev")
 
 
-def check_disk() -> Iterator[Finding]:
-    """Folders can be written and have room."""
+def check_disk(least_free_bytes: int | None = None) -> Iterator[Finding]:
+    """Folders can be written and have room.
+
+    Args:
+        least_free_bytes: a disk with fewer free bytes is full; None: as for an experiment's start.
+    """
     from nni.experiment.config.experiment_fields import DEFAULT_WORKING_DIRECTORY
     from nni.experiment.environment import nni_home
     from nni.experiment.errors import RefusedError
-    from nni.experiment.preflight import check_folders
+    from nni.experiment.preflight import LEAST_FREE_BYTES, check_folders
 
+    least = LEAST_FREE_BYTES if least_free_bytes is None else least_free_bytes
     experiments = Path(DEFAULT_WORKING_DIRECTORY).expanduser()
     for folder in (experiments, nni_home(), Path(tempfile.gettempdir())):
         try:
-            check_folders([folder])
+            check_folders([folder], least_free_bytes=least)
         except RefusedError as error:
             yield Finding("disk", "bad", str(error))
         else:

@@ -106,8 +106,12 @@ def errors_since(path: Path, since: datetime) -> list[str]:
     return found
 
 
-def check_ports() -> Iterator[Finding]:
-    """The ports of the services are theirs, and the page's usual one can be had."""
+def check_ports(page_port: int = DEFAULT_PORT) -> Iterator[Finding]:
+    """The ports of the services are theirs, and the page's usual one can be had.
+
+    Args:
+        page_port: the page's usual port.
+    """
     from nni.experiment.endpoint import read_endpoint
     from nni.experiment.errors import RefusedError
     from nni.experiment.preflight import check_port, port_holder
@@ -125,11 +129,11 @@ def check_ports() -> Iterator[Finding]:
                 )
                 yield Finding("ports", "bad", text)
     try:
-        check_port(DEFAULT_PORT)
+        check_port(page_port)
     except RefusedError as error:
         yield Finding("ports", "note", f"{error}")
     else:
-        yield Finding("ports", "ok", f"{DEFAULT_PORT} is free")
+        yield Finding("ports", "ok", f"{page_port} is free")
 
 
 def _own_pids(supervisor_pid: int) -> set[int]:

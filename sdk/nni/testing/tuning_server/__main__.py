@@ -17,8 +17,15 @@ from nni.testing.tuning_server.suite import TuningServerConformance
 CONNECT_TIMEOUT_S: Final = 10.0
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run every test; give the exit code (0: all passed, 1: one failed, 2: no server)."""
+def main(
+    arguments: Sequence[str] | None = None, *, connect_timeout_s: float = CONNECT_TIMEOUT_S
+) -> int:
+    """Run every test; give the exit code (0: all passed, 1: one failed, 2: no server).
+
+    Args:
+        arguments: of the command line; None: those of this process.
+        connect_timeout_s: how long to wait for the server, in seconds.
+    """
     parser = argparse.ArgumentParser(prog="python -m nni.testing.tuning_server")
     parser.add_argument("address", help="host:port of the server")
     parser.add_argument("--class-args", type=json.loads, default={}, metavar="JSON")
@@ -26,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with TuningClient(options.address) as client:
         try:
-            client.wait_ready(CONNECT_TIMEOUT_S)
+            client.wait_ready(connect_timeout_s)
         except grpc.FutureTimeoutError:
             sys.stderr.write(f"no server can be reached at {options.address}\n")
             return 2

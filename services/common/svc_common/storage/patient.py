@@ -27,12 +27,20 @@ class PatientBlobExchange:
         store: what it stands for.
         clock: waits between tries.
         waits_for_room: wait for room, too, instead of raising `ResourceExhaustedError`.
+        retry_interval_s: between two tries while the store is away, in seconds.
     """
 
-    def __init__(self, store: BlobExchange, clock: Clock, *, waits_for_room: bool = False) -> None:
+    def __init__(
+        self,
+        store: BlobExchange,
+        clock: Clock,
+        *,
+        waits_for_room: bool = False,
+        retry_interval_s: float = AGAIN_AFTER_S,
+    ) -> None:
         self._exchange = store
         self._clock = clock
-        self._pauses: dict[type[ServiceError], float] = {UnavailableError: AGAIN_AFTER_S}
+        self._pauses: dict[type[ServiceError], float] = {UnavailableError: retry_interval_s}
         if waits_for_room:
             self._pauses[ResourceExhaustedError] = ROOM_AGAIN_AFTER_S
         self.trouble = ""

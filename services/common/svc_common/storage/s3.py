@@ -68,10 +68,13 @@ class S3BlobStore:
 
     Args:
         settings: server, account, bucket and prefix.
+        refresh_after: content that was stored longer ago is sent again when it is put once more,
+            so that it is young; at most `REFRESH_AFTER`, which callers rely on.
     """
 
-    def __init__(self, settings: S3Settings) -> None:
+    def __init__(self, settings: S3Settings, *, refresh_after: timedelta = REFRESH_AFTER) -> None:
         self._settings = settings
+        self._refresh_after = refresh_after
         self._closing = threading.Event()
         self._pool = PatientPool(self._closing, settings.ca_file)
         # Threads of its own: while the server is away they wait, and nobody else's work with them.
@@ -225,7 +228,7 @@ class S3BlobStore:
             found = await self.info(key)
         except NotFoundError:
             return False
-        young = datetime.now(UTC) - found.stored_at < REFRESH_AFTER
+        young = datetime.now(UTC) - found.stored_at < self._refresh_after
         return young and found.size_bytes == size_bytes
 
     def _name(self, key: str) -> str:

@@ -21,7 +21,7 @@ from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import ExperimentSetup, Position, Suggestion
 from svc_dispatcher.ports import HostSink
 
-_CONNECT_TIMEOUT_S: Final = 10.0
+CONNECT_TIMEOUT_S: Final = 10.0
 _CLOSE_TIMEOUT_S: Final = 2.0
 
 
@@ -265,10 +265,14 @@ class ServerHostLauncher:
 
     Args:
         transport: how other machines are called.
+        connect_timeout_s: how long a server may take to be reached, in seconds.
     """
 
-    def __init__(self, transport: Transport = PLAIN) -> None:
+    def __init__(
+        self, transport: Transport = PLAIN, *, connect_timeout_s: float = CONNECT_TIMEOUT_S
+    ) -> None:
         self._transport = transport
+        self._connect_timeout_s = connect_timeout_s
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> ServerHost:
         """See `HostLauncher.launch`; every handled command is always reported at once."""
@@ -277,7 +281,7 @@ class ServerHostLauncher:
         address = setup.tuner.server_address
         channel = open_channel(address, self._transport)
         try:
-            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+            async with asyncio.timeout(self._connect_timeout_s):
                 await channel.channel_ready()
         except TimeoutError as error:
             await channel.close()

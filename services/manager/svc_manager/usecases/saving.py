@@ -67,16 +67,24 @@ class Saves:
         ports: what is needed from outside.
         default_root: where experiments live if a load does not say.
         version: of NNI.
+        size_limit_bytes: what the files of an experiment that is loaded may have together.
     """
 
     def __init__(
-        self, roster: Roster, ports: SavingPorts, default_root: Path, version: str
+        self,
+        roster: Roster,
+        ports: SavingPorts,
+        default_root: Path,
+        version: str,
+        *,
+        size_limit_bytes: int = SIZE_LIMIT_BYTES,
     ) -> None:
         self._roster = roster
         self._ports = ports
         self._values = BigValues(ports.blobs)
         self._default_root = default_root
         self._version = version
+        self._size_limit_bytes = size_limit_bytes
         self._loading: set[str] = set()
 
     async def save(
@@ -161,7 +169,7 @@ class Saves:
             await self._roster.claim(experiment_id)
             stage = await self._ports.folders.stage(root)
             try:
-                await _receive(requests, stage)
+                await _receive(requests, stage, self._size_limit_bytes)
                 await self._take_in(header, stage, root / experiment_id)
             finally:
                 await stage.discard()
@@ -265,7 +273,9 @@ def _root(header: pb.LoadHeader, default: Path) -> Path:
     return Path(header.experiment_working_directory or default)
 
 
-async def _receive(requests: AsyncIterator[pb.LoadExperimentRequest], stage: Stage) -> None:
+async def _receive(
+    requests: AsyncIterator[pb.LoadExperimentRequest], stage: Stage, size_limit_bytes: int
+) -> None:
     """Write all that comes to the stage, within limits."""
     names: set[str] = set()
     current, size_bytes = "", 0
@@ -281,10 +291,10 @@ async def _receive(requests: AsyncIterator[pb.LoadExperimentRequest], stage: Sta
             current = check_name(piece.name)
             names.add(current)
         size_bytes += len(piece.data)
-        if len(names) > FILE_LIMIT or size_bytes > SIZE_LIMIT_BYTES:
+        if len(names) > FILE_LIMIT or size_bytes > size_limit_bytes:
             raise ResourceExhaustedError(
                 f"an experiment that is loaded may have {FILE_LIMIT:,} files and "
-                f"{SIZE_LIMIT_BYTES // 1024**3} GiB; save it without the files of its trials"
+                f"{size_limit_bytes // 1024**3} GiB; save it without the files of its trials"
             )
         await stage.write(current, piece.data, last=piece.last)
         if piece.last:

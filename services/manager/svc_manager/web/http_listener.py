@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from typing import Final
+from typing import Any, Final
 
 import h11
 from starlette.types import ASGIApp
@@ -22,7 +22,7 @@ CERTIFICATE_NAME: Final = "certificate_name"
 BACKLOG: Final = 128
 CONNECTIONS_LIMIT: Final = 2_000
 """Of one listener; beyond, requests are answered with 503."""
-HEAD_S: Final = 10.0
+HEAD_TIMEOUT_S: Final = 10.0
 """How long a client may take for the head of a request, and for its half of a TLS handshake."""
 LINGER_S: Final = 1.0
 """How long a client may go on sending after its request was refused."""
@@ -35,6 +35,12 @@ class _PatientToAPoint(H11Protocol):
 
     It also tells the application which client certificate was shown.
     """
+
+    def __init__(
+        self, config: Config, state: ServerState, app_state: dict[str, Any], head_timeout_s: float
+    ) -> None:
+        super().__init__(config, state, app_state)
+        self._head_timeout_s = head_timeout_s
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """See `asyncio.Protocol`."""
@@ -72,7 +78,7 @@ class _PatientToAPoint(H11Protocol):
             self._give_up()
 
     def _begin_head(self) -> None:
-        self._overdue = self.loop.call_later(HEAD_S, self._give_up)
+        self._overdue = self.loop.call_later(self._head_timeout_s, self._give_up)
 
     def _end_head(self) -> None:
         if self._overdue is not None:
@@ -110,6 +116,8 @@ class HttpListener:
         bound: socket.socket,
         stopped: asyncio.Event,
         tls: ssl.SSLContext | None = None,
+        *,
+        head_timeout_s: float = HEAD_TIMEOUT_S,
     ) -> HttpListener:
         """Serve ``app`` on ``bound`` and return when connections are accepted.
 
@@ -118,6 +126,8 @@ class HttpListener:
             bound: a bound stream socket, which this listener closes.
             stopped: set by `close`; answers without an end wait for it.
             tls: encrypts it; None: it speaks plain HTTP.
+            head_timeout_s: how long a client may take for the head of a request, and for its half
+                of a TLS handshake, in seconds.
         """
         config = Config(
             app,
@@ -137,11 +147,11 @@ class HttpListener:
         state = ServerState()
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: _PatientToAPoint(config, state, {}),
+            lambda: _PatientToAPoint(config, state, {}, head_timeout_s),
             sock=bound,
             backlog=BACKLOG,
             ssl=tls,
-            ssl_handshake_timeout=None if tls is None else HEAD_S,
+            ssl_handshake_timeout=None if tls is None else head_timeout_s,
         )
         return cls(server, state, stopped)
 

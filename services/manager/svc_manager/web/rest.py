@@ -35,7 +35,7 @@ from svc_manager.web.security import AccessPolicy, RequestHead
 
 API_ROOT: Final = "/api/v1/nni"
 _LONGEST_REQUEST_ID: Final = 200
-BODY_S: Final = 60.0
+BODY_TIMEOUT_S: Final = 60.0
 """How long a client may take for the body of a request: 50 MB at 1 MB/s fit."""
 _METRICS: Final = "metrics"
 _FORBIDDEN: Final = 403
@@ -52,6 +52,8 @@ class Listener:
     """Waits until the listener closes."""
     experiment_id: str = ""
     """What paths without an id mean; empty on the base listener."""
+    body_timeout_s: float = BODY_TIMEOUT_S
+    """How long a client may take for the body of a request, in seconds."""
 
 
 def http_routes(listener: Listener, routes: Sequence[Route]) -> list[HttpRoute]:
@@ -183,7 +185,7 @@ async def _answer(listener: Listener, route: Route, request: Request) -> Respons
         raise FailedPreconditionError(
             f"this address serves no single experiment; use {API_ROOT}/experiments/<id>{route.path}"
         )
-    body = await _body(request, route) if route.body is not None else b""
+    body = await _body(request, route, listener.body_timeout_s) if route.body is not None else b""
     request.state.body = body  # it can be read once only, and may have to be passed on
     call = Call(
         installation=listener.installation,
@@ -201,7 +203,7 @@ async def _answer(listener: Listener, route: Route, request: Request) -> Respons
     return await route.handler(call)
 
 
-async def _body(request: Request, route: Route) -> bytes:
+async def _body(request: Request, route: Route, timeout_s: float) -> bytes:
     """Read the body, but never more than the route takes.
 
     Raises:
@@ -214,11 +216,11 @@ async def _body(request: Request, route: Route) -> bytes:
         raise BodyTooLargeError(limit)
     pieces = bytearray()
     try:
-        async with asyncio.timeout(BODY_S):
+        async with asyncio.timeout(timeout_s):
             async for piece in request.stream():
                 pieces += piece
                 if len(pieces) > limit:
                     raise BodyTooLargeError(limit)
     except TimeoutError as error:
-        raise SlowBodyError(BODY_S) from error
+        raise SlowBodyError(timeout_s) from error
     return bytes(pieces)

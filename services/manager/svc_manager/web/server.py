@@ -16,9 +16,9 @@ from svc_common.access.guard import Guard
 from svc_common.access.transport import is_loopback
 from svc_common.errors import InvalidArgumentError, PermissionDeniedError
 from svc_manager.listeners import PortTakenError
-from svc_manager.web.http_listener import HttpListener
+from svc_manager.web.http_listener import HEAD_TIMEOUT_S, HttpListener
 from svc_manager.web.port_holder import program_on_port
-from svc_manager.web.rest import Listener
+from svc_manager.web.rest import BODY_TIMEOUT_S, Listener
 from svc_manager.web.route import Installation
 from svc_manager.web.security import AccessPolicy
 from svc_manager.web.site import create_site
@@ -47,6 +47,9 @@ class WebServer:
         host: address that all listeners bind; off loopback reading needs the token, too.
         allowed_hosts: names besides loopback ones under which clients may address it.
         guard: who else may call, and how listeners are encrypted; None: nobody, and not at all.
+        head_timeout_s: how long a client may take for the head of a request, and for its half of
+            a TLS handshake, in seconds.
+        body_timeout_s: how long it may take for the body, in seconds.
 
     Raises:
         FailedPreconditionError: other machines could read what is said there.
@@ -59,8 +62,13 @@ class WebServer:
         host: str = LOOPBACK,
         allowed_hosts: frozenset[str] = frozenset(),
         guard: Guard | None = None,
+        *,
+        head_timeout_s: float = HEAD_TIMEOUT_S,
+        body_timeout_s: float = BODY_TIMEOUT_S,
     ) -> None:
         self._host = host
+        self._head_timeout_s = head_timeout_s
+        self._body_timeout_s = body_timeout_s
         guard = guard or Guard.of_token(token)
         guard.check_listener("NNI_MANAGER_HTTP", host)
         self._tls = guard.transport.http_server_context()
@@ -157,10 +165,13 @@ class WebServer:
                 policy=self._policy,
                 until_stopped=until_stopped,
                 experiment_id=experiment_id,
+                body_timeout_s=self._body_timeout_s,
             ),
             url_prefix,
         )
-        return await HttpListener.start(site, bound, stopped, self._tls)
+        return await HttpListener.start(
+            site, bound, stopped, self._tls, head_timeout_s=self._head_timeout_s
+        )
 
     async def _bind(self, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET

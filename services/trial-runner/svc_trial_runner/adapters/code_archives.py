@@ -15,10 +15,9 @@ from svc_common.storage.ports import CONTENT_KIND, BlobExchange
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import LaunchError
 
-FILE_LIMIT: Final = 2000
 KEPT_S: Final = 7 * 24 * 3600.0
 """How long code stays that nobody asks for."""
-SIZE_LIMIT_BYTES: Final = 300 * 1024 * 1024
+CODE_LIMITS: Final = ArchiveLimits(files=2000, size_bytes=300 * 1024 * 1024)
 """What a code directory may have, as documented; checked again here, for the archive is foreign."""
 
 
@@ -29,12 +28,21 @@ class CachedCodeStore:
         blobs: where archives come from.
         folder: the cache; made when needed.
         clock: tells what has not been used for long.
+        limits: what an archive may have; one that exceeds them is refused.
     """
 
-    def __init__(self, blobs: BlobExchange, folder: Path, clock: Clock) -> None:
+    def __init__(
+        self,
+        blobs: BlobExchange,
+        folder: Path,
+        clock: Clock,
+        *,
+        limits: ArchiveLimits = CODE_LIMITS,
+    ) -> None:
         self._blobs = blobs
         self._folder = folder
         self._clock = clock
+        self._limits = limits
         self._used: set[str] = set()
         """What this agent has given away: it may be in use at any time."""
         self._locks: dict[str, asyncio.Lock] = {}
@@ -75,8 +83,7 @@ class CachedCodeStore:
                 draft = Path(name)
                 await self._blobs.fetch(f"{CONTENT_KIND}/{archive.sha256}", draft / "archive")
                 await asyncio.to_thread(_check, draft / "archive", archive)
-                limits = ArchiveLimits(FILE_LIMIT, SIZE_LIMIT_BYTES)
-                await asyncio.to_thread(extract, draft / "archive", draft / "code", limits)
+                await asyncio.to_thread(extract, draft / "archive", draft / "code", self._limits)
                 os.rename(draft / "code", place)  # noqa: PTH104 - the folder appears whole
         except (OSError, ServiceError) as error:
             raise LaunchError(f"the code {archive.sha256} cannot be had: {error}") from error

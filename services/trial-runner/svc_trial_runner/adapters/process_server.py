@@ -22,9 +22,9 @@ from svc_trial_runner.ports import LaunchError
 
 _MESSAGE_LIMIT_BYTES: Final = 256 * 1024
 _KILL: Final = 9
-_TAKE_OVER_S: Final = 5.0
+TAKEOVER_TIMEOUT_S: Final = 5.0
 """For a generation to take over from a dead one and answer what waits in the socket."""
-_START_WITHIN_S: Final = 30.0
+START_TIMEOUT_S: Final = 30.0
 """A start that nobody has answered by then was swallowed by a process that died meanwhile."""
 
 
@@ -60,6 +60,10 @@ class ProcessServer:
         environment: its variables.
         warm: whether trials it starts count as warm.
         on_gone: called once, when it has ended or said that it is unfit.
+        start_timeout_s: a start that is not answered within so many seconds was swallowed by a
+            process that died meanwhile.
+        takeover_timeout_s: for a generation to take over from a dead one and answer what waits in
+            the socket, in seconds.
     """
 
     def __init__(
@@ -69,10 +73,14 @@ class ProcessServer:
         *,
         warm: bool,
         on_gone: Callable[["ProcessServer"], None],
+        start_timeout_s: float = START_TIMEOUT_S,
+        takeover_timeout_s: float = TAKEOVER_TIMEOUT_S,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._warm = warm
         self._on_gone = on_gone
+        self._start_timeout_s = start_timeout_s
+        self._takeover_timeout_s = takeover_timeout_s
         self._launches: dict[str, _Launch] = {}
         self._unsent: list[tuple[bytes, tuple[int, ...]]] = []
         self._gone = False
@@ -126,7 +134,7 @@ class ProcessServer:
         data = _encoded({"op": "start", "id": label, **message})
         launch = self._launches[label] = _Launch(self._loop)
         self._send(data, descriptors)
-        timer = self._loop.call_later(_START_WITHIN_S, self._swallowed, label)
+        timer = self._loop.call_later(self._start_timeout_s, self._swallowed, label)
         try:
             return await launch.started
         finally:
@@ -148,7 +156,7 @@ class ProcessServer:
         launch = self._launches.get(label)
         if launch is not None and launch.process is None:
             del self._launches[label]
-            _reject(launch.started, f"no answer within {_START_WITHIN_S:g} s")
+            _reject(launch.started, f"no answer within {self._start_timeout_s:g} s")
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send a message that has no answer.
@@ -235,7 +243,7 @@ class ProcessServer:
         """
         for label, launch in self._launches.items():
             if launch.process is None:
-                self._loop.call_later(_TAKE_OVER_S, self._swallowed, label)
+                self._loop.call_later(self._takeover_timeout_s, self._swallowed, label)
 
     def _retire(self) -> None:
         """Take no more starts; trials that run go on."""

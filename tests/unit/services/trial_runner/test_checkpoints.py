@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
+from svc_common.clock import SystemClock
 from svc_common.errors import UnavailableError
-from svc_trial_runner import attempts
-from svc_trial_runner.adapters.trial_bytes import TarFolders
+from svc_common.storage.memory import InMemoryBlobStore
+from svc_common.storage.patient import PatientBlobExchange
+from svc_trial_runner.adapters.trial_bytes import BlobTrialBytes, TarFolders
+from svc_trial_runner.checkpoints import Checkpoints
 from svc_trial_runner.domain.attempt import Phase, StopCause
 from svc_trial_runner.domain.claims import AttemptKey
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
@@ -115,30 +119,41 @@ async def test_second_attempt_does_not_see_what_the_first_has_half_saved(bench: 
     assert (await bench.until_kind("one", "exited")).exited.exit_code == 0
 
 
-class Away:
-    """Takes the store of a bench away, until `back`."""
+class AwayStore(InMemoryBlobStore):
+    """Takes no files until it is ``there``."""
 
-    def __init__(self, bench: Bench, monkeypatch: Any) -> None:
+    def __init__(self) -> None:
+        super().__init__()
         self.there = asyncio.Event()
-        store, put_file = bench.blobs, bench.blobs.put_file
 
-        async def refuse(path: Path) -> str:
-            if not self.there.is_set():
-                raise UnavailableError("the store is away")
-            return await put_file(path)
-
-        monkeypatch.setattr(store, "put_file", refuse)
-        monkeypatch.setattr(attempts, "_UNSAID_S", 0.05)
-        monkeypatch.setattr("svc_common.storage.patient.AGAIN_AFTER_S", 0.01)
+    async def put_file(self, path: Path) -> str:
+        if not self.there.is_set():
+            raise UnavailableError("the store is away")
+        return await super().put_file(path)
 
 
-async def test_end_waits_for_the_store_and_says_so(bench: Bench, monkeypatch: Any) -> None:
-    away = Away(bench, monkeypatch)
+def keep_checkpoints(bench: Bench, store: InMemoryBlobStore, archives: TarFolders) -> None:
+    """Let trials keep their checkpoints in ``store``, and say at once that they wait for it."""
+    patient = PatientBlobExchange(store, SystemClock(), waits_for_room=True, retry_interval_s=0.01)
+    trial_bytes = BlobTrialBytes(patient, lambda _experiment_id: patient)
+    checkpoints = Checkpoints(trial_bytes, archives)
+    bench.workshop = replace(bench.workshop, checkpoints=checkpoints, waiting_notice_after_s=0.05)
+
+
+def away(bench: Bench) -> AwayStore:
+    """Let the checkpoints of a bench go to a store that is away."""
+    store = AwayStore()
+    keep_checkpoints(bench, store, TarFolders())
+    return store
+
+
+async def test_end_waits_for_the_store_and_says_so(bench: Bench) -> None:
+    store = away(bench)
     await bench.deliver(bench.agent(), saving(bench))
 
     waits = (await bench.until_kind("one", "waits")).waits
     heard = bench.kinds("one")
-    away.there.set()
+    store.there.set()
     exited = (await bench.until_kind("one", "exited")).exited
 
     assert waits.reason == (
@@ -148,8 +163,8 @@ async def test_end_waits_for_the_store_and_says_so(bench: Bench, monkeypatch: An
     assert exited.HasField("checkpoint")
 
 
-async def test_stop_while_it_is_saved_ends_it_without(bench: Bench, monkeypatch: Any) -> None:
-    Away(bench, monkeypatch)
+async def test_stop_while_it_is_saved_ends_it_without(bench: Bench) -> None:
+    away(bench)
     agent = bench.agent()
     await bench.deliver(agent, saving(bench))
     (run,) = agent.attempts
@@ -163,10 +178,8 @@ async def test_stop_while_it_is_saved_ends_it_without(bench: Bench, monkeypatch:
     assert not exited.HasField("checkpoint")
 
 
-async def test_hold_that_is_lost_while_it_is_saved_is_a_loss(
-    bench: Bench, monkeypatch: Any
-) -> None:
-    Away(bench, monkeypatch)
+async def test_hold_that_is_lost_while_it_is_saved_is_a_loss(bench: Bench) -> None:
+    away(bench)
     agent = bench.agent()
     await bench.deliver(agent, saving(bench))
     (run,) = agent.attempts
@@ -177,26 +190,28 @@ async def test_hold_that_is_lost_while_it_is_saved_is_a_loss(
     assert (await bench.until_kind("one", "lost")).lost.reason == "the bus was away"
 
 
-async def test_time_limit_does_not_count_while_it_is_saved(bench: Bench, monkeypatch: Any) -> None:
-    away = Away(bench, monkeypatch)
+async def test_time_limit_does_not_count_while_it_is_saved(bench: Bench) -> None:
+    store = away(bench)
     agent = bench.agent()
     await bench.deliver(agent, saving(bench))
     (run,) = agent.attempts
     await bench.until_kind("one", "waits")
 
     run.stop(StopCause.TIME_LIMIT)
-    away.there.set()
+    store.there.set()
 
     exited = (await bench.until_kind("one", "exited")).exited
     assert exited.cause == report_pb2.EXIT_CAUSE_ENDED
     assert exited.HasField("checkpoint")
 
 
-async def test_checkpoint_that_cannot_be_read_is_a_loss(bench: Bench, monkeypatch: Any) -> None:
-    def refuse(*_: object) -> int:
+class BadSector(TarFolders):
+    def pack(self, folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
         raise OSError("bad sector")
 
-    monkeypatch.setattr(TarFolders, "pack", refuse)
+
+async def test_checkpoint_that_cannot_be_read_is_a_loss(bench: Bench) -> None:
+    keep_checkpoints(bench, bench.blobs, BadSector())
 
     await bench.deliver(bench.agent(), saving(bench))
 

@@ -1,8 +1,6 @@
 import asyncio
 from dataclasses import replace
 
-import pytest
-
 from nni_proto.runner.v1 import task_pb2
 from svc_common.clock import ManualClock
 from svc_common.subjects import presence_subject
@@ -33,11 +31,10 @@ async def test_presence_is_said_regularly(bench: Bench) -> None:
     assert message.grpc_address == "127.0.0.1:1"
 
 
-async def test_change_is_said_soon(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc_trial_runner.presence._AFTER_CHANGE_S", 0.0)
+async def test_change_is_said_soon(bench: Bench) -> None:
     heard = await bench.bus.signals.subscribe(presence_subject("r"))
     agent = bench.agent()
-    presence = Presence(agent, IDENTITY, bench.bus.signals, ManualClock(), 0)
+    presence = Presence(agent, IDENTITY, bench.bus.signals, ManualClock(), 0, debounce_s=0.0)
 
     agent.drain()
 

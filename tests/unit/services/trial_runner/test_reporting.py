@@ -1,14 +1,13 @@
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from nni_proto.experiment.v1 import inbox_pb2
 from svc_common.messaging.ports import InboxMessage
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
 from svc_trial_runner.converters import report_entry
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.reports import AttemptLost, AttemptWaits
+from svc_trial_runner.reporting import Reporter
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
 
 KEY = AttemptKey(EXPERIMENT, "one", 1)
@@ -103,11 +102,10 @@ async def test_idle_means_that_everything_has_arrived(bench: Bench) -> None:
     await until_count(bench, 11)
 
 
-async def test_room_is_bounded_while_the_bus_is_away(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("svc_trial_runner.reporting.ROOM_BYTES", 1000)
-    reporter = bench.workshop.reporter
+async def test_room_is_bounded_while_the_bus_is_away(bench: Bench) -> None:
+    reporter = Reporter(
+        bench.bus.inbox, bench.spool, bench.tasks, "runner", "boot1", room_bytes=1000
+    )
     bench.broker.stop()
     for number in range(100):
         reporter.add(EXPERIMENT, entry(number))

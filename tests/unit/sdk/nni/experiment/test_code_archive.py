@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from nni.experiment import code_archive
 from nni.experiment.code_archive import code_files, pack_code
 from nni.experiment.errors import ConfigError
 
@@ -57,22 +56,18 @@ def test_archive_holds_contents_and_the_executable_bit(tmp_path: Path) -> None:
         assert member.mode == 0o755
 
 
-def test_too_many_files_are_refused_with_the_limit_and_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(code_archive, "FILE_LIMIT", 2)
+def test_too_many_files_are_refused_with_the_limit_and_the_way_out(tmp_path: Path) -> None:
     make(tmp_path, "a", "b", "c")
 
     with pytest.raises(ConfigError, match=r"at most 2 files.*nniignore"):
-        code_files(tmp_path)
+        code_files(tmp_path, file_limit=2)
 
 
-def test_too_large_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_archive, "SIZE_LIMIT_BYTES", 3)
+def test_too_large_folder_is_refused(tmp_path: Path) -> None:
     make(tmp_path, "abcd")
 
     with pytest.raises(ConfigError, match="trialCodeDirectory must have at most 0 MB"):
-        code_files(tmp_path)
+        code_files(tmp_path, size_limit_bytes=3)
 
 
 def test_link_to_a_folder_above_ends(tmp_path: Path) -> None:

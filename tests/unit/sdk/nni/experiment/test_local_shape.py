@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from nni.experiment import local_shape
 from nni.experiment.endpoint import endpoint_path, read_endpoint
 from nni.experiment.errors import RefusedError, ServiceFailedError, UnreachableError
 from nni.experiment.local_shape import (
+    SUPERVISOR_MODULE,
     ensure_local_shape,
     recovered_endpoint,
     running_endpoint,
@@ -43,12 +43,10 @@ CRASHING = "raise SystemExit('a word on stderr')"
 
 def supervise(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """Let ``script`` be the package of the supervisor."""
-    name = "svc_standalone_double"
-    package = folder / "packages" / name
+    package = folder / "packages" / SUPERVISOR_MODULE
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "__main__.py").write_text(script)
-    monkeypatch.setattr(local_shape, "SUPERVISOR_MODULE", name)
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
     monkeypatch.setattr(sys, "path", [*sys.path, str(package.parent)])
 
@@ -85,7 +83,7 @@ def test_last_words_of_a_supervisor_that_crashes_are_shown(
 def test_missing_package_is_named_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(local_shape, "SUPERVISOR_MODULE", "no_such_package")
+    monkeypatch.setitem(sys.modules, SUPERVISOR_MODULE, None)  # as if it were not installed
 
     with pytest.raises(RefusedError, match=r"pip install 'nni\[local\]'"):
         ensure_local_shape()

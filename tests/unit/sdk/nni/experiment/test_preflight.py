@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from nni.experiment import preflight
 from nni.experiment.config import AlgorithmConfig, ExperimentConfig, LocalConfig
 from nni.experiment.errors import ConfigError, RefusedError
 from nni.experiment.preflight import check_folders, check_port, check_start
@@ -44,13 +43,9 @@ def test_number_that_is_no_port_is_refused(port: int) -> None:
         check_port(port)
 
 
-def test_full_disk_is_refused_with_what_is_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(preflight, "LEAST_FREE_BYTES", 1 << 60)
-
+def test_full_disk_is_refused_with_what_is_needed(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match=r"the disk of .* is full: .* MB are free"):
-        check_folders([tmp_path])
+        check_folders([tmp_path], least_free_bytes=1 << 60)
 
 
 def test_folder_that_does_not_exist_is_judged_by_the_one_above(tmp_path: Path) -> None:

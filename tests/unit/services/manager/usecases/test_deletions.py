@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import InvalidArgumentError, NotFoundError, UnavailableError
-from svc_common.messaging.memory import InMemoryBus
-from svc_common.messaging.ports import Bus
+from svc_common.messaging.memory import InMemoryBus, InMemoryEventLog
 from tests.unit.services.manager.world import InMemoryListeners, World, manager_on, world_on
 
 
@@ -56,29 +55,31 @@ async def test_late_repetition_spares_a_new_experiment_of_the_same_id(world: Wor
     assert (await world.experiments.get(experiment_id)).experiment.id == experiment_id
 
 
-class CutOff:
-    """`EventLog.delete` of a bus that goes away once, in the middle of a deletion."""
+class CutOffLog(InMemoryEventLog):
+    """The log of a bus that goes away once, in the middle of a deletion."""
 
-    def __init__(self, bus: Bus) -> None:
-        self._delete = bus.events.delete
-        self.cut = True
+    cut = True
 
-    async def __call__(self, experiment_id: str) -> None:
+    async def delete(self, experiment_id: str) -> None:
         if self.cut:
             self.cut = False
             raise UnavailableError("the bus is gone")
-        await self._delete(experiment_id)
+        await super().delete(experiment_id)
 
 
-async def test_deletion_that_was_cut_in_two_is_carried_on(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    experiment_id = await stopped(world)
-    monkeypatch.setattr(world.bus.events, "delete", CutOff(world.bus))
-    with pytest.raises(UnavailableError):
+class CutOffBus(InMemoryBus):
+    def __init__(self) -> None:
+        super().__init__()
+        self.events = CutOffLog(self)
+
+
+async def test_deletion_that_was_cut_in_two_is_carried_on(tmp_path: Path) -> None:
+    async with CutOffBus() as bus, world_on(bus, tmp_path) as world:
+        experiment_id = await stopped(world)
+        with pytest.raises(UnavailableError):
+            await world.experiments.delete(experiment_id, "d1")
+
         await world.experiments.delete(experiment_id, "d1")
 
-    await world.experiments.delete(experiment_id, "d1")
-
-    assert await world.bus.events.experiments() == []
-    assert not (world.folder / "experiments" / experiment_id).exists()
+        assert await world.bus.events.experiments() == []
+        assert not (world.folder / "experiments" / experiment_id).exists()

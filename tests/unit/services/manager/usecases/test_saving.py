@@ -27,7 +27,6 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
-from svc_manager.usecases import saving
 from svc_manager.usecases.experiments import ConfigChange
 from svc_manager.usecases.opening import NewExperiment, Reopening
 from svc_manager.usecases.saving import Saves, SavingPorts
@@ -91,13 +90,13 @@ async def here(tmp_path: Path) -> AsyncIterator[Installation]:
         yield installation(world)
 
 
-def installation(world: World) -> Installation:
+def installation(world: World, **limits: int) -> Installation:
     world.folder.mkdir(exist_ok=True)
     (world.folder / "trial.py").touch()
     blobs = DirectoryBlobStore(world.folder / "nni" / "blobs")
     ports = SavingPorts(world.bus.events, blobs, LocalSavedFolders(), RandomIds(), SystemClock())
     root = world.folder / "experiments"
-    return Installation(world, blobs, Saves(world.manager.roster, ports, root, "1.2.3"))
+    return Installation(world, blobs, Saves(world.manager.roster, ports, root, "1.2.3", **limits))
 
 
 async def finished(there: Installation, **config: Any) -> str:
@@ -357,14 +356,12 @@ async def test_the_header_comes_first(here: Installation) -> None:
         await here.saves.load(requests(None, []))
 
 
-async def test_too_much_is_refused(
-    there: Installation, here: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_too_much_is_refused(there: Installation, here: Installation) -> None:
     saved = await there.save(await finished(there))
-    monkeypatch.setattr(saving, "SIZE_LIMIT_BYTES", 100)
+    small = installation(here.world, size_limit_bytes=100)
 
     with pytest.raises(ResourceExhaustedError, match="may have"):
-        await here.load(saved)
+        await small.load(saved)
 
 
 async def test_an_unknown_experiment_cannot_be_saved(here: Installation) -> None:

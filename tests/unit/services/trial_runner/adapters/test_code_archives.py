@@ -2,15 +2,16 @@ import asyncio
 import hashlib
 import io
 import tarfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from svc_common.clock import ManualClock, SystemClock
+from svc_common.storage.folder_archives import ArchiveLimits
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_trial_runner.adapters import code_archives
-from svc_trial_runner.adapters.code_archives import KEPT_S, CachedCodeStore
+from svc_trial_runner.adapters.code_archives import CODE_LIMITS, KEPT_S, CachedCodeStore
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import LaunchError
 
@@ -35,11 +36,12 @@ def link(name: str, target: str) -> tuple[tarfile.TarInfo, bytes]:
     return member, b""
 
 
-async def unpacked(folder: Path, data: bytes) -> Path:
+async def unpacked(folder: Path, data: bytes, limits: ArchiveLimits = CODE_LIMITS) -> Path:
     blobs = InMemoryBlobStore()
     await blobs.put(data)
     key = BlobKey(hashlib.sha256(data).hexdigest(), len(data))
-    return await CachedCodeStore(blobs, folder / "code", SystemClock()).materialise(key)
+    store = CachedCodeStore(blobs, folder / "code", SystemClock(), limits=limits)
+    return await store.materialise(key)
 
 
 async def test_archive_becomes_a_folder(tmp_path: Path) -> None:
@@ -96,18 +98,18 @@ async def test_devices_are_refused(tmp_path: Path) -> None:
         await unpacked(tmp_path, archive((member, b"")))
 
 
-async def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_archives, "FILE_LIMIT", 2)
+async def test_too_many_files_are_refused(tmp_path: Path) -> None:
+    limits = replace(CODE_LIMITS, files=2)
 
     with pytest.raises(LaunchError, match="at most 2 files"):
-        await unpacked(tmp_path, archive(file("a"), file("b"), file("c")))
+        await unpacked(tmp_path, archive(file("a"), file("b"), file("c")), limits)
 
 
-async def test_too_many_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_archives, "SIZE_LIMIT_BYTES", 100)
+async def test_too_many_bytes_are_refused(tmp_path: Path) -> None:
+    limits = replace(CODE_LIMITS, size_bytes=100)
 
     with pytest.raises(LaunchError, match="at most"):
-        await unpacked(tmp_path, archive(file("bomb", b"0" * 101)))
+        await unpacked(tmp_path, archive(file("bomb", b"0" * 101)), limits)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from svc_trial_runner.adapters import process_server
 from svc_trial_runner.adapters.process_server import ProcessServer
 from svc_trial_runner.ports import LaunchError
 
@@ -30,12 +29,13 @@ class Gone:
         self.happened.set()
 
 
-def server(folder: Path, script: str) -> tuple[ProcessServer, Gone]:
+def server(folder: Path, script: str, **timeouts_s: float) -> tuple[ProcessServer, Gone]:
     """Start a made-up server; give it and what hears that it is gone."""
     path = folder / "server.py"
     path.write_text(PRELUDE + script)
     gone = Gone()
-    made = ProcessServer([sys.executable, "-ISE", str(path), "{fd}"], {}, warm=True, on_gone=gone)
+    command = [sys.executable, "-ISE", str(path), "{fd}"]
+    made = ProcessServer(command, {}, warm=True, on_gone=gone, **timeouts_s)
     return made, gone
 
 
@@ -61,9 +61,8 @@ async def test_server_that_ends_fails_its_starts_and_is_gone(tmp_path: Path) -> 
     made.close()
 
 
-async def test_swallowed_start_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_server, "_START_WITHIN_S", 0.05)
-    made, _ = server(tmp_path, "receive(); receive()")
+async def test_swallowed_start_is_given_up(tmp_path: Path) -> None:
+    made, _ = server(tmp_path, "receive(); receive()", start_timeout_s=0.05)
 
     with pytest.raises(LaunchError, match="no answer"):
         await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
@@ -71,10 +70,7 @@ async def test_swallowed_start_is_given_up(tmp_path: Path, monkeypatch: pytest.M
     made.close()
 
 
-async def test_start_that_comes_after_it_was_given_up_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process_server, "_START_WITHIN_S", 0.05)
+async def test_start_that_comes_after_it_was_given_up_is_killed(tmp_path: Path) -> None:
     child = (
         "receive(); first, second = os.pipe(); pid = os.fork()\n"
         "if not pid:\n    os.setsid(); os.write(second, b'x'); os.close(second)\n"
@@ -83,7 +79,7 @@ async def test_start_that_comes_after_it_was_given_up_is_killed(
         "send(event='started', id='a', pid=pid, start_time=1)\n"
         "os.waitpid(pid, 0); send(event='exited', id='b', pid=1, status=9); receive()"
     )
-    made, _ = server(tmp_path, child)
+    made, _ = server(tmp_path, child, start_timeout_s=0.05)
     with pytest.raises(LaunchError, match="no answer"):
         await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
 
@@ -93,13 +89,9 @@ async def test_start_that_comes_after_it_was_given_up_is_killed(
     made.close()
 
 
-async def test_death_of_a_generation_gives_up_what_it_had_swallowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process_server, "_TAKE_OVER_S", 0.05)
-    made, _ = server(
-        tmp_path, "receive(); send(event='dropped', module='', reason='status 9'); receive()"
-    )
+async def test_death_of_a_generation_gives_up_what_it_had_swallowed(tmp_path: Path) -> None:
+    script = "receive(); send(event='dropped', module='', reason='status 9'); receive()"
+    made, _ = server(tmp_path, script, takeover_timeout_s=0.05)
 
     with pytest.raises(LaunchError, match="no answer"):
         await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)

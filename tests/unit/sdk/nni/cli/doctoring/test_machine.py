@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from nni.cli.doctoring import machine
-from nni.experiment import preflight
 from tests.support.nvml import NvmlLibrary
 from tests.unit.sdk.nni.cli.doctoring.conftest import only
 
@@ -24,11 +23,10 @@ def test_a_home_that_is_no_folder_is_found(
     assert f"cannot write to {tmp_path / 'file'}" in only(machine.check_disk(), "bad")[0]
 
 
-def test_a_full_disk_is_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_found(home: Path) -> None:
     assert only(machine.check_disk(), "bad") == []
-    monkeypatch.setattr(preflight, "LEAST_FREE_BYTES", 2**60)
 
-    assert "is full" in only(machine.check_disk(), "bad")[0]
+    assert "is full" in only(machine.check_disk(least_free_bytes=2**60), "bad")[0]
 
 
 def test_a_low_limit_of_open_files_is_found() -> None:

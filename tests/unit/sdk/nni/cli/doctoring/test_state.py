@@ -8,8 +8,6 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from nni.cli.doctoring import state
 from tests.support.endpoint_files import Spawn, write_endpoint
 from tests.unit.sdk.nni.cli.doctoring.conftest import only
@@ -112,15 +110,13 @@ def test_a_port_of_the_services_that_another_program_holds_is_found(
     assert f"pid {os.getpid()}" in text
 
 
-def test_a_page_port_that_is_taken_is_worth_a_note(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_port_that_is_taken_is_worth_a_note(home: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr(state, "DEFAULT_PORT", taken.getsockname()[1])
+        port = taken.getsockname()[1]
 
-        (text,) = only(state.check_ports(), "note")
+        (text,) = only(state.check_ports(port), "note")
 
     assert "choose another one with --port" in text
-    assert only(state.check_ports(), "ok")
+    assert only(state.check_ports(port), "ok")
