@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,7 +10,14 @@ import numpy as np
 
 from nni.hpo.benchmark.automl.tasks import Task
 
-BUNDLED: Final = ("breast_cancer", "diabetes", "digits", "iris", "wine")
+_ONE_CLASS: Final = {"iris-versicolor": ("iris", 1), "wine-second": ("wine", 1)}
+"""One class of a data set against the others."""
+_UPPER_HALF: Final = {"diabetes-high": "diabetes"}
+"""Whether the number of a data set is above its median."""
+BUNDLED: Final = (
+    *("breast_cancer", "diabetes", "digits", "iris", "wine"),
+    *(*_ONE_CLASS, *_UPPER_HALF),
+)
 _OPENML_NAMES: Final = {"blood-transfusion": "blood-transfusion-service-center"}
 """Where OpenML says it otherwise."""
 _TEST_PART: Final = 0.25
@@ -35,27 +43,14 @@ class Data:
     test_y: Any
 
 
-def load(task: Task, fold: int) -> Data:
-    """Return one split; the same task and fold give the same.
-
-    Raises:
-        DataUnavailableError: it is not bundled, and OpenML does not answer or has it not.
-        ImportError: scikit-learn is missing.
-    """
-    from sklearn.model_selection import train_test_split
-
-    x, y = _bundled(task.name) if task.name in BUNDLED else _from_openml(task)
-    train_x, test_x, train_y, test_y = train_test_split(
-        x, y, test_size=_TEST_PART, random_state=fold, stratify=None if task.regression else y
-    )
-    return Data(train_x, train_y, test_x, test_y)
-
-
 def _bundled(name: str) -> tuple[Any, Any]:
     from sklearn import datasets
 
-    x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return x, y
+    one, chosen = _ONE_CLASS.get(name, (name, None))
+    x, y = getattr(datasets, f"load_{_UPPER_HALF.get(one, one)}")(return_X_y=True)
+    if name in _UPPER_HALF:
+        return x, (y > np.median(y)).astype(int)
+    return x, y if chosen is None else (y == chosen).astype(int)
 
 
 def _from_openml(task: Task) -> tuple[Any, Any]:
@@ -67,6 +62,28 @@ def _from_openml(task: Task) -> tuple[Any, Any]:
     except (OSError, ValueError) as error:
         raise DataUnavailableError(task.name, f"OpenML: {error}") from error
     return _numbers(frame.data), _target(frame.target, regression=task.regression)
+
+
+def load(task: Task, fold: int, *, fetch: Callable[[Task], tuple[Any, Any]] = _from_openml) -> Data:
+    """Return one split; the same task and fold give the same.
+
+    Args:
+        task: whose data.
+        fold: counts from 0.
+        fetch: gives features and target of data that are not bundled, as `Data` has them, or
+            raises `DataUnavailableError`.
+
+    Raises:
+        DataUnavailableError: it is not bundled, and OpenML does not answer or has it not.
+        ImportError: scikit-learn is missing.
+    """
+    from sklearn.model_selection import train_test_split
+
+    x, y = _bundled(task.name) if task.name in BUNDLED else fetch(task)
+    train_x, test_x, train_y, test_y = train_test_split(
+        x, y, test_size=_TEST_PART, random_state=fold, stratify=None if task.regression else y
+    )
+    return Data(train_x, train_y, test_x, test_y)
 
 
 def _numbers(columns: Any) -> Any:  # noqa: ANN401 - an array of any type

@@ -114,6 +114,7 @@ def run_benchmark(
     tasks: Sequence[Task],
     *,
     told: Callable[[TaskResult | Skipped], None] | None = None,
+    load_data: Callable[[Task, int], Data] = load,
 ) -> list[TaskResult | Skipped]:
     """Run every framework on every fold of every task whose data can be had.
 
@@ -121,9 +122,10 @@ def run_benchmark(
         frameworks: one per tuner.
         tasks: of the benchmark.
         told: called with each result.
+        load_data: gives the data of a fold of a task, see `data_sets.load`.
     """
     found: list[TaskResult | Skipped] = []
-    for result in _results(frameworks, tasks):
+    for result in _results(frameworks, tasks, load_data):
         found.append(result)
         if told:
             told(result)
@@ -131,11 +133,13 @@ def run_benchmark(
 
 
 def _results(
-    frameworks: Sequence[Framework], tasks: Sequence[Task]
+    frameworks: Sequence[Framework],
+    tasks: Sequence[Task],
+    load_data: Callable[[Task, int], Data],
 ) -> Iterator[TaskResult | Skipped]:
     for task in tasks:
         try:
-            folds = [load(task, fold) for fold in range(task.folds)]
+            folds = [load_data(task, fold) for fold in range(task.folds)]
         except DataUnavailableError as error:
             yield Skipped(task.name, str(error))
             continue

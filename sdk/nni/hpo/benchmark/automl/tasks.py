@@ -55,7 +55,7 @@ BENCHMARKS: Final[dict[str, tuple[Task, ...]]] = {
     "nnismall-multiclass": _MULTICLASS,
     "nnismall": (*_REGRESSION, *_BINARY, *_MULTICLASS),
     "offline": (
-        Task("breast_cancer", "auc"),
+        *_tasks("auc", "breast_cancer", "diabetes-high", "iris-versicolor", "wine-second"),
         Task("iris", "logloss"),
         Task("wine", "logloss"),
         Task("digits", "logloss"),

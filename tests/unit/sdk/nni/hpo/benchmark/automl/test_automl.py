@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nni.hpo.benchmark.automl import data_sets, runner
+from nni.hpo.benchmark.automl import runner
 from nni.hpo.benchmark.automl.architectures import ARCHITECTURES
 from nni.hpo.benchmark.automl.data_sets import DataUnavailableError, load
 from nni.hpo.benchmark.automl.frameworks import TUNERS, frameworks_of, read_frameworks
@@ -116,16 +117,14 @@ def test_layers_are_a_list_or_a_place_in_the_list_of_lists() -> None:
     assert models[0].beta_1 < 1
 
 
-def test_unreachable_data_skip_their_task_with_the_reason(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_unreachable_data_skip_their_task_with_the_reason() -> None:
     def unreachable(task: Task) -> tuple[Any, Any]:
         raise DataUnavailableError(task.name, "no network")
 
-    monkeypatch.setattr(data_sets, "_from_openml", unreachable)
+    frameworks = [smaller(Framework("Random", trials=2), 8)]
     tasks = [Task("kc2", "auc"), IRIS]
 
-    found = run_benchmark([smaller(Framework("Random", trials=2), 8)], tasks)
+    found = run_benchmark(frameworks, tasks, load_data=partial(load, fetch=unreachable))
 
     assert found[0] == Skipped("kc2", "data of task 'kc2' cannot be had: no network")
     assert isinstance(found[1], TaskResult)
@@ -137,6 +136,16 @@ def test_folds_are_different_splits_and_repeat() -> None:
 
     assert (first.train_x == again.train_x).all()
     assert (first.test_x != other.test_x).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("diabetes-high", 1 / 2), ("iris-versicolor", 1 / 3), ("wine-second", 0.4)]
+)
+def test_questions_about_bundled_data_have_two_answers(name: str, share: float) -> None:
+    data = load(Task(name, "auc"), 0)
+
+    assert set(data.train_y) == {0, 1}
+    assert data.test_y.mean() == pytest.approx(share, abs=0.02)
 
 
 @pytest.mark.parametrize("metric", ["auc", "logloss"])
