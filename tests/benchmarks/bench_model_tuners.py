@@ -20,11 +20,11 @@ from threadpoolctl import threadpool_limits
 
 from nni.hpo import RandomTuner
 from nni.hpo.benchmark import functions
+from nni.hpo.models.covering import covering
+from nni.hpo.models.matern import Matern
+from nni.hpo.models.surrogate import MOST_MODELLED, Surrogate
+from nni.hpo.models.targets import standardised, warped
 from nni.hpo.registry import create
-from nni.hpo.tuners._covering import covering
-from nni.hpo.tuners._matern import Matern
-from nni.hpo.tuners._surrogate import MOST_MODELLED, Surrogate
-from nni.hpo.tuners._targets import standardised, warped
 from tests.benchmarks.bench_tpe_quality import PROBLEMS, ours
 from tests.benchmarks.measure import print_figure, print_header
 

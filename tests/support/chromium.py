@@ -19,6 +19,8 @@ NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-
 PACKAGE: Final = "@sparticuz/chromium@138.0.2"
 """The last one that runs under Node 20."""
 FETCH_TIMEOUT_S: Final = 240.0
+_SHOWN: Final = 2000
+"""Characters of what npm said last that are shown when it fails."""
 _INFLATE: Final = """
 import chromium from "@sparticuz/chromium";
 console.log(JSON.stringify({ path: await chromium.executablePath() }));
@@ -59,7 +61,8 @@ def _found() -> tuple[Chromium | None, str]:
     try:
         return _fetched(), ""
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        return None, f"there is no Chromium, and {PACKAGE} could not be fetched: {error}"
+        said = str(getattr(error, "stderr", None) or "")[-_SHOWN:]
+        return None, f"there is no Chromium, and {PACKAGE} could not be fetched: {error}\n{said}"
 
 
 def _fetched() -> Chromium:

@@ -27,9 +27,9 @@ from nni.hpo.domains import (
     Space,
     canonical_json,
 )
+from nni.hpo.encoding.columns import NumericDomain
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space import parse_space, place, walk
-from nni.hpo.tuners._columns import NumericDomain
 
 __all__ = ["from_configspace", "parameters_of", "to_configspace"]
 

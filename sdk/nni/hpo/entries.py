@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
+from nni.hpo.encoding.numeric_space import METIS_TYPES, NUMERIC_TYPES
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space import ALL_TYPES
-from nni.hpo.tuners.numeric_space import METIS_TYPES, NUMERIC_TYPES
 from nni.hpo.validation import (
     OPTIMIZE_MODE,
     SEED,
@@ -190,7 +190,7 @@ BUILT_IN: Final = (
         defaults=_MAXIMIZE,
         types=METIS_TYPES,
         nested=False,
-        space_check="nni.hpo.tuners.numeric_space:check_metis_space",
+        space_check="nni.hpo.encoding.numeric_space:check_metis_space",
         extra="hpo",
         source="nni",
     ),
@@ -216,7 +216,7 @@ BUILT_IN: Final = (
         defaults=_MAXIMIZE,
         types=NUMERIC_TYPES,
         nested=False,
-        space_check="nni.hpo.tuners.numeric_space:check_gp_space",
+        space_check="nni.hpo.encoding.numeric_space:check_gp_space",
         any_space_with_outcomes=True,
         extra="hpo",
         source="nni",
@@ -237,7 +237,7 @@ BUILT_IN: Final = (
         defaults=_MAXIMIZE,
         types=NUMERIC_TYPES,
         nested=False,
-        space_check="nni.hpo.tuners.numeric_space:check_dngo_space",
+        space_check="nni.hpo.encoding.numeric_space:check_dngo_space",
         extra="hpo",
         source="nni",
     ),

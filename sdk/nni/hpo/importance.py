@@ -3,7 +3,7 @@
 Source: Hutter, Hoos and Leyton-Brown, An Efficient Approach for Assessing Hyperparameter
 Importance, ICML 2014 (functional ANOVA of a random forest).
 
-Departures: results are warped before they are modelled (see `nni.hpo.tuners._targets`), so that a
+Departures: results are warped before they are modelled (see `nni.hpo.models.targets`), so that a
 few very bad ones do not stand for everything; a parameter that is not active lies in the middle of
 its range; only the effects of single parameters are computed, and what they leave is told as one
 number.
@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from nni.hpo.arrays import Bools, Floats, Ints
 from nni.hpo.domains import Choice, Normal, Space
+from nni.hpo.encoding.columns import BELL_WIDTH, NumericColumn, levels_of
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import loss_of
+from nni.hpo.models.forest import Tree, grown_forest
+from nni.hpo.models.targets import warped
 from nni.hpo.objectives import DEFAULT_METRIC, part_of
 from nni.hpo.space import parse_space, place, walk
-from nni.hpo.tuners._columns import BELL_WIDTH, NumericColumn, levels_of
-from nni.hpo.tuners._forest import Tree, grown_forest
-from nni.hpo.tuners._parzen import Bools, Floats, Ints
-from nni.hpo.tuners._targets import warped
 
 if TYPE_CHECKING:
     from nni.hpo.optimize_mode import OptimizeMode

@@ -130,6 +130,11 @@ class ManagedTuner(Tuner):
         """Why a rule ended the search; empty if none did."""
         return self._watch.reason
 
+    @property
+    def explanation(self) -> str:
+        """How the tuner searches, and why; empty if it does not tell."""
+        return str(getattr(self._tuner, "explanation", ""))
+
     def released_checkpoints(self) -> tuple[str, ...]:
         """Return the checkpoint folders that the tuner will never again have a trial load."""
         released = getattr(self._tuner, "released_checkpoints", None)

@@ -1,9 +1,12 @@
 """The one number that algorithms optimise, taken from what a trial reported."""
 
 import math
-from typing import SupportsFloat
+from typing import Final, SupportsFloat
 
 from nni.hpo.optimize_mode import OptimizeMode
+
+_NUMERIC: Final = (float, int, SupportsFloat)
+"""The usual ones first: to find out whether a type has the method takes ten times as long."""
 
 
 def scalar_metric(value: object) -> float | None:
@@ -18,7 +21,7 @@ def scalar_metric(value: object) -> float | None:
     """
     if isinstance(value, dict):
         value = value.get("default")
-    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+    if isinstance(value, bool) or not isinstance(value, _NUMERIC):
         return None  # also str: float("1") would be no number that was reported
     try:
         number = float(value)
@@ -31,7 +34,7 @@ def is_numeric(value: object) -> bool:
     """Whether `value` is a number, finite or not, or a dict whose `default` is one."""
     if isinstance(value, dict):
         value = value.get("default")
-    return isinstance(value, SupportsFloat) and not isinstance(value, bool)
+    return isinstance(value, _NUMERIC) and not isinstance(value, bool)
 
 
 def loss_of(value: object, optimize_mode: OptimizeMode) -> float | None:

@@ -49,6 +49,9 @@ class OptimizeResult:
     stopped_because: str = ""
     """Why a stopping rule ended the search; empty if none did."""
 
+    explanation: str = ""
+    """How the tuner searched in the end, and why; empty if it does not tell. `auto` does."""
+
 
 def optimize(  # noqa: PLR0913 - documented signature
     objective: Objective,
@@ -218,8 +221,9 @@ def _result(
             "return one"
         )
     front = tuple(record for record in records if record.id in best)
-    if objectives.several:
-        return OptimizeResult(None, math.nan, records, front, search.stopped_because)
-    return OptimizeResult(
-        search.best_parameters, search.best_value, records, front, search.stopped_because
-    )
+    explanation = search.explanation if isinstance(search, Study) else ""
+    parameters: JsonValue = None
+    value = math.nan
+    if not objectives.several:
+        parameters, value = search.best_parameters, search.best_value
+    return OptimizeResult(parameters, value, records, front, search.stopped_because, explanation)

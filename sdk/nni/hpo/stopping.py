@@ -169,9 +169,9 @@ def largest_gain(findings: Sequence[Finding], search_space: JsonValue) -> float:
     import numpy as np
 
     from nni.hpo.importance import axes_of
+    from nni.hpo.models.matern import Matern
+    from nni.hpo.models.surrogate import Surrogate
     from nni.hpo.space import parse_space
-    from nni.hpo.tuners._matern import Matern
-    from nni.hpo.tuners._surrogate import Surrogate
 
     space = parse_space(search_space)
     axes = axes_of(space)

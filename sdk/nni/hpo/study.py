@@ -271,6 +271,12 @@ class Study:
             return list(self._outcomes.told)
 
     @property
+    def explanation(self) -> str:
+        """How the tuner searches at present, and why; empty if it does not tell. `auto` does."""
+        with self._lock:
+            return self._tuner.explanation
+
+    @property
     def stopped_because(self) -> str:
         """Why a stopping rule ended the search; empty if none did."""
         return self._tuner.ended_because

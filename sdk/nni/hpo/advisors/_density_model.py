@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nni.hpo.advisors._proposals import ProposalSpace, dimension_of
+from nni.hpo.arrays import Floats, Ints
+from nni.hpo.encoding.columns import Row
 from nni.hpo.json_value import JsonValue
-from nni.hpo.tuners._columns import Row
-from nni.hpo.tuners._parzen import Floats, Frame, Ints, Mixture
+from nni.hpo.models.parzen import Frame, Mixture
 
 _NORMAL_REFERENCE = 1.06
 """Factor of the rule of thumb for the width of a normal kernel (Silverman 1986, section 3.4.2)."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from nni.hpo.advisors._halving_advisor import RESERVED
 from nni.hpo.advisors._pcs import Comparison, Condition, PcsError, PcsFile, PcsParameter, read_pcs
+from nni.hpo.encoding.columns import BELL_WIDTH, Row
 from nni.hpo.json_value import JsonValue
-from nni.hpo.tuners._columns import BELL_WIDTH, Row
-from nni.hpo.tuners._parzen import Frame
+from nni.hpo.models.parzen import Frame
 
 _DRAWS: Final = 10_000
 """Draws after which a space without an allowed one is refused."""

@@ -6,10 +6,10 @@ from typing import Protocol
 import numpy as np
 
 from nni.hpo.advisors._halving_advisor import flat_space
+from nni.hpo.encoding.columns import BELL_WIDTH, Row, configuration_of, levels_of, rows_of
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.parzen import Frame
 from nni.hpo.space import place
-from nni.hpo.tuners._columns import BELL_WIDTH, Row, configuration_of, levels_of, rows_of
-from nni.hpo.tuners._parzen import Frame
 
 
 class ProposalSpace(Protocol):

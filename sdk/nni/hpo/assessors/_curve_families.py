@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from nni.hpo.arrays import Floats
+
 Curve = Callable[..., Floats]
 Guess = Callable[[Floats, Floats], Floats]
 

@@ -9,11 +9,9 @@ are sampled. Weights are not negative and sum to 1.
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nni.hpo.assessors._curve_families import FAMILIES, Family, Floats
-
-Bools = NDArray[np.bool_]
+from nni.hpo.arrays import Bools, Floats
+from nni.hpo.assessors._curve_families import FAMILIES, Family
 
 _ITERATIONS: Final = 60
 _FIRST_DAMPING: Final = 1e-2

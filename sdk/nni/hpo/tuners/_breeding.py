@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from nni.hpo.tuners._parzen import Floats
-from nni.hpo.tuners._tree_cube import TreeCube
+from nni.hpo.arrays import Floats
+from nni.hpo.encoding.tree_cube import TreeCube
 
 _CROSSING: Final = 0.9
 """Chance that a child mixes its parents at all."""

@@ -17,8 +17,8 @@ from typing import Final
 
 import numpy as np
 
+from nni.hpo.arrays import Floats, Ints
 from nni.hpo.json_value import JsonValue
-from nni.hpo.tuners._parzen import Floats, Ints
 
 _FIRST_SIGMA: Final = 1 / 6
 _LEAST_SIGMA: Final = 1e-9

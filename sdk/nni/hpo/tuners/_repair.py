@@ -5,8 +5,8 @@ from random import Random
 from typing import Final
 
 from nni.hpo.domains import Choice, Space
+from nni.hpo.encoding.columns import NumericColumn, levels_of
 from nni.hpo.json_value import JsonValue
-from nni.hpo.tuners._columns import NumericColumn, levels_of
 
 _STEPS: Final = 8
 """Halvings of the way between an allowed number and the wanted one."""

@@ -1,7 +1,7 @@
 """The default tuner: chooses, from the space, the objectives and the results, how to search.
 
-One loss is lowered by a Gaussian process and TPE, side by side (`_blended_search`). With several
-objectives, or limits on outcomes, every outcome has a process of its own (`_outcome_search`).
+One loss is lowered by a Gaussian process and TPE, side by side (`blended_search`). With several
+objectives, or limits on outcomes, every outcome has a process of its own (`outcome_search`).
 """
 
 import logging
@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import Objectives, objectives_of
 from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.tuners._blended_search import BlendedSearch
 from nni.hpo.tuners._delegating import DelegatingTuner
-from nni.hpo.tuners._matern import Matern
-from nni.hpo.tuners._outcome_search import OutcomeSearch
-from nni.hpo.tuners._process_settings import ProcessSettings
+from nni.hpo.tuners.bayesian.blended_search import BlendedSearch, counted
+from nni.hpo.tuners.bayesian.outcome_search import OutcomeSearch
+from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
 from nni.hpo.validation import ClassArgsValidator
 
 _logger = logging.getLogger(__name__)
@@ -51,6 +51,7 @@ class AutoTuner(DelegatingTuner):
     ) -> None:
         ClassArgsValidator().range("ask_time_limit", float, 0, float("inf"))(ask_time_limit)
         self._seed = seed
+        self._told = ""
         self._settings = ProcessSettings(
             Matern.of(_SMOOTHNESS),
             alpha=0.0,
@@ -77,7 +78,19 @@ class AutoTuner(DelegatingTuner):
     def update_search_space(self, search_space: JsonValue) -> None:
         """See the base. Observations that are no points of the new space are dropped."""
         super().update_search_space(search_space)
-        _logger.info("auto: %s", self.explanation)
+        self._tell()
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
+        """See the base."""
+        configuration = super().generate_parameters(parameter_id, **kwargs)
+        self._tell()
+        return configuration
+
+    def _tell(self) -> None:
+        """Log what was chosen, when it is another way than before."""
+        if self._told != self.explanation:
+            self._told = self.explanation
+            _logger.info("auto: %s", self._told)
 
 
 class AutoOutcomes(OutcomeSearch):
@@ -92,7 +105,7 @@ class AutoOutcomes(OutcomeSearch):
         limits = ", ".join(limit.metric for limit in self._objectives.limits)
         bounded = f" within limits of {limits}" if limits else ""
         return (
-            f"{len(self._cube)} parameters, objectives {names}{bounded}: {_FIRST} draws, then a "
+            f"{counted(len(self._cube))}, objectives {names}{bounded}: {_FIRST} draws, then a "
             "Gaussian process for each outcome; the next trial is where they expect the largest "
             "gain of the front, times the chance to keep the limits"
         )

@@ -12,13 +12,13 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from nni.hpo.arrays import Floats
+from nni.hpo.encoding.tree_cube import TreeCube
+from nni.hpo.encoding.unit_cube import point_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space import parse_space
 from nni.hpo.tuners._covariance import Covariance, Solution, population_of
 from nni.hpo.tuners._model_based import ModelBasedTuner
-from nni.hpo.tuners._parzen import Floats
-from nni.hpo.tuners._tree_cube import TreeCube
-from nni.hpo.tuners._unit_cube import point_key
 from nni.hpo.validation import check_count
 
 _FREE_TRIES: Final = 20

@@ -3,7 +3,7 @@
 Source: Snoek et al., Scalable Bayesian Optimization Using Deep Neural Networks, ICML 2015.
 
 Departures:
-- Results are warped before they are modelled (see `_targets`).
+- Results are warped before they are modelled (see `targets`).
 - Between two trainings of the network every result still enters the linear model at once.
 - A fifth of the points among which the best is taken lie near the best results.
 """
@@ -12,14 +12,14 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from nni.hpo.arrays import Floats
+from nni.hpo.encoding.numeric_space import NUMERIC_TYPES, numeric_space
+from nni.hpo.encoding.unit_cube import UnitCube, best_free
 from nni.hpo.json_value import JsonValue
-from nni.hpo.tuners._acquisition import expected_improvement
+from nni.hpo.models.network import Network, linear_belief, trained_network
+from nni.hpo.models.targets import warped
 from nni.hpo.tuners._model_based import ModelBasedTuner
-from nni.hpo.tuners._network import Network, linear_belief, trained_network
-from nni.hpo.tuners._parzen import Floats
-from nni.hpo.tuners._targets import warped
-from nni.hpo.tuners._unit_cube import UnitCube, best_free
-from nni.hpo.tuners.numeric_space import NUMERIC_TYPES, numeric_space
+from nni.hpo.tuners.bayesian.acquisition import expected_improvement
 from nni.hpo.validation import check_whole
 
 _GOOD: Final = 5

@@ -5,12 +5,12 @@ section 3; Snoek, Larochelle and Adams, Practical Bayesian Optimization, NIPS 20
 
 Departures:
 - Every parameter has a length of its own, and the noise above `alpha` is learnt. A part of the
-  correlation, learnt as well, belongs to single parameters; see `_blended_process`.
+  correlation, learnt as well, belongs to single parameters; see `blended_process`.
 - Three proposals in five lie in a region around the best point, the others anywhere; when nothing
-  is found any more some look for marked improvements only. See `_process_search`.
-- Results far above the median are drawn in before they are modelled (see `_targets`), so that `xi`
-  and the deviations that `kappa` weighs are in units of a typical spread of results, not of the
-  metric.
+  is found any more some look for marked improvements only. See `process_search`.
+- Results are modelled on a scale that is learnt, from the plain to the logarithmic; as a rule those
+  far above the median are drawn in (see `targets`). So `xi` and the deviations that `kappa` weighs
+  are in units of a typical spread of results, not of the metric.
 - Running trials count as if they had come out as predicted, so that requests at the same time get
   different points.
 - The numbers of a choice stand in their order, evenly spaced; two numbers just differ.
@@ -18,29 +18,29 @@ Departures:
   counted, not timed, so that the same calls give the same answers on every machine; the counts are
   such that an ask takes about `ask_time_limit` on a core of 2020.
 - Beyond a few hundred results the model is made of the best ones and a selection of the others.
-- Several objectives, and limits on outcomes, have a process each; see `_outcome_models`.
+- Several objectives, and limits on outcomes, have a process each; see `outcome_models`.
 """
 
 from dataclasses import replace
 from typing import ClassVar, Final
 
+from nni.hpo.arrays import Floats
+from nni.hpo.encoding.numeric_space import NUMERIC_TYPES, numeric_space
+from nni.hpo.encoding.tree_cube import TreeCube
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import Objectives, objectives_of
 from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.tuners._acquisition import (
+from nni.hpo.tuners._delegating import DelegatingTuner
+from nni.hpo.tuners.bayesian.acquisition import (
     Acquisition,
     confidence_bound,
     expected_improvement,
     improvement_probability,
 )
-from nni.hpo.tuners._delegating import DelegatingTuner
-from nni.hpo.tuners._matern import Matern
-from nni.hpo.tuners._outcome_search import OutcomeSearch
-from nni.hpo.tuners._parzen import Floats
-from nni.hpo.tuners._process_search import ProcessSearch
-from nni.hpo.tuners._process_settings import ProcessSettings
-from nni.hpo.tuners._tree_cube import TreeCube
-from nni.hpo.tuners.numeric_space import NUMERIC_TYPES, numeric_space
+from nni.hpo.tuners.bayesian.outcome_search import OutcomeSearch
+from nni.hpo.tuners.bayesian.process_search import ProcessSearch
+from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
 from nni.hpo.validation import ClassArgsValidator, check_whole
 
 UTILITIES: Final = ("ei", "ucb", "poi")

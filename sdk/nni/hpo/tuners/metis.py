@@ -7,7 +7,7 @@ Departures:
 - Of the predicted optimum, the chosen candidate and a point to measure again, the one with the
   lowest lower confidence bound is proposed. Only incredible results are measured again, and three
   times in all at most.
-- Results are warped before they are modelled (see `_targets`); running trials count as if they had
+- Results are warped before they are modelled (see `targets`); running trials count as if they had
   come out as predicted.
 - `selection_num_starting_points` is an upper limit of the points from which the model is searched;
   what is done is counted, not timed, so that the same calls give the same answers on every machine.
@@ -21,18 +21,18 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from nni.hpo.arrays import Floats
+from nni.hpo.encoding.numeric_space import METIS_TYPES, numeric_space
+from nni.hpo.encoding.unit_cube import PointKey, UnitCube, best_free, point_key
 from nni.hpo.json_value import JsonValue
-from nni.hpo.tuners._acquisition import confidence_bound, deviation_alone
-from nni.hpo.tuners._acquisition_search import Effort, best_point, candidates, search_effort
-from nni.hpo.tuners._gaussian_process import Posterior
-from nni.hpo.tuners._learnt_process import Belief
-from nni.hpo.tuners._matern import Matern
+from nni.hpo.models.gaussian_process import Posterior
+from nni.hpo.models.learnt_process import Belief
+from nni.hpo.models.matern import Matern
+from nni.hpo.models.normal_mixture import fitted_mixture
+from nni.hpo.models.surrogate import Surrogate
 from nni.hpo.tuners._model_based import ModelBasedTuner
-from nni.hpo.tuners._normal_mixture import fitted_mixture
-from nni.hpo.tuners._parzen import Floats
-from nni.hpo.tuners._surrogate import Surrogate
-from nni.hpo.tuners._unit_cube import PointKey, UnitCube, best_free, point_key
-from nni.hpo.tuners.numeric_space import METIS_TYPES, numeric_space
+from nni.hpo.tuners.bayesian.acquisition import confidence_bound, deviation_alone
+from nni.hpo.tuners.bayesian.acquisition_search import Effort, best_point, candidates, search_effort
 from nni.hpo.validation import ClassArgsValidator, check_whole
 
 _SMOOTHNESS: Final = 2.5

@@ -16,9 +16,12 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from nni.hpo.arrays import Floats
 from nni.hpo.base import Tuner
 from nni.hpo.crowding import crowding_distances
 from nni.hpo.domains import Space
+from nni.hpo.encoding.tree_cube import TreeCube
+from nni.hpo.encoding.unit_cube import PointKey, point_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of
 from nni.hpo.pareto import ranks
@@ -26,9 +29,6 @@ from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.samples import samples
 from nni.hpo.space import parse_space
 from nni.hpo.tuners._breeding import child_of
-from nni.hpo.tuners._parzen import Floats
-from nni.hpo.tuners._tree_cube import TreeCube
-from nni.hpo.tuners._unit_cube import PointKey, point_key
 from nni.hpo.validation import check_count
 
 _logger = logging.getLogger(__name__)

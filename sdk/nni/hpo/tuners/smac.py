@@ -4,7 +4,7 @@ Source: Hutter, Hoos and Leyton-Brown, Sequential Model-Based Optimization for G
 Configuration, LION 2011, section 4.
 
 Departures: trials are deterministic and have one instance, so that there is no intensification;
-results are warped before they are modelled (see `_targets`); with many results the forest is grown
+results are warped before they are modelled (see `targets`); with many results the forest is grown
 anew only after a twentieth of new ones.
 """
 
@@ -15,14 +15,14 @@ from typing import ClassVar, Final
 import numpy as np
 
 from nni.errors import NoMoreTrialError
+from nni.hpo.arrays import Floats, Ints
+from nni.hpo.encoding.unit_cube import PointKey, UnitCube, best_free, point_key
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.forest import Forest, grown_forest
+from nni.hpo.models.targets import warped
 from nni.hpo.space import parse_space
-from nni.hpo.tuners._acquisition import expected_improvement
-from nni.hpo.tuners._forest import Forest, grown_forest
 from nni.hpo.tuners._model_based import ModelBasedTuner
-from nni.hpo.tuners._parzen import Floats, Ints
-from nni.hpo.tuners._targets import warped
-from nni.hpo.tuners._unit_cube import PointKey, UnitCube, best_free, point_key
+from nni.hpo.tuners.bayesian.acquisition import expected_improvement
 
 _logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """TPE: propose where good results are dense and others are not.
 
 Source: Bergstra, Bardenet, Bengio and Kegl, Algorithms for Hyper-Parameter Optimization, NIPS 2011,
-section 4; for several objectives Ozaki et al., see `_fronts`.
+section 4; for several objectives Ozaki et al., see `fronts`.
 
 Departures, each measured by `tests/benchmarks/bench_tpe_quality.py`:
 - The parameters that are always active together are modelled together, by kernels over all of them;
@@ -30,16 +30,16 @@ import numpy as np
 
 from nni.hpo.base import Tuner
 from nni.hpo.domains import Space
+from nni.hpo.encoding.columns import Level, Row, configuration_of, levels_of, rows_of
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of
 from nni.hpo.random_state import random_state, restore_random
 from nni.hpo.samples import samples
 from nni.hpo.space import contains, parse_space, place
-from nni.hpo.tuners._columns import Level, Row, configuration_of, levels_of, rows_of
-from nni.hpo.tuners._level_model import LevelModel, Pending
-from nni.hpo.tuners._liars import LIARS, Extent
-from nni.hpo.tuners._rankings import Outcome
 from nni.hpo.tuners._repair import repaired
+from nni.hpo.tuners.density.level_model import LevelModel, Pending
+from nni.hpo.tuners.density.liars import LIARS, Extent
+from nni.hpo.tuners.density.rankings import Outcome
 
 _logger = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ class TPETuner(Tuner):
         """Go on from a state of a tuner that was built and given its space alike."""
         self.load_draws(state)
         self._running = {}
-        self._open = set(state.get("open", ()))  # a state of before has none
+        self._open = set(state["open"])
         self._forget()
         known = [(configuration, _from_json(told)) for configuration, told in state["observed"]]
         self._recall(known, state["running"])

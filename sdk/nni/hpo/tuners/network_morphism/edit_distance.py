@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from nni.hpo.tuners._parzen import Bools, Floats
+from nni.hpo.arrays import Bools, Floats
 from nni.hpo.tuners.network_morphism import layers as kinds
 from nni.hpo.tuners.network_morphism.graph import Graph
 from nni.hpo.tuners.network_morphism.morphs import main_nodes

@@ -6,7 +6,7 @@ sections 3.1 to 3.3.
 Departures:
 - The kernel is exp(-distance / length), whose negative eigenvalues are cut off, instead of a
   Gaussian of a random embedding; length and noise are the likeliest of a few.
-- Losses are warped before they are modelled (see `_targets`).
+- Losses are warped before they are modelled (see `targets`).
 - With many results the best and the newest ones are modelled, so that an ask does not get slower.
 - A step of the search looks at one random child of each kind, not at all.
 """
@@ -20,8 +20,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from nni.hpo.tuners._parzen import Floats
-from nni.hpo.tuners._targets import warped
+from nni.hpo.arrays import Floats
+from nni.hpo.models.targets import warped
 from nni.hpo.tuners.network_morphism.edit_distance import Outline, distances, outline_of
 from nni.hpo.tuners.network_morphism.graph import Graph
 from nni.hpo.tuners.network_morphism.layers import Layer, Shape

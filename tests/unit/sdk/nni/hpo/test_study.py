@@ -321,3 +321,11 @@ def test_duplicates_are_not_asked_again_if_unwanted() -> None:
     assert sorted(seen) == [0, 1, 2, 3, 4]
     with pytest.raises(NoMoreTrialError, match="exhausted"):
         study.ask()
+
+
+def test_tuner_that_does_not_tell_how_it_searches() -> None:
+    assert Study(SPACE, tuner="Random").explanation == ""
+
+
+def test_default_tuner_tells_how_it_searches() -> None:
+    assert Study(SPACE).explanation.startswith("1 parameter without branches: 5 points")

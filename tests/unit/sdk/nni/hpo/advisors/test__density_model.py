@@ -14,8 +14,8 @@ from nni.hpo.advisors._density_model import (
     widened,
 )
 from nni.hpo.advisors._proposals import FlatProposals
-from nni.hpo.tuners._columns import Row
-from nni.hpo.tuners._parzen import Floats, Ints
+from nni.hpo.arrays import Floats, Ints
+from nni.hpo.encoding.columns import Row
 
 SPACE = FlatProposals(
     {

@@ -9,7 +9,7 @@ import pytest
 
 from nni.hpo.advisors._pcs import PcsError, parse_pcs
 from nni.hpo.advisors._pcs_space import PcsProposals, coordinate_of, value_at
-from nni.hpo.tuners._columns import Row
+from nni.hpo.encoding.columns import Row
 
 TEXT = """\
 kernel categorical {rbf, poly, linear} [rbf]

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from nni.hpo.encoding.tree_cube import TreeCube
 from nni.hpo.space import parse_space
 from nni.hpo.tuners._breeding import child_of
-from nni.hpo.tuners._tree_cube import TreeCube
 from tests.support.search_spaces import NESTED
 
 FLAT = {f"x{i}": {"_type": "uniform", "_value": [0, 1]} for i in range(6)}

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from nni.hpo.arrays import Floats
 from nni.hpo.tuners._covariance import Covariance, Solution, population_of, rates_of
-from nni.hpo.tuners._parzen import Floats
 
 
 def best_after(

@@ -1,9 +1,11 @@
 """The default tuner."""
 
 import json
+import logging
 from collections import Counter
 from statistics import median
 
+import numpy as np
 import pytest
 
 from nni.hpo import AutoTuner, RandomTuner, Study, TPETuner, Tuner
@@ -141,7 +143,7 @@ def test_ten_at_a_time_use_the_model_before_the_design_has_ended() -> None:
     for number in range(10, 14):  # one of them may be a point of TPE
         tuner.generate_parameters(number)
 
-    learnt, _ = tuner.state()["model"]["model"]
+    learnt, *_ = tuner.state()["model"]["model"]
     assert learnt is not None
 
 
@@ -213,3 +215,31 @@ def test_says_what_it_does_with_several_objectives_and_limits() -> None:
 def test_time_limit_must_not_be_negative() -> None:
     with pytest.raises(ValueError, match="ask_time_limit"):
         AutoTuner(ask_time_limit=-1)
+
+
+def test_says_what_it_chose_and_when_it_searches_otherwise(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    study = Study(MIXED, seed=0)
+    first = study.explanation
+
+    with caplog.at_level(logging.INFO):
+        for _ in range(60):
+            trial = study.ask()
+            study.tell(trial, float(np.exp(20 * mixed(trial.parameters))))
+
+    assert first.startswith("4 parameters without branches: 9 points spread over the space, then")
+    assert study.explanation.startswith(first)
+    assert "logarithm" in study.explanation
+    assert f"auto: {study.explanation}" in caplog.messages
+    assert len(caplog.messages) == len(set(caplog.messages))
+
+
+def test_says_how_it_weighs_several_outcomes() -> None:
+    study = Study(
+        MIXED,
+        optimize_mode={"error": "minimize", "cost": "minimize"},
+        constraints=[{"metric": "memory", "max": 80}],
+    )
+
+    assert "objectives error, cost within limits of memory" in study.explanation

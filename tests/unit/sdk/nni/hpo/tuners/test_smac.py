@@ -108,7 +108,7 @@ def test_later_space_is_refused_with_a_warning(caplog: pytest.LogCaptureFixture)
 
 
 def test_better_than_random_search() -> None:
-    smac = median(best_of(SMACTuner("minimize", seed=seed), 40) for seed in range(3))
-    rival = median(best_of(RandomTuner(seed=seed), 40) for seed in range(3))
+    smac = median(best_of(SMACTuner("minimize", seed=seed), 40) for seed in range(9))
+    rival = median(best_of(RandomTuner(seed=seed), 40) for seed in range(9))
 
     assert smac < rival / 2

@@ -1,0 +1,1 @@
+"""Configurations as rows of numbers, and back; what models learn from."""

@@ -1,0 +1,1 @@
+"""Proposing where a Gaussian process expects the most: what `auto` and GPTuner are made of."""

@@ -1,0 +1,1 @@
+"""Proposing where good results are dense: what TPE is made of."""

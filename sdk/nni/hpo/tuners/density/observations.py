@@ -1,0 +1,61 @@
+"""The observations of one level of a space, and how they stand to each other."""
+
+from typing import TypeAlias
+
+import numpy as np
+
+from nni.hpo.arrays import Floats, Ints
+from nni.hpo.encoding.columns import Level, Row
+from nni.hpo.tuners.density.rankings import Outcome, Ranking
+
+_FIRST_CAPACITY = 64
+RowKey: TypeAlias = tuple[tuple[float, ...], tuple[int, ...]]
+_DIGITS = 9  # of a coordinate; equal values differ by less after a round trip
+
+
+class Observations:
+    """Growing arrays of rows, and their ranking.
+
+    Args:
+        level: whose rows these are.
+        ranking: of their outcomes; holds none yet.
+        recognise: whether `has` is to work, which costs memory.
+    """
+
+    def __init__(self, level: Level, ranking: Ranking, *, recognise: bool = True) -> None:
+        self._points = np.empty((_FIRST_CAPACITY, len(level.numeric)))
+        self._options = np.empty((_FIRST_CAPACITY, len(level.choices)), dtype=np.int64)
+        self.ranking = ranking
+        self._count = 0
+        self._seen: set[RowKey] | None = set() if recognise else None
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return self._count
+
+    def add(self, row: Row, outcome: Outcome) -> None:
+        """Add a row as the newest."""
+        position = self._count
+        if position == len(self._points):
+            self._points = np.concatenate([self._points, np.empty_like(self._points)])
+            self._options = np.concatenate([self._options, np.empty_like(self._options)])
+        self._points[position] = row.coordinates
+        self._options[position] = row.options
+        self._count += 1
+        self.ranking.add(position, outcome)
+        if self._seen is not None:
+            self._seen.add(row_key(row.coordinates, row.options))
+
+    def has(self, key: RowKey) -> bool:
+        """Whether a row with this key is among the observations."""
+        assert self._seen is not None
+        return key in self._seen
+
+    def rows(self, positions: list[int]) -> tuple[Floats, Ints]:
+        """Return points `(k, d)` and options `(k, c)` of the rows at `positions`."""
+        return self._points[positions], self._options[positions]
+
+
+def row_key(coordinates: tuple[float, ...], options: tuple[int, ...]) -> RowKey:
+    """Return what is equal for rows that mean the same configuration."""
+    return tuple(round(coordinate, _DIGITS) for coordinate in coordinates), options

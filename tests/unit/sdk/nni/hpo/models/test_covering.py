@@ -1,0 +1,38 @@
+"""Results that stand for all."""
+
+import numpy as np
+import pytest
+
+from nni.hpo.models.covering import covering
+
+
+def test_few_results_are_all_kept() -> None:
+    assert covering(np.zeros((5, 2)), np.arange(5.0)[::-1], 5).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_best_are_kept_and_no_region_is_left_out() -> None:
+    rng = np.random.default_rng(0)
+    crowd, lonely = 0.5 + 0.01 * rng.standard_normal((395, 2)), rng.random((5, 2))
+    points = np.concatenate([crowd, lonely])
+    losses = np.concatenate([rng.random(395), 2 + rng.random(5)])
+
+    kept = covering(points, losses, 50)
+
+    assert len(set(kept.tolist())) == 50
+    assert set(np.argsort(losses)[:15]) <= set(kept)
+    assert {395, 396, 397, 398, 399} <= set(kept)
+
+
+def test_of_very_many_results_as_many_are_kept() -> None:
+    rng = np.random.default_rng(1)
+
+    kept = covering(rng.random((5000, 3)), rng.random(5000), 300)
+
+    assert len(set(kept.tolist())) == 300
+
+
+@pytest.mark.parametrize("limit", [1, 7])
+def test_results_at_one_point_are_kept_once_each(limit: int) -> None:
+    kept = covering(np.full((20, 2), 0.5), np.zeros(20), limit)
+
+    assert len(set(kept.tolist())) == limit

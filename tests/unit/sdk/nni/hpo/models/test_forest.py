@@ -1,0 +1,83 @@
+"""Random forests."""
+
+import numpy as np
+import pytest
+
+from nni.hpo.models.forest import grown_forest
+
+NUMBER = np.array([0])
+
+
+def test_follows_a_step() -> None:
+    points = np.random.default_rng(0).random((200, 1))
+    targets = np.where(points[:, 0] < 0.6, -1.0, 1.0)
+
+    means, _ = grown_forest(points, targets, NUMBER, 10, np.random.default_rng(0)).predict(
+        np.array([[0.1], [0.5], [0.7], [0.95]])
+    )
+
+    assert means == pytest.approx([-1, -1, 1, 1], abs=0.05)
+
+
+def test_tells_sets_of_categories_apart() -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(6, size=(200, 1)).astype(np.float64)
+    targets = np.isin(codes[:, 0], [1, 4]).astype(np.float64)
+
+    means, _ = grown_forest(codes, targets, np.array([6]), 10, rng).predict(np.arange(6.0)[:, None])
+
+    assert means == pytest.approx([0, 1, 0, 0, 1, 0], abs=0.01)
+
+
+def test_mixed_columns_interact() -> None:
+    rng = np.random.default_rng(0)
+    points = np.column_stack([rng.random(400), rng.integers(2, size=400)])
+    targets = np.where(points[:, 1] == 1, points[:, 0], -points[:, 0])
+
+    means, _ = grown_forest(points, targets, np.array([0, 2]), 10, rng).predict(
+        np.array([[0.9, 0], [0.9, 1]])
+    )
+
+    assert means == pytest.approx([-0.9, 0.9], abs=0.1)
+
+
+def test_doubt_is_greater_where_results_disagree() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.random((300, 1))
+    targets = np.where(points[:, 0] > 0.5, rng.standard_normal(300), 0.0)
+
+    _, deviations = grown_forest(points, targets, NUMBER, 10, rng).predict(np.array([[0.2], [0.8]]))
+
+    assert deviations[1] > 10 * deviations[0]
+
+
+@pytest.mark.parametrize("count", [1, 3, 50])
+def test_equal_points_make_one_leaf(count: int) -> None:
+    targets = np.arange(count, dtype=np.float64)
+
+    means, deviations = grown_forest(
+        np.zeros((count, 2)), targets, np.array([0, 3]), 5, np.random.default_rng(0)
+    ).predict(np.zeros((4, 2)))
+
+    assert np.ptp(means) == 0
+    assert np.isfinite(deviations).all()
+
+
+def test_neighbouring_floats_can_be_cut() -> None:
+    low = 0.5
+    points = np.array([[low]] * 5 + [[np.nextafter(low, 1)]] * 5)
+    targets = np.array([0.0] * 5 + [1.0] * 5)
+
+    means, _ = grown_forest(points, targets, NUMBER, 20, np.random.default_rng(0)).predict(points)
+
+    assert means[-1] > means[0]
+
+
+def test_same_draws_give_the_same_forest() -> None:
+    points = np.random.default_rng(0).random((60, 3))
+    first, second = (
+        grown_forest(points, points[:, 0], np.zeros(3, dtype=np.int64), 5, np.random.default_rng(2))
+        for _ in range(2)
+    )
+
+    assert np.array_equal(first.predict(points), second.predict(points))

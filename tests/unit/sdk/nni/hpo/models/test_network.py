@@ -1,0 +1,70 @@
+"""Network and Bayesian regression."""
+
+import numpy as np
+import pytest
+
+from nni.hpo.models.network import linear_belief, trained_network
+
+
+def test_gradients_are_those_of_the_error() -> None:
+    rng = np.random.default_rng(0)
+    points, targets = rng.random((9, 2)), rng.standard_normal(9)
+    network = trained_network(points, targets, 1, rng)
+
+    def error() -> float:
+        top = network.features(points) @ network.weights[-1][:, 0]
+        return float(0.5 * ((top - targets) ** 2).mean())
+
+    gradients = network.gradients(points, targets)
+
+    for weights, gradient in zip(network.weights, gradients, strict=True):
+        for place in [(0, 0), (1, 0), (-1, weights.shape[1] - 1)]:
+            kept = weights[place]
+            weights[place] = kept + 1e-6
+            up = error()
+            weights[place] = kept - 1e-6
+            slope = (up - error()) / 2e-6
+            weights[place] = kept
+            assert gradient[place] == pytest.approx(slope, rel=1e-4, abs=1e-8)
+
+
+def test_learns_a_wave() -> None:
+    points = np.random.default_rng(1).random((80, 1))
+    targets = np.sin(6 * points[:, 0])
+    network = trained_network(points, targets, 300, np.random.default_rng(0))
+    belief = linear_belief(network.features(points), targets)
+    at = np.linspace(0.05, 0.95, 20)[:, None]
+
+    means, deviations = belief.predict(network.features(at))
+
+    assert means == pytest.approx(np.sin(6 * at[:, 0]), abs=0.1)
+    assert deviations.max() < 0.1
+
+
+def test_same_draws_give_the_same_network() -> None:
+    points = np.random.default_rng(1).random((130, 2))
+    first, second = (
+        trained_network(points, points[:, 0], 5, np.random.default_rng(4)) for _ in range(2)
+    )
+
+    assert all(map(np.array_equal, first.weights, second.weights))
+
+
+def test_regression_finds_weights_and_noise() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((500, 3))
+    targets = features @ [1.0, -2.0, 0.5] + 0.3 * rng.standard_normal(500)
+
+    belief = linear_belief(features, targets)
+
+    # Standard error of a weight: 0.3 / sqrt(500) = 0.013; of the noise 0.09 * sqrt(2 / 500).
+    assert belief.mean == pytest.approx([1.0, -2.0, 0.5], abs=0.054)
+    assert belief.noise == pytest.approx(0.09, abs=0.023)
+    assert np.sqrt(np.diag(belief.covariance)) == pytest.approx(0.3 / np.sqrt(500), rel=0.3)
+
+
+@pytest.mark.parametrize("count", [1, 2, 60])
+def test_constant_targets_give_finite_predictions(count: int) -> None:
+    features = np.random.default_rng(0).random((count, 51))
+
+    assert np.isfinite(linear_belief(features, np.zeros(count)).predict(features)).all()

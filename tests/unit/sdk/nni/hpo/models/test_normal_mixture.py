@@ -1,0 +1,46 @@
+"""Normal mixtures."""
+
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from nni.hpo.models.normal_mixture import NormalMixture, fitted_mixture
+
+
+def test_density_is_the_weighted_sum_of_normal_densities() -> None:
+    mixture = NormalMixture(
+        np.log([0.3, 0.7]), np.array([[0.2], [0.8]]), np.array([[0.01], [0.04]])
+    )
+
+    found = np.exp(mixture.log_density(np.array([[0.25], [0.9]])))
+
+    left, right = NormalDist(0.2, 0.1), NormalDist(0.8, 0.2)
+    assert found == pytest.approx([0.3 * left.pdf(x) + 0.7 * right.pdf(x) for x in (0.25, 0.9)])
+
+
+def test_finds_two_clouds() -> None:
+    rng = np.random.default_rng(0)
+    clouds = [np.full((40, 2), c) + 0.03 * rng.standard_normal((40, 2)) for c in (0.2, 0.8)]
+
+    mixture = fitted_mixture(np.concatenate(clouds), rng)
+
+    inside, between = mixture.log_density(np.array([[0.2, 0.2], [0.5, 0.5]]))
+    assert inside > between + 3
+
+
+def test_draws_follow_the_density() -> None:
+    mixture = NormalMixture(np.log([1.0]), np.array([[0.4]]), np.array([[0.09]]))
+
+    draws = mixture.draw(np.random.default_rng(0), 10_000)
+
+    # Standard errors: 0.3 / 100 of the mean, 0.3 / 141 of the deviation; four of them.
+    assert draws.mean() == pytest.approx(0.4, abs=0.012)
+    assert draws.std() == pytest.approx(0.3, abs=0.009)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9])
+def test_few_or_equal_points_give_a_finite_density(count: int) -> None:
+    mixture = fitted_mixture(np.full((count, 3), 0.5), np.random.default_rng(0))
+
+    assert np.isfinite(mixture.log_density(np.array([[0.5, 0.5, 0.5], [0.0, 1.0, 0.0]]))).all()

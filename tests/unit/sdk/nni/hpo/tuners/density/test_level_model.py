@@ -1,0 +1,201 @@
+"""The model of one level."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nni.hpo.encoding.columns import Row, levels_of
+from nni.hpo.space import parse_space
+from nni.hpo.tuners.density.level_model import REST_LIMIT, LevelModel, Pending
+from nni.hpo.tuners.density.rankings import Outcome
+
+
+def model_of(space: dict[str, Any], objectives: int = 1) -> LevelModel:
+    return LevelModel(levels_of(parse_space(space))[0], objectives)
+
+
+def loss(value: float) -> Outcome:
+    return Outcome((value,))
+
+
+LINE = {"x": {"_type": "uniform", "_value": [0, 1]}}
+PAIR = {
+    "c": {"_type": "choice", "_value": ["a", "b", "c", "d"]},
+    "i": {"_type": "randint", "_value": [0, 3]},
+}
+
+
+def test_proposals_gather_where_results_are_good() -> None:
+    model = model_of(LINE)
+    rng = np.random.default_rng(0)
+    for x in rng.random(100).tolist():
+        model.observations.add(Row(0, (x,), ()), loss(abs(x - 0.7)))
+
+    proposals = [model.propose(rng).coordinates[0] for _ in range(50)]
+
+    # Good kernels lie within a few hundredths of 0.7; the prior may still propose elsewhere.
+    assert sum(abs(x - 0.7) < 0.1 for x in proposals) >= 45
+
+
+def test_without_observations_it_draws_from_the_prior() -> None:
+    model = model_of({**LINE, **PAIR})
+    rng = np.random.default_rng(0)
+    proposals = [model.propose(rng) for _ in range(300)]
+
+    # Uniform on [0, 1]: the mean of 300 has the standard deviation 0.017; five of them.
+    assert abs(np.mean([p.coordinates[0] for p in proposals]) - 0.5) < 0.085
+    assert {p.options[0] for p in proposals} == {0, 1, 2, 3}
+
+
+def test_stepped_proposals_lie_on_the_grid() -> None:
+    model = model_of(
+        {
+            "i": {"_type": "randint", "_value": [0, 4]},
+            "q": {"_type": "quniform", "_value": [1, 10, 3]},
+        }
+    )
+    rng = np.random.default_rng(0)
+    for index in range(20):
+        model.observations.add(Row(0, (0.125 + 0.25 * (index % 4), 0.0), ()), loss(float(index)))
+
+    for _ in range(50):
+        integer, quantised = model.propose(rng).coordinates
+        assert integer in {0.125, 0.375, 0.625, 0.875}
+        assert min(abs(quantised - c) for c in (0, 2 / 9, 5 / 9, 8 / 9, 1)) < 1e-12
+
+
+def test_finite_level_proposes_what_has_not_been_tried() -> None:
+    model = model_of(PAIR)
+    rng = np.random.default_rng(0)
+    tried: set[tuple[Any, ...]] = set()
+    for index in range(10):
+        row = model.propose(rng)
+        tried.add((row.coordinates, row.options))
+        model.observations.add(row, loss(float(index)))
+
+    assert len(tried) == 10
+
+
+def test_finite_level_goes_on_when_everything_has_been_tried() -> None:
+    model = model_of(PAIR)
+    for option in range(4):
+        for i in range(3):
+            model.observations.add(Row(0, ((i + 0.5) / 3,), (option,)), loss(float(option + i)))
+
+    assert len(model.propose(np.random.default_rng(0)).options) == 1
+
+
+def test_running_trials_have_kernels_however_bad_their_lie_is() -> None:
+    model = model_of(LINE)
+    told = 2 * REST_LIMIT
+    for x in np.random.default_rng(0).random(told).tolist():
+        model.observations.add(Row(0, (x,), ()), loss(x))
+
+    _, rest = model._densities(Pending([Row(0, (0.123456,), ())], loss(5.0)))
+
+    assert 0.123456 in rest.centres
+
+
+def test_running_trials_widen_the_search() -> None:
+    model = model_of(LINE)
+    for x in np.random.default_rng(0).random(100).tolist():
+        model.observations.add(Row(0, (x,), ()), loss(x))
+
+    alone, _ = model._densities()
+    crowded, _ = model._densities(Pending([Row(0, (0.5,), ())] * 90, loss(5.0)))
+
+    assert crowded.widths.min() == pytest.approx(2 * alone.widths.min())  # sqrt(1 + 90 / 30)
+
+
+@pytest.mark.parametrize(("columns", "mixed"), [(3, False), (4, True)])
+def test_beside_other_trials_proposals_mix_good_rows_of_several_columns(
+    columns: int, mixed: bool
+) -> None:
+    names = [f"x{index}" for index in range(columns)]
+    model = model_of({name: {"_type": "uniform", "_value": [0, 1]} for name in names})
+    rng = np.random.default_rng(0)
+    for point in rng.random((100, columns)).tolist():
+        model.observations.add(Row(0, tuple(point), ()), loss(sum(point)))
+
+    crowded = [model.propose(np.random.default_rng(seed), crowded=True) for seed in range(20)]
+    alone = [model.propose(np.random.default_rng(seed)) for seed in range(20)]
+
+    assert (crowded != alone) == mixed
+
+
+def test_irrelevant_bell_does_not_drift() -> None:
+    model = model_of({**LINE, "n": {"_type": "normal", "_value": [0, 1]}})
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        row = model.propose(rng)
+        model.observations.add(row, loss(abs(row.coordinates[0] - 0.2)))
+        # The coordinate is 0.5 + z / 4: six standard deviations.
+        assert abs(row.coordinates[1] - 0.5) < 1.5
+
+
+@pytest.mark.parametrize("count", [REST_LIMIT, 5 * REST_LIMIT])
+def test_rest_has_a_bounded_number_of_kernels(count: int) -> None:
+    model = model_of(LINE)
+    rng = np.random.default_rng(0)
+    for x in rng.random(count).tolist():
+        model.observations.add(Row(0, (x,), ()), loss(x))
+
+    _, rest = model._densities()
+
+    assert len(rest.centres) <= REST_LIMIT
+    assert rest.weights.sum() + rest.prior_weight == pytest.approx(count - 9 + 1, abs=12)
+
+
+def test_level_without_parameters_has_one_row() -> None:
+    model = model_of({})
+
+    assert model.propose(np.random.default_rng(0)) == Row(0, (), ())
+
+
+@pytest.mark.parametrize(("lie", "among"), [(0.0, "good"), (5.0, "rest")])
+def test_running_trial_counts_as_its_lie_ranks(lie: float, among: str) -> None:
+    model = model_of(LINE)
+    for x in np.random.default_rng(0).random(100).tolist():
+        model.observations.add(Row(0, (x,), ()), loss(x))
+
+    good, rest = model._densities(Pending([Row(0, (0.123456,), ())], loss(lie)))
+
+    assert (0.123456 in good.centres) == (among == "good")
+    assert (0.123456 in rest.centres) == (among == "rest")
+
+
+def test_lies_among_the_good_displace_none_and_weigh_as_much_as_one() -> None:
+    model = model_of(LINE)
+    for x in np.random.default_rng(0).random(100).tolist():
+        model.observations.add(Row(0, (x,), ()), loss(x))
+    alone, _ = model._densities()
+
+    good, _ = model._densities(Pending([Row(0, (0.9,), ())] * 10, loss(0.0)))
+
+    assert good.centres[:-10].tolist() == alone.centres.tolist()
+    assert good.weights[-10:].sum() == pytest.approx(good.weights[:-10].mean())
+
+
+def test_running_row_of_a_finite_level_counts_as_tried() -> None:
+    model = model_of(PAIR)
+    rows = [Row(0, ((i + 0.5) / 3,), (option,)) for option in range(4) for i in range(3)]
+    for index, row in enumerate(rows[:10]):
+        model.observations.add(row, loss(float(index)))
+
+    proposal = model.propose(np.random.default_rng(0), Pending(rows[10:11], loss(9.0)))
+
+    assert proposal.options == rows[11].options
+    assert proposal.coordinates == pytest.approx(rows[11].coordinates)
+
+
+def test_proposals_of_two_objectives_lie_between_their_optima() -> None:
+    model = model_of(LINE, objectives=2)
+    rng = np.random.default_rng(0)
+    for x in rng.random(100).tolist():
+        model.observations.add(Row(0, (x,), ()), Outcome((abs(x - 0.3), abs(x - 0.5))))
+
+    proposals = [model.propose(rng).coordinates[0] for _ in range(50)]
+
+    # Everything from 0.3 to 0.5 is on the front, a fifth of the range.
+    assert sum(0.28 < x < 0.52 for x in proposals) >= 45
