@@ -21,6 +21,8 @@ from tests.support import wait
 from tests.support.chromium import require_chromium
 
 ANSWER_TIMEOUT_S: Final = 30.0
+_SHOWN: Final = 2000
+"""Characters of its log that are shown when it ends unasked."""
 _FLAGS: Final = (
     "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--no-first-run",
     "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking",
@@ -43,7 +45,8 @@ class Browser:
         # The browser wants exactly 3 and 4; a shell can give it those whatever ours are called.
         script = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
         command = [chromium.path, *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
-        with (folder / "chromium.log").open("wb") as log:
+        self._log = folder / "chromium.log"
+        with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 ["bash", "-c", script, "bash", *command],
                 pass_fds=(to_browser, from_browser),
@@ -72,7 +75,10 @@ class Browser:
         request: dict[str, Any] = {"id": self._next_id, "method": method, "params": arguments}
         if session:
             request["sessionId"] = session
-        os.write(self._write, json.dumps(request).encode() + b"\0")
+        try:
+            os.write(self._write, json.dumps(request).encode() + b"\0")
+        except BrokenPipeError as error:
+            raise self._ended() from error
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
         while True:
             message = self._receive(deadline)
@@ -97,11 +103,15 @@ class Browser:
                 return None
             piece = os.read(self._read, 1 << 20)
             if not piece:
-                raise RuntimeError("the browser has ended")
+                raise self._ended()
             self._buffer += piece
         text, _, self._buffer = self._buffer.partition(b"\0")
         message: dict[str, Any] = json.loads(text)
         return message
+
+    def _ended(self) -> RuntimeError:
+        said = self._log.read_text(errors="replace")[-_SHOWN:]
+        return RuntimeError(f"the browser has ended with {self._process.wait()}; it said:\n{said}")
 
     def new_page(self, width: int = 1280, height: int = 860, *, dark: bool = False) -> Page:
         """Open a tab with a profile of its own; the one before is closed: it would take time."""

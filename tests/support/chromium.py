@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -70,13 +71,14 @@ def _fetched() -> Chromium:
     folder = Path(tempfile.gettempdir()) / f"nni-chromium-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     ready = folder / "ready.json"
-    if not ready.exists():
-        _run(
-            ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), PACKAGE], folder
-        )
-        (folder / "inflate.mjs").write_text(_INFLATE)
-        said = _run(["node", "inflate.mjs"], folder)
-        ready.write_text(said.strip().splitlines()[-1])
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one worker fetches; the others would start half of it
+        if not ready.exists():
+            npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), PACKAGE]
+            _run(npm, folder)
+            (folder / "inflate.mjs").write_text(_INFLATE)
+            said = _run(["node", "inflate.mjs"], folder)
+            ready.write_text(said.strip().splitlines()[-1])
     path = json.loads(ready.read_text())["path"]
     libraries = [str(one) for one in folder.glob("al*/lib")]
     paths = [*libraries, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]

@@ -22,7 +22,8 @@ CONSTRAINTS_KEY: Final = "_constraints"
 RELATIVE_TOLERANCE = 1e-9
 """Two numbers that differ by no more than this, relatively, are the same value."""
 
-_LARGEST_EXPONENT = 709.0  # exp of more overflows a float
+_LARGEST_EXPONENT = 709.0  # exp of more overflows a float, and of less than its negative is no
+# normal one, and soon 0, which is no value of a logarithmic type
 
 _DRAWS: Final = 200
 """Draws of the prior that are tried before an allowed configuration is walked to."""
@@ -113,7 +114,7 @@ class Normal:
     def from_bell(self, raw: float) -> float:
         """Return the value for a point `raw` of the bell itself."""
         if self.log:
-            raw = math.exp(min(raw, _LARGEST_EXPONENT))
+            raw = math.exp(min(max(raw, -_LARGEST_EXPONENT), _LARGEST_EXPONENT))
         return raw if self.q is None else round(raw / self.q) * self.q
 
     def check(self, value: object) -> float:

@@ -4,7 +4,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import ClassVar
 
@@ -28,10 +28,17 @@ class AdvisorDriver:
     Args:
         advisor: has not been initialized.
         search_space: given to it now.
+        scored: takes the parameters of a job and returns its result in `play`.
     """
 
-    def __init__(self, advisor: MsgDispatcherBase, search_space: JsonValue) -> None:
+    def __init__(
+        self,
+        advisor: MsgDispatcherBase,
+        search_space: JsonValue,
+        scored: Callable[[dict[str, JsonValue]], float] = value_of,
+    ) -> None:
         self.advisor = advisor
+        self.scored = scored
         self.sent: deque[dict[str, JsonValue]] = deque()
         """Jobs that have not been taken yet."""
         self.others: list[CommandType] = []
@@ -81,7 +88,7 @@ class AdvisorDriver:
         self._handle(CommandType.UpdateSearchSpace, search_space)
 
     def play(self, trials: int, concurrency: int = 1) -> Iterator[dict[str, JsonValue]]:
-        """Run trials that report `value_of` their parameters; yield their jobs as they start."""
+        """Run trials that report what their parameters score; yield their jobs as they start."""
         running: deque[dict[str, JsonValue]] = deque()
         started = self.request(concurrency)
         while trials:
@@ -90,7 +97,7 @@ class AdvisorDriver:
             trials -= min(trials, len(started))
             running += started
             job = running.popleft()  # an advisor that waits with nothing running is stuck
-            self.report(job, value_of(job["parameters"]))
+            self.report(job, self.scored(job["parameters"]))
             self.end(job)
             started = self.request(1)
 
@@ -136,9 +143,13 @@ class AdvisorConformance(ABC):
         others = self.extra_keys | self.optional_keys
         return {key: value for key, value in parameters.items() if key not in others}
 
+    def _score(self, parameters: dict[str, JsonValue]) -> float:
+        """Return a result, the same on every machine; folders, which differ, do not count."""
+        return value_of({k: v for k, v in parameters.items() if k not in self.optional_keys})
+
     def ready(self, seed: int = 0) -> AdvisorDriver:
         """Return the driver of a new advisor that has been given the space."""
-        return AdvisorDriver(self.make(seed), self.search_space)
+        return AdvisorDriver(self.make(seed), self.search_space, self._score)
 
     def test_says_that_it_is_initialized(self) -> None:
         """The first command is answered with `Initialized`."""
@@ -160,10 +171,10 @@ class AdvisorConformance(ABC):
             return
         declared = constrained_space(self.search_space)
         space, free = parse_space(declared), parse_space(self.search_space)
-        driver = AdvisorDriver(self.make(0), declared)
+        driver = AdvisorDriver(self.make(0), declared, self._score)
         outside = [free.draw(Random(seed)) for seed in range(_IMPORTED)]
 
-        driver.import_data([{"parameter": c, "value": value_of(c)} for c in outside])
+        driver.import_data([{"parameter": c, "value": self._score(c)} for c in outside])
 
         for job in driver.play(_ROUNDS, concurrency=2):
             parameters = job["parameters"]
@@ -189,7 +200,7 @@ class AdvisorConformance(ABC):
         running = deque(started)
         for _ in range(_ROUNDS):
             job = running.popleft()
-            driver.report(job, value_of(job["parameters"]))
+            driver.report(job, self._score(job["parameters"]))
             driver.end(job)
             new = driver.request(1)
             asked += 1
@@ -198,7 +209,7 @@ class AdvisorConformance(ABC):
 
         while len(started) < asked:  # those that wait for results
             job = running.popleft()
-            driver.report(job, value_of(job["parameters"]))
+            driver.report(job, self._score(job["parameters"]))
             driver.end(job)
             started += driver.sent
             running += driver.sent
@@ -218,7 +229,7 @@ class AdvisorConformance(ABC):
         running = driver.request(6)
         for _ in range(_ROUNDS):
             job = running.pop()
-            driver.report(job, value_of(job["parameters"]))
+            driver.report(job, self._score(job["parameters"]))
             driver.end(job)
             running += driver.request(1)
 
@@ -251,8 +262,8 @@ class AdvisorConformance(ABC):
         for _ in range(_ROUNDS):
             (left,), (right,) = plain.request(), wrapped.request()
             assert left == right
-            plain.report(left, value_of(left["parameters"]))
-            wrapped.report(right, {"default": value_of(right["parameters"]), "other": 1})
+            plain.report(left, self._score(left["parameters"]))
+            wrapped.report(right, {"default": self._score(right["parameters"]), "other": 1})
             plain.end(left)
             wrapped.end(right)
 
@@ -270,7 +281,7 @@ class AdvisorConformance(ABC):
         """Imported samples of any quality leave it able to propose."""
         donor = self.ready(seed=1)
         good = [
-            {"parameter": job["parameters"], "value": value_of(job["parameters"])}
+            {"parameter": job["parameters"], "value": self._score(job["parameters"])}
             for job in donor.play(10)
         ]
         bad = [

@@ -7,8 +7,8 @@ Departures: the prior has the same share in both densities, that of one good ker
 from all results their ratio is 1. A choice slips to any option with a chance that takes the place
 of its bandwidth. Kernels are at least as wide as a share of the range that shrinks with their
 number: by the rule of thumb alone, proposals that lie close together make narrow kernels and these
-make closer proposals still, before the region around them is known. No configuration without a
-result is among the good ones.
+make closer proposals still, before the region around them is known. On normal types they are no
+wider than the prior: wider ones run off. No configuration without a result is among the good ones.
 """
 
 import math
@@ -145,7 +145,7 @@ def density(
     return Mixture(
         frame=frame,
         centres=points,
-        widths=np.maximum(widths, least),
+        widths=frame.narrowed(np.maximum(widths, least)),
         options=options,
         slip=np.clip(_disagreement(options) * narrowing, least, _LARGEST_SLIP),
         weights=np.ones(count),
@@ -160,11 +160,11 @@ def _disagreement(options: Ints) -> Floats:
 
 
 def widened(mixture: Mixture, factor: float) -> Mixture:
-    """Return the density with kernels `factor` times as wide."""
+    """Return the density with kernels `factor` times as wide, where a bell allows that."""
     return Mixture(
         frame=mixture.frame,
         centres=mixture.centres,
-        widths=mixture.widths * factor,
+        widths=mixture.frame.narrowed(mixture.widths * factor),
         options=mixture.options,
         slip=np.minimum(mixture.slip * factor, _LARGEST_SLIP),
         weights=mixture.weights,

@@ -28,6 +28,14 @@ class Frame:
     counts: Ints
     """`(c,)`, number of options per choice, each >= 1."""
 
+    def narrowed(self, widths: Floats) -> Floats:
+        """Return widths, `(..., d)`, none of them wider than the bell where there is one.
+
+        Wider kernels outweigh the prior far away from all results: what is proposed there widens
+        them further, and proposals run off.
+        """
+        return np.where(self.bounded, widths, np.minimum(widths, self.bell_width))
+
     def prior_log_density(self, points: Floats) -> Floats:
         """Return the log density of the prior at `(m, d)` points, as `(m,)`."""
         density: Floats = self.bell_log_density(points) - np.log(self.counts).sum()

@@ -160,8 +160,11 @@ def test_same_seed_gives_the_same_draws() -> None:
     assert draws("uniform", [0, 1], 20, seed=5) == draws("uniform", [0, 1], 20, seed=5)
 
 
-def test_lognormal_does_not_overflow() -> None:
-    assert math.isfinite(Normal(0, 1, log=True).from_bell(1e6))
+def test_lognormal_neither_overflows_nor_becomes_zero() -> None:
+    domain = Normal(0, 1, log=True)
+
+    assert math.isfinite(domain.check(domain.from_bell(1e6)))
+    assert domain.check(domain.from_bell(-1e6)) > 0
 
 
 @pytest.mark.parametrize(

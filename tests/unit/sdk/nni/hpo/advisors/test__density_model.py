@@ -1,6 +1,7 @@
 """BOHB's model of one budget."""
 
 import math
+from random import Random
 
 import numpy as np
 import pytest
@@ -156,3 +157,21 @@ def test_candidates_that_are_not_allowed_are_passed_over() -> None:
     proposals = [propose(space, results, settings(), rng) for _ in range(20)]
 
     assert {proposal["c"] for proposal in proposals if proposal is not None} == {"c"}
+
+
+def test_proposals_of_normal_types_do_not_run_off() -> None:
+    """Chance results that lie far out once made wider kernels, and these farther proposals."""
+    space = FlatProposals({name: {"_type": "normal", "_value": [0, 1]} for name in "abcdef"})
+    draws = Random(0)
+    farthest = 0.0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        results = Results(space.frame)
+        for number in range(60):
+            drawn = number < least_results(space, settings())
+            proposal = space.draw(draws) if drawn else propose(space, results, settings(), rng)
+            assert proposal is not None
+            farthest = max([farthest, *(abs(float(value)) for value in proposal.values())])
+            results.add(space.row(proposal), draws.random())
+
+    assert farthest < 12
