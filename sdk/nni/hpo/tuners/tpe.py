@@ -14,8 +14,8 @@ Departures, each measured by `tests/benchmarks/bench_tpe_quality.py`:
   prior stands for the rest, so that a proposal does not get slower for ever.
 - Running trials that are taken for good ones displace none of these, and together weigh as much as
   one of them.
-- While other trials run, most candidates mix good points, column by column: of ten trials at a time
-  few can follow each other, so that each has to go farther.
+- While other trials run, proposals keep away from them, and most candidates mix good points, column
+  by column: of ten trials at a time few can follow each other, so that each has to go farther.
 - Integers are ordered. Old trials do not fade. Ten results, not twenty, precede the model.
 """
 
@@ -65,8 +65,8 @@ class TPETuner(Tuner):
 
     Args:
         optimize_mode: `maximize` or `minimize`, where there is one objective.
-        parallel_optimize: whether running trials take part with a made-up result. Otherwise only
-            that there are some matters, not what they try.
+        parallel_optimize: whether running trials take part with a made-up result. Otherwise they
+            keep proposals away a little, whatever their result may be.
         constant_liar_type: that result: the `min`, `max` or `mean` of the losses known so far.
             `max` and `mean` spread what is proposed; `min` takes running trials for good ones and
             helps least.
@@ -95,7 +95,6 @@ class TPETuner(Tuner):
         self._levels: tuple[Level, ...] = ()
         self._forget()
         self._running: dict[int, _Running] = {}
-        self._open: set[int] = set()
 
     def set_objectives(self, objectives: Objectives) -> None:
         """See the base."""
@@ -115,9 +114,7 @@ class TPETuner(Tuner):
         """See the base."""
         del kwargs
         configuration = self.suggest()
-        self._open.add(parameter_id)
-        if self._parallel:
-            self._running[parameter_id] = self._started(configuration)
+        self._running[parameter_id] = self._started(configuration)
         return configuration
 
     def receive_trial_result(
@@ -125,7 +122,7 @@ class TPETuner(Tuner):
     ) -> None:
         """See the base."""
         del kwargs
-        self._end(parameter_id)
+        self._running.pop(parameter_id, None)
         outcome = self._outcome(value)
         if outcome is not None:
             self._learn(parameters, outcome)
@@ -133,7 +130,7 @@ class TPETuner(Tuner):
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
         """See the base."""
         del success, kwargs
-        self._end(parameter_id)
+        self._running.pop(parameter_id, None)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
         """See the base. Samples outside the space or without a finite value are skipped."""
@@ -157,14 +154,12 @@ class TPETuner(Tuner):
             "prior": random_state(self._prior),
             "observed": [[known, _to_json(outcome)] for known, outcome in self._observed],
             "running": [[key, trial.configuration] for key, trial in self._running.items()],
-            "open": sorted(self._open),
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
         """Go on from a state of a tuner that was built and given its space alike."""
         self.load_draws(state)
         self._running = {}
-        self._open = set(state["open"])
         self._forget()
         known = [(configuration, _from_json(told)) for configuration, told in state["observed"]]
         self._recall(known, state["running"])
@@ -173,11 +168,6 @@ class TPETuner(Tuner):
         """Go on with the draws of a state; what was observed stays."""
         restore_random(self._prior, state["prior"])
         self._rng.bit_generator.state = state["rng"]
-
-    def _end(self, parameter_id: int) -> None:
-        """Forget that a trial runs."""
-        self._running.pop(parameter_id, None)
-        self._open.discard(parameter_id)
 
     def _recall(
         self,
@@ -233,14 +223,12 @@ class TPETuner(Tuner):
         self._extent.add(outcome)
 
     def _pending(self) -> dict[int, Pending]:
-        """Return by level the running trials that take part."""
+        """Return by level the running trials."""
         rows: dict[int, list[Row]] = {}
-        for trial in self._running.values() if self._parallel else ():
+        for trial in self._running.values():
             for row in trial.rows:
                 rows.setdefault(row.level, []).append(row)
-        if not rows:
-            return {}
-        lie = self._extent.lie(self._liar)
+        lie = self._extent.lie(self._liar) if self._parallel else None
         return {level: Pending(found, lie) for level, found in rows.items()}
 
     def _proposal(self, pending: Mapping[int, Pending]) -> dict[str, JsonValue]:
@@ -263,7 +251,7 @@ class TPETuner(Tuner):
                 return self._space.allows(partial)
 
         row = self._models[level.index].propose(
-            self._rng, pending.get(level.index), allowed, crowded=bool(self._open)
+            self._rng, pending.get(level.index), allowed, crowded=bool(self._running)
         )
         rows[level.index] = row
         for column, option in zip(level.choices, row.options, strict=True):

@@ -106,30 +106,25 @@ def test_new_space_keeps_the_observations_that_lie_in_it() -> None:
     assert tuner.suggest()["x"] >= 0.5
 
 
-def test_running_trials_count_only_with_parallel_optimize() -> None:
-    plain = ready(seed=0)
-    parallel = ready(seed=0, parallel_optimize=True, constant_liar_type="mean")
-    for tuner in (plain, parallel):
+@pytest.mark.parametrize("arguments", [{}, {"parallel_optimize": True}])
+def test_trial_counts_as_running_until_it_ends(arguments: dict[str, Any]) -> None:
+    tuner = ready(seed=0, **arguments)
+    tell(tuner, 20)
+    parameters = tuner.generate_parameters(100)
+
+    assert tuner.state()["running"] == [[100, parameters]]
+    tuner.trial_end(100, success=False)
+    assert tuner.state()["running"] == []
+
+
+def test_without_parallel_optimize_only_where_trials_run_matters() -> None:
+    """Proposals follow from the running configurations, whatever the results known so far are."""
+    tuners = [ready(seed=0), ready(seed=0, constant_liar_type="max")]
+    for tuner in tuners:
         tell(tuner, 20)
         tuner.generate_multiple_parameters(list(range(100, 110)))
 
-    assert plain.state()["running"] == []
-    assert len(parallel.state()["running"]) == 10
-
-
-def test_without_parallel_optimize_it_matters_only_that_trials_run() -> None:
-    tuners = []
-    for number in (100, 200):
-        tuner = ready(seed=0)
-        tell(tuner, 20)
-        tuner.generate_parameters(number)
-        tuners.append(tuner)
-
-    ended = tuners[1]
-    ended.trial_end(200, success=False)
-
-    assert tuners[0].state()["open"] == [100]
-    assert ended.state()["open"] == []
+    assert tuners[0].generate_parameters(110) == tuners[1].generate_parameters(110)
 
 
 def test_search_beside_open_trials_goes_on_from_its_state() -> None:

@@ -108,6 +108,23 @@ def test_running_trials_widen_the_search() -> None:
     assert crowded.widths.min() == pytest.approx(2 * alone.widths.min())  # sqrt(1 + 90 / 30)
 
 
+def test_running_trial_that_is_taken_for_nothing_repels_less_than_a_bad_result() -> None:
+    model = model_of(LINE)
+    for x in np.random.default_rng(0).random(100).tolist():
+        model.observations.add(Row(0, (x,), ()), loss(x))
+    row = Row(0, (0.123456,), ())
+
+    def density_there(pending: Pending | None) -> float:
+        _, rest = model._densities(pending)
+        there = rest.log_density(np.array([row.coordinates]), np.empty((1, 0), dtype=np.int64))
+        return float(there[0])
+
+    alone, running, bad = map(
+        density_there, (None, Pending([row], None), Pending([row], loss(5.0)))
+    )
+    assert alone < running < bad
+
+
 @pytest.mark.parametrize(("columns", "mixed"), [(3, False), (4, True)])
 def test_beside_other_trials_proposals_mix_good_rows_of_several_columns(
     columns: int, mixed: bool
