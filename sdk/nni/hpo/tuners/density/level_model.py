@@ -201,11 +201,11 @@ class LevelModel:
         good, rest = self._joined(best, joining), self._joined(near, opposed)
         shares = np.full(len(joining), JOINT_LIE_WEIGHT / max(len(joining), 1))
         repelling = np.full(len(opposed), RUNNING_WEIGHT if lie is None else 1.0)
+        near_weights = np.append(np.ones(len(near)), repelling)
+        others = told - len(best) - len(near)
         return (
             self._good(*good, np.append(weights, shares), floor),
-            self._rest(
-                *rest, np.append(np.ones(len(near)), repelling), told - len(best) - len(near), floor
-            ),
+            self._rest(*rest, near_weights, others, floor),
         )
 
     def _joined(self, positions: list[int], running: Sequence[Row]) -> tuple[Floats, Ints]:
@@ -235,7 +235,7 @@ class LevelModel:
     def _rest(
         self, centres: Floats, options: Ints, weights: Floats, others: int, floor: float
     ) -> Mixture:
-        """Return the density of the other rows: those that have kernels, and `others` more."""
+        """Return the density of the rows with kernels, which are given, and of `others` more."""
         share = REST_FACTOR / max(centres.shape[1], 1) ** REST_POWER
         width = min(max(share * floor, FLOOR_LEAST), REST_MOST)
         return Mixture(
