@@ -20,9 +20,9 @@ from svc_common.clock import ManualClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.s3 import S3BlobStore
+from svc_manager.blobs.references import hashes_in
 from svc_manager.domain.quota import Quota
-from svc_manager.stored.references import hashes_in
-from svc_manager.stored.storage import ByteRules, keep_bytes
+from svc_manager.usecases.storage import ByteRules, keep_bytes
 from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
 from tests.benchmarks.measure import print_figure, print_header
 from tests.support.byte_service import byte_channel

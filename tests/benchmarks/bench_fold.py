@@ -18,12 +18,12 @@ from svc_manager.converters.tasks import spec_of, task_of
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
 from svc_manager.domain.decide import decide_recorded, decide_word
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import PublishTask
-from svc_manager.domain.rounds import Round
 from svc_manager.domain.scheduling import settle
 from svc_manager.domain.state import Experiment
-from svc_manager.kept.loading import Folded, fold_batch
-from svc_manager.kept.snapshot import decode_snapshot, encode_snapshot
+from svc_manager.event_log.reader import Folded, fold_batch
+from svc_manager.event_log.snapshot import decode_snapshot, encode_snapshot
 from tests.benchmarks.measure import print_figure, print_header
 
 TRIALS = 5_000

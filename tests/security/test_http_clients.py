@@ -16,7 +16,7 @@ from svc_common.access.guard import Guard
 from svc_common.access.keyring import Keyring
 from svc_common.access.transport import Transport
 from svc_common.metrics import Registry
-from svc_manager.observed.instruments import Instruments
+from svc_manager.telemetry.metrics import Instruments
 from svc_manager.web.route_table import ROUTES
 from svc_manager.web.server import WebServer
 from tests.unit.services.manager.web.conftest import API, EXPERIMENT, experiment, installation

@@ -17,7 +17,7 @@ from svc_common.messaging.ports import Bus
 from svc_common.storage.ports import BlobStore
 from svc_manager.domain.quota import Quota
 from svc_manager.servicers.byte_servicer import ByteServicer
-from svc_manager.stored.storage import ByteRules, keep_bytes
+from svc_manager.usecases.storage import ByteRules, keep_bytes
 
 NAME = "nni_proto.bytes.v1.ByteService"
 NO_QUOTA = Quota(0, 0)

@@ -16,7 +16,7 @@ from svc_manager.converters.reports import words_from
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
 from svc_manager.domain.decide import decide_recorded, decide_word
-from svc_manager.domain.rounds import Round
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.scheduling import settle
 from svc_manager.domain.state import Experiment
 

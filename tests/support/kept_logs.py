@@ -12,7 +12,7 @@ from nni_wire.values import from_value
 from svc_manager.adapters.event_file import read_records
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
-from svc_manager.kept.loading import Folded, fold_batch
+from svc_manager.event_log.reader import Folded, fold_batch
 from tests.support.simulation.replaying import replay
 
 HERE: Final = Path(__file__).parents[1] / "assets" / "logs"

@@ -23,7 +23,9 @@ from svc_common.storage.opening import open_blob_store
 from svc_common.storage.patient import PatientBlobStore
 from svc_common.storage.ports import BlobStore
 from svc_common.tracing import open_tracer
+from svc_manager.actors.leasing import Ownership
 from svc_manager.adapters.blob_views import BlobViews
+from svc_manager.adapters.caching_analyst import RememberingAnalyst
 from svc_manager.adapters.experiment_folders import LocalFolders
 from svc_manager.adapters.folder_journals import FolderJournals
 from svc_manager.adapters.forwarding_grpc_server import ForwardingGrpcServer
@@ -37,24 +39,22 @@ from svc_manager.adapters.memory_leases import InMemoryLeases
 from svc_manager.adapters.probes import dispatcher_probe, store_probe, views_probe
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
-from svc_manager.assembly import Around, Manager, Stores, put_together
+from svc_manager.blobs.large_values import BigValues
 from svc_manager.domain.lease import ManagerId
 from svc_manager.faces import SERVICES, address_of, register, serve
-from svc_manager.fleet.diagnosis import Probe
 from svc_manager.life import take_over
-from svc_manager.observed.instruments import Instruments
-from svc_manager.observed.witness import Witness
-from svc_manager.owned.ownership import Ownership
 from svc_manager.ports import AlgorithmChecker, Listeners, Peers
 from svc_manager.servicers.history_servicer import HistoryServicer
 from svc_manager.settings import Settings
-from svc_manager.stored.big_values import BigValues
+from svc_manager.telemetry.metrics import Instruments
+from svc_manager.telemetry.telemetry import Witness
 from svc_manager.usecases.analyses import Analyses, Analyst
+from svc_manager.usecases.archives import Saves, SavingPorts
+from svc_manager.usecases.diagnosis import Probe
 from svc_manager.usecases.histories import Histories
-from svc_manager.usecases.remembering_analyst import RememberingAnalyst
-from svc_manager.usecases.saving import Saves, SavingPorts
 from svc_manager.web.forwarding import Forwarding
 from svc_manager.web.server import WebServer
+from svc_manager.wiring import Around, Manager, Stores, put_together
 
 _LOCAL_POOL: Final = "local"
 """Pool of experiments that name none; its agents need not wait for a first task."""

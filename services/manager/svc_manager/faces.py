@@ -9,7 +9,6 @@ from svc_common import environment
 from svc_common.errors import InvalidArgumentError
 from svc_common.grpc_server import GrpcServer
 from svc_common.lifecycle import Service
-from svc_manager.assembly import Manager
 from svc_manager.life import leave
 from svc_manager.servicers.byte_servicer import ByteServicer
 from svc_manager.servicers.experiment_servicer import ExperimentServicer
@@ -20,6 +19,7 @@ from svc_manager.usecases.analyses import Analyses
 from svc_manager.web.forwarding import Forwarding
 from svc_manager.web.route import Installation
 from svc_manager.web.server import WebServer
+from svc_manager.wiring import Manager
 
 SERVICES: Final = (
     "nni_proto.bytes.v1.ByteService",

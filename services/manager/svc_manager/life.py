@@ -7,10 +7,10 @@ from svc_common.errors import ServiceError
 from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
-from svc_manager.assembly import Manager
+from svc_manager.agents.presence_cache import PresenceBoard
 from svc_manager.domain.experiment import CLOSED_STATES
-from svc_manager.fleet.presence_board import PresenceBoard
 from svc_manager.ports import Presences
+from svc_manager.wiring import Manager
 
 _TERM_REASON: Final = "the manager was told to end"
 

@@ -18,7 +18,7 @@ from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.adapters.event_file import read_records
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
-from svc_manager.usecases.saving import Saves, SavingPorts
+from svc_manager.usecases.archives import Saves, SavingPorts
 from tests.support.kept_logs import HERE, summary_of, versions
 from tests.support.simulation.replaying import replay
 from tests.unit.services.manager.world import World, world_on

@@ -16,8 +16,8 @@ from svc_common.storage.s3 import S3BlobStore
 from svc_manager.adapters.probes import dispatcher_probe, store_probe, views_probe
 from svc_manager.adapters.redis_connection import RedisConnection
 from svc_manager.adapters.redis_views import RedisViews
-from svc_manager.fleet.agents import AgentWatch
-from svc_manager.fleet.diagnosis import Diagnosis, Probe, Result
+from svc_manager.agents.liveness import AgentWatch
+from svc_manager.usecases.diagnosis import Diagnosis, Probe, Result
 from tests.support.local_shape import free_port
 from tests.support.stores import RedisServer, S3Server, redis_server
 

@@ -14,9 +14,9 @@ from nni_wire.values import from_value
 from svc_common.errors import AbortedError, FailedPreconditionError
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.tasks import TaskOwner
+from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.domain.inputs import Recorded, Update
-from svc_manager.kept.loading import load
-from svc_manager.owned.actor import ExperimentActor
+from svc_manager.event_log.reader import load
 from svc_manager.usecases.experiments import ConfigChange
 from svc_manager.usecases.opening import Reopening
 from tests.support.servers import NatsServer

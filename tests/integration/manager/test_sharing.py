@@ -14,7 +14,7 @@ import pytest
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2
 from nni_wire.metadata import bearer
-from svc_manager.kept.loading import load
+from svc_manager.event_log.reader import load
 from tests.integration.manager.harness import (
     TIMEOUT_S,
     TOKEN,

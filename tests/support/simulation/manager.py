@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from nni_proto.runner.v1 import task_pb2
 from svc_common.errors import ServiceError
 from svc_common.messaging.ports import Bus
+from svc_manager.agents.liveness import AgentWatch
 from svc_manager.converters.events import Stamp, batch_to_bytes
 from svc_manager.converters.reports import words_from
 from svc_manager.converters.tasks import (
@@ -23,15 +24,14 @@ from svc_manager.domain import effects as f
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
 from svc_manager.domain.decide import decide_recorded, decide_word
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import outstanding_effects
 from svc_manager.domain.experiment import CLOSED_STATES
-from svc_manager.domain.rounds import Round
 from svc_manager.domain.scheduling import next_moment_ms, settle
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import TrialState
-from svc_manager.fleet.agents import AgentWatch
-from svc_manager.kept.loading import Folded, fold_batch
-from svc_manager.kept.snapshot import decode_snapshot, encode_snapshot
+from svc_manager.event_log.reader import Folded, fold_batch
+from svc_manager.event_log.snapshot import decode_snapshot, encode_snapshot
 from tests.support.simulation.bus import Letter, SimulatedBus
 from tests.support.simulation.virtual_time import Node, VirtualTime
 

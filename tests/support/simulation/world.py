@@ -16,8 +16,8 @@ from svc_manager.domain import inputs as i
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import EncodedValue, ParameterSource
-from svc_manager.kept.loading import Folded, fold_batch
-from svc_manager.kept.snapshot import decode_snapshot
+from svc_manager.event_log.reader import Folded, fold_batch
+from svc_manager.event_log.snapshot import decode_snapshot
 from tests.support.simulation.agent import Outcome, SimulatedAgent
 from tests.support.simulation.auditor import Auditor
 from tests.support.simulation.bus import Batch, SimulatedBus

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from svc_common.contained_files import append_to
-from svc_manager.kept.event_records import MAGIC, record_of, whole_records
+from svc_manager.event_log.file_format import MAGIC, record_of, whole_records
 
 
 def read_records(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -16,8 +16,8 @@ from google.protobuf.message import Message
 from svc_common.access.guard import Guard
 from svc_common.grpc_server import GrpcServer, Register
 from svc_common.observed_calls import CallMetrics
+from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.adapters.grpc_forwarding import Context, Forwarder
-from svc_manager.owned.ownership import OwnedElsewhereError
 
 
 class ForwardingGrpcServer(GrpcServer):

@@ -20,7 +20,7 @@ from svc_common.access.delegation import ON_BEHALF_KEY, Delegation
 from svc_common.access.interceptor import bearer_of, certificate_name
 from svc_common.client_streams import read_to_end
 from svc_common.errors import UnavailableError
-from svc_manager.owned.ownership import OwnedElsewhereError
+from svc_manager.actors.leasing import OwnedElsewhereError
 
 FORWARDED_KEY: Final = "nni-forwarded"
 """Metadata of a call, and header of a request, that another manager passes on."""

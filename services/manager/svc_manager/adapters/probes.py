@@ -8,8 +8,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from svc_common.errors import NotFoundError, UnavailableError
 from svc_common.storage.ports import BlobStore
-from svc_manager.fleet.diagnosis import Probe
 from svc_manager.ports import Views
+from svc_manager.usecases.diagnosis import Probe
 
 _PATIENCE_S: Final = 3.0
 

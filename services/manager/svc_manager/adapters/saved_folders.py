@@ -17,8 +17,8 @@ from svc_common.errors import (
     ResourceExhaustedError,
 )
 from svc_common.logs import get_logger
-from svc_manager.kept.event_records import whole_records
-from svc_manager.usecases.saved_names import EVENTS, FOLDER, OUTPUTS, VALUES, is_saved
+from svc_manager.event_log.file_format import whole_records
+from svc_manager.usecases.archive_names import EVENTS, FOLDER, OUTPUTS, VALUES, is_saved
 
 PIECE_BYTES: Final = 256 * 1024
 _STAGE_PREFIX: Final = ".loading-"

@@ -15,10 +15,10 @@ from svc_manager.domain.decide_reports import (
     decide_runner_seen,
     decide_runner_silent,
 )
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.reports import Report
 from svc_manager.domain.requests import check_repetition, fingerprint
-from svc_manager.domain.rounds import Round
 from svc_manager.domain.trial import TrialState
 
 __all__ = ["decide_command", "decide_recorded", "decide_word"]

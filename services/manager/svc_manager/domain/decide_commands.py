@@ -4,8 +4,8 @@ from svc_common.errors import FailedPreconditionError, InvalidArgumentError, Not
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
 from svc_manager.domain.budget import trials_left
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
-from svc_manager.domain.rounds import Round
 from svc_manager.domain.trial import TrialState
 
 _MOST_CONCURRENCY = 99_999

@@ -9,11 +9,11 @@ from typing import Final
 
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import PublishAgain, SendDrop, SendStop
-from svc_manager.domain.endings import CommandEnd, command_end_text
+from svc_manager.domain.exit_text import CommandEnd, command_end_text
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.reports import ExitCause, Exited, Lost, Report, Started, Waits
-from svc_manager.domain.rounds import Round
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.values import Metric, MetricType

@@ -3,7 +3,7 @@
 import signal as signals
 from typing import Final
 
-from svc_manager.domain.endings import CommandEnd, read_command_end
+from svc_manager.domain.exit_text import CommandEnd, read_command_end
 from svc_manager.domain.explain_waits import explain_next, explain_waiting
 from svc_manager.domain.explanation import (
     Around,

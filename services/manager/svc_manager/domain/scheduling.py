@@ -4,8 +4,8 @@ from typing import Final
 
 from svc_manager.domain import events as e
 from svc_manager.domain.budget import target_state, time_left_ms, trials_left
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import TUNING_STATES, ExperimentState
-from svc_manager.domain.rounds import Round
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import EncodedValue, ParameterSource
 

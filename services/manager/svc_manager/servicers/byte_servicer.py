@@ -10,10 +10,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from nni_proto.bytes.v1 import byte_service_pb2 as pb
 from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
 from svc_common.errors import InvalidArgumentError
-from svc_manager.incoming import length_ms
-from svc_manager.stored.byte_exchange import ByteExchange, Purpose, Upload, Way
-from svc_manager.stored.collection import Collected
-from svc_manager.stored.storage import Storage
+from svc_manager.blobs.garbage_collector import Collected
+from svc_manager.usecases.request_checks import length_ms
+from svc_manager.usecases.storage import Storage
+from svc_manager.usecases.uploads import ByteExchange, Purpose, Upload, Way
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 

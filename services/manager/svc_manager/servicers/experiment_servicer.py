@@ -8,11 +8,11 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc as pb_grpc
-from svc_manager.fleet.diagnosis import Diagnosis
-from svc_manager.fleet.runners import Runners
-from svc_manager.incoming import length_ms
+from svc_manager.usecases.agents import Runners
+from svc_manager.usecases.diagnosis import Diagnosis
 from svc_manager.usecases.experiments import ConfigChange, Experiments
 from svc_manager.usecases.opening import NewExperiment, Opened, Reopening
+from svc_manager.usecases.request_checks import length_ms
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 

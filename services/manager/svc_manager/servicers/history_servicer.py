@@ -8,8 +8,8 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import history_service_pb2 as pb
 from nni_proto.experiment.v1 import history_service_pb2_grpc as pb_grpc
+from svc_manager.usecases.archives import Saves
 from svc_manager.usecases.histories import Histories
-from svc_manager.usecases.saving import Saves
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 

@@ -9,11 +9,11 @@ from nni_proto.experiment.v1 import config_pb2
 from nni_proto.trial.v1 import trial_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from svc_common.errors import InvalidArgumentError, UnavailableError
+from svc_manager.actors.experiment_actor import ExperimentActor
+from svc_manager.actors.registry import Roster
+from svc_manager.blobs.large_values import BigValues
 from svc_manager.converters.views import trial_view
 from svc_manager.domain.trial import Trial
-from svc_manager.owned.actor import ExperimentActor
-from svc_manager.owned.roster import Roster
-from svc_manager.stored.big_values import BigValues
 
 DEFAULT_METRIC: Final = "default"
 """Name of the metric that a report is which is a plain number."""

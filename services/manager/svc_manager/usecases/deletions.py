@@ -5,12 +5,12 @@ import asyncio
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.errors import FailedPreconditionError
 from svc_common.messaging.ports import EventLog
+from svc_manager.actors.registry import Roster
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.requests import check_repetition, fingerprint, noted
-from svc_manager.kept.deletion import Deletion
-from svc_manager.kept.tombstones import Tombstone, Tombstones
-from svc_manager.owned.roster import Roster
-from svc_manager.usecases.metric_book import MetricBooks
+from svc_manager.event_log.deletion import Deletion
+from svc_manager.event_log.tombstones import Tombstone, Tombstones
+from svc_manager.usecases.metric_cache import MetricBooks
 
 _METHOD = "DeleteExperiment"
 

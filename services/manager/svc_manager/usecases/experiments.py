@@ -17,22 +17,22 @@ from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_wire.values import blob_of
 from svc_common.errors import InvalidArgumentError
+from svc_manager.actors.registry import Roster
+from svc_manager.blobs.large_values import BigValues
 from svc_manager.converters.views import exported_view
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.inputs import ImportData, Recorded, Stop, Update
 from svc_manager.domain.trial import Trial
-from svc_manager.incoming import check_given
-from svc_manager.owned.everywhere import Everywhere
-from svc_manager.owned.roster import Roster
-from svc_manager.pages import Page, Place, page_after
-from svc_manager.pages import page_size as sized
+from svc_manager.pagination import Page, Place, page_after
+from svc_manager.pagination import page_size as sized
 from svc_manager.ports import AlgorithmChecker
-from svc_manager.stored.big_values import BigValues
 from svc_manager.usecases.analyses import Points
+from svc_manager.usecases.cluster_listing import Everywhere
 from svc_manager.usecases.deletions import Deletions
-from svc_manager.usecases.feeds import LogFeeds, follow_events
-from svc_manager.usecases.metric_book import MetricBooks
+from svc_manager.usecases.log_streams import LogFeeds, follow_events
+from svc_manager.usecases.metric_cache import MetricBooks
 from svc_manager.usecases.opening import NewExperiment, Opened, Openings, Reopening
+from svc_manager.usecases.request_checks import check_given
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import Protocol
 
 from nni_proto.experiment.v1 import history_service_pb2 as pb
-from svc_manager.owned.roster import Roster
+from svc_manager.actors.registry import Roster
 
 
 class Replayer(Protocol):

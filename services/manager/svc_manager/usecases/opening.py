@@ -17,19 +17,19 @@ from svc_common.errors import (
     ServiceError,
 )
 from svc_common.messaging.ports import EventLog
-from svc_manager.config_rules import check_config, choose_tuner
+from svc_manager.actors.experiment_actor import ExperimentActor
+from svc_manager.actors.leasing import OwnedElsewhereError
+from svc_manager.actors.registry import CREATE_METHOD, Roster
+from svc_manager.blobs.large_values import BigValues
 from svc_manager.converters.event_readers import created_event
 from svc_manager.domain.events import ExperimentCreated
 from svc_manager.domain.inputs import Command, Create, Recorded, Resume, View
 from svc_manager.domain.requests import check_repetition, fingerprint
-from svc_manager.incoming import check_environment, check_parts_of, check_text
-from svc_manager.kept.folder_import import import_folder
-from svc_manager.owned.actor import ExperimentActor
-from svc_manager.owned.ownership import OwnedElsewhereError
-from svc_manager.owned.roster import CREATE_METHOD, Roster
+from svc_manager.event_log.folder_import import import_folder
 from svc_manager.ports import AlgorithmChecker, Folders, Journals, Listeners, TrialIds
-from svc_manager.stored.big_values import BigValues
-from svc_manager.usecases.earlier_results import EarlierResults
+from svc_manager.usecases.config_checks import check_config, choose_tuner
+from svc_manager.usecases.request_checks import check_environment, check_parts_of, check_text
+from svc_manager.usecases.warm_start import EarlierResults
 
 _MODES = {
     "": metric_pb2.OPTIMIZE_MODE_UNSPECIFIED,

@@ -10,7 +10,7 @@ from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_proto.trial.v1 import output_pb2
 from svc_common.errors import AbortedError, NotFoundError
 from svc_common.messaging.ports import LogChunk, LogLines
-from svc_manager.owned.actor import ExperimentActor
+from svc_manager.actors.experiment_actor import ExperimentActor
 
 LAST_WORDS_S: Final = 3.0
 """Its agent sends the end of the output last of all, and may be dead."""

@@ -12,7 +12,7 @@ class Stage(Protocol):
         """Add a piece to a file; the pieces of one follow each other.
 
         Args:
-            name: checked by `svc_manager.usecases.saved_names`.
+            name: checked by `svc_manager.usecases.archive_names`.
             data: the piece.
             last: the file ends here.
 

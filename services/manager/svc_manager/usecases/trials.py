@@ -14,20 +14,20 @@ from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import blob_of
 from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_manager.actors.registry import Roster
+from svc_manager.agents.surroundings import Surroundings
+from svc_manager.blobs.large_values import BigValues
 from svc_manager.converters.explanations import explanation_view
 from svc_manager.converters.views import counts_view, trial_view
 from svc_manager.domain.explain import explain_next, explain_trial
 from svc_manager.domain.inputs import AddTrial, KillTrial, Recorded
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
-from svc_manager.fleet.surroundings import Surroundings
-from svc_manager.incoming import check_given
-from svc_manager.owned.roster import Roster
-from svc_manager.pages import Page, Place, number_of, page_after, page_behind, token_moment
-from svc_manager.pages import page_size as sized
-from svc_manager.stored.big_values import BigValues
+from svc_manager.pagination import Page, Place, number_of, page_after, page_behind, token_moment
+from svc_manager.pagination import page_size as sized
 from svc_manager.usecases.analyses import Points
-from svc_manager.usecases.metric_book import MetricBooks
+from svc_manager.usecases.metric_cache import MetricBooks
+from svc_manager.usecases.request_checks import check_given
 
 _BY_SEQUENCE: Final = frozenset(
     {trial_service_pb2.TRIAL_ORDER_UNSPECIFIED, trial_service_pb2.TRIAL_ORDER_SEQUENCE}

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
 from svc_common.errors import InvalidArgumentError
-from svc_manager.owned.ownership import OwnedElsewhereError
-from svc_manager.pages import Page
+from svc_manager.actors.leasing import OwnedElsewhereError
+from svc_manager.pagination import Page
 from svc_manager.usecases.experiments import ConfigChange, NewExperiment
 from svc_manager.web import records
 from svc_manager.web.config_json import config_from_json

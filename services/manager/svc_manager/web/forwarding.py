@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from svc_common.access.delegation import ON_BEHALF_KEY, Delegation
 from svc_common.access.roles import BY_CERTIFICATE, Caller
 from svc_common.errors import UnavailableError
-from svc_manager.owned.ownership import OwnedElsewhereError
+from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.web.http_listener import CERTIFICATE_NAME
 from svc_manager.web.live import until
 

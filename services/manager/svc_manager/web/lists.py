@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response, StreamingResponse
 
-from svc_manager.pages import Page
+from svc_manager.pagination import Page
 from svc_manager.web.json_text import to_json
 from svc_manager.web.route import Call, json_answer
 

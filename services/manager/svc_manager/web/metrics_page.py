@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as HttpRoute
 
 from svc_common.metrics import CONTENT_TYPE
-from svc_manager.observed.instruments import Instruments
+from svc_manager.telemetry.metrics import Instruments
 
 
 def metrics_routes(instruments: Instruments | None) -> list[BaseRoute]:

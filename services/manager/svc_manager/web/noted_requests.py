@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_common.logs import bound
-from svc_manager.observed.instruments import Instruments
+from svc_manager.telemetry.metrics import Instruments
 from svc_manager.web.route import Route
 
 REQUEST_ID_HEADER: Final = "X-Request-Id"

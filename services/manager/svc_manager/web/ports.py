@@ -12,7 +12,7 @@ from typing import Protocol
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2, experiment_service_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
-from svc_manager.pages import Page
+from svc_manager.pagination import Page
 from svc_manager.usecases.analyses import Front, Importance
 from svc_manager.usecases.experiments import ConfigChange, NewExperiment, Opened
 from svc_manager.usecases.trials import TrialFilter

@@ -19,7 +19,7 @@ from svc_common.access.permissions import rule_of_route
 from svc_common.access.roles import Caller, Role
 from svc_common.errors import FailedPreconditionError, ServiceError
 from svc_common.logs import get_logger
-from svc_manager.owned.ownership import OwnedElsewhereError
+from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.web.errors import (
     BodyTooLargeError,
     SlowBodyError,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from nni_wire.limits import METRIC_LIMIT_BYTES
 from svc_common.errors import InvalidArgumentError
-from svc_manager.observed.instruments import Instruments
+from svc_manager.telemetry.metrics import Instruments
 from svc_manager.web.forwarding import Forwarding
 from svc_manager.web.json_text import to_json_bytes
 from svc_manager.web.ports import AnalysisUseCases, ExperimentUseCases, TrialUseCases

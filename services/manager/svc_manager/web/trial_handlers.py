@@ -11,7 +11,7 @@ from starlette.responses import Response
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from svc_common.errors import InvalidArgumentError, NotFoundError
-from svc_manager.pages import Page
+from svc_manager.pagination import Page
 from svc_manager.usecases.trials import TrialFilter
 from svc_manager.web import records
 from svc_manager.web.lists import Fetch, all_items, listing, streamed

@@ -13,7 +13,7 @@ from nni_proto.experiment.v1 import experiment_pb2
 from nni_proto.trial.v1 import trial_pb2
 from nni_wire.values import from_value, to_value
 from svc_common.errors import InvalidArgumentError
-from svc_manager.incoming import LONGEST_S
+from svc_manager.usecases.request_checks import LONGEST_S
 
 _NS_PER_MS: Final = 1_000_000
 _NS_PER_S: Final = 1_000_000_000

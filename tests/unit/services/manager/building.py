@@ -9,11 +9,11 @@ from nni_wire.values import to_value
 from svc_manager.domain import events as e
 from svc_manager.domain import inputs as i
 from svc_manager.domain.decide import decide_recorded, decide_word
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import Effect
 from svc_manager.domain.experiment import Budget, Settings
 from svc_manager.domain.fold import fold
 from svc_manager.domain.reports import ExitCause, Exited, Report, Saying, Started
-from svc_manager.domain.rounds import Round
 from svc_manager.domain.scheduling import settle
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState

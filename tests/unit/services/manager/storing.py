@@ -10,12 +10,12 @@ from nni_proto.experiment.v1 import event_pb2
 from svc_common.clock import ManualClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
+from svc_manager.blobs.garbage_collector import Collection
+from svc_manager.blobs.references import References
+from svc_manager.blobs.usage import StorageUse
 from svc_manager.domain.quota import Quota
 from svc_manager.domain.state import Experiment
-from svc_manager.stored.byte_exchange import ByteExchange, Purpose, Upload
-from svc_manager.stored.collection import Collection
-from svc_manager.stored.references import References
-from svc_manager.stored.usage import StorageUse
+from svc_manager.usecases.uploads import ByteExchange, Purpose, Upload
 
 GRACE = timedelta(hours=2)
 NO_LIMIT = Quota(0, 0)

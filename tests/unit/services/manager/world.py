@@ -26,11 +26,11 @@ from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_manager.adapters.blob_views import BlobViews
 from svc_manager.app import assemble
-from svc_manager.assembly import Manager, Stores
 from svc_manager.listeners import PortTakenError
 from svc_manager.settings import Settings
 from svc_manager.usecases.experiments import Experiments
 from svc_manager.usecases.opening import NewExperiment
+from svc_manager.wiring import Manager, Stores
 
 POOL = "local"
 PATIENCE_S = 20.0

@@ -18,10 +18,10 @@ from nni_wire.metadata import bearer
 from svc_common.access.guard import Guard
 from svc_common.errors import NotFoundError
 from svc_common.grpc_client import open_channel, service_error
+from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.adapters.forwarding_grpc_server import ForwardingGrpcServer
 from svc_manager.adapters.grpc_forwarding import FORWARDED_KEY, Channels, Forwarder
 from svc_manager.domain.lease import ManagerId
-from svc_manager.owned.ownership import OwnedElsewhereError
 
 TOKEN = "a-token-of-tests"
 SERVICE = "nni_proto.experiment.v1.ExperimentService"

@@ -4,11 +4,11 @@ import pytest
 
 from svc_manager.domain import inputs as i
 from svc_manager.domain.decide_commands import cut_off
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import Budget, Settings
 from svc_manager.domain.explain import explain_trial
 from svc_manager.domain.explanation import AgentFacts, Around, Explanation, ReasonKind, Verdict
 from svc_manager.domain.reports import ExitCause, Exited, Lost
-from svc_manager.domain.rounds import Round
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
 from tests.unit.services.manager.building import Lab, exited, intermediate

@@ -21,8 +21,8 @@ from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
 from svc_manager.faces import SERVICES
 from svc_manager.servicers.history_servicer import HistoryServicer
+from svc_manager.usecases.archives import Saves, SavingPorts
 from svc_manager.usecases.histories import Histories
-from svc_manager.usecases.saving import Saves, SavingPorts
 from tests.unit.services.manager.world import World, world_on
 
 DONE = experiment_pb2.EXPERIMENT_STATE_DONE

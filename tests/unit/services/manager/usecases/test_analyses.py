@@ -12,8 +12,8 @@ from nni_wire.values import from_value, to_value
 from svc_common.errors import InvalidArgumentError, UnavailableError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.directory import DirectoryBlobStore
-from svc_manager.owned.actor import ExperimentActor
-from svc_manager.stored.big_values import BigValues
+from svc_manager.actors.experiment_actor import ExperimentActor
+from svc_manager.blobs.large_values import BigValues
 from svc_manager.usecases.analyses import Analyses, Points
 from svc_manager.usecases.experiments import ConfigChange
 from tests.unit.services.manager.world import World, world_on

@@ -2,7 +2,7 @@ import pytest
 
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from svc_manager.domain.experiment import Budget
-from svc_manager.pages import page_after
+from svc_manager.pagination import page_after
 from svc_manager.usecases.trials import TrialFilter, rank
 from tests.unit.services.manager.building import Lab
 

@@ -20,7 +20,7 @@ from svc_common.errors import (
     NotFoundError,
     ServiceError,
 )
-from svc_manager.pages import Page, number_of, page_behind, page_size
+from svc_manager.pagination import Page, number_of, page_behind, page_size
 from svc_manager.usecases.analyses import Front, Importance
 from svc_manager.usecases.experiments import ConfigChange, NewExperiment, Opened
 from svc_manager.usecases.trials import TrialFilter

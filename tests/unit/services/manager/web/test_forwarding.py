@@ -17,8 +17,8 @@ from svc_common.access.delegation import Delegation
 from svc_common.access.gate import Gate
 from svc_common.access.keyring import Keyring
 from svc_common.errors import UnavailableError
+from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.domain.lease import ManagerId
-from svc_manager.owned.ownership import OwnedElsewhereError
 from svc_manager.web.forwarding import FORWARDED_HEADER, Forwarding
 from svc_manager.web.http_listener import CERTIFICATE_NAME
 

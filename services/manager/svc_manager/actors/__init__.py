@@ -1,0 +1,1 @@
+"""Actors of live experiments: lease, inbox, decisions, effects."""

@@ -1,0 +1,269 @@
+"""Carries out what follows from facts; everything here is safe to repeat."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Final
+
+from nni_proto.runner.v1 import task_pb2
+from nni_wire.values import blob_of
+from svc_common import subjects
+from svc_common.clock import Clock
+from svc_common.errors import ServiceError
+from svc_common.logs import get_logger
+from svc_common.messaging.ports import Bus
+from svc_common.tasks import TaskOwner
+from svc_manager.blobs.checkpoints import LOAD_KEY, folder_named, saving_trial
+from svc_manager.blobs.large_values import BigValues
+from svc_manager.converters.tasks import (
+    drop_to_bytes,
+    forget_to_bytes,
+    spec_of,
+    stop_to_bytes,
+    task_of,
+)
+from svc_manager.domain import effects as f
+from svc_manager.domain import events as e
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import TrialState
+from svc_manager.ports import Agents, Listeners
+
+_LISTEN_AGAIN_S: Final = 1.0
+"""Between two tries to open a port that somebody holds."""
+PUBLISHED_AT_ONCE: Final = 100
+"""Tasks on their way to the bus; of thousands that become due together the rest waits its turn, so
+that what trials report meanwhile is read."""
+
+
+class Performer:
+    """Performs the effects of one experiment.
+
+    It reads the experiment's state at the time of the effect and never changes it. Effects that
+    wait for the bus run in tasks of their own, so the experiment goes on meanwhile.
+
+    Args:
+        experiment: whose effects; the live state.
+        bus: where tasks and orders go.
+        listeners: ports of experiments.
+        write_summary: keeps what lists show of the experiment.
+        agents: who is told that the experiment is over.
+        big_values: where large parameters lie.
+        log_sequence: tells how far the log has been read, which agents compare.
+        clock: for waiting.
+        bytes_travel: whether agents share no folders with this manager.
+        traceparent: gives the trace context of a trial by experiment and parameter id.
+    """
+
+    def __init__(  # noqa: PLR0913 - what effects need, each from elsewhere
+        self,
+        experiment: Experiment,
+        bus: Bus,
+        listeners: Listeners,
+        write_summary: Callable[[], Coroutine[object, object, None]],
+        agents: Agents,
+        big_values: BigValues,
+        log_sequence: Callable[[], int],
+        clock: Clock,
+        *,
+        bytes_travel: bool = False,
+        traceparent: Callable[[str, int], str] = lambda _experiment, _parameter: "",
+    ) -> None:
+        self._experiment = experiment
+        self._bus = bus
+        self._listeners = listeners
+        self._write_summary = write_summary
+        self._agents = agents
+        self._big_values = big_values
+        self._log_sequence = log_sequence
+        self._clock = clock
+        self._tasks = TaskOwner(self._failed)
+        self._published: dict[str, asyncio.Future[int]] = {}
+        self._publishing = asyncio.Semaphore(PUBLISHED_AT_ONCE)
+        self._summary_wanted = False
+        self._summarizing = False
+        self._withdrawals: set[asyncio.Task[None]] = set()
+        self._bytes_travel = bytes_travel
+        self._traceparent = traceparent
+        self._spec = spec_of(experiment, bytes_travel=bytes_travel)
+        self._held: dict[str, list[f.PublishTask]] = {}
+        """Tasks that wait for the end of a trial, which saves what they load; by its id."""
+
+    async def perform(self, effects: Iterable[f.Effect]) -> None:
+        """Begin to carry out effects, in order; a port is free again when this returns."""
+        for effect in effects:
+            if isinstance(effect, f.CloseListener):
+                await self._listeners.close_listener(self._experiment.id)
+            else:
+                self._perform(effect)
+
+    def start(self, work: Coroutine[object, object, None], name: str) -> None:
+        """Carry something out beside all else."""
+        self._tasks.start(work, name)
+
+    def note(self, event: e.Event) -> None:
+        """Take note of a fact before its effects are carried out."""
+        if isinstance(event, e.TrialStarted):
+            self.taken(event.trial_id)
+        elif isinstance(event, e.ExperimentMoved):
+            self.moved()
+        elif isinstance(event, e.TrialEnded):
+            self.ended(event.trial_id)
+
+    def moved(self) -> None:
+        """Take note that the experiment's folder lies elsewhere."""
+        self._spec = spec_of(self._experiment, bytes_travel=self._bytes_travel)
+
+    async def drain(self) -> None:
+        """Wait until everything that was begun is done."""
+        await self._tasks.drain()
+
+    async def aclose(self) -> None:
+        """Give up what is not done; the next manager does it again."""
+        await self._tasks.aclose()
+
+    def _perform(self, effect: f.Effect) -> None:
+        experiment = self._experiment
+        match effect:
+            case f.PublishTask():
+                self._publish(effect)
+            case f.PublishAgain():
+                self._publish_again(effect)
+            case f.WithdrawTask(trial_id):
+                withdrawal = self._tasks.start(self._withdraw(trial_id), f"withdraw {trial_id}")
+                self._withdrawals.add(withdrawal)
+                withdrawal.add_done_callback(self._withdrawals.discard)
+            case f.SendStop(runner_id):
+                self._order(runner_id, stop_to_bytes(experiment.id, effect, self._log_sequence()))
+            case f.SendDrop(runner_id):
+                self._order(runner_id, drop_to_bytes(experiment.id, effect, self._log_sequence()))
+            case f.OpenListener(port, url_prefix):
+                self._tasks.start(self._listen(port, url_prefix), "open listener")
+            case f.ForgetExperiment():
+                self._tasks.start(self._forget(self._log_sequence()), "forget experiment")
+            case f.WriteSummary():
+                self._summarize()
+            case f.CloseListener():  # pragma: no cover - awaited by `perform`
+                raise AssertionError("closing is awaited")
+
+    def _summarize(self) -> None:
+        """Write the summary, one at a time: of two at once the older one might come last."""
+        self._summary_wanted = True
+        if not self._summarizing:
+            self._summarizing = True
+            self._tasks.start(self._write_summaries(), "write summary")
+
+    async def _write_summaries(self) -> None:
+        try:
+            while self._summary_wanted:
+                self._summary_wanted = False
+                await self._write_summary()
+        finally:
+            self._summarizing = False
+
+    def _publish_again(self, effect: f.PublishAgain) -> None:
+        """Replace a task that was published here and that nobody has claimed."""
+        trial = self._experiment.trials[effect.trial_id]
+        if trial.id in self._published and not trial.claim_id:
+            self._publish(f.PublishTask(trial.id, effect.attempt), effect.boot_id)
+
+    def _publish(self, effect: f.PublishTask, again: str = "") -> None:
+        trial = self._experiment.trials[effect.trial_id]
+        if trial.state is not TrialState.WAITING or trial.attempt != effect.attempt:
+            return
+        task = task_of(self._experiment.id, trial, self._spec, self._log_sequence())
+        task.traceparent = self._traceparent(self._experiment.id, trial.parameter_id)
+        if self._bytes_travel and not self._gave_checkpoint(task, effect):
+            return
+        self._tasks.start(self._send(task, trial.pool, again), "publish task")
+
+    def _gave_checkpoint(self, task: task_pb2.TrialTask, effect: f.PublishTask) -> bool:
+        """Put into a task what its trial is to load; False: it is still being saved."""
+        directory = folder_named(task.parameters, LOAD_KEY)
+        if not directory:
+            return True
+        saving = saving_trial(self._experiment, directory, besides=task.trial_id)
+        if saving:
+            self._held.setdefault(saving, []).append(effect)
+            return False
+        saved = self._experiment.checkpoints.get(directory)
+        if saved is not None:
+            task.load_checkpoint.sha256 = saved.sha256
+            task.load_checkpoint.size_bytes = saved.size_bytes
+        return True
+
+    def ended(self, trial_id: str) -> None:
+        """Take note that a trial is over: what it has saved can be loaded now."""
+        for effect in self._held.pop(trial_id, ()):
+            self._publish(effect)
+
+    async def _send(self, task: task_pb2.TrialTask, pool: str, again: str = "") -> None:
+        """Publish a task; ``again`` tells this time from others: it replaces the first one."""
+        first = self._published.get(task.trial_id) if again else None
+        sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._published[task.trial_id] = sent
+        message_id = f"{task.experiment_id}.{task.trial_id}.{task.attempt}"
+        message_id += f".{again}" if again else ""
+        try:
+            if blob_of(task.parameters) is not None:  # agents have no key to the byte store
+                task.parameters.CopyFrom(await self._big_values.load(task.parameters))
+            async with self._publishing:
+                payload = task.SerializeToString()
+                publish = self._bus.tasks.publish
+                sent.set_result(await publish(pool, payload, message_id=message_id))
+        finally:
+            if not sent.done():
+                sent.cancel()
+        if first is not None and not first.cancelled() and await first != sent.result():
+            # Only now: a manager that died before must not leave the trial without a task, for the
+            # bus would take one with the first message id for a duplicate.
+            await self._bus.tasks.delete(first.result())
+
+    def taken(self, trial_id: str) -> None:
+        """Take note that an agent has the task of a trial, so it cannot be withdrawn."""
+        self._published.pop(trial_id, None)
+
+    async def _withdraw(self, trial_id: str) -> None:
+        sent = self._published.pop(trial_id, None)
+        if sent is not None:  # unknown after a restart: then its agent is told to drop it
+            await self._bus.tasks.delete(await sent)
+
+    async def _forget(self, log_sequence: int) -> None:
+        """Tell agents that all is over, once no task can be pulled any more.
+
+        It ends attempts that were cancelled while the word of their start was on the way, but not
+        those of a later life: the experiment may be resumed meanwhile.
+        """
+        if self._withdrawals:
+            await asyncio.wait(self._withdrawals)
+        runner_ids = set(self._agents.of_pools(self._experiment.settings.pools))
+        runner_ids.update(trial.runner_id for trial in self._experiment.trials.values())
+        for runner_id in runner_ids:
+            self._order(runner_id, forget_to_bytes(self._experiment.id, log_sequence))
+
+    def _order(self, runner_id: str, payload: bytes) -> None:
+        if runner_id:
+            self._bus.signals.publish(subjects.control_subject(runner_id), payload)
+
+    async def _listen(self, port: int, url_prefix: str) -> None:
+        told = False
+        while self._experiment.port == port:
+            try:
+                await self._listeners.open_listener(port, self._experiment.id, url_prefix)
+            except ServiceError as error:
+                # Only after a restart: at creation the port was opened before it became a fact.
+                # It may be a manager on this machine that had the experiment and is stepping back.
+                if not told:
+                    get_logger().warning(
+                        "listener not opened",
+                        experiment=self._experiment.id,
+                        port=port,
+                        error=error.message,
+                    )
+                told = True
+            else:
+                return
+            await self._clock.sleep(_LISTEN_AGAIN_S)
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        get_logger().error(
+            "effect failed", experiment=self._experiment.id, effect=name, exc_info=error
+        )

@@ -1,0 +1,336 @@
+"""All experiments of this manager: which are live here, and what is known of the rest."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping
+from typing import Final
+
+from nni_proto.experiment.v1 import experiment_pb2
+from svc_common.errors import (
+    FailedPreconditionError,
+    LostOwnershipError,
+    NotFoundError,
+    UnavailableError,
+)
+from svc_common.logs import get_logger
+from svc_common.tasks import TaskOwner
+from svc_manager.actors.experiment_actor import ExperimentActor, Outside
+from svc_manager.actors.leasing import OwnedElsewhereError, Ownership
+from svc_manager.domain.experiment import ExperimentState
+from svc_manager.domain.state import Experiment
+from svc_manager.event_log.reader import Folded, complete_journal, load
+from svc_manager.ports import Journals
+
+CREATE_METHOD = "CreateExperiment"
+"""Recorded with the request id of a creation, so that it can be found again."""
+CLOSED_KEPT: Final = 32
+"""Stopped experiments whose logs stay folded after somebody looked into them."""
+_STOP_TIMEOUT_S: Final = 3.0
+"""For rounds that are under way when the manager ends; the next one does them again."""
+_RELOAD_DELAY_S: Final = 1.0
+"""Before an experiment whose actor failed is loaded again."""
+_TAKEN_AT_ONCE: Final = 4
+"""Vacant experiments that are loaded at the same time."""
+
+
+class Roster:
+    """Starts, finds and ends the actors.
+
+    Experiments that are not stopped have an actor all the time, at the one manager that owns them;
+    a stopped one gets one, and an owner, when somebody asks for more than lists show.
+
+    Args:
+        outside: what all actors share.
+        journals: opens what experiment folders keep.
+        ownership: which experiments this manager may decide on.
+    """
+
+    def __init__(self, outside: Outside, journals: Journals, ownership: Ownership) -> None:
+        self._outside = outside
+        self._journals = journals
+        self._ownership = ownership
+        self._actors: dict[str, ExperimentActor] = {}
+        self._summaries: dict[str, experiment_pb2.Experiment] = {}
+        self._stopped_at: dict[str, int] = {}
+        self._loading: dict[str, asyncio.Lock] = {}
+        self._tasks = TaskOwner(self._actor_failed)
+        self._taking = asyncio.Semaphore(_TAKEN_AT_ONCE)
+        self._closing = False
+
+    async def open(self) -> None:
+        """Take over all experiments that nobody has and that are not stopped; learn of the rest."""
+        await self._ownership.join()
+        for experiment_id in await self._open_experiments():
+            await self._take_over(experiment_id)
+
+    async def keep(self) -> None:
+        """Keep what is owned and take what other managers leave, until cancelled."""
+        await self._ownership.keep(
+            self._step_back,
+            lambda id_: self._start(self._take_vacant(id_), f"take {id_}"),
+            lambda: self._start(self._look_for_vacant(), "look for vacant experiments"),
+        )
+
+    async def _open_experiments(self) -> list[str]:
+        """Give the experiments that are not stopped and not here; learn of those that are."""
+        events = self._outside.bus.events
+        ends = dict[str, int]()
+        for experiment_id in await events.experiments():
+            if experiment_id not in self._actors and not self._ownership.owned_elsewhere(
+                experiment_id
+            ):
+                last = await events.last(experiment_id)
+                ends[experiment_id] = last.sequence if last else 0
+        stopped = await self._stopped_among(ends)
+        return [experiment_id for experiment_id in ends if experiment_id not in stopped]
+
+    async def _stopped_among(self, ends: Mapping[str, int]) -> set[str]:
+        """Take note of the summaries of those experiments that are stopped; give their ids."""
+        summaries = await self._outside.summaries.get(ends)
+        stopped = set()
+        for experiment_id, summary in summaries.items():
+            if summary.state == experiment_pb2.EXPERIMENT_STATE_STOPPED:
+                self._summaries[experiment_id] = summary
+                self._stopped_at[experiment_id] = ends[experiment_id]
+                stopped.add(experiment_id)
+        return stopped
+
+    async def _take_over(self, experiment_id: str) -> None:
+        """Load an experiment; one that cannot be loaded must not keep the others from going on."""
+        try:
+            await self.find(experiment_id)
+        except OwnedElsewhereError:
+            self._ownership.vacant(experiment_id)  # it may be the lease of one that is dead
+        except (FailedPreconditionError, NotFoundError, UnavailableError, OSError) as error:
+            get_logger().error(
+                "experiment not taken over", experiment=experiment_id, error=str(error)
+            )
+
+    async def _take_vacant(self, experiment_id: str) -> None:
+        """Take over an experiment whose owner is gone, unless it is stopped or deleted."""
+        async with self._taking:
+            last = await self._outside.bus.events.last(experiment_id)
+            if last is not None and not await self._stopped_among({experiment_id: last.sequence}):
+                await self._take_over(experiment_id)
+
+    async def _look_for_vacant(self) -> None:
+        """Have all open experiments looked at: some may have lost their owner unseen."""
+        for experiment_id in await self._open_experiments():
+            self._ownership.vacant(experiment_id)
+
+    def _step_back(self, experiment_id: str) -> None:
+        """End the actor of an experiment that another manager has taken."""
+        actor = self._actors.pop(experiment_id, None)
+        if actor is not None:
+            get_logger().warning("stepped back", experiment=experiment_id)
+            actor.stop_soon()
+            self._start(self._give_up(actor), f"give up {experiment_id}")
+
+    async def _give_up(self, actor: ExperimentActor) -> None:
+        await actor.ended()
+        await self._let_go(actor.id)
+
+    async def _let_go(self, experiment_id: str) -> None:
+        """Leave port and lease to the manager that has the experiment now."""
+        async with self._loading.setdefault(experiment_id, asyncio.Lock()):
+            if experiment_id not in self._actors:
+                await self._outside.listeners.close_listener(experiment_id)
+                await self._ownership.give_back(experiment_id)
+
+    async def find(self, experiment_id: str) -> ExperimentActor:
+        """Give the actor of an experiment, loading its log if need be.
+
+        Raises:
+            NotFoundError: there is no such experiment.
+            OwnedElsewhereError: another manager has it.
+        """
+        actor = self._actors.get(experiment_id)
+        if actor is not None:
+            return actor
+        async with self._loading.setdefault(experiment_id, asyncio.Lock()):
+            actor = self._actors.get(experiment_id)
+            if actor is not None:
+                return actor
+            return await self._load(experiment_id)
+
+    def found(self) -> Iterator[ExperimentActor]:
+        """Give the actors that there are now."""
+        yield from list(self._actors.values())
+
+    def stopped_at(self, experiment_id: str) -> int | None:
+        """Give the end of the log of an experiment that is stopped and has no actor; None: else."""
+        return None if experiment_id in self._actors else self._stopped_at.get(experiment_id)
+
+    async def start(self, experiment_id: str, directory: str, *, debug: bool) -> ExperimentActor:
+        """Start the actor of an experiment that is about to be created in an existing folder.
+
+        Raises:
+            OwnedElsewhereError: another manager is creating it.
+        """
+        self._must_go_on()
+        epoch = await self._ownership.take(experiment_id, 0)
+        journal = self._journals.open(directory, debug=debug)
+        return self._run(
+            experiment_id,
+            ExperimentActor(experiment_id, Folded(Experiment()), journal, self._outside, epoch),
+        )
+
+    def owned_views(self) -> list[experiment_pb2.Experiment]:
+        """Give the experiments that have an actor here, as clients see them, in no order."""
+        return [actor.view() for actor in self._actors.values() if actor.experiment.created]
+
+    def views(self) -> list[experiment_pb2.Experiment]:
+        """Give all experiments as clients see them, in no order."""
+        views = self.owned_views()
+        views.extend(view for key, view in self._summaries.items() if key not in self._actors)
+        return views
+
+    async def view(self, experiment_id: str) -> experiment_pb2.Experiment:
+        """Give one experiment as clients see it, without loading the log of one that is over.
+
+        Raises:
+            NotFoundError: there is no such experiment.
+            OwnedElsewhereError: another manager has it.
+        """
+        summary = self._summaries.get(experiment_id)
+        if summary is not None and experiment_id not in self._actors:
+            if await self._is_still_stopped(experiment_id):
+                return summary
+            self._forget_summary(experiment_id)
+        return (await self.find(experiment_id)).view()
+
+    async def _is_still_stopped(self, experiment_id: str) -> bool:
+        """Tell whether a summary is the latest: another manager may have resumed or deleted it."""
+        if not self._ownership.shared:
+            return True
+        last = await self._outside.bus.events.last(experiment_id)
+        return last is not None and last.sequence == self._stopped_at.get(experiment_id)
+
+    def _forget_summary(self, experiment_id: str) -> None:
+        self._summaries.pop(experiment_id, None)
+        self._stopped_at.pop(experiment_id, None)
+
+    async def claim(self, experiment_id: str) -> None:
+        """Make sure that no other manager touches an experiment until `forget`.
+
+        Raises:
+            OwnedElsewhereError: another manager has it.
+        """
+        if experiment_id not in self._actors:
+            last = await self._outside.bus.events.last(experiment_id)
+            await self._ownership.take(experiment_id, last.epoch if last else 0)
+
+    async def unclaim(self, experiment_id: str) -> None:
+        """Let others have an experiment that has no actor here."""
+        if experiment_id not in self._actors:
+            await self._ownership.give_back(experiment_id)
+
+    def exists(self, experiment_id: str) -> bool:
+        """Tell whether an experiment is known."""
+        return experiment_id in self._actors or experiment_id in self._summaries
+
+    async def forget(self, experiment_id: str) -> None:
+        """End the actor of an experiment that is being deleted."""
+        actor = self._actors.pop(experiment_id, None)
+        self._forget_summary(experiment_id)
+        if actor is not None:
+            actor.stop_soon()
+            await actor.ended()
+
+    async def aclose(self) -> None:
+        """End all actors after the round that is under way; leave them to others. Twice is fine."""
+        if self._closing:
+            return
+        self._closing = True
+        for actor in self._actors.values():
+            actor.stop_soon()
+        try:
+            async with asyncio.timeout(_STOP_TIMEOUT_S):
+                await self._tasks.drain()
+        except TimeoutError:
+            get_logger().warning("experiments cut off", count=len(self._tasks))
+        await self._tasks.aclose()
+        await self._ownership.leave()
+
+    def _must_go_on(self) -> None:
+        if self._closing:
+            raise UnavailableError("this manager is ending; try again")
+
+    async def _load(self, experiment_id: str) -> ExperimentActor:
+        self._must_go_on()
+        self._evict()
+        last = await self._outside.bus.events.last(experiment_id)
+        if last is None or last.is_loading:
+            raise NotFoundError("experiment", experiment_id)
+        epoch = await self._ownership.take(experiment_id, last.epoch)
+        try:
+            actor = await self._fold(experiment_id, last.sequence, epoch)
+        except BaseException:
+            await self._ownership.give_back(experiment_id)
+            raise
+        self._outside.agents.expect(experiment_id, actor.experiment)
+        return self._run(experiment_id, actor)
+
+    async def _fold(self, experiment_id: str, end: int, epoch: int) -> ExperimentActor:
+        events = self._outside.bus.events
+        snapshot = await self._outside.summaries.get_snapshot(experiment_id)
+        if snapshot and end < snapshot.sequence:
+            snapshot = None  # of another log: the streams were made anew
+        folded = await load(events, experiment_id, snapshot)
+        experiment = folded.experiment
+        if not experiment.created:
+            raise NotFoundError("experiment", experiment_id)
+        journal = await complete_journal(
+            events,
+            experiment_id,
+            lambda: self._journals.open(experiment.directory, debug=experiment.settings.debug),
+            folded.sequence,
+        )
+        return ExperimentActor(experiment_id, folded, journal, self._outside, epoch)
+
+    def _evict(self) -> None:
+        """Let go of stopped experiments that were looked into longest ago."""
+        closed = [
+            actor
+            for actor in self._actors.values()
+            if actor.experiment.created and actor.experiment.state is ExperimentState.STOPPED
+        ]
+        for actor in closed[: max(0, len(closed) - CLOSED_KEPT)]:
+            self._summaries[actor.id] = actor.view()
+            self._stopped_at[actor.id] = actor.sequence
+            del self._actors[actor.id]
+            actor.stop_soon()
+            self._start(self._give_up(actor), f"give back {actor.id}")
+
+    def _run(self, experiment_id: str, actor: ExperimentActor) -> ExperimentActor:
+        self._actors[experiment_id] = actor
+        self._forget_summary(experiment_id)
+        self._tasks.start(actor.run(), experiment_id)
+        return actor
+
+    def _actor_failed(self, experiment_id: str, error: BaseException) -> None:
+        actor = self._actors.pop(experiment_id, None)
+        if self._closing:
+            return
+        if actor is None and isinstance(error, LostOwnershipError):
+            return  # it had stepped back, and the log said the same
+        if actor is None:
+            get_logger().error("experiment not loaded", task=experiment_id, exc_info=error)
+            return
+        if isinstance(error, LostOwnershipError) and error.found_epoch > actor.epoch:
+            get_logger().warning("stepped back", experiment=experiment_id, error=error.message)
+            self._start(self._let_go(experiment_id), f"let go {experiment_id}")
+            return
+        get_logger().error("experiment failed here", experiment=experiment_id, exc_info=error)
+        self._start(self._reload(experiment_id), f"reload {experiment_id}")
+
+    def _start(self, work: Coroutine[object, object, None], name: str) -> None:
+        """Run what nobody waits for; not any more once this manager is ending."""
+        if self._closing:
+            work.close()
+        else:
+            self._tasks.start(work, name)
+
+    async def _reload(self, experiment_id: str) -> None:
+        await self._outside.clock.sleep(_RELOAD_DELAY_S)
+        if not self._closing:
+            await self._take_over(experiment_id)

@@ -1,0 +1,1 @@
+"""Agents of this installation: presence, liveness, versions."""

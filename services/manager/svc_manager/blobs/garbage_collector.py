@@ -1,0 +1,159 @@
+"""Deletes from the byte store what nothing refers to any more."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from svc_common.errors import NotFoundError, ServiceError
+from svc_common.logs import get_logger
+from svc_common.storage.ports import CONTENT_KIND, BlobStore
+from svc_manager.blobs.checkpoints import dead_checkpoints
+from svc_manager.blobs.references import References
+from svc_manager.blobs.usage import StorageUse
+from svc_manager.domain.garbage import Garbage, Marks, StoredBlob, garbage
+from svc_manager.domain.state import Experiment
+
+_PROBE_KEY: Final = "probe/clock"
+"""Written to learn what time it is for the store, which may have another clock than we do."""
+
+_CLOCK_STEP: Final = timedelta(seconds=2)
+"""Stores tell times in whole seconds, some of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a collection has deleted, or would delete."""
+
+    deleted: tuple[StoredBlob, ...]
+    kept_count: int
+    kept_bytes: int
+    next_in: timedelta | None = None
+    """When all that is garbage by now will be old enough; None: nothing is too young."""
+
+    @property
+    def deleted_bytes(self) -> int:
+        """How much room it made."""
+        return sum(blob.size_bytes for blob in self.deleted)
+
+
+class Collection:
+    """Marks what is referred to and sweeps the rest; safe to run on several managers at once.
+
+    Nothing is locked. What is uploaded or named while it runs is safe because it is young: whoever
+    stores content that is there already makes it young again, and nothing young is deleted.
+
+    Args:
+        blobs: the store.
+        references: what logs name.
+        use: counts anew after a sweep.
+        live: the experiments that this manager has loaded; they know which checkpoints are over.
+        grace: what was stored so lately stays.
+    """
+
+    def __init__(
+        self,
+        blobs: BlobStore,
+        references: References,
+        use: StorageUse,
+        live: Callable[[], Iterable[Experiment]],
+        grace: timedelta,
+    ) -> None:
+        self._blobs = blobs
+        self._references = references
+        self._use = use
+        self._live = live
+        self._grace = grace
+        self._wanted = asyncio.Event()
+        self._running = asyncio.Lock()
+
+    def want(self) -> None:
+        """Have garbage collected soon: something may have become garbage."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Collect whenever that was wanted, for ever.
+
+        What is garbage but too young is collected when it is old enough, and what fails the next
+        time that somebody wants it.
+        """
+        pause: timedelta | None = None
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if pause is None else pause.total_seconds()):
+                    await self._wanted.wait()
+            self._wanted.clear()
+            pause = None
+            try:
+                pause = (await self.collect()).next_in
+            except ServiceError as error:
+                get_logger().warning("garbage not collected", error=error.message)
+
+    async def collect(self, *, dry_run: bool = False, grace: timedelta | None = None) -> Collected:
+        """Delete what nothing refers to.
+
+        Args:
+            dry_run: only tell.
+            grace: instead of the one that is set.
+
+        Raises:
+            UnavailableError: the store is away.
+        """
+        grace = self._grace if grace is None else grace
+        async with self._running:
+            blobs = [
+                StoredBlob(info.key, info.size_bytes, _ms(info.stored_at))
+                for info in await self._use.all()
+            ]
+            found = await self._garbage(blobs, grace)
+            if not dry_run and found.old:
+                for blob in found.old:
+                    await self._delete(blob)
+                self._use.forget()
+                size_bytes = sum(blob.size_bytes for blob in found.old)
+                get_logger().info("garbage collected", count=len(found.old), size_bytes=size_bytes)
+        gone = set(found.old)
+        kept = [blob.size_bytes for blob in blobs if blob not in gone]
+        return Collected(
+            found.old, len(kept), sum(kept), grace + _CLOCK_STEP if found.young else None
+        )
+
+    async def _garbage(self, blobs: list[StoredBlob], grace: timedelta) -> Garbage:
+        if not blobs:
+            return Garbage((), ())
+        now_ms = await self._now_ms()
+        experiments = await self._references.experiments()
+        content: set[str] = set()
+        if any(blob.key.startswith(f"{CONTENT_KIND}/") for blob in blobs):  # else no log matters
+            content = await self._named(experiments)
+        marks = Marks(content, frozenset(experiments))
+        return garbage(blobs, marks, now_ms, grace // timedelta(milliseconds=1))
+
+    async def _named(self, experiments: Iterable[str]) -> set[str]:
+        # Before the logs are read: what is released while they are read stays this time.
+        dead = {one.id: dead_checkpoints(one) for one in self._live()}
+        named: set[str] = set()
+        for experiment_id in experiments:
+            found = await self._references.of(experiment_id)
+            named |= found - dead.get(experiment_id, frozenset())
+        return named
+
+    async def _now_ms(self) -> int:
+        await self._blobs.put_named(_PROBE_KEY, b"")
+        return _ms((await self._blobs.info(_PROBE_KEY)).stored_at)
+
+    async def _delete(self, blob: StoredBlob) -> None:
+        """Delete it unless it was stored again since it was listed."""
+        try:
+            info = await self._blobs.info(blob.key)
+        except NotFoundError:
+            return
+        # A store may tell the age of one blob in whole seconds only.
+        if _ms(info.stored_at) // 1000 <= blob.stored_at_ms // 1000:
+            await self._blobs.delete(blob.key)
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)

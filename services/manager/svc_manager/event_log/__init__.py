@@ -1,0 +1,1 @@
+"""Event logs of experiments, with their snapshots, summaries and tombstones."""

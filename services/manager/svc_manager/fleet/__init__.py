@@ -1,1 +1,0 @@
-"""The agents: who is there, and what is wrong around them."""

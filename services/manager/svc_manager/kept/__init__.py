@@ -1,1 +1,0 @@
-"""Experiments at rest: their logs, snapshots and summaries."""

@@ -1,1 +1,0 @@
-"""What the manager tells of itself: figures and traces."""

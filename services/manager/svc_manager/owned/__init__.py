@@ -1,1 +1,0 @@
-"""Experiments that live here: who owns them, decides, and carries out."""

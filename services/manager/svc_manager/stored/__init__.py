@@ -1,1 +1,0 @@
-"""The byte store: what lies in it, for whom, and what may go."""

@@ -1,0 +1,154 @@
+"""The manager's figures for Prometheus: what happens to trials, and how fast it decides."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from svc_common.metrics import DURATIONS_S, Registry, Sample
+from svc_manager.agents.liveness import AgentWatch
+from svc_manager.domain import events as e
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import LIVE_STATES
+
+_MS_PER_S: Final = 1000.0
+_WORD_START: Final = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+class Instruments:
+    """Counts facts as they get into logs, and looks up the rest when somebody asks.
+
+    Args:
+        registry: where the figures are kept.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self._events = registry.counter(
+            "nni_events_appended_total", "Facts written to logs of experiments", ("kind",)
+        )
+        self._decisions = registry.histogram(
+            "nni_decision_seconds",
+            "From the first word that wakes an experiment until the facts it leads to are stored",
+        )
+        self._lag = registry.histogram(
+            "nni_report_lag_seconds",
+            "From what an agent reports (results, ends; by its clock) until that is decided on",
+        )
+        self._starts = registry.histogram(
+            "nni_trial_start_seconds", "From the making of a trial until its process exists"
+        )
+        self._durations = registry.histogram(
+            "nni_trial_duration_seconds",
+            "From the start of a trial's last attempt until its end",
+            DURATIONS_S,
+            ("state",),
+        )
+        self._lost = registry.counter(
+            "nni_attempts_lost_total",
+            "Attempts followed by another one: their agent was lost, or their command failed",
+            ("cause",),
+        )
+        self.views = registry.counter(
+            "nni_views_total", "Views of experiments that lists asked for", ("result",)
+        )
+        self.requests = registry.counter(
+            "nni_http_requests_total", "Requests of REST", ("method", "route", "status")
+        )
+        self.request_seconds = registry.histogram(
+            "nni_http_request_seconds", "Time until an answer of REST begins", labels=("route",)
+        )
+
+    def look_at(self, experiments: Callable[[], Iterable[Experiment]], agents: AgentWatch) -> None:
+        """Have what there is now looked up when somebody asks.
+
+        Args:
+            experiments: gives those that this manager has.
+            agents: those that have been heard of.
+        """
+        self.registry.gauge(
+            "nni_experiments",
+            "Experiments that this manager has, by state",
+            lambda: _experiments(experiments()),
+            ("state",),
+        )
+        self.registry.gauge(
+            "nni_trials_live",
+            "Trials that are not over, by state",
+            lambda: _live(experiments()),
+            ("state",),
+        )
+        self.registry.gauge(
+            "nni_agents",
+            "Agents that have been heard of lately, by pool",
+            lambda: _agents(agents),
+            ("pool",),
+        )
+
+    def saw(self, experiment: Experiment, events: Sequence[e.Event], now_ms: int) -> None:
+        """Count facts that are in the log, and folded, now."""
+        count = self._events.inc
+        for event in events:
+            kind = type(event)
+            count(_KINDS[kind])
+            note = _NOTES.get(kind)
+            if note is not None:
+                note(self, experiment, event, now_ms)
+
+    def decided(self, duration_s: float) -> None:
+        """Count a round that has led to facts."""
+        self._decisions.observe(duration_s)
+
+    def _started(self, experiment: Experiment, event: e.TrialStarted, _now_ms: int) -> None:
+        trial = experiment.trials[event.trial_id]
+        if event.attempt == 1:
+            self._starts.observe(max(0, event.started_at_ms - trial.created_at_ms) / _MS_PER_S)
+
+    def _reported(self, _experiment: Experiment, event: e.MetricReported, now_ms: int) -> None:
+        self._lag.observe(max(0, now_ms - event.metric.reported_at_ms) / _MS_PER_S)
+
+    def _ended(self, experiment: Experiment, event: e.TrialEnded, now_ms: int) -> None:
+        trial = experiment.trials[event.trial_id]
+        self._lag.observe(max(0, now_ms - event.ended_at_ms) / _MS_PER_S)
+        ran_ms = event.ended_at_ms - trial.started_at_ms if trial.started_at_ms else 0
+        self._durations.observe(max(0, ran_ms) / _MS_PER_S, event.state.name)
+
+    def _attempt_lost(self, _experiment: Experiment, event: e.TrialLost, _now_ms: int) -> None:
+        self._lost.inc("command" if event.command_failed else "agent")
+
+
+_KINDS: Final[dict[type, str]] = {
+    kind: _WORD_START.sub("_", kind.__name__).lower() for kind in e.Event.__args__
+}
+# `Any`: each function takes the type of event that it stands beside.
+_NOTES: Final[dict[type, Callable[[Instruments, Experiment, Any, int], None]]] = {
+    e.TrialStarted: Instruments._started,  # noqa: SLF001 - its own table
+    e.MetricReported: Instruments._reported,  # noqa: SLF001 - as above
+    e.TrialEnded: Instruments._ended,  # noqa: SLF001 - as above
+    e.TrialLost: Instruments._attempt_lost,  # noqa: SLF001 - as above
+}
+
+
+def _experiments(found: Iterable[Experiment]) -> Iterator[Sample]:
+    counts: dict[str, int] = {}
+    for experiment in found:
+        if experiment.created:
+            counts[experiment.state.name] = counts.get(experiment.state.name, 0) + 1
+    for state, count in counts.items():
+        yield (state,), float(count)
+
+
+def _live(found: Iterable[Experiment]) -> Iterator[Sample]:
+    counts = dict.fromkeys(sorted(LIVE_STATES), 0)
+    for experiment in found:
+        for state in counts:
+            counts[state] += experiment.counts[state]
+    for state, count in counts.items():
+        yield (state.name,), float(count)
+
+
+def _agents(agents: AgentWatch) -> Iterator[Sample]:
+    counts: dict[str, int] = {}
+    for agent in agents.living():
+        counts[agent.presence.pool] = counts.get(agent.presence.pool, 0) + 1
+    for pool, count in counts.items():
+        yield (pool,), float(count)

@@ -1,0 +1,342 @@
+"""Use cases that take an experiment from one installation to another: save it, load it.
+
+What travels is the log, the large values that it names, and the files of the experiment's folder.
+The environment of its client stays: it may hold secrets and fits no other machine.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from nni_proto.experiment.v1 import event_pb2, experiment_pb2
+from nni_proto.experiment.v1 import history_service_pb2 as pb
+from nni_wire.values import blob_of
+from svc_common.clock import Clock
+from svc_common.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    ResourceExhaustedError,
+)
+from svc_common.messaging.ports import EventLog
+from svc_common.storage.ports import CONTENT_KIND, BlobStore
+from svc_common.subjects import check_id
+from svc_manager.actors.registry import Roster
+from svc_manager.blobs.large_values import BigValues
+from svc_manager.converters.blob_refs import blob_digests
+from svc_manager.converters.events import batch_from_bytes
+from svc_manager.domain import events as e
+from svc_manager.domain.decision_round import Round
+from svc_manager.domain.outputs import output_prefix
+from svc_manager.domain.state import Experiment
+from svc_manager.event_log.file_format import MAGIC, record_of
+from svc_manager.event_log.folder_import import append_batches
+from svc_manager.event_log.reader import Folded, fold_batch
+from svc_manager.ports import TrialIds
+from svc_manager.usecases.archive_names import EVENTS, FOLDER, OUTPUTS, VALUES, check_name
+from svc_manager.usecases.request_checks import check_text
+from svc_manager.usecases.saving_ports import SavedFolders, Stage
+
+PIECE_BYTES: Final = 256 * 1024
+FILE_LIMIT: Final = 200_000
+SIZE_LIMIT_BYTES: Final = 16 * 1024**3
+_LOAD_METHOD: Final = "LoadExperiment"
+
+
+@dataclass(frozen=True, slots=True)
+class SavingPorts:
+    """What saving and loading need from outside."""
+
+    events: EventLog
+    blobs: BlobStore
+    folders: SavedFolders
+    ids: TrialIds
+    clock: Clock
+
+
+class Saves:
+    """Saves and loads experiments.
+
+    Args:
+        roster: the experiments of this installation.
+        ports: what is needed from outside.
+        default_root: where experiments live if a load does not say.
+        version: of NNI.
+        size_limit_bytes: what the files of an experiment that is loaded may have together.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        ports: SavingPorts,
+        default_root: Path,
+        version: str,
+        *,
+        size_limit_bytes: int = SIZE_LIMIT_BYTES,
+    ) -> None:
+        self._roster = roster
+        self._ports = ports
+        self._values = BigValues(ports.blobs)
+        self._default_root = default_root
+        self._version = version
+        self._size_limit_bytes = size_limit_bytes
+        self._loading: set[str] = set()
+
+    async def save(
+        self, experiment_id: str, *, with_files: bool
+    ) -> AsyncGenerator[pb.SaveExperimentResponse, None]:
+        """Give all of an experiment, as far as its log goes now.
+
+        Raises:
+            NotFoundError: there is no such experiment, or the byte store has lost a value of it.
+        """
+        view = await self._roster.view(experiment_id)
+        about = pb.SavedExperiment(experiment=view, nni_version=self._version)
+        about.saved_at.FromDatetime(self._ports.clock.now())
+        space = about.experiment.config.search_space
+        if blob_of(space) is not None:
+            space.CopyFrom(await self._values.load(space))
+        yield pb.SaveExperimentResponse(about=about)
+        digests: set[str] = set()
+        async with aclosing(self._log(experiment_id, digests)) as pieces:
+            async for data, last in pieces:
+                yield _piece(EVENTS, data, last=last)
+        for digest in sorted(digests):
+            content = await self._ports.blobs.get(f"{CONTENT_KIND}/{digest}")
+            for data, last in _cut(content):
+                yield _piece(VALUES + digest, data, last=last)
+        if with_files and view.directory:
+            async with aclosing(self._ports.folders.files(Path(view.directory))) as files:
+                async for name, data, last in files:
+                    yield _piece(FOLDER + name, data, last=last)
+        if with_files:
+            async with aclosing(self._outputs(experiment_id)) as outputs:
+                async for piece in outputs:
+                    yield piece
+
+    async def _outputs(self, experiment_id: str) -> AsyncGenerator[pb.SaveExperimentResponse, None]:
+        """Give what trials on other machines have left in the byte store."""
+        blobs, prefix = self._ports.blobs, output_prefix(experiment_id)
+        for key in await blobs.keys(prefix):
+            fetched = self._ports.folders.pieces(partial(blobs.fetch, key))
+            async with aclosing(fetched) as pieces:
+                async for data, last in pieces:
+                    yield _piece(OUTPUTS + key.removeprefix(prefix), data, last=last)
+
+    async def _log(
+        self, experiment_id: str, digests: set[str]
+    ) -> AsyncGenerator[tuple[bytes, bool], None]:
+        """Give the log as a file, and put what it names of the byte store into ``digests``."""
+        buffer = bytearray(MAGIC)
+        async with aclosing(self._ports.events.read(experiment_id)) as messages:
+            async for message in messages:
+                digests |= blob_digests(message.payload)
+                buffer += record_of(message.sequence, message.payload)
+                while len(buffer) > PIECE_BYTES:
+                    yield bytes(buffer[:PIECE_BYTES]), False
+                    del buffer[:PIECE_BYTES]
+        yield bytes(buffer), True
+
+    async def load(
+        self, requests: AsyncIterator[pb.LoadExperimentRequest]
+    ) -> experiment_pb2.Experiment:
+        """Take in what `save` gave; the experiment is there, STOPPED, or nothing is left of it.
+
+        No other manager loads the same experiment meanwhile. A repeated request is answered as
+        before, and of what it brings only the header is read.
+
+        Raises:
+            InvalidArgumentError: what came breaks a rule.
+            FailedPreconditionError: its id or its folder is taken.
+            OwnedElsewhereError: another manager has it, or is loading it.
+            ResourceExhaustedError: it is too large, or there is no room.
+        """
+        header = await _header(requests)
+        experiment_id = check_id("experiment_id", header.experiment_id)
+        before = await self._loaded_by(header)
+        if before is not None:
+            return before
+        if experiment_id in self._loading:
+            raise _taken(experiment_id, "is being loaded")
+        root = _root(header, self._default_root)
+        self._loading.add(experiment_id)
+        try:
+            await self._roster.claim(experiment_id)
+            stage = await self._ports.folders.stage(root)
+            try:
+                await _receive(requests, stage, self._size_limit_bytes)
+                await self._take_in(header, stage, root / experiment_id)
+            finally:
+                await stage.discard()
+            return (await self._roster.find(experiment_id)).view()
+        finally:
+            self._loading.discard(experiment_id)
+            await self._roster.unclaim(experiment_id)
+
+    async def _loaded_by(self, header: pb.LoadHeader) -> experiment_pb2.Experiment | None:
+        """Give the experiment if this very request has loaded it.
+
+        Raises:
+            FailedPreconditionError: there is one of this id, from elsewhere.
+            OwnedElsewhereError: there is one of this id, and another manager knows from where.
+        """
+        try:
+            actor = await self._roster.find(header.experiment_id)
+        except NotFoundError:
+            return None
+        if header.request_id and header.request_id in actor.experiment.requests:
+            return actor.view()
+        raise _taken(header.experiment_id, "is here already")
+
+    async def _take_in(self, header: pb.LoadHeader, stage: Stage, directory: Path) -> None:
+        batches = _checked_batches(await stage.records(), header.experiment_id)
+        await self._put_values(stage, batches)
+        for name, path in stage.outputs():
+            key = output_prefix(header.experiment_id) + name
+            await self._ports.blobs.put_named_file(key, path)
+        await stage.place(directory)
+
+        def close(round_: Round) -> None:
+            round_.emit(e.ExperimentMoved(str(directory), header.trial_code_directory))
+            if header.request_id:
+                round_.emit(e.RequestRecorded(header.request_id, "", _LOAD_METHOD))
+
+        events = self._ports.events
+        last = await events.last(header.experiment_id)
+        if last is not None and last.is_loading:
+            await events.delete(header.experiment_id)  # of a load that a kill has cut in two
+        try:
+            await append_batches(events, self._ports.ids, header.experiment_id, batches, close)
+        except BaseException:
+            await events.delete(header.experiment_id)
+            await self._ports.folders.remove(directory)
+            raise
+
+    async def _put_values(
+        self, stage: Stage, batches: list[tuple[int, event_pb2.EventBatch]]
+    ) -> None:
+        """Store the large values that came, and make sure that none is missing."""
+        blobs = self._ports.blobs
+        for digest, path in stage.values():
+            if await blobs.put_file(path) != f"{CONTENT_KIND}/{digest}":
+                raise InvalidArgumentError(
+                    VALUES + digest, "must be what its name says", None, "the archive is damaged"
+                )
+        wanted = {
+            digest for _, batch in batches for digest in blob_digests(batch.SerializeToString())
+        }
+        for digest in sorted(wanted):
+            if not await blobs.exists(f"{CONTENT_KIND}/{digest}"):
+                raise InvalidArgumentError(
+                    VALUES + digest, "must be there, for the log names it", None, "save it again"
+                )
+
+
+def _piece(name: str, data: bytes, *, last: bool) -> pb.SaveExperimentResponse:
+    return pb.SaveExperimentResponse(piece=pb.FilePiece(name=name, data=data, last=last))
+
+
+def _cut(content: bytes) -> list[tuple[bytes, bool]]:
+    starts = range(0, max(1, len(content)), PIECE_BYTES)
+    return [
+        (content[start : start + PIECE_BYTES], start + PIECE_BYTES >= len(content))
+        for start in starts
+    ]
+
+
+def _checked(request: Any) -> pb.LoadExperimentRequest:  # noqa: ANN401 - see below
+    """Return what came if it is a message: the server's rim gives others, too, in a stream."""
+    if not isinstance(request, pb.LoadExperimentRequest):
+        raise InvalidArgumentError("request", "must be a message of this method")
+    return request
+
+
+async def _header(requests: AsyncIterator[pb.LoadExperimentRequest]) -> pb.LoadHeader:
+    async for request in requests:
+        if _checked(request).HasField("header"):
+            return request.header
+        break
+    raise InvalidArgumentError("header", "must come first")
+
+
+def _root(header: pb.LoadHeader, default: Path) -> Path:
+    for field in ("experiment_working_directory", "trial_code_directory"):
+        path = getattr(header, field)
+        check_text(path, field)
+        if path and not Path(path).is_absolute():
+            raise InvalidArgumentError(field, "must be an absolute path", path)
+    return Path(header.experiment_working_directory or default)
+
+
+async def _receive(
+    requests: AsyncIterator[pb.LoadExperimentRequest], stage: Stage, size_limit_bytes: int
+) -> None:
+    """Write all that comes to the stage, within limits."""
+    names: set[str] = set()
+    current, size_bytes = "", 0
+    async for request in requests:
+        if not _checked(request).HasField("piece"):
+            raise InvalidArgumentError("piece", "must follow the header")
+        piece = request.piece
+        if piece.name != current:
+            if current or piece.name in names:
+                raise InvalidArgumentError(
+                    "name", "must be of one file after the other, each once", piece.name[:120]
+                )
+            current = check_name(piece.name)
+            names.add(current)
+        size_bytes += len(piece.data)
+        if len(names) > FILE_LIMIT or size_bytes > size_limit_bytes:
+            raise ResourceExhaustedError(
+                f"an experiment that is loaded may have {FILE_LIMIT:,} files and "
+                f"{size_limit_bytes // 1024**3} GiB; save it without the files of its trials"
+            )
+        await stage.write(current, piece.data, last=piece.last)
+        if piece.last:
+            current = ""
+    if current:
+        raise InvalidArgumentError("piece", "must come to its end", current[:120])
+
+
+def _checked_batches(
+    records: list[tuple[int, bytes]], experiment_id: str
+) -> list[tuple[int, event_pb2.EventBatch]]:
+    """Give the batches of a log that can be folded and is of this experiment."""
+    folded = Folded(Experiment())
+    last = 0
+    for sequence, payload in records:
+        if sequence <= last:
+            raise InvalidArgumentError(EVENTS, "must have positions that grow", sequence)
+        try:
+            fold_batch(folded, sequence, payload)
+        # Whoever made the file may have made anything; a fold trusts the order of its facts.
+        except (
+            DecodeError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            AssertionError,
+        ) as error:
+            raise InvalidArgumentError(
+                EVENTS, f"must be a log that can be read; at {sequence} it cannot", str(error)[:200]
+            ) from error
+        last = sequence
+    if folded.experiment.id != experiment_id or not folded.experiment.created:
+        raise InvalidArgumentError(
+            EVENTS, f"must be the log of experiment {experiment_id}", folded.experiment.id
+        )
+    return [(sequence, batch_from_bytes(payload)) for sequence, payload in records]
+
+
+def _taken(experiment_id: str, how: str) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"experiment {experiment_id} {how}; remove that one with `nnictl experiment delete "
+        f"{experiment_id}`, or load the archive into another installation (another NNI_HOME)",
+        {"experiment_id": experiment_id},
+    )

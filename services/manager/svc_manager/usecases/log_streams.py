@@ -1,0 +1,252 @@
+"""What clients follow: the facts of an experiment, and its logs."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
+from typing import Final
+
+from nni_proto.experiment.v1 import event_pb2
+from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
+from nni_proto.trial.v1 import output_pb2
+from svc_common.contained_files import open_inside
+from svc_common.errors import AbortedError, InvalidArgumentError, NotFoundError
+from svc_common.messaging.ports import EventLog, LogLines
+from svc_manager.actors.experiment_actor import ExperimentActor
+from svc_manager.blobs.trial_outputs import TrialOutputs
+from svc_manager.converters.events import batch_from_bytes
+from svc_manager.converters.views import mask_event
+from svc_manager.domain.experiment import CLOSED_STATES
+from svc_manager.domain.trial import TrialState
+from svc_manager.ports import FileWatch, FileWatches
+from svc_manager.usecases.output_feed import IsHere, OutputFeed
+
+CHUNK_BYTES: Final = 256 * 1024
+
+_FILES: Final = {
+    service_pb2.LOG_SOURCE_MANAGER: "log/nnimanager.log",
+    service_pb2.LOG_SOURCE_DISPATCHER: "log/dispatcher.log",
+}
+_TRIAL_FILES: Final = {
+    service_pb2.LOG_SOURCE_TRIAL_LOG: "trial.log",
+    service_pb2.LOG_SOURCE_TRIAL_STDOUT: "stdout",
+    service_pb2.LOG_SOURCE_TRIAL_STDERR: "stderr",
+}
+
+
+_TRIAL_STREAMS: Final = {
+    service_pb2.LOG_SOURCE_TRIAL_LOG: output_pb2.OUTPUT_STREAM_STDOUT,
+    service_pb2.LOG_SOURCE_TRIAL_STDOUT: output_pb2.OUTPUT_STREAM_STDOUT,
+    service_pb2.LOG_SOURCE_TRIAL_STDERR: output_pb2.OUTPUT_STREAM_STDERR,
+}
+
+
+async def follow_events(
+    events: EventLog,
+    experiment_id: str,
+    after: event_pb2.EventPosition | None,
+    *,
+    follow: bool,
+) -> AsyncGenerator[service_pb2.FollowEventsResponse, None]:
+    """Give the facts behind ``after``, secrets masked; with ``follow`` without an end."""
+    start = (after.sequence, after.index) if after is not None else (0, -1)
+    before = max(0, start[0] - 1)
+    read = events.follow if follow else events.read
+    async with aclosing(read(experiment_id, before)) as feed:
+        async for message in feed:
+            batch = batch_from_bytes(message.payload)
+            for index, event in enumerate(batch.events):
+                if (message.sequence, index) > start:
+                    mask_event(event)
+                    yield service_pb2.FollowEventsResponse(
+                        position=event_pb2.EventPosition(sequence=message.sequence, index=index),
+                        time=batch.time,
+                        event=event,
+                    )
+
+
+class LogFeeds:
+    """Gives logs: of experiments from their folders, of trials from there or from the bus.
+
+    The files of a trial that runs on this machine are followed as they grow. Those of other
+    machines are not here, or a shared file system would not tell that they grow: the agent sends
+    them. Once a trial is over its files are read, if they can be.
+
+    Args:
+        watches: tells that a file has grown.
+        lines: what agents send.
+        is_here: whether an agent runs on this machine.
+        outputs: what agents of other machines have stored; None: nothing.
+    """
+
+    def __init__(
+        self,
+        watches: FileWatches,
+        lines: LogLines,
+        is_here: IsHere,
+        outputs: TrialOutputs | None = None,
+    ) -> None:
+        self._watches = watches
+        self._lines = lines
+        self._is_here = is_here
+        self._outputs = outputs
+
+    async def bring(self, actor: ExperimentActor, trial_id: str) -> None:
+        """Make the folder of a trial that is over and ran where nobody else can look.
+
+        Raises:
+            ServiceError: the byte store is away, or what lies there cannot be unpacked.
+        """
+        trial = actor.experiment.trials.get(trial_id)
+        if self._outputs is not None and trial is not None and not trial.live:
+            directory = Path(actor.experiment.directory)
+            await self._outputs.bring(directory, actor.id, trial_id, trial.attempt)
+
+    def follow(
+        self,
+        actor: ExperimentActor,
+        source: service_pb2.LogSource.ValueType,
+        trial_id: str,
+        offset: int,
+        *,
+        follow: bool,
+    ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
+        """Give a log from ``offset`` on; with ``follow`` until its writer is done.
+
+        Raises:
+            InvalidArgumentError: there is no such log.
+            NotFoundError: the trial is unknown, or nothing was written (and it is not followed).
+        """
+        if offset < 0:
+            raise InvalidArgumentError("offset", "must be >= 0", offset)
+        folder = Path(actor.experiment.directory)
+        if source in _FILES:
+            path = folder / _FILES[source]
+            over: Callable[[ExperimentActor], bool] = _closed
+        elif source in _TRIAL_FILES:
+            if trial_id not in actor.experiment.trials:
+                raise NotFoundError("trial", trial_id)
+            return self._follow_trial(actor, source, trial_id, offset, follow=follow)
+        else:
+            raise InvalidArgumentError("source", "must name a log", source)
+        if follow:
+            return self._grow(actor, path, offset, over)
+        return _read_once(folder, path, offset)
+
+    async def _follow_trial(
+        self,
+        actor: ExperimentActor,
+        source: service_pb2.LogSource.ValueType,
+        trial_id: str,
+        offset: int,
+        *,
+        follow: bool,
+    ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
+        folder = Path(actor.experiment.directory) / "trials" / trial_id
+        path = folder / _TRIAL_FILES[source]
+        if follow:
+            await _begun(actor, trial_id)
+        trial = actor.experiment.trials[trial_id]
+        await self.bring(actor, trial_id)
+        exists = await asyncio.to_thread(path.exists)
+        if exists and (not follow or not trial.live or self._is_here(trial.runner_id)):
+            pieces = (
+                self._grow(actor, path, offset, _ended(trial_id))
+                if follow
+                else _read_once(Path(actor.experiment.directory), path, offset)
+            )
+        else:
+            feed = OutputFeed(self._lines, actor, trial_id, _TRIAL_STREAMS[source], offset)
+            pieces = feed.follow() if follow else feed.read()
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+
+    async def _grow(
+        self,
+        actor: ExperimentActor,
+        path: Path,
+        offset: int,
+        over: Callable[[ExperimentActor], bool],
+    ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
+        async with AsyncExitStack() as stack:
+            watch: FileWatch | None = None
+            while True:
+                change = actor.next_change
+                # What a round decides is seen before it is written: its lines are still to come.
+                last = over(actor) and not actor.deciding
+                if watch is None and await asyncio.to_thread(path.exists):
+                    watch = await stack.enter_async_context(self._watches.watch(path))
+                root = Path(actor.experiment.directory)
+                while data := await asyncio.to_thread(_read, root, path, offset):
+                    yield service_pb2.FollowLogsResponse(data=data, offset=offset)
+                    offset += len(data)
+                if last:
+                    return
+                if not actor.alive:
+                    raise AbortedError("the experiment was closed here; follow its log again")
+                await _either(change, watch)
+
+
+async def _begun(actor: ExperimentActor, trial_id: str) -> None:
+    """Wait until a trial runs or is over: before, nobody can tell where its output will be."""
+    while True:
+        change = actor.next_change
+        if actor.experiment.trials[trial_id].state is not TrialState.WAITING:
+            return
+        if not actor.alive:
+            raise AbortedError("the experiment was closed here; follow its log again")
+        await change.wait()
+
+
+def _closed(actor: ExperimentActor) -> bool:
+    return actor.experiment.state in CLOSED_STATES
+
+
+def _ended(trial_id: str) -> Callable[[ExperimentActor], bool]:
+    def over(actor: ExperimentActor) -> bool:
+        return not actor.experiment.trials[trial_id].live
+
+    return over
+
+
+async def _either(change: asyncio.Event, watch: FileWatch | None) -> None:
+    waits: list[asyncio.Future[bool]] = [asyncio.ensure_future(change.wait())]
+    if watch is not None:
+        waits.append(asyncio.ensure_future(_changed(watch)))
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+
+
+async def _changed(watch: FileWatch) -> bool:
+    await watch.changed()
+    return True
+
+
+def _read(root: Path, path: Path, offset: int) -> bytes:
+    try:
+        with open_inside(root, path) as file:
+            # File systems refuse places far behind the end, each from another one on.
+            if offset >= os.fstat(file.fileno()).st_size:
+                return b""
+            file.seek(offset)
+            return file.read(CHUNK_BYTES)
+    except FileNotFoundError:
+        return b""
+
+
+async def _read_once(
+    root: Path, path: Path, offset: int
+) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
+    try:
+        (await asyncio.to_thread(open_inside, root, path)).close()
+    except OSError:
+        raise NotFoundError("log", path.name) from None
+    while data := await asyncio.to_thread(_read, root, path, offset):
+        yield service_pb2.FollowLogsResponse(data=data, offset=offset)
+        offset += len(data)

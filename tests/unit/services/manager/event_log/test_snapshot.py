@@ -1,0 +1,75 @@
+import pytest
+
+from svc_manager.domain.experiment import Budget
+from svc_manager.domain.reports import Started
+from svc_manager.event_log.reader import Folded
+from svc_manager.event_log.snapshot import (
+    SnapshotError,
+    decode_snapshot,
+    encode_snapshot,
+    take_snapshot,
+)
+from tests.unit.services.manager.building import Lab, exited, final, intermediate
+
+
+def busy() -> Lab:
+    """An experiment with something in every field that can be reached in a few steps."""
+    lab = Lab(Budget(trial_concurrency=4), lookahead=True)
+    lab.answer(deferred=1)
+    trial = lab.running()
+    lab.report(trial, 1, intermediate(0.5))
+    lab.report(trial, 2, final(float("inf")))
+    lab.report(trial, 9, exited())
+    other = lab.running(claim="c2")
+    lab.report(other, 5, Started(1), claim="c2")
+    return lab
+
+
+def test_a_snapshot_gives_back_the_whole_state() -> None:
+    folded = Folded(busy().experiment, 17, 3, 99)
+
+    again = decode_snapshot(encode_snapshot(folded))
+
+    assert again == folded
+
+
+def test_live_trials_of_a_snapshot_are_those_of_the_whole_list() -> None:
+    again = decode_snapshot(encode_snapshot(Folded(busy().experiment)))
+
+    assert again.experiment.live
+    assert all(
+        again.experiment.trials[key] is trial for key, trial in again.experiment.live.items()
+    )
+
+
+def test_an_experiment_goes_on_from_a_snapshot_as_from_its_log() -> None:
+    lab = busy()
+    trial = next(iter(lab.experiment.live.values()))
+    lab.experiment = decode_snapshot(encode_snapshot(Folded(lab.experiment))).experiment
+
+    for sequence in range(3, 9):
+        lab.report(lab.experiment.trials[trial.id], sequence, intermediate(0.1, sequence))
+
+    assert lab.experiment.trials[trial.id].state.name == "SUCCEEDED"
+    assert lab.refolded() == lab.experiment
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"nonsense", encode_snapshot(Folded(busy().experiment))[:-9]]
+)
+def test_what_is_no_snapshot_is_refused(data: bytes) -> None:
+    with pytest.raises(SnapshotError):
+        decode_snapshot(data)
+
+
+def test_what_happens_after_a_snapshot_was_taken_is_not_in_it() -> None:
+    lab = busy()
+    folded = Folded(lab.experiment)
+    before = encode_snapshot(folded)
+    taken = take_snapshot(folded)
+
+    trial = next(one for one in lab.experiment.live.values() if one.runner_id)
+    lab.report(trial, trial.report_sequence + 1, exited(3))
+    lab.answer()
+
+    assert taken.encode() == before

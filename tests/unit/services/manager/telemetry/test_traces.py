@@ -1,0 +1,85 @@
+"""The manager's part of a trial's trace."""
+
+from __future__ import annotations
+
+from svc_common.tracing import TrialSpan
+from svc_manager.domain import inputs as i
+from svc_manager.domain.experiment import Budget
+from svc_manager.telemetry.traces import TrialTraces
+from tests.unit.services.manager.building import EXPERIMENT_ID, Lab, exited
+
+
+class Notebook:
+    """A `Tracer` that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.spans: list[TrialSpan] = []
+
+    def note(self, span: TrialSpan) -> None:
+        self.spans.append(span)
+
+    def traceparent(self, experiment_id: str, parameter_id: int, *path: str | int) -> str:
+        return f"{experiment_id}/{parameter_id}"
+
+
+class Traced:
+    """An experiment whose facts are traced as they come."""
+
+    def __init__(self) -> None:
+        self.lab = Lab(Budget(trial_concurrency=1), started=True)
+        self.notebook = Notebook()
+        self.traces = TrialTraces(self.notebook)
+        self.see()
+
+    def see(self) -> None:
+        self.traces.saw(self.lab.experiment, self.lab.last, self.lab.now_ms)
+
+
+def test_a_trial_lasts_from_the_request_for_its_parameters_to_its_end() -> None:
+    traced = Traced()
+    lab = traced.lab
+    lab.now_ms = 2_000
+    lab.answer()
+    traced.see()
+    lab.now_ms = 3_000
+    trial = lab.running()
+    traced.see()
+    lab.now_ms = 9_500
+    lab.finish(trial)
+    traced.see()
+
+    queued, whole = traced.notebook.spans
+    assert (queued.name, queued.start_ms, queued.end_ms) == ("trial.queued", 2_000, 3_000)
+    assert queued.parent == ()
+    assert (whole.name, whole.start_ms, whole.end_ms) == ("trial", 1_000, 9_500)
+    assert (whole.parent, whole.error) == (None, "")
+    assert whole.attributes["nni.experiment_id"] == EXPERIMENT_ID
+    assert whole.attributes["nni.state"] == "SUCCEEDED"
+    assert whole.attributes["nni.result_count"] == 1
+
+
+def test_a_failure_is_an_error_with_its_first_line() -> None:
+    traced = Traced()
+    trial = traced.lab.running()
+    traced.lab.report(trial, 1, exited(1, detail="Traceback\nValueError"))
+    traced.see()
+
+    assert traced.notebook.spans[-1].error == "exit code 1: Traceback"
+
+
+def test_after_a_restart_a_trial_begins_when_it_was_made() -> None:
+    lab, notebook = Lab(Budget(trial_concurrency=1)), Notebook()
+    lab.now_ms = 2_000
+    trial = lab.running()
+    lab.finish(trial)
+    TrialTraces(notebook).saw(lab.experiment, lab.last, 9_000)
+
+    assert notebook.spans[-1].start_ms == 2_000
+
+
+def test_what_was_requested_is_forgotten_with_the_experiment() -> None:
+    traced = Traced()
+    traced.lab.command(i.Stop())
+    traced.see()
+
+    assert traced.traces._requested_ms == {}

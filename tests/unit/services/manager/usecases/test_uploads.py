@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from svc_common.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    ResourceExhaustedError,
+)
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.storage.ports import REFRESH_AFTER
+from svc_manager.domain.quota import Quota
+from svc_manager.usecases.uploads import BLOB_LIMIT_BYTES, CODE_LIMIT_BYTES, Purpose, Upload
+from tests.unit.services.manager.storing import Shelf, SignedUrls, output_of, upload_of
+
+CODE = upload_of(b"code", Purpose.CODE)
+
+
+@pytest.fixture
+async def bus() -> AsyncIterator[InMemoryBus]:
+    async with InMemoryBus() as opened:
+        yield opened
+
+
+async def pieces(*data: bytes) -> AsyncIterator[bytes]:
+    for one in data:
+        yield one
+
+
+async def test_bytes_go_straight_to_a_store_with_urls(bus: InMemoryBus) -> None:
+    shelf = Shelf(bus, urls=SignedUrls())
+
+    way = await shelf.exchange.prepare_upload(CODE)
+
+    assert way.url.startswith(f"http://store/sha256/{CODE.sha256}?put=")
+    assert way.expires_at > shelf.clock.now()
+
+
+async def test_bytes_come_here_where_there_are_no_urls(bus: InMemoryBus) -> None:
+    shelf = Shelf(bus)
+    way = await shelf.exchange.prepare_upload(CODE)
+
+    key = await shelf.exchange.take(CODE, pieces(b"co", b"de"))
+
+    assert (way.url, way.stored) == ("", False)
+    assert key == way.key
+    assert b"".join([piece async for piece in shelf.exchange.give(key)]) == b"code"
+
+
+async def test_content_that_is_there_is_not_sent_again_unless_it_is_old(bus: InMemoryBus) -> None:
+    shelf = Shelf(bus)
+    await shelf.blobs.put(b"code")
+    young = await shelf.exchange.prepare_upload(CODE)
+
+    shelf.clock.advance(REFRESH_AFTER.total_seconds())
+
+    assert young.stored
+    assert not (await shelf.exchange.prepare_upload(CODE)).stored
+
+
+async def test_content_that_is_there_in_part_is_sent_again(bus: InMemoryBus) -> None:
+    shelf = Shelf(bus)
+    await shelf.blobs.put_named(CODE.key, b"co")
+
+    assert not (await shelf.exchange.prepare_upload(CODE)).stored
+
+
+async def test_output_replaces_an_earlier_one(bus: InMemoryBus) -> None:
+    shelf = Shelf(bus)
+    for text in (b"first", b"second"):
+        assert not (await shelf.exchange.prepare_upload(output_of(text))).stored
+        await shelf.exchange.take(output_of(text), pieces(text))
+
+    assert await shelf.blobs.get("output/e1/t1/1/stdout") == b"second"
+
+
+async def test_completion_tells_when_nothing_has_come(bus: InMemoryBus) -> None:
+    with pytest.raises(FailedPreconditionError, match="send the bytes first"):
+        await Shelf(bus).exchange.complete_upload(CODE)
+
+
+async def test_completion_deletes_what_is_not_what_was_announced(bus: InMemoryBus) -> None:
+    shelf = Shelf(bus)
+    await shelf.blobs.put_named(CODE.key, b"something else")
+
+    with pytest.raises(FailedPreconditionError, match="14 bytes were stored"):
+        await shelf.exchange.complete_upload(CODE)
+
+    assert not await shelf.blobs.exists(CODE.key)
+
+
+async def test_completion_may_be_said_twice(bus: InMemoryBus) -> None:
+    shelf = Shelf(bus)
+    await shelf.blobs.put(b"code")
+
+    await shelf.exchange.complete_upload(CODE)
+    await shelf.exchange.complete_upload(CODE)
+
+    assert await shelf.blobs.exists(CODE.key)
+
+
+@pytest.mark.parametrize("data", [(b"cod",), (b"code", b"!"), (b"edoc",), ()])
+async def test_other_bytes_than_announced_are_refused_and_not_kept(
+    bus: InMemoryBus, data: tuple[bytes, ...]
+) -> None:
+    shelf = Shelf(bus)
+
+    with pytest.raises(InvalidArgumentError, match="must be that of the bytes"):
+        await shelf.exchange.take(CODE, pieces(*data))
+
+    assert await shelf.blobs.keys("sha256/") == []
+
+
+async def test_what_is_over_the_quota_is_refused_both_ways(bus: InMemoryBus) -> None:
+    shelf = Shelf(bus, Quota(3, 0))
+
+    with pytest.raises(ResourceExhaustedError, match="at most 3 bytes"):
+        await shelf.exchange.prepare_upload(CODE)
+    with pytest.raises(ResourceExhaustedError):
+        await shelf.exchange.take(CODE, pieces(b"code"))
+
+
+async def test_what_has_come_counts(bus: InMemoryBus) -> None:
+    shelf = Shelf(bus, Quota(0, 6))
+    first, second = (upload_of(text, Purpose.CHECKPOINT, "e1") for text in (b"1234", b"5678"))
+    await shelf.exchange.prepare_upload(first)
+    await shelf.blobs.put(b"1234")
+
+    await shelf.exchange.complete_upload(first)
+
+    with pytest.raises(ResourceExhaustedError, match="e1 uses 4 bytes"):
+        await shelf.exchange.prepare_upload(second)
+
+
+@pytest.mark.parametrize(
+    ("upload", "field"),
+    [
+        (replace(CODE, sha256="../../etc"), "blob.sha256"),
+        (replace(CODE, sha256=CODE.sha256.upper()), "blob.sha256"),
+        (replace(CODE, size_bytes=-1), "blob.size_bytes"),
+        (replace(CODE, size_bytes=CODE_LIMIT_BYTES + 1), "blob.size_bytes"),
+        (replace(output_of(b"x"), size_bytes=BLOB_LIMIT_BYTES + 1), "blob.size_bytes"),
+        (output_of(b"x", "passwd"), "file_name"),
+        (replace(output_of(b"x"), attempt=0), "attempt"),
+        (replace(output_of(b"x"), trial_id="../e2/t"), "key"),
+        (replace(output_of(b"x"), trial_id=""), "key"),
+        (replace(output_of(b"x"), experiment_id="."), "key"),
+    ],
+)
+async def test_upload_that_breaks_a_rule_is_refused(
+    bus: InMemoryBus, upload: Upload, field: str
+) -> None:
+    with pytest.raises(InvalidArgumentError) as refusal:
+        await Shelf(bus).exchange.prepare_upload(upload)
+
+    assert refusal.value.field == field
+
+
+async def test_only_what_is_found_by_its_content_is_given(bus: InMemoryBus) -> None:
+    shelf = Shelf(bus)
+    await shelf.blobs.put_named("output/e1/t1/1/stdout", b"secret")
+
+    with pytest.raises(InvalidArgumentError, match="must start with 'sha256/'"):
+        await shelf.exchange.prepare_download("output/e1/t1/1/stdout")
+    with pytest.raises(InvalidArgumentError):
+        await anext(shelf.exchange.give("output/e1/t1/1/stdout"))
+
+
+async def test_missing_blob_is_said_before_it_is_asked_for(bus: InMemoryBus) -> None:
+    for shelf in (Shelf(bus), Shelf(bus, urls=SignedUrls())):
+        with pytest.raises(NotFoundError):
+            await shelf.exchange.prepare_download(CODE.key)

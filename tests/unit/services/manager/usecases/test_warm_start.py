@@ -1,0 +1,44 @@
+"""Results of earlier experiments for a new one."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from nni_proto.experiment.v1 import config_pb2, experiment_pb2
+from nni_wire.values import from_value, to_value
+from svc_common.errors import InvalidArgumentError
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.storage.directory import DirectoryBlobStore
+from svc_manager.blobs.large_values import BigValues
+from svc_manager.usecases.warm_start import EarlierResults
+from tests.unit.services.manager.world import World, world_on
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with InMemoryBus() as bus, world_on(bus, tmp_path) as made:
+        yield made
+
+
+async def test_results_of_earlier_experiments_follow_the_samples(world: World) -> None:
+    experiment_id = await world.create()
+    await world.reached(experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
+    values = BigValues(DirectoryBlobStore(world.folder / "nni" / "blobs"))
+    search = config_pb2.SearchConfig(
+        warm_start_from=[experiment_id], known=to_value([{"parameter": {"x": 9}, "value": 1}])
+    )
+
+    await EarlierResults(world.manager.roster, values).bring(search)
+
+    known = from_value(search.known)
+    assert known[0] == {"parameter": {"x": 9}, "value": 1}
+    assert [sample["parameter"]["x"] for sample in known[1:]] == [0, 1, 2, 3, 4]
+    assert all(sample["value"] == sample["parameter"]["x"] for sample in known[1:])
+
+
+async def test_unknown_experiments_are_refused_before_anything_is_created(world: World) -> None:
+    with pytest.raises(InvalidArgumentError, match="known here"):
+        await world.create(search=config_pb2.SearchConfig(warm_start_from=["nothere1"]))
+
+    assert await world.bus.events.experiments() == []
