@@ -19,8 +19,8 @@ CONCRETE_PLUMBING = (
     "svc_common.messaging.memory",
     "svc_common.storage.directory",
     "svc_common.storage.memory",
-    "svc_common.storage.opening",
-    "svc_common.storage.patient",
+    "svc_common.storage.factory",
+    "svc_common.storage.retries",
     "svc_common.storage.s3.",
     "svc_common.storage.s3_connection",
 )

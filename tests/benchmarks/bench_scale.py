@@ -34,9 +34,9 @@ from nni_proto.experiment.v1 import (
 from nni_proto.tuning.v1 import algorithm_service_pb2_grpc
 from nni_wire.metadata import bearer
 from nni_wire.values import to_value
-from svc_common.collector import ShortPauses
-from svc_common.grpc_server import GrpcServer
+from svc_common.garbage_collection import ShortPauses
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.rpc.server import GrpcServer
 from tests.benchmarks.measure import print_figure, print_header, private_home
 from tests.integration.manager.harness import TOKEN, Agreeing, manager_process
 from tests.support.servers import nats_server

@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from svc_common.access.audit import AuditTrail
-from svc_common.access.gate import Gate
-from svc_common.access.guard import Guard
+from svc_common.access.authentication import Gate
 from svc_common.access.keyring import Keyring
+from svc_common.access.security import Guard
 from svc_common.access.transport import Transport
-from svc_common.metrics import Registry
+from svc_common.telemetry.metrics import Registry
 from svc_manager.telemetry.metrics import Instruments
 from svc_manager.web.route_table import ROUTES
 from svc_manager.web.server import WebServer

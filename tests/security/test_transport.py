@@ -15,14 +15,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from nni_wire.access import AccessEntry, dump_entries
 from svc_common.access.audit import AuditTrail
-from svc_common.access.gate import Gate
-from svc_common.access.guard import ON_LOOPBACK, Guard, SecuritySettings
+from svc_common.access.authentication import Gate
 from svc_common.access.keyring import Keyring
+from svc_common.access.security import ON_LOOPBACK, Guard, SecuritySettings
 from svc_common.access.transport import PLAIN, Transport
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
-from svc_common.grpc_client import open_channel
-from svc_common.grpc_server import GrpcServer
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.rpc.client import open_channel
+from svc_common.rpc.server import GrpcServer
 from svc_manager.web.server import WebServer
 from tests.support.certificates import Authority
 from tests.support.servers import nats_server

@@ -11,9 +11,9 @@ import grpc.aio
 
 from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
 from svc_common.clock import SystemClock
-from svc_common.grpc_client import open_channel
-from svc_common.grpc_server import GrpcServer
 from svc_common.messaging.ports import Bus
+from svc_common.rpc.client import open_channel
+from svc_common.rpc.server import GrpcServer
 from svc_common.storage.ports import BlobStore
 from svc_manager.domain.quota import Quota
 from svc_manager.servicers.byte_servicer import ByteServicer

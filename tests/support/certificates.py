@@ -5,7 +5,7 @@ from pathlib import Path
 
 import trustme
 
-from svc_common.access.guard import SecuritySettings
+from svc_common.access.security import SecuritySettings
 from svc_common.access.transport import Transport
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")

@@ -23,7 +23,7 @@ from nni_proto.experiment.v1 import inbox_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
 from svc_common import subjects
-from svc_common.collector import ShortPauses
+from svc_common.garbage_collection import ShortPauses
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.messaging.ports import Task
 

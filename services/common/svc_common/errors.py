@@ -13,7 +13,7 @@
     ├── UnavailableError          a peer is away; the same call may work later
     └── DataLossError             what is stored is not what was stored there
 
-`svc_common.grpc_server` turns each into a gRPC status in one table; adapters turn the errors of
+`svc_common.rpc.server` turns each into a gRPC status in one table; adapters turn the errors of
 their drivers into these.
 """
 

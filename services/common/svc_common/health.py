@@ -10,7 +10,7 @@ from typing import Any, Final
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from svc_common.access.guard import read_security_settings
+from svc_common.access.security import read_security_settings
 
 TIMEOUT_S: Final = 3.0
 """Longest wait for an answer; less than the time-out of any health check."""

@@ -24,8 +24,8 @@ from contextlib import AsyncExitStack
 from typing import Final, TypeAlias
 
 from svc_common import environment
-from svc_common.collector import ShortPauses
 from svc_common.errors import ServiceError
+from svc_common.garbage_collection import ShortPauses
 from svc_common.logs import configure, get_logger
 from svc_common.tasks import TaskOwner
 

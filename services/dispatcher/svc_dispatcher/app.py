@@ -9,18 +9,17 @@ from nni_proto.tuning.v1 import (
     analysis_service_pb2_grpc,
 )
 from svc_common import environment
-from svc_common.access.guard import Guard
-from svc_common.access.privacy import keep_to_itself
+from svc_common.access.security import Guard, keep_to_itself
 from svc_common.access.transport import names_loopback
 from svc_common.clock import SystemClock
-from svc_common.grpc_server import GrpcServer
 from svc_common.lifecycle import Service
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
-from svc_common.metrics import Registry, process_registry
-from svc_common.metrics_listener import serve_metrics
-from svc_common.observed_calls import CallMetrics
-from svc_common.storage.opening import open_blob_store
-from svc_common.tracing import open_tracer
+from svc_common.rpc.call_telemetry import CallMetrics
+from svc_common.rpc.server import GrpcServer
+from svc_common.storage.factory import open_blob_store
+from svc_common.telemetry.metrics import Registry, process_registry
+from svc_common.telemetry.metrics_listener import serve_metrics
+from svc_common.telemetry.tracing import open_tracer
 from svc_dispatcher.adapters.child_class_checker import ChildClassChecker
 from svc_dispatcher.adapters.child_importance_meter import ChildImportanceMeter
 from svc_dispatcher.adapters.launching import Launcher

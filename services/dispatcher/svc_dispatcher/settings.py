@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from svc_common import environment
-from svc_common.access.guard import ON_LOOPBACK, SecuritySettings, read_security_settings
+from svc_common.access.security import ON_LOOPBACK, SecuritySettings, read_security_settings
 from svc_common.storage.s3_settings import S3Settings, read_s3_settings
 
 NNI_ALGORITHM_TIMEOUT_S: Final = "NNI_ALGORITHM_TIMEOUT_S"

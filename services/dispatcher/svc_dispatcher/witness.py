@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from svc_common.clock import Clock
-from svc_common.metrics import Registry
-from svc_common.tracing import NoTracer, Tracer, TrialSpan
+from svc_common.telemetry.metrics import Registry
+from svc_common.telemetry.tracing import NoTracer, Tracer, TrialSpan
 from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.commands import Command, Generate
 

@@ -10,19 +10,19 @@ import grpc.aio
 
 from svc_common import environment
 from svc_common.access.delegation import Delegation
-from svc_common.access.guard import Guard
+from svc_common.access.security import Guard
 from svc_common.clock import SystemClock
-from svc_common.grpc_client import open_channel
 from svc_common.lifecycle import Service
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.messaging.ports import Bus
-from svc_common.metrics import process_registry
-from svc_common.observed_calls import CallMetrics
-from svc_common.storage.metered import BlobMetrics, metered
-from svc_common.storage.opening import open_blob_store
-from svc_common.storage.patient import PatientBlobStore
+from svc_common.rpc.call_telemetry import CallMetrics
+from svc_common.rpc.client import open_channel
+from svc_common.storage.factory import open_blob_store
+from svc_common.storage.metrics import BlobMetrics, metered
 from svc_common.storage.ports import BlobStore
-from svc_common.tracing import open_tracer
+from svc_common.storage.retries import PatientBlobStore
+from svc_common.telemetry.metrics import process_registry
+from svc_common.telemetry.tracing import open_tracer
 from svc_manager.actors.leasing import Ownership
 from svc_manager.adapters.blob_views import BlobViews
 from svc_manager.adapters.caching_analyst import RememberingAnalyst

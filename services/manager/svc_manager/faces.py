@@ -7,8 +7,8 @@ from nni_proto.experiment.v1 import experiment_service_pb2_grpc, history_service
 from nni_proto.trial.v1 import trial_service_pb2_grpc
 from svc_common import environment
 from svc_common.errors import InvalidArgumentError
-from svc_common.grpc_server import GrpcServer
 from svc_common.lifecycle import Service
+from svc_common.rpc.server import GrpcServer
 from svc_manager.life import leave
 from svc_manager.servicers.byte_servicer import ByteServicer
 from svc_manager.servicers.experiment_servicer import ExperimentServicer

@@ -9,7 +9,7 @@ from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_common.logs import get_logger
 from svc_common.tasks import TaskOwner
 from svc_standalone.children import Child, Command
-from svc_standalone.domain.restarts import RestartState
+from svc_standalone.restarts import RestartState
 from svc_standalone.settings import Settings
 
 _FAILED_STARTS_LIMIT = 3

@@ -12,7 +12,7 @@ from svc_common.errors import ServiceError, UnavailableError
 from svc_common.logs import bind_task, get_logger
 from svc_common.messaging.ports import Task, TaskQueue
 from svc_common.tasks import TaskOwner
-from svc_common.trace_ids import trace_text
+from svc_common.telemetry.trace_ids import trace_text
 from svc_trial_runner.attempts import AttemptRun
 from svc_trial_runner.converters import work_from_payload
 from svc_trial_runner.domain.attempt import Phase, StopCause

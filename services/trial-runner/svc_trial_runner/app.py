@@ -13,19 +13,18 @@ from nni_proto.runner.v1.runner_service_pb2_grpc import add_RunnerServiceService
 
 from nni_proto.runner.v1 import runner_service_pb2
 from svc_common import environment
-from svc_common.access.guard import Guard
-from svc_common.access.privacy import keep_to_itself
+from svc_common.access.security import Guard, keep_to_itself
 from svc_common.clock import Clock, SystemClock
-from svc_common.grpc_server import GrpcServer
 from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.messaging.ports import Bus
-from svc_common.metrics import Registry, process_registry
-from svc_common.metrics_listener import serve_metrics
-from svc_common.observed_calls import CallMetrics
+from svc_common.rpc.call_telemetry import CallMetrics
+from svc_common.rpc.server import GrpcServer
 from svc_common.subjects import control_subject
-from svc_common.tracing import open_tracer
+from svc_common.telemetry.metrics import Registry, process_registry
+from svc_common.telemetry.metrics_listener import serve_metrics
+from svc_common.telemetry.tracing import open_tracer
 from svc_trial_runner.adapters.blob_values import BlobValues
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
 from svc_trial_runner.adapters.code_archives import CachedCodeStore

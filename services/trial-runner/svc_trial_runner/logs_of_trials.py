@@ -6,8 +6,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from svc_common.contained_files import open_inside
 from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.experiment_files import open_inside
 from svc_common.subjects import check_id
 from svc_trial_runner.agent import Agent
 

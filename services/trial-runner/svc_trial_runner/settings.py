@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from svc_common import environment
-from svc_common.access.guard import ON_LOOPBACK, SecuritySettings, read_security_settings
+from svc_common.access.security import ON_LOOPBACK, SecuritySettings, read_security_settings
 from svc_common.errors import InvalidArgumentError
 from svc_common.storage.s3_settings import S3Settings, read_s3_settings
 from svc_common.subjects import check_id

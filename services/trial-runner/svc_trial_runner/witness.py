@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Final
 
 from svc_common.clock import Clock
-from svc_common.metrics import DURATIONS_S, Registry
-from svc_common.trace_ids import parse_traceparent
-from svc_common.tracing import Attribute, NoTracer, Tracer, TrialSpan
+from svc_common.telemetry.metrics import DURATIONS_S, Registry
+from svc_common.telemetry.trace_ids import parse_traceparent
+from svc_common.telemetry.tracing import Attribute, NoTracer, Tracer, TrialSpan
 from svc_trial_runner.domain.claims import AttemptKey, Verdict
 from svc_trial_runner.domain.reports import (
     AttemptLost,

@@ -15,8 +15,8 @@ from svc_common.errors import DataLossError, InvalidArgumentError, NotFoundError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_common.storage.patient import PatientBlobExchange
 from svc_common.storage.ports import BlobExchange, BlobStore
+from svc_common.storage.retries import PatientBlobExchange
 from svc_common.storage.s3 import S3BlobStore
 from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
 from tests.support.byte_service import byte_channel

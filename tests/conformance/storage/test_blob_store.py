@@ -11,13 +11,13 @@ import pytest
 
 from svc_common.clock import ManualClock
 from svc_common.errors import DataLossError, InvalidArgumentError, NotFoundError
-from svc_common.metrics import Registry
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_common.storage.metered import BlobMetrics, metered
-from svc_common.storage.patient import PatientBlobStore
+from svc_common.storage.metrics import BlobMetrics, metered
 from svc_common.storage.ports import BlobStore
+from svc_common.storage.retries import PatientBlobStore
 from svc_common.storage.s3 import S3BlobStore
+from svc_common.telemetry.metrics import Registry
 from tests.support.stores import S3Server
 
 _numbers = itertools.count(1)

@@ -19,7 +19,7 @@ from nni_proto.tuning.v1 import algorithm_service_pb2 as pb
 from nni_proto.tuning.v1 import algorithm_service_pb2_grpc as pb_grpc
 from nni_wire.metadata import bearer
 from nni_wire.values import to_value
-from svc_common.grpc_client import service_error
+from svc_common.rpc.client import service_error
 from tests.integration.dispatcher.conftest import soon
 from tests.integration.dispatcher.host_processes import host_pid, pid_exists
 from tests.support.scripted_manager import ScriptedManager, custom, named

@@ -20,9 +20,9 @@ from nni_proto.experiment.v1 import (
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2_grpc
 from nni_wire.metadata import bearer
-from svc_common.access.guard import ON_LOOPBACK, SecuritySettings
+from svc_common.access.security import ON_LOOPBACK, SecuritySettings
 from svc_common.access.transport import Transport
-from svc_common.grpc_client import open_channel
+from svc_common.rpc.client import open_channel
 from tests.integration.manager.harness import TIMEOUT_S, TOKEN, Process, Site, manager_process
 from tests.support.stores import RedisServer
 from tests.unit.services.manager.world import CountingDispatcher

@@ -10,8 +10,8 @@ import grpc.aio
 import pytest
 
 from svc_common.clock import SystemClock
-from svc_common.grpc_server import GrpcServer
 from svc_common.messaging.memory import InMemoryBus
+from svc_common.rpc.server import GrpcServer
 from svc_common.storage.s3 import S3BlobStore
 from svc_manager.adapters.probes import dispatcher_probe, store_probe, views_probe
 from svc_manager.adapters.redis_connection import RedisConnection

@@ -13,7 +13,7 @@ import pytest
 from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2_grpc
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_wire.metadata import bearer
-from svc_common.grpc_client import open_channel
+from svc_common.rpc.client import open_channel
 from svc_manager.event_log.reader import load
 from tests.integration.manager.harness import (
     TIMEOUT_S,

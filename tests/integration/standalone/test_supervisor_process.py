@@ -18,7 +18,7 @@ STAND_IN = textwrap.dedent(
     """
     import sys
     from svc_common import environment
-    from svc_common.access.guard import read_security_settings
+    from svc_common.access.security import read_security_settings
     from svc_common.lifecycle import Service, run_process
     from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 

@@ -15,8 +15,8 @@ from svc_common.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from svc_common.grpc_client import open_channel
 from svc_common.messaging.memory import InMemoryBus
+from svc_common.rpc.client import open_channel
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.domain.quota import Quota
 from svc_trial_runner.adapters.http_bytes import receive_file, send_file

@@ -9,7 +9,7 @@ themselves. Only the holder of that secret is believed, and nobody gains a right
 from typing import Final
 
 from nni_wire.metadata import bearer
-from svc_common.access.gate import Gate
+from svc_common.access.authentication import Gate
 from svc_common.access.roles import SERVICES_NAME, Caller, Role
 from svc_common.errors import PermissionDeniedError
 

@@ -16,8 +16,8 @@ from google.protobuf.message import Message
 
 from nni_wire.metadata import AUTHORIZATION_KEY
 from svc_common.access.audit import Deed
+from svc_common.access.authentication import Gate, address_of_peer
 from svc_common.access.delegation import ON_BEHALF_KEY, acting_for
-from svc_common.access.gate import Gate, address_of_peer
 from svc_common.access.permissions import rule_of_method
 from svc_common.access.roles import Caller, Rule
 from svc_common.errors import InvalidArgumentError, ServiceError

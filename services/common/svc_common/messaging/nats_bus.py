@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from svc_common import subjects
-from svc_common.access.guard import SecuritySettings
+from svc_common.access.security import SecuritySettings
 from svc_common.environment import NNI_NATS_URL
 from svc_common.errors import LostOwnershipError, UnavailableError
 from svc_common.messaging import nats_wire as wire

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from svc_common.errors import NotFoundError
+from svc_common.storage.atomic_files import CHUNK_BYTES, TEMPORARY, translated, whole_file
 from svc_common.storage.ports import (
     CONTENT_KIND,
     BlobInfo,
@@ -19,7 +20,6 @@ from svc_common.storage.ports import (
     content_key,
     digest_of,
 )
-from svc_common.storage.whole_files import CHUNK_BYTES, TEMPORARY, translated, whole_file
 
 T = TypeVar("T")
 

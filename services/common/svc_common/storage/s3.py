@@ -19,6 +19,7 @@ from minio.error import MinioException, S3Error
 from urllib3.exceptions import HTTPError
 
 from svc_common.errors import AbortedError, DataLossError, InvalidArgumentError, NotFoundError
+from svc_common.storage.atomic_files import CHUNK_BYTES, translated, whole_file
 from svc_common.storage.ports import (
     CONTENT_KIND,
     REFRESH_AFTER,
@@ -35,7 +36,6 @@ from svc_common.storage.s3_connection import (
     service_error,
 )
 from svc_common.storage.s3_settings import S3Settings
-from svc_common.storage.whole_files import CHUNK_BYTES, translated, whole_file
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

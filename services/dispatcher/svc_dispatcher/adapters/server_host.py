@@ -14,8 +14,8 @@ from nni_proto.tuning.v1 import tuning_service_pb2_grpc as pb_grpc
 from nni_wire.values import check_value
 from svc_common.access.transport import PLAIN, Transport
 from svc_common.errors import UnavailableError
-from svc_common.grpc_client import open_channel, service_error
 from svc_common.messaging.mailbox import Mailbox
+from svc_common.rpc.client import open_channel, service_error
 from svc_dispatcher.converters import as_value
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import ExperimentSetup, Position, Suggestion

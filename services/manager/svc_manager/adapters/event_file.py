@@ -7,7 +7,7 @@ a write that a kill has cut in two.
 from collections.abc import Iterator
 from pathlib import Path
 
-from svc_common.contained_files import append_to
+from svc_common.experiment_files import append_to
 from svc_manager.event_log.file_format import MAGIC, record_of, whole_records
 
 

@@ -4,8 +4,8 @@ import asyncio
 from datetime import datetime
 from pathlib import Path
 
-from svc_common.contained_files import append_to
 from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.experiment_files import append_to
 from svc_common.logs import get_logger
 from svc_manager.adapters.event_file import EventFile, read_records
 

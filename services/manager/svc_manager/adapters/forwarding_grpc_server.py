@@ -13,9 +13,9 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from svc_common.access.guard import Guard
-from svc_common.grpc_server import GrpcServer, Register
-from svc_common.observed_calls import CallMetrics
+from svc_common.access.security import Guard
+from svc_common.rpc.call_telemetry import CallMetrics
+from svc_common.rpc.server import GrpcServer, Register
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.adapters.grpc_forwarding import Context, Forwarder
 

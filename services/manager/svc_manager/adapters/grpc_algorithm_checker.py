@@ -6,7 +6,7 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
-from svc_common.grpc_client import credentials, service_error
+from svc_common.rpc.client import credentials, service_error
 
 _DEADLINE_S: Final = 60.0
 """A custom class is imported by the user's interpreter, which may take its time."""

@@ -4,7 +4,7 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2_grpc
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
-from svc_common.grpc_client import CALL_TIMEOUT_S, credentials, service_error
+from svc_common.rpc.client import CALL_TIMEOUT_S, credentials, service_error
 from svc_manager.adapters.grpc_forwarding import FORWARDED_KEY, Channels
 from svc_manager.domain.lease import ManagerId
 

@@ -7,7 +7,7 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import history_service_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
-from svc_common.grpc_client import credentials, service_error
+from svc_common.rpc.client import credentials, service_error
 
 _DEADLINE_S: Final = 24 * 3600.0
 """A replay computes what the experiment computed; a silent host is noticed by the dispatcher."""

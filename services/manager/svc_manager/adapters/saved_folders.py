@@ -10,12 +10,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from svc_common.contained_files import open_inside
 from svc_common.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     ResourceExhaustedError,
 )
+from svc_common.experiment_files import open_inside
 from svc_common.logs import get_logger
 from svc_manager.event_log.file_format import whole_records
 from svc_manager.usecases.archive_names import EVENTS, FOLDER, OUTPUTS, VALUES, is_saved

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from svc_common.errors import NotFoundError
-from svc_common.storage.folder_archives import ArchiveLimits, extract
+from svc_common.storage.archives import ArchiveLimits, extract
+from svc_common.storage.atomic_files import translated
 from svc_common.storage.ports import BlobStore
-from svc_common.storage.whole_files import translated
 from svc_manager.domain.outputs import LAST_FILE, OUTPUT_FILES, output_key
 
 _LIMITS: Final = ArchiveLimits(files=100_000, size_bytes=5 * 1024**3)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.errors import NotFoundError, ServiceError
 from svc_common.logs import get_logger
-from svc_common.metrics import Counter
 from svc_common.storage.ports import BlobStore
+from svc_common.telemetry.metrics import Counter
 from svc_manager.event_log.reader import Folded
 from svc_manager.event_log.snapshot import Snapshot, SnapshotError, decode_snapshot
 from svc_manager.ports import Views

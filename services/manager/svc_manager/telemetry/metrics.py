@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from svc_common.metrics import DURATIONS_S, Registry, Sample
+from svc_common.telemetry.metrics import DURATIONS_S, Registry, Sample
 from svc_manager.agents.liveness import AgentWatch
 from svc_manager.domain import events as e
 from svc_manager.domain.state import Experiment

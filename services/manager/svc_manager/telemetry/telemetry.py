@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from svc_common.metrics import Registry
-from svc_common.tracing import NoTracer, Tracer
+from svc_common.telemetry.metrics import Registry
+from svc_common.telemetry.tracing import NoTracer, Tracer
 from svc_manager.domain import events as e
 from svc_manager.domain.state import Experiment
 from svc_manager.telemetry.metrics import Instruments

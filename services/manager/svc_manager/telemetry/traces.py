@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from svc_common.tracing import Tracer, TrialSpan
+from svc_common.telemetry.tracing import Tracer, TrialSpan
 from svc_manager.domain import events as e
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import TrialState

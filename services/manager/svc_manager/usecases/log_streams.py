@@ -10,8 +10,8 @@ from typing import Final
 from nni_proto.experiment.v1 import event_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_proto.trial.v1 import output_pb2
-from svc_common.contained_files import open_inside
 from svc_common.errors import AbortedError, InvalidArgumentError, NotFoundError
+from svc_common.experiment_files import open_inside
 from svc_common.messaging.ports import EventLog, LogLines
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.blobs.trial_outputs import TrialOutputs

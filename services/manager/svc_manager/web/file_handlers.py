@@ -12,8 +12,8 @@ from typing import BinaryIO, Final
 from starlette.responses import Response, StreamingResponse
 
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb
-from svc_common.contained_files import open_inside
 from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.experiment_files import open_inside
 from svc_manager.web.live import until, until_broken
 from svc_manager.web.route import Call
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as HttpRoute
 
-from svc_common.metrics import CONTENT_TYPE
+from svc_common.telemetry.metrics import CONTENT_TYPE
 from svc_manager.telemetry.metrics import Instruments
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+from svc_common.access.authentication import Gate
 from svc_common.access.delegation import acting_for
-from svc_common.access.gate import Gate
 from svc_common.access.roles import READER, Caller
 from svc_common.access.transport import is_loopback
 from svc_common.errors import PermissionDeniedError, UnauthenticatedError

@@ -12,7 +12,7 @@ import socket
 from dataclasses import dataclass
 from typing import Final
 
-from svc_common.access.guard import Guard
+from svc_common.access.security import Guard
 from svc_common.access.transport import is_loopback
 from svc_common.errors import InvalidArgumentError, PermissionDeniedError
 from svc_manager.listeners import PortTakenError

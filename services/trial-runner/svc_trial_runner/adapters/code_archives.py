@@ -10,7 +10,7 @@ from typing import Final
 
 from svc_common.clock import Clock
 from svc_common.errors import ServiceError
-from svc_common.storage.folder_archives import ArchiveLimits, extract
+from svc_common.storage.archives import ArchiveLimits, extract
 from svc_common.storage.ports import CONTENT_KIND, BlobExchange
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import LaunchError

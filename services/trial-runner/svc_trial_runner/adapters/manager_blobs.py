@@ -15,9 +15,9 @@ from nni_proto.bytes.v1 import byte_service_pb2 as pb
 from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
 from nni_proto.common.v1 import value_pb2
 from svc_common.errors import InvalidArgumentError, NotFoundError
-from svc_common.grpc_client import CALL_TIMEOUT_S, Metadata, service_error
+from svc_common.rpc.client import CALL_TIMEOUT_S, Metadata, service_error
+from svc_common.storage.atomic_files import CHUNK_BYTES, translated, whole_file
 from svc_common.storage.ports import check_content, check_key
-from svc_common.storage.whole_files import CHUNK_BYTES, translated, whole_file
 from svc_trial_runner.adapters.http_bytes import receive_file, send_file
 
 _STREAM_TIMEOUT_S: Final = 3600.0

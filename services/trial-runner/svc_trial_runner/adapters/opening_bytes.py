@@ -7,9 +7,9 @@ from pathlib import Path
 
 from svc_common.access.transport import Transport
 from svc_common.clock import Clock
-from svc_common.grpc_client import credentials, open_channel
-from svc_common.storage.opening import open_blob_store
-from svc_common.storage.patient import PatientBlobExchange
+from svc_common.rpc.client import credentials, open_channel
+from svc_common.storage.factory import open_blob_store
+from svc_common.storage.retries import PatientBlobExchange
 from svc_common.storage.s3_settings import S3Settings
 from svc_trial_runner.adapters.trial_bytes import BlobTrialBytes
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from svc_common.storage.folder_archives import ArchiveLimits, extract, pack
-from svc_common.storage.patient import PatientBlobExchange
+from svc_common.storage.archives import ArchiveLimits, extract, pack
 from svc_common.storage.ports import CONTENT_KIND
+from svc_common.storage.retries import PatientBlobExchange
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import FinishedTrial
 

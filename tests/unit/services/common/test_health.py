@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from svc_common.grpc_server import GrpcServer
 from svc_common.health import complaint, main
+from svc_common.rpc.server import GrpcServer
 from tests.support.local_shape import free_port
 
 

@@ -6,8 +6,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from svc_common.clock import ManualClock
-from svc_common.metrics import Registry
-from svc_common.tracing import TrialSpan
+from svc_common.telemetry.metrics import Registry
+from svc_common.telemetry.tracing import TrialSpan
 from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.commands import Generate
 from svc_dispatcher.domain.values import Position, Suggestion

@@ -21,7 +21,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_common.messaging.ports import Task
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_common.storage.patient import PatientBlobExchange
+from svc_common.storage.retries import PatientBlobExchange
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.adapters.blob_values import BlobValues
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal

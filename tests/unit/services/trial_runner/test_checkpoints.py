@@ -12,7 +12,7 @@ from nni_proto.trial.v1 import report_pb2
 from svc_common.clock import SystemClock
 from svc_common.errors import UnavailableError
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_common.storage.patient import PatientBlobExchange
+from svc_common.storage.retries import PatientBlobExchange
 from svc_trial_runner.adapters.trial_bytes import BlobTrialBytes, TarFolders
 from svc_trial_runner.checkpoints import Checkpoints
 from svc_trial_runner.domain.attempt import Phase, StopCause

@@ -9,7 +9,7 @@ from pathlib import Path
 from svc_common.clock import ManualClock
 from svc_common.errors import ResourceExhaustedError
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_common.storage.patient import PatientBlobExchange
+from svc_common.storage.retries import PatientBlobExchange
 from svc_trial_runner.adapters.trial_bytes import BlobTrialBytes, TarFolders
 from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.outputs import ROOM_AGAIN_AFTER_S, OutputUploads

@@ -8,9 +8,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from svc_common.clock import ManualClock
-from svc_common.metrics import Registry
-from svc_common.trace_ids import TraceParent, span_id, trial_trace_id
-from svc_common.tracing import TrialSpan
+from svc_common.telemetry.metrics import Registry
+from svc_common.telemetry.trace_ids import TraceParent, span_id, trial_trace_id
+from svc_common.telemetry.tracing import TrialSpan
 from svc_trial_runner.domain.claims import AttemptKey, Verdict
 from svc_trial_runner.domain.reports import (
     AttemptLost,

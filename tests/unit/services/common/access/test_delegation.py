@@ -6,8 +6,8 @@ import pytest
 
 from nni_wire.access import AccessEntry, dump_entries
 from svc_common.access.audit import AuditTrail
+from svc_common.access.authentication import Gate
 from svc_common.access.delegation import ON_BEHALF_KEY, Delegation, acting_for
-from svc_common.access.gate import Gate
 from svc_common.access.keyring import Keyring
 from svc_common.access.roles import AGENTS_NAME, READER, SERVICES_NAME, Caller, Role
 from svc_common.errors import PermissionDeniedError

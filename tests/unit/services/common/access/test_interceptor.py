@@ -13,12 +13,12 @@ from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
 from nni_wire.access import AccessEntry, dump_entries, fingerprint
 from svc_common import errors
 from svc_common.access.audit import AuditTrail
-from svc_common.access.gate import Gate
-from svc_common.access.guard import Guard
+from svc_common.access.authentication import Gate
 from svc_common.access.keyring import Keyring
+from svc_common.access.security import Guard
 from svc_common.access.transport import PLAIN, Transport
-from svc_common.grpc_client import credentials, open_channel
-from svc_common.grpc_server import GrpcServer
+from svc_common.rpc.client import credentials, open_channel
+from svc_common.rpc.server import GrpcServer
 from tests.support.certificates import Authority
 
 NAME = "nni_proto.trial.v1.TrialService"

@@ -9,8 +9,8 @@ from nni_proto.experiment.v1 import config_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
 from nni_wire.values import from_value, to_value
 from svc_common.errors import InvalidArgumentError
-from svc_common.grpc_client import open_channel
-from svc_common.grpc_server import GrpcServer
+from svc_common.rpc.client import open_channel
+from svc_common.rpc.server import GrpcServer
 from svc_manager.adapters.grpc_algorithm_checker import GrpcAlgorithmChecker
 
 TOKEN = "the-token"

@@ -15,9 +15,9 @@ from nni_proto.experiment.v1 import experiment_service_pb2_grpc as pb_grpc
 from nni_proto.experiment.v1 import history_service_pb2 as history_pb
 from nni_proto.experiment.v1 import history_service_pb2_grpc as history_pb_grpc
 from nni_wire.metadata import bearer
-from svc_common.access.guard import Guard
+from svc_common.access.security import Guard
 from svc_common.errors import NotFoundError
-from svc_common.grpc_client import open_channel, service_error
+from svc_common.rpc.client import open_channel, service_error
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.adapters.forwarding_grpc_server import ForwardingGrpcServer
 from svc_manager.adapters.grpc_forwarding import FORWARDED_KEY, Channels, Forwarder

@@ -10,8 +10,8 @@ from nni_proto.experiment.v1 import history_service_pb2, replay_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2 as pb
 from nni_proto.tuning.v1 import algorithm_service_pb2_grpc
 from svc_common.errors import NotFoundError
-from svc_common.grpc_client import open_channel
-from svc_common.grpc_server import GrpcServer
+from svc_common.rpc.client import open_channel
+from svc_common.rpc.server import GrpcServer
 from svc_manager.adapters.grpc_replayer import GrpcReplayer
 
 TOKEN = "the-token"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import ServiceError
-from svc_common.storage.folder_archives import pack
+from svc_common.storage.archives import pack
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.blobs.trial_outputs import TrialOutputs
 

@@ -17,9 +17,9 @@ from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2 as trial_pb
 from nni_proto.trial.v1 import trial_service_pb2_grpc
 from nni_wire.values import from_value, to_value
-from svc_common.grpc_client import open_channel
-from svc_common.grpc_server import GrpcServer
 from svc_common.messaging.memory import InMemoryBus
+from svc_common.rpc.client import open_channel
+from svc_common.rpc.server import GrpcServer
 from svc_manager.faces import SERVICES
 from svc_manager.servicers.experiment_servicer import ExperimentServicer
 from svc_manager.servicers.trial_servicer import TrialServicer

@@ -13,9 +13,9 @@ import pytest
 from nni_proto.experiment.v1 import experiment_pb2, history_service_pb2_grpc, replay_pb2
 from nni_proto.experiment.v1 import history_service_pb2 as pb
 from svc_common.clock import SystemClock
-from svc_common.grpc_client import open_channel
-from svc_common.grpc_server import GrpcServer
 from svc_common.messaging.memory import InMemoryBus
+from svc_common.rpc.client import open_channel
+from svc_common.rpc.server import GrpcServer
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.messaging.memory import InMemoryBus
-from svc_common.metrics import Registry
+from svc_common.telemetry.metrics import Registry
 from svc_manager.domain import inputs as i
 from svc_manager.domain.reports import Lost
 from svc_manager.telemetry.metrics import Instruments

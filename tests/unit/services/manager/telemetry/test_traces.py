@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc_common.tracing import TrialSpan
+from svc_common.telemetry.tracing import TrialSpan
 from svc_manager.domain import inputs as i
 from svc_manager.domain.experiment import Budget
 from svc_manager.telemetry.traces import TrialTraces

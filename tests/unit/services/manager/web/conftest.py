@@ -15,7 +15,7 @@ from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import to_value
-from svc_common.metrics import process_registry
+from svc_common.telemetry.metrics import process_registry
 from svc_manager.telemetry.metrics import Instruments
 from svc_manager.web.rest import Listener
 from svc_manager.web.route import Installation

@@ -13,8 +13,8 @@ from starlette.responses import StreamingResponse
 
 from nni_wire.access import AccessEntry, dump_entries
 from svc_common.access.audit import AuditTrail
+from svc_common.access.authentication import Gate
 from svc_common.access.delegation import Delegation
-from svc_common.access.gate import Gate
 from svc_common.access.keyring import Keyring
 from svc_common.errors import UnavailableError
 from svc_manager.actors.leasing import OwnedElsewhereError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc_common.metrics import CONTENT_TYPE
+from svc_common.telemetry.metrics import CONTENT_TYPE
 from tests.unit.services.manager.web.conftest import API, Site
 
 

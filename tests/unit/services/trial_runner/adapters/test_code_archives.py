@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.clock import ManualClock, SystemClock
-from svc_common.storage.folder_archives import ArchiveLimits
+from svc_common.storage.archives import ArchiveLimits
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_trial_runner.adapters.code_archives import CODE_LIMITS, KEPT_S, CachedCodeStore
 from svc_trial_runner.domain.tasks import BlobKey

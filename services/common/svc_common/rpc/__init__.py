@@ -1,0 +1,1 @@
+"""gRPC clients and servers of the services, with error mapping and telemetry of calls."""

@@ -1,0 +1,133 @@
+"""What is noted of every gRPC call: whom its log lines concern, how it ended, how long it took."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
+
+import grpc
+import grpc.aio
+
+from svc_common.logs import bound
+from svc_common.telemetry.metrics import Counter, Histogram, Registry
+
+REQUEST_ID_KEY: Final = "x-request-id"
+"""Metadata with which a caller names a call, so that both sides' logs can be laid side by side."""
+_REQUEST_ID_LIMIT: Final = 64
+_IDS: Final = {"experiment": "experiment_id", "trial": "trial_id", "runner": "runner_id"}
+"""Log keys by the fields of requests that they are taken from."""
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class CallMetrics:
+    """Figures of the gRPC calls of a process.
+
+    Args:
+        registry: where they are kept.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self.calls: Counter = registry.counter(
+            "nni_grpc_requests_total", "gRPC calls that have ended", ("method", "code")
+        )
+        self.seconds: Histogram = registry.histogram(
+            "nni_grpc_request_seconds",
+            "Time to answer a gRPC call; streams left out",
+            labels=("method",),
+        )
+
+
+class CallObserver(grpc.aio.ServerInterceptor):
+    """Notes calls; the outermost interceptor, so that it sees how they end.
+
+    Args:
+        metrics: where they are counted; None: nowhere.
+    """
+
+    def __init__(self, metrics: CallMetrics | None) -> None:
+        self._metrics = metrics
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """See `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or method.startswith("/grpc."):
+            return handler
+        return self._one(handler, method) if handler.unary_unary else self._many(handler, method)
+
+    def _one(self, handler: Handler, method: str) -> Handler:
+        inner: Any = handler.unary_unary
+
+        async def call(request: Any, context: Context) -> Any:  # noqa: ANN401 - any message
+            with self._noted(method, request, context, timed=True):
+                return await inner(request, context)
+
+        made: Handler = grpc.unary_unary_rpc_method_handler(
+            call,
+            handler.request_deserializer,
+            handler.response_serializer,
+        )
+        return made
+
+    def _many(self, handler: Handler, method: str) -> Handler:
+        inner: Any = handler.unary_stream
+        if inner is None:
+            return handler  # takes a stream: ours have a context of their own
+
+        async def call(request: Any, context: Context) -> AsyncIterator[Any]:  # noqa: ANN401 - as above
+            with self._noted(method, request, context, timed=False):
+                async for answer in inner(request, context):
+                    yield answer
+
+        made: Handler = grpc.unary_stream_rpc_method_handler(
+            call,
+            handler.request_deserializer,
+            handler.response_serializer,
+        )
+        return made
+
+    @contextmanager
+    def _noted(self, method: str, request: Any, context: Context, *, timed: bool) -> Iterator[None]:  # noqa: ANN401 - any message
+        begun_s = time.perf_counter()
+        try:
+            with bound(**facts_of(request, context)):
+                yield
+        finally:
+            if self._metrics is not None:
+                self._metrics.calls.inc(method, _code_name(context))
+                if timed:
+                    self._metrics.seconds.observe(time.perf_counter() - begun_s, method)
+
+
+def facts_of(request: Any, context: Context) -> dict[str, str]:  # noqa: ANN401 - any message
+    """Return what log lines of a call say of it: its request id, and whom it concerns."""
+    facts = {"request": _request_id(request, context)}
+    for key, field in _IDS.items():
+        value = getattr(request, field, "")
+        if value and isinstance(value, str):
+            facts[key] = value[:_REQUEST_ID_LIMIT]
+    return facts
+
+
+def _request_id(request: Any, context: Context) -> str:  # noqa: ANN401 - any message
+    given = getattr(request, "request_id", "")
+    if not given:
+        metadata = context.invocation_metadata() or ()
+        given = next((value for key, value in metadata if key == REQUEST_ID_KEY), "")
+    return str(given)[:_REQUEST_ID_LIMIT] if given else secrets.token_hex(4)
+
+
+def _code_name(context: Context) -> str:
+    code: Any = context.code()
+    if isinstance(code, grpc.StatusCode):
+        return str(code.name)
+    return next((str(one.name) for one in grpc.StatusCode if one.value[0] == (code or 0)), "OK")

@@ -1,0 +1,239 @@
+"""gRPC servers of services: errors to statuses, tokens, health, reflection and limits, once.
+
+Errors travel as a status plus the trailing metadata `nni_wire.metadata.ERROR_DETAILS_KEY`: a JSON
+object with `type` (the class of `svc_common.errors`) and the error's facts;
+`svc_common.rpc.client` turns it back.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from nni_wire.limits import grpc_channel_options
+from nni_wire.metadata import ERROR_DETAILS_KEY
+from svc_common import errors
+from svc_common.access.interceptor import AccessInterceptor
+from svc_common.access.security import Guard
+from svc_common.logs import get_logger
+from svc_common.rpc.call_telemetry import CallMetrics, CallObserver
+from svc_common.rpc.requests import read_to_end, readable, tolerant
+
+_MESSAGE_LIMIT_BYTES: Final = 3 * 1024
+"""Clients refuse trailing metadata above 8 kB in all."""
+_DETAILS_LIMIT_BYTES: Final = 4 * 1024
+"""gRPC refuses metadata above 8 kB in all; facts that do not fit are left out."""
+
+STATUS_BY_ERROR: Final[dict[type[errors.ServiceError], grpc.StatusCode]] = {
+    errors.InvalidArgumentError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.UnauthenticatedError: grpc.StatusCode.UNAUTHENTICATED,
+    errors.PermissionDeniedError: grpc.StatusCode.PERMISSION_DENIED,
+    errors.NotFoundError: grpc.StatusCode.NOT_FOUND,
+    errors.AlreadyExistsError: grpc.StatusCode.ALREADY_EXISTS,
+    errors.FailedPreconditionError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.AbortedError: grpc.StatusCode.ABORTED,
+    errors.LostOwnershipError: grpc.StatusCode.ABORTED,
+    errors.ResourceExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
+    errors.DataLossError: grpc.StatusCode.DATA_LOSS,
+}
+
+_SERVER_OPTIONS: Final = (
+    # Whoever does not finish the handshake, or says nothing for an hour, is let go.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 3_600_000),
+    ("grpc.max_concurrent_streams", 1_000),
+    ("grpc.max_metadata_size", 16 * 1024),
+    ("grpc.absolute_max_metadata_size", 32 * 1024),
+)
+"""Limits on what one connection may hold."""
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Register: TypeAlias = Callable[[grpc.aio.Server], None]
+"""Adds one servicer to a server, e.g. `lambda s: add_XServicer_to_server(x, s)`."""
+
+
+class GrpcServer:
+    """A server with the interceptors, health and reflection that all services have.
+
+    Args:
+        services: full names of the services it offers, for health and reflection.
+        guard: who may call what, and what is encrypted; a token stands for a guard that knows
+            nothing else; None = no check (tests).
+        setting: name of the variable that says where it listens, for messages.
+        metrics: where its calls are counted; None: nowhere.
+    """
+
+    def __init__(
+        self,
+        services: Sequence[str],
+        guard: Guard | str | None,
+        setting: str = "the address of gRPC",
+        metrics: CallMetrics | None = None,
+    ) -> None:
+        self._guard = Guard.of_token(guard) if isinstance(guard, str) else guard
+        self._setting = setting
+        interceptors: list[grpc.aio.ServerInterceptor] = [CallObserver(metrics), ErrorInterceptor()]
+        if self._guard is not None:
+            interceptors.append(AccessInterceptor(self._guard.gate))
+        self._server = grpc.aio.server(
+            interceptors=interceptors,
+            options=[*grpc_channel_options(), *_SERVER_OPTIONS],
+        )
+        self._names = tuple(services)
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection(
+            (*services, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server
+        )
+
+    def register(self, add: Register) -> None:
+        """Add a servicer; before `start`."""
+        add(self._server)
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
+        """Listen and serve; return the port.
+
+        Raises:
+            FailedPreconditionError: the port is taken or not allowed, or other machines could
+                read what is said there.
+        """
+        credentials = None
+        if self._guard is not None:
+            self._guard.check_listener(self._setting, host)
+            credentials = self._guard.transport.grpc_server_credentials()
+        try:
+            if credentials is None:
+                bound = self._server.add_insecure_port(f"{host}:{port}")
+            else:
+                bound = self._server.add_secure_port(f"{host}:{port}", credentials)
+        except RuntimeError as error:
+            raise errors.FailedPreconditionError(
+                f"cannot listen on {host}:{port}: is the port taken?"
+            ) from error
+        await self._server.start()
+        for name in ("", *self._names):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        return bound
+
+    async def say_not_serving(self) -> None:
+        """Let health answer NOT_SERVING from now on."""
+        await self._health.enter_graceful_shutdown()
+
+    async def stop(self, grace_s: float) -> None:
+        """Say not serving, refuse new calls, let running ones finish within `grace_s`."""
+        await self.say_not_serving()
+        await self._server.stop(grace_s)
+
+
+class ErrorInterceptor(grpc.aio.ServerInterceptor):
+    """Turns errors of handlers into statuses: the one table of the services."""
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """See `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            return handler
+        method = handler_call_details.method
+        if method.startswith("/grpc."):
+            return handler  # health and reflection bring their own statuses
+        if handler.unary_unary is not None or handler.stream_unary is not None:
+            return _one_answer(handler, method)
+        return _many_answers(handler, method)
+
+
+def _shortened(message: str) -> str:
+    """Cut the middle out of a message that would not fit into the trailing metadata."""
+    kept = len(message)
+    while _written_length(message) > _MESSAGE_LIMIT_BYTES:
+        kept = kept // 2
+        message = f"{message[: kept // 2]} [...] {message[-(kept // 2) :]}"
+    return message
+
+
+def _written_length(message: str) -> int:
+    """Give the length of a message in metadata, where bytes outside of ASCII become `%XX`."""
+    return len(message) if message.isascii() else len(quote(message, safe=string.printable))
+
+
+def error_metadata(error: errors.ServiceError) -> tuple[tuple[str, bytes], ...]:
+    """Give the trailing metadata that tells a client what the status alone does not."""
+    kind = type(error).__name__
+    details = json.dumps({"type": kind, **error.facts}).encode()
+    if len(details) > _DETAILS_LIMIT_BYTES:
+        details = json.dumps({"type": kind}).encode()
+    return ((ERROR_DETAILS_KEY, details),)
+
+
+def _one_answer(handler: Handler, method: str) -> Handler:
+    inner: Any = handler.unary_unary or handler.stream_unary
+
+    async def call(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:  # noqa: ANN401 - any message
+        try:
+            return await inner(readable(request), context)
+        except Exception as error:  # noqa: BLE001 - rim of the process
+            if handler.request_streaming and not isinstance(error, grpc.aio.AbortError):
+                await read_to_end(request)
+            await _abort(context, method, error)
+
+    make: Any = (
+        grpc.unary_unary_rpc_method_handler
+        if handler.unary_unary is not None
+        else grpc.stream_unary_rpc_method_handler
+    )
+    return _make(make, call, handler)
+
+
+def _many_answers(handler: Handler, method: str) -> Handler:
+    inner: Any = handler.unary_stream or handler.stream_stream
+
+    async def call(
+        request: Any,  # noqa: ANN401 - any message
+        context: grpc.aio.ServicerContext[Any, Any],
+    ) -> AsyncIterator[Any]:
+        try:
+            async for answer in inner(readable(request), context):
+                yield answer
+        except Exception as error:  # noqa: BLE001 - rim of the process
+            await _abort(context, method, error)
+
+    make: Any = (
+        grpc.unary_stream_rpc_method_handler
+        if handler.unary_stream is not None
+        else grpc.stream_stream_rpc_method_handler
+    )
+    return _make(make, call, handler)
+
+
+def _make(factory: Any, call: Any, of: Handler | None) -> Handler:  # noqa: ANN401 - the stubs know only synchronous handlers
+    if of is None:
+        made: Handler = factory(call)
+    else:
+        made = factory(call, tolerant(of.request_deserializer), of.response_serializer)
+    return made
+
+
+async def _abort(
+    context: grpc.aio.ServicerContext[Any, Any], method: str, error: Exception
+) -> None:
+    if isinstance(error, grpc.aio.AbortError | grpc.RpcError):
+        raise error
+    if isinstance(error, errors.ServiceError):
+        # By instance: a service's own error has the status of the one it derives from.
+        codes = (code for kind, code in STATUS_BY_ERROR.items() if isinstance(error, kind))
+        code = next(codes, grpc.StatusCode.UNKNOWN)
+        await context.abort(code, _shortened(error.message), error_metadata(error))
+    get_logger().error("call failed", method=method, exc_info=error)
+    await context.abort(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: see the service's log")

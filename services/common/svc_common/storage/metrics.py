@@ -1,0 +1,138 @@
+"""A byte store whose traffic is counted."""
+
+from collections.abc import Awaitable
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from svc_common.errors import NotFoundError, ServiceError
+from svc_common.storage.ports import BlobInfo, BlobStore, PresignedUrls
+from svc_common.telemetry.metrics import Counter, Registry
+
+T = TypeVar("T")
+
+
+class BlobMetrics:
+    """Figures of the byte store.
+
+    Args:
+        registry: where they are kept.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self.calls: Counter = registry.counter(
+            "nni_blob_requests_total", "Calls of the byte store", ("operation", "result")
+        )
+        self.bytes: Counter = registry.counter(
+            "nni_blob_bytes_total", "Bytes written to and read from the store", ("direction",)
+        )
+
+
+class MeteredBlobStore:
+    """`BlobStore` that counts what passes through.
+
+    Args:
+        store: what it stands for.
+        metrics: where it is counted.
+    """
+
+    def __init__(self, store: BlobStore, metrics: BlobMetrics) -> None:
+        self._store = store
+        self._metrics = metrics
+
+    async def put(self, data: bytes) -> str:
+        """See `BlobExchange.put`."""
+        return await self._counted("put", self._store.put(data), written=len(data))
+
+    async def put_file(self, path: Path) -> str:
+        """See `BlobExchange.put_file`."""
+        return await self._counted("put", self._store.put_file(path), written=_size(path))
+
+    async def put_named(self, key: str, data: bytes) -> None:
+        """See `BlobExchange.put_named`."""
+        await self._counted("put", self._store.put_named(key, data), written=len(data))
+
+    async def put_named_file(self, key: str, path: Path) -> None:
+        """See `BlobExchange.put_named_file`."""
+        await self._counted("put", self._store.put_named_file(key, path), written=_size(path))
+
+    async def get(self, key: str) -> bytes:
+        """See `BlobExchange.get`."""
+        data = await self._counted("get", self._store.get(key))
+        self._metrics.bytes.inc("read", by=len(data))
+        return data
+
+    async def fetch(self, key: str, path: Path) -> None:
+        """See `BlobExchange.fetch`."""
+        await self._counted("get", self._store.fetch(key, path))
+        self._metrics.bytes.inc("read", by=_size(path))
+
+    async def exists(self, key: str) -> bool:
+        """See `BlobExchange.exists`."""
+        return await self._counted("exists", self._store.exists(key))
+
+    async def info(self, key: str) -> BlobInfo:
+        """See `BlobStore.info`."""
+        return await self._counted("info", self._store.info(key))
+
+    async def delete(self, key: str) -> None:
+        """See `BlobStore.delete`."""
+        await self._counted("delete", self._store.delete(key))
+
+    async def keys(self, prefix: str) -> list[str]:
+        """See `BlobStore.keys`."""
+        return await self._counted("list", self._store.keys(prefix))
+
+    async def listing(self, prefix: str) -> list[BlobInfo]:
+        """See `BlobStore.listing`."""
+        return await self._counted("list", self._store.listing(prefix))
+
+    async def _counted(self, operation: str, call: Awaitable[T], written: int = 0) -> T:
+        try:
+            answer = await call
+        except NotFoundError:
+            self._metrics.calls.inc(operation, "not_found")
+            raise
+        except ServiceError:
+            self._metrics.calls.inc(operation, "failed")
+            raise
+        self._metrics.calls.inc(operation, "ok")
+        if written:
+            self._metrics.bytes.inc("written", by=written)
+        return answer
+
+
+class MeteredPresigningStore(MeteredBlobStore):
+    """The same for a store that gives URLs; what passes through those is not seen here.
+
+    Args:
+        store: what it stands for.
+        urls: the same store.
+        metrics: where it is counted.
+    """
+
+    def __init__(self, store: BlobStore, urls: PresignedUrls, metrics: BlobMetrics) -> None:
+        super().__init__(store, metrics)
+        self._urls = urls
+
+    async def get_url(self, key: str, lifetime: timedelta) -> str:
+        """See `PresignedUrls.get_url`."""
+        return await self._counted("sign", self._urls.get_url(key, lifetime))
+
+    async def put_url(self, key: str, lifetime: timedelta) -> str:
+        """See `PresignedUrls.put_url`."""
+        return await self._counted("sign", self._urls.put_url(key, lifetime))
+
+
+def metered(store: BlobStore, metrics: BlobMetrics) -> BlobStore:
+    """Return a store that does what ``store`` does, and counts."""
+    if isinstance(store, PresignedUrls):
+        return MeteredPresigningStore(store, store, metrics)
+    return MeteredBlobStore(store, metrics)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

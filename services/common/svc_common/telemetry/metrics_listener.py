@@ -1,0 +1,163 @@
+"""Serves `/metrics` of a process that has no web server of its own; nothing else.
+
+Who may ask is what holds for all listeners: this machine may read, others show a token, and off
+loopback nothing travels in plain text unless that is wanted.
+"""
+
+import asyncio
+from typing import Final
+
+from svc_common import environment
+from svc_common.access.security import Guard
+from svc_common.access.transport import is_loopback
+from svc_common.environment import NNI_METRICS
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError, ServiceError
+from svc_common.lifecycle import Service
+from svc_common.telemetry.metrics import CONTENT_TYPE, Registry
+
+_HEAD_LIMIT_BYTES: Final = 16 * 1024
+_PATIENCE_S: Final = 5.0
+"""For a head that comes slowly."""
+_STATUS: Final = {
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    404: "Not Found",
+    405: "Method Not Allowed",
+}
+
+
+class MetricsListener:
+    """One listener; close it when the service stops.
+
+    Args:
+        registry: what is shown.
+        guard: who may see it.
+
+    Attributes:
+        port: on which it listens; 0: not yet.
+    """
+
+    def __init__(self, registry: Registry, guard: Guard) -> None:
+        self._registry = registry
+        self._guard = guard
+        self._server: asyncio.Server | None = None
+        self._open_to_all = False
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen; from then on `port` says where.
+
+        Raises:
+            FailedPreconditionError: the port is taken, or plain text would leave this machine.
+        """
+        self._guard.check_listener(NNI_METRICS, host)
+        self._open_to_all = is_loopback(host)
+        try:
+            self._server = await asyncio.start_server(
+                self._serve,
+                host,
+                port,
+                limit=_HEAD_LIMIT_BYTES,
+                ssl=self._guard.transport.http_server_context(),
+            )
+        except OSError as error:
+            raise FailedPreconditionError(
+                f"cannot listen on {host}:{port} ({NNI_METRICS}): {error.strerror}"
+            ) from error
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def aclose(self, grace_s: float = 0.0) -> None:
+        """Stop listening; may be called twice."""
+        del grace_s
+        if self._server is not None:
+            server, self._server = self._server, None
+            server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                status, body = self._answer(head, _address(writer))
+                writer.write(_response(status, body))
+                await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # whoever it was has left, or does not speak HTTP
+        finally:
+            writer.close()
+
+    def _answer(self, head: bytes, address: str) -> tuple[int, str]:
+        lines = head.decode("latin-1").split("\r\n")
+        method, _, rest = lines[0].partition(" ")
+        path = rest.partition(" ")[0].partition("?")[0]
+        if not rest:
+            return 400, "this is no HTTP\n"
+        if path != "/metrics":
+            return 404, "only /metrics is here\n"
+        if method != "GET":
+            return 405, "only GET is answered\n"
+        try:
+            if not self._open_to_all:
+                self._guard.gate.identify(address, _token(lines), "", "GET /metrics")
+        except ServiceError as error:
+            return 401, f"{error.message}\n"
+        return 200, self._registry.render()
+
+
+async def serve_metrics(service: Service, registry: Registry, guard: Guard) -> dict[str, str]:
+    """Serve `/metrics` where `NNI_METRICS` says, until the service stops.
+
+    Returns:
+        A fact of readiness: the address; nothing if the variable is not set.
+
+    Raises:
+        ServiceError: see `open_metrics_listener`.
+    """
+    address = environment.text(NNI_METRICS, "-")
+    if address == "-":
+        return {}
+    listener = await open_metrics_listener(registry, guard, address)
+    service.add_server(listener.aclose)
+    return {"metrics": f"{address.rpartition(':')[0]}:{listener.port}"}
+
+
+async def open_metrics_listener(registry: Registry, guard: Guard, address: str) -> MetricsListener:
+    """Open a listener on `host:port`.
+
+    Raises:
+        InvalidArgumentError: it is no address.
+        FailedPreconditionError: see `MetricsListener.start`.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidArgumentError(NNI_METRICS, "must be host:port", address)
+    listener = MetricsListener(registry, guard)
+    await listener.start(host.strip("[]"), int(port))
+    return listener
+
+
+def _token(lines: list[str]) -> str:
+    for line in lines[1:]:
+        name, _, value = line.partition(":")
+        scheme, _, token = value.strip().partition(" ")
+        if name.lower() == "authorization" and scheme.lower() == "bearer":
+            return token.strip()
+    return ""
+
+
+def _address(writer: asyncio.StreamWriter) -> str:
+    peer = writer.get_extra_info("peername")
+    return str(peer[0]) if isinstance(peer, tuple) else ""
+
+
+def _response(status: int, body: str) -> bytes:
+    content = body.encode()
+    kind = CONTENT_TYPE if status == 200 else "text/plain; charset=utf-8"  # noqa: PLR2004 - HTTP
+    head = (
+        f"HTTP/1.1 {status} {_STATUS[status]}\r\n"
+        f"Content-Type: {kind}\r\n"
+        f"Content-Length: {len(content)}\r\n"
+        "Cache-Control: no-store\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + content

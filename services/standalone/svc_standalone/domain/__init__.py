@@ -1,1 +1,0 @@
-"""Rules of the supervisor, free of processes and clocks."""

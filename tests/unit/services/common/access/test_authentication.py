@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import pytest
+
+from svc_common.access.audit import AuditTrail
+from svc_common.access.authentication import Gate, address_of_peer
+from svc_common.access.keyring import Keyring
+from svc_common.errors import ResourceExhaustedError, UnauthenticatedError
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [
+        ("ipv4:192.0.2.7:41234", "192.0.2.7"),
+        ("ipv6:%5B2001:db8::7%5D:41234", "2001:db8::7"),
+        ("ipv6:[::1]:1", "::1"),
+        ("unix:", "unix"),
+        ("", ""),
+    ],
+)
+def test_peers_of_grpc_are_addresses(peer: str, address: str) -> None:
+    assert address_of_peer(peer) == address
+
+
+def test_wrong_credentials_are_written_down_and_their_absence_is_not(tmp_path: Path) -> None:
+    gate = Gate(Keyring("own"), AuditTrail(tmp_path))
+
+    with pytest.raises(UnauthenticatedError, match="not known here"):
+        gate.identify("192.0.2.7", "guess", "", "GET /x")
+    with pytest.raises(UnauthenticatedError, match="Bearer"):
+        gate.identify("192.0.2.7", "", "", "GET /x")
+    gate.close()
+
+    text = (tmp_path / "audit.log").read_text()
+    assert text.count("UNAUTHENTICATED") == 1
+    assert "guess" not in text
+
+
+def test_asking_without_credentials_is_no_guess() -> None:
+    gate = Gate.of_token("own")
+
+    for _ in range(1000):
+        with pytest.raises(UnauthenticatedError):
+            gate.identify("192.0.2.7", "", "", "GET /x")
+
+    assert gate.identify("192.0.2.7", "own", "", "GET /x").name == "installation"
+
+
+def test_guesses_are_counted_over_all_servers_of_a_process() -> None:
+    gate = Gate(Keyring("own"), AuditTrail(), now_s=lambda: 0.0)
+    for number in range(20):
+        with pytest.raises(UnauthenticatedError):
+            gate.identify("192.0.2.7", f"{number}", "", ("GET /x", "/svc/Method")[number % 2])
+
+    with pytest.raises(ResourceExhaustedError):
+        gate.identify("192.0.2.7", "own", "", "GET /x")
+
+
+def test_looking_counts_nothing() -> None:
+    gate = Gate(Keyring("own"), AuditTrail(), now_s=lambda: 0.0)
+
+    assert all(gate.recognise("guess", "") is None for _ in range(100))
+    found = gate.recognise("own", "")
+    assert found is not None
+    assert gate.identify("192.0.2.7", "own", "", "GET /x") == found

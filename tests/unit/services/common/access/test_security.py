@@ -1,0 +1,97 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from svc_common.access.security import ON_LOOPBACK, Guard, read_security_settings
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+
+VARIABLES = {
+    "NNI_TLS_CERT_FILE": "/c", "NNI_TLS_KEY_FILE": "/k", "NNI_TLS_CA_FILE": "/a",
+    "NNI_TLS_CLIENT_CA_FILE": "/b", "NNI_ACCESS_FILE": "/f", "NNI_INSECURE": "1",
+    "NNI_NATS_USER": "manager", "NNI_NATS_PASSWORD": "hush", "NNI_NATS_TLS_FIRST": "yes",
+    "NNI_RUNNER_TOKEN": "agents' own",
+}  # fmt: skip
+
+
+def given(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_all_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, **VARIABLES)
+
+    settings = read_security_settings()
+
+    transport = settings.transport
+    assert (transport.certificate, transport.key) == (Path("/c"), Path("/k"))
+    assert (transport.ca, transport.client_ca) == (Path("/a"), Path("/b"))
+    assert transport.insecure
+    assert settings.access_file == Path("/f")
+    assert (settings.bus.user, settings.bus.password) == ("manager", "hush")
+    assert settings.bus.tls_first
+    assert settings.agent_token == "agents' own"
+
+
+def test_nothing_is_needed_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch)
+
+    assert read_security_settings() == ON_LOOPBACK
+
+
+@pytest.mark.parametrize(
+    ("variables", "missing"),
+    [
+        ({"NNI_TLS_CERT_FILE": "/c"}, "NNI_TLS_KEY_FILE"),
+        ({"NNI_TLS_KEY_FILE": "/k"}, "NNI_TLS_CERT_FILE"),
+        ({"NNI_TLS_CLIENT_CA_FILE": "/b"}, "NNI_TLS_CERT_FILE"),
+        ({"NNI_NATS_USER": "manager"}, "NNI_NATS_PASSWORD"),
+    ],
+)
+def test_half_of_a_pair_is_refused(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], missing: str
+) -> None:
+    given(monkeypatch, **variables)
+
+    with pytest.raises(InvalidArgumentError, match=f"^{missing} must be set"):
+        read_security_settings()
+
+
+def test_secrets_are_in_no_repr(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, **VARIABLES)
+
+    shown = repr(read_security_settings())
+
+    assert "hush" not in shown
+    assert "agents' own" not in shown
+
+
+def test_service_that_cannot_say_who_changed_what_does_not_start(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("a file in the place of the folder")
+
+    with pytest.raises(FailedPreconditionError, match="audit trail cannot be written"):
+        Guard.open(ON_LOOPBACK, "token", tmp_path)
+
+
+ASK = "import ctypes; print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+"""Prints 0 if the kernel lets nobody of the same user look into the process, else 1."""
+SCRIPT = f"""
+import subprocess, sys
+from svc_common.access.security import keep_to_itself
+keep_to_itself()
+{ASK}
+sys.stdout.flush()
+subprocess.run([sys.executable, "-c", {ASK!r}], check=True)
+"""
+
+
+def test_process_is_closed_to_others_and_what_it_starts_is_not() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["0", "1"]

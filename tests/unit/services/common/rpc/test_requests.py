@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from nni_proto.trial.v1 import trial_service_pb2 as pb
+from svc_common.errors import InvalidArgumentError
+from svc_common.rpc.requests import MOST_MESSAGES, Unreadable, read_to_end, readable, tolerant
+
+
+def test_a_message_is_read_and_passed_on() -> None:
+    read = tolerant(pb.GetTrialRequest.FromString)
+    assert read is not None
+    message = pb.GetTrialRequest(trial_id="t")
+
+    assert readable(read(message.SerializeToString())) == message
+
+
+def test_what_is_no_message_is_refused_when_it_is_used() -> None:
+    read = tolerant(pb.GetTrialRequest.FromString)
+    assert read is not None
+    sent = read(b"\xff")
+
+    assert isinstance(sent, Unreadable)
+    with pytest.raises(InvalidArgumentError, match="request must be a message of this method"):
+        readable(sent)
+
+
+def test_a_method_without_a_reader_stays_without_one() -> None:
+    assert tolerant(None) is None
+
+
+async def test_a_stream_is_refused_at_its_first_message_that_is_none() -> None:
+    async def sent() -> AsyncIterator[object]:
+        yield pb.GetTrialRequest()
+        yield Unreadable("wire format was corrupt")
+
+    messages = readable(sent())
+
+    assert await anext(messages) == pb.GetTrialRequest()
+    with pytest.raises(InvalidArgumentError, match="wire format was corrupt"):
+        await anext(messages)
+
+
+async def counted(count: int, seen: list[int]) -> AsyncIterator[int]:
+    for number in range(count):
+        seen.append(number)
+        yield number
+
+
+async def test_what_is_left_is_read() -> None:
+    seen: list[int] = []
+
+    await read_to_end(counted(3, seen))
+
+    assert seen == [0, 1, 2]
+
+
+async def test_nobody_is_read_for_ever() -> None:
+    seen: list[int] = []
+
+    await read_to_end(counted(10 * MOST_MESSAGES, seen))
+
+    assert len(seen) == MOST_MESSAGES
+
+
+async def test_a_broken_stream_is_at_its_end() -> None:
+    seen: list[int] = []
+
+    async def broken() -> AsyncIterator[int]:
+        async for number in counted(3, seen):
+            yield number
+        raise ConnectionResetError
+
+    await asyncio.wait_for(read_to_end(broken()), 10)
+
+    assert seen == [0, 1, 2]

@@ -1,0 +1,41 @@
+import errno
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import ResourceExhaustedError, UnavailableError
+from svc_common.storage.atomic_files import translated, whole_file
+
+
+def test_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    place = tmp_path / "file"
+    with whole_file(place) as file:
+        file.write(b"all")
+        assert not place.exists()
+
+    assert place.read_bytes() == b"all"
+
+
+def test_failed_writer_leaves_what_was_there(tmp_path: Path) -> None:
+    place = tmp_path / "file"
+    place.write_bytes(b"old")
+
+    def fail_half_way() -> None:
+        with whole_file(place) as file:
+            file.write(b"ha")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
+
+    assert place.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_full_disk_is_told_from_other_trouble() -> None:
+    full = translated(OSError(errno.ENOSPC, "No space left on device", "/data/x"))
+    other = translated(OSError(errno.EACCES, "Permission denied", "/data/x"))
+
+    assert isinstance(full, ResourceExhaustedError)
+    assert "free disk space" in full.message
+    assert isinstance(other, UnavailableError)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from svc_common.clock import ManualClock
+from svc_common.errors import NotFoundError, ResourceExhaustedError, ServiceError, UnavailableError
+from svc_common.storage.memory import InMemoryBlobStore
+from svc_common.storage.retries import (
+    AGAIN_AFTER_S,
+    ROOM_AGAIN_AFTER_S,
+    PatientBlobExchange,
+    PatientBlobStore,
+)
+
+
+class LeavingBlobStore(InMemoryBlobStore):
+    """Is away as often as it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.absences = 0
+
+    async def get(self, key: str) -> bytes:
+        if self.absences > 0:
+            self.absences -= 1
+            raise UnavailableError("nobody is there")
+        return await super().get(key)
+
+
+async def turns(count: int = 10) -> None:
+    """Let whatever is ready run."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_call_lasts_until_the_store_is_there() -> None:
+    clock, store = ManualClock(), LeavingBlobStore()
+    patient = PatientBlobStore(store, clock)
+    await patient.put_named("k/1", b"x")
+    store.absences = 3
+    reading = asyncio.ensure_future(patient.get("k/1"))
+
+    for left in (2, 1, 0):
+        await turns()
+        assert store.absences == left
+        clock.advance(AGAIN_AFTER_S)
+
+    assert await reading == b"x"
+
+
+async def test_call_that_waits_can_be_cancelled() -> None:
+    clock, store = ManualClock(), LeavingBlobStore()
+    store.absences = 1_000_000
+    reading = asyncio.ensure_future(PatientBlobStore(store, clock).get("k/1"))
+    await turns()
+
+    reading.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+
+async def test_other_errors_are_told_at_once() -> None:
+    with pytest.raises(NotFoundError):
+        await PatientBlobStore(LeavingBlobStore(), ManualClock()).get("k/1")
+
+
+class FullBlobStore(InMemoryBlobStore):
+    """Takes nothing while it has a reason."""
+
+    reason: ServiceError | None = ResourceExhaustedError("at most 5 MB")
+
+    async def put(self, data: bytes) -> str:
+        if self.reason is not None:
+            raise self.reason
+        return await super().put(data)
+
+
+async def test_who_waits_for_room_says_why_and_goes_on_when_there_is_some() -> None:
+    clock, store = ManualClock(), FullBlobStore()
+    patient = PatientBlobExchange(store, clock, waits_for_room=True)
+    storing = asyncio.ensure_future(patient.put(b"x"))
+    await turns()
+    waiting = patient.trouble
+    store.reason = None
+
+    clock.advance(ROOM_AGAIN_AFTER_S)
+    key = await storing
+
+    assert waiting == "at most 5 MB"
+    assert patient.trouble == ""
+    assert await store.get(key) == b"x"
+
+
+async def test_who_does_not_wait_for_room_is_told() -> None:
+    with pytest.raises(ResourceExhaustedError):
+        await PatientBlobExchange(FullBlobStore(), ManualClock()).put(b"x")

@@ -1,0 +1,98 @@
+"""What is written is what the library of Prometheus reads."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from svc_common.telemetry.metrics import Registry, process_registry, totals
+
+
+def parsed(registry: Registry) -> dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]]:
+    """Read the text as Prometheus does: family, then (name, labels) of each sample."""
+    return {
+        family.name: {
+            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for sample in family.samples
+        }
+        for family in text_string_to_metric_families(registry.render())
+    }
+
+
+def test_a_counter_grows_by_its_labels() -> None:
+    registry = Registry()
+    counter = registry.counter("nni_ends_total", "Trials that ended", ("state",))
+    counter.inc("FAILED")
+    counter.inc("FAILED", by=2)
+    counter.inc("SUCCEEDED")
+
+    assert parsed(registry)["nni_ends"] == {
+        ("nni_ends_total", (("state", "FAILED"),)): 3.0,
+        ("nni_ends_total", (("state", "SUCCEEDED"),)): 1.0,
+    }
+    assert counter.value("FAILED") == 3.0
+
+
+def test_a_counter_without_labels_begins_at_zero() -> None:
+    registry = Registry()
+    registry.counter("nni_things_total", "Things")
+
+    assert parsed(registry)["nni_things"] == {("nni_things_total", ()): 0.0}
+
+
+def test_a_gauge_is_looked_up_when_somebody_asks() -> None:
+    registry = Registry()
+    live = {"RUNNING": 1.0}
+    registry.gauge("nni_trials", "Trials", lambda: totals(live), ("state",))
+    registry.render()
+    live["RUNNING"] = 7.5
+
+    assert parsed(registry)["nni_trials"] == {("nni_trials", (("state", "RUNNING"),)): 7.5}
+
+
+def test_a_histogram_counts_what_is_at_most_its_bounds() -> None:
+    registry = Registry()
+    histogram = registry.histogram("nni_seconds", "Time", (0.1, 1.0), ("kind",))
+    for value in (0.05, 0.1, 0.5, 20.0):
+        histogram.observe(value, "a")
+
+    found = parsed(registry)["nni_seconds"]
+
+    buckets = {
+        dict(labels)["le"]: value for (name, labels), value in found.items() if "le" in dict(labels)
+    }
+    assert buckets == {"0.1": 2.0, "1": 3.0, "+Inf": 4.0}
+    assert found["nni_seconds_sum", (("kind", "a"),)] == pytest.approx(20.65)
+    assert found["nni_seconds_count", (("kind", "a"),)] == histogram.count("a") == 4
+
+
+@pytest.mark.parametrize("text", ['quo"te', "back\\slash", "new\nline", "ünï"])
+def test_any_text_can_be_a_label(text: str) -> None:
+    registry = Registry()
+    registry.counter("nni_x_total", text, ("word",)).inc(text)
+
+    ((_, labels),) = parsed(registry)["nni_x"]
+
+    assert dict(labels) == {"word": text}
+
+
+def test_senseless_figures_are_written_as_prometheus_does() -> None:
+    registry = Registry()
+    samples = [(("a",), float("inf")), (("b",), float("-inf")), (("c",), float("nan"))]
+    registry.gauge("nni_y", "Y", lambda: samples, ("n",))
+
+    values = list(parsed(registry)["nni_y"].values())
+
+    assert values[:2] == [float("inf"), float("-inf")]
+    assert values[2] != values[2]
+
+
+def test_a_process_tells_who_it_is_and_what_it_uses() -> None:
+    found = parsed(process_registry("manager", "4.0"))
+
+    assert found["nni_build_info"] == {
+        ("nni_build_info", (("service", "manager"), ("version", "4.0"))): 1.0
+    }
+    assert found["process_resident_memory_bytes"]["process_resident_memory_bytes", ()] > 1e6
+    assert found["process_open_fds"]["process_open_fds", ()] >= 3
+    assert found["process_cpu_seconds"]["process_cpu_seconds_total", ()] > 0

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from svc_common.access.security import Guard
+from svc_common.access.transport import Transport
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_common.telemetry.metrics import CONTENT_TYPE, Registry
+from svc_common.telemetry.metrics_listener import MetricsListener, open_metrics_listener
+
+TOKEN = "a-token-that-nobody-guesses"
+
+
+def registry() -> Registry:
+    made = Registry()
+    made.counter("nni_things_total", "Things").inc()
+    return made
+
+
+@asynccontextmanager
+async def listening(guard: Guard, host: str = "127.0.0.1") -> AsyncIterator[httpx.AsyncClient]:
+    listener = await open_metrics_listener(registry(), guard, f"{host}:0")
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{listener.port}") as client:
+        yield client
+    await listener.aclose()
+
+
+async def test_this_machine_reads_without_a_token() -> None:
+    async with listening(Guard.of_token(TOKEN)) as client:
+        answer = await client.get("/metrics")
+
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == CONTENT_TYPE
+    assert "nni_things_total 1" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/", 404), ("GET", "/metrics/x", 404), ("POST", "/metrics", 405)],
+)
+async def test_nothing_else_is_there(method: str, path: str, status: int) -> None:
+    async with listening(Guard.of_token(TOKEN)) as client:
+        assert (await client.request(method, path)).status_code == status
+
+
+async def test_other_machines_show_a_token() -> None:
+    guard = Guard(Guard.of_token(TOKEN).gate, Transport(insecure=True), len(TOKEN))
+    async with listening(guard, "0.0.0.0") as client:
+        refused = await client.get("/metrics")
+        wrong = await client.get("/metrics", headers={"Authorization": "Bearer wrong"})
+        right = await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+
+    assert [refused.status_code, wrong.status_code, right.status_code] == [401, 401, 200]
+
+
+async def test_plain_text_never_leaves_this_machine_unasked() -> None:
+    with pytest.raises(FailedPreconditionError, match="NNI_METRICS"):
+        await open_metrics_listener(registry(), Guard.of_token(TOKEN), "0.0.0.0:0")
+
+
+async def test_what_is_no_address_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="host:port"):
+        await open_metrics_listener(registry(), Guard.of_token(TOKEN), "9464")
+
+
+async def test_a_taken_port_is_a_clear_error() -> None:
+    first = await open_metrics_listener(registry(), Guard.of_token(TOKEN), "127.0.0.1:0")
+
+    with pytest.raises(FailedPreconditionError, match=str(first.port)):
+        await MetricsListener(registry(), Guard.of_token(TOKEN)).start("127.0.0.1", first.port)
+
+    await first.aclose()
+    await first.aclose()
