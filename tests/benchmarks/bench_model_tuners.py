@@ -20,8 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from nni.hpo import RandomTuner
 from nni.hpo.benchmark import functions
-from nni.hpo.models.covering import covering
 from nni.hpo.models.matern import Matern
+from nni.hpo.models.subsets import covering
 from nni.hpo.models.surrogate import MOST_MODELLED, Surrogate
 from nni.hpo.models.targets import standardised, warped
 from nni.hpo.registry import create

@@ -3,7 +3,7 @@
 Pure functions and frozen values: n observations, d axes, m points to predict.
 
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1 and
-section 5.4.1; priors and departures: see `process_prior`.
+section 5.4.1; priors and departures: see `gp_prior`.
 """
 
 import math
@@ -13,15 +13,15 @@ from typing import ClassVar, Final
 import numpy as np
 
 from nni.hpo.arrays import Floats, Ints
-from nni.hpo.models.descent import minimise
-from nni.hpo.models.matern import Matern
-from nni.hpo.models.process_prior import (
+from nni.hpo.models.gp_prior import (
     Conditioned,
     conditioned,
     first_lengths_and_noise,
     implausibility,
     lengths_and_noise_prior,
 )
+from nni.hpo.models.lbfgs import minimise
+from nni.hpo.models.matern import Matern
 
 _LEAST_NOISE: Final = 1e-8
 """Added to the diagonal whatever `alpha` is, so that the matrix can be factorised."""

@@ -5,7 +5,6 @@ from typing import Final
 import numpy as np
 
 from nni.hpo.arrays import Floats, Ints
-from nni.hpo.models.covering import covering
 from nni.hpo.models.gaussian_process import (
     Posterior,
     default_parameters,
@@ -13,8 +12,9 @@ from nni.hpo.models.gaussian_process import (
     posterior,
     shared,
 )
-from nni.hpo.models.learnt_process import Belief, LearntProcess
+from nni.hpo.models.gp_model import Belief, LearntProcess
 from nni.hpo.models.matern import Matern
+from nni.hpo.models.subsets import covering
 from nni.hpo.models.targets import standardised, warped
 
 MOST_MODELLED: Final = 500

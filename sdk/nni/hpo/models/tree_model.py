@@ -10,15 +10,15 @@ import numpy as np
 
 from nni.hpo.arrays import Floats
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.blended_process import (
+from nni.hpo.models.gp_model import Belief, LearntProcess
+from nni.hpo.models.gp_regression import (
     Blend,
     BlendedProcess,
     blended_process,
     default_parameters,
     fitted_parameters,
 )
-from nni.hpo.models.covering import covering
-from nni.hpo.models.learnt_process import Belief, LearntProcess
+from nni.hpo.models.subsets import covering
 from nni.hpo.models.targets import SCALES, Scale, Targets, scaled, standardised
 
 _MOST_MODELLED: Final = 500

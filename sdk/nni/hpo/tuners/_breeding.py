@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.tree_cube import TreeCube
+from nni.hpo.encoding.encoded_space import TreeCube
 
 _CROSSING: Final = 0.9
 """Chance that a child mixes its parents at all."""

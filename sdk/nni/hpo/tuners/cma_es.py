@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.tree_cube import TreeCube
+from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.unit_cube import point_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space import parse_space

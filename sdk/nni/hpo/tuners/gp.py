@@ -25,8 +25,8 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from nni.hpo.arrays import Floats
+from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.numeric_space import NUMERIC_TYPES, numeric_space
-from nni.hpo.encoding.tree_cube import TreeCube
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import Objectives, objectives_of
@@ -38,8 +38,8 @@ from nni.hpo.tuners.bayesian.acquisition import (
     expected_improvement,
     improvement_probability,
 )
+from nni.hpo.tuners.bayesian.gp_search import ProcessSearch
 from nni.hpo.tuners.bayesian.outcome_search import OutcomeSearch
-from nni.hpo.tuners.bayesian.process_search import ProcessSearch
 from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
 from nni.hpo.validation import ClassArgsValidator, check_whole
 

@@ -25,10 +25,10 @@ from nni.hpo.arrays import Floats
 from nni.hpo.encoding.numeric_space import METIS_TYPES, numeric_space
 from nni.hpo.encoding.unit_cube import PointKey, UnitCube, best_free, point_key
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.gaussian_mixture import fitted_mixture
 from nni.hpo.models.gaussian_process import Posterior
-from nni.hpo.models.learnt_process import Belief
+from nni.hpo.models.gp_model import Belief
 from nni.hpo.models.matern import Matern
-from nni.hpo.models.normal_mixture import fitted_mixture
 from nni.hpo.models.surrogate import Surrogate
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners.bayesian.acquisition import confidence_bound, deviation_alone

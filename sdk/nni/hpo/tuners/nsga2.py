@@ -20,7 +20,7 @@ from nni.hpo.arrays import Floats
 from nni.hpo.base import Tuner
 from nni.hpo.crowding import crowding_distances
 from nni.hpo.domains import Space
-from nni.hpo.encoding.tree_cube import TreeCube
+from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.unit_cube import PointKey, point_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of

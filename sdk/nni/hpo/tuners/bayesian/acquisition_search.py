@@ -12,8 +12,8 @@ import numpy as np
 
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.unit_cube import PointKey, UnitCube, best_free
-from nni.hpo.models.descent import minimise
 from nni.hpo.models.gaussian_process import Posterior
+from nni.hpo.models.lbfgs import minimise
 from nni.hpo.tuners.bayesian.acquisition import Acquisition
 
 _SCALES: Final = (0.3, 0.1, 0.03, 0.01, 0.001)

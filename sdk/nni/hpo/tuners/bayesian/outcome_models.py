@@ -14,22 +14,22 @@ from typing import Final
 import numpy as np
 
 from nni.hpo.arrays import Bools, Floats, Ints
-from nni.hpo.encoding.tree_cube import TreeCube
+from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.covering import covering
 from nni.hpo.models.gaussian_process import Posterior
-from nni.hpo.models.learnt_process import Belief
+from nni.hpo.models.gp_model import Belief
 from nni.hpo.models.matern import Matern
+from nni.hpo.models.subsets import covering
 from nni.hpo.models.surrogate import MOST_MODELLED, Surrogate
 from nni.hpo.models.targets import standardised, tamed
 from nni.hpo.tuners.bayesian.acquisition import improvement_probability
-from nni.hpo.tuners.bayesian.improvement_volume import (
+from nni.hpo.tuners.bayesian.acquisition_optimizer import Ascent
+from nni.hpo.tuners.bayesian.hypervolume_improvement import (
     Boxes,
     free_boxes,
     improvement_slopes,
     log_improvement,
 )
-from nni.hpo.tuners.bayesian.tree_search import Ascent
 
 _NOTABLE_NOISE: Final = 1e-3
 """Of a process, relative to its variance, from which single results are not to be trusted."""

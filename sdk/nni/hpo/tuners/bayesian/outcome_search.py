@@ -5,17 +5,17 @@ from typing import ClassVar, Final
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.tree_cube import TreeCube
+from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.unit_cube import best_free
 from nni.hpo.json_value import JsonValue
 from nni.hpo.metrics import scalar_metric
 from nni.hpo.objectives import Objectives, OutcomeLimit, part_of
 from nni.hpo.space import parse_space
 from nni.hpo.tuners._model_based import PointTuner
+from nni.hpo.tuners.bayesian.acquisition_optimizer import everywhere, whole
 from nni.hpo.tuners.bayesian.acquisition_search import search_effort
 from nni.hpo.tuners.bayesian.outcome_models import OutcomeModels
 from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
-from nni.hpo.tuners.bayesian.tree_search import everywhere, whole
 
 _GREATEST: Final = 1e300
 """By how much a limit is exceeded whose metric is missing; a number, as states are JSON."""

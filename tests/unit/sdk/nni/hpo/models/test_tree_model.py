@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from nni.hpo.models.blended_process import Blend
+from nni.hpo.models.gp_regression import Blend
 from nni.hpo.models.matern import Matern
 from nni.hpo.models.tree_model import TreeModel
 

@@ -14,26 +14,32 @@ from typing import ClassVar, Final
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.tree_cube import TreeCube
+from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.unit_cube import best_free
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.blended_process import Blend, BlendedProcess
-from nni.hpo.models.learnt_process import Belief
+from nni.hpo.models.gp_model import Belief
+from nni.hpo.models.gp_regression import Blend, BlendedProcess
 from nni.hpo.models.plateaus import Familiar, Plateaus
 from nni.hpo.models.tree_model import TreeModel
 from nni.hpo.objectives import Objectives
 from nni.hpo.tuners._model_based import PointTuner
 from nni.hpo.tuners.bayesian.acquisition import Acquisition
-from nni.hpo.tuners.bayesian.acquisition_search import search_effort
-from nni.hpo.tuners.bayesian.arms import Arm, Progress, TrustRegion, next_arm, option_weights
-from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
-from nni.hpo.tuners.bayesian.tree_search import (
+from nni.hpo.tuners.bayesian.acquisition_optimizer import (
     Outlook,
     around,
     everywhere,
     whole,
     with_option,
     within,
+)
+from nni.hpo.tuners.bayesian.acquisition_search import search_effort
+from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
+from nni.hpo.tuners.bayesian.search_modes import (
+    Arm,
+    Progress,
+    TrustRegion,
+    next_arm,
+    option_weights,
 )
 
 LOCAL_SHARE: Final = 0.6

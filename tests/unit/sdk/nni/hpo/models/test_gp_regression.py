@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from nni.hpo.arrays import Floats
-from nni.hpo.models import blended_process as module
-from nni.hpo.models.blended_process import (
+from nni.hpo.models import gp_regression as module
+from nni.hpo.models.gp_regression import (
     Blend,
     BlendedProcess,
     blended_process,
     default_parameters,
     fitted_parameters,
 )
-from nni.hpo.models.descent import Differentiable
+from nni.hpo.models.lbfgs import Differentiable
 from nni.hpo.models.matern import Matern
 
 OWNERS = np.array([0, 1, 2, 2])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nni.hpo.arrays import Floats
-from nni.hpo.models.descent import minimise
+from nni.hpo.models.lbfgs import minimise
 
 
 def rosenbrock(x: Floats) -> tuple[float, Floats]:

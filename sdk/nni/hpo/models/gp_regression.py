@@ -6,7 +6,7 @@ values: n observations, f features, a axes, m points to predict.
 
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1 and
 section 5.4.1; Duvenaud, Nickisch and Rasmussen, Additive Gaussian Processes, NIPS 2011 (orders one
-and d of their sum); prior: see `process_prior`.
+and d of their sum); prior: see `gp_prior`.
 """
 
 import math
@@ -16,15 +16,15 @@ from typing import ClassVar, Final
 import numpy as np
 
 from nni.hpo.arrays import Floats, Ints
-from nni.hpo.models.descent import minimise
-from nni.hpo.models.matern import Matern
-from nni.hpo.models.process_prior import (
+from nni.hpo.models.gp_prior import (
     Conditioned,
     conditioned,
     first_lengths_and_noise,
     implausibility,
     lengths_and_noise_prior,
 )
+from nni.hpo.models.lbfgs import minimise
+from nni.hpo.models.matern import Matern
 
 _USUAL: Final = 2.5
 """Smoothness whose correlations are calculated in place, in half of the time."""

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.tree_cube import TreeCube
+from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.models.matern import Matern
 from nni.hpo.models.plateaus import Familiar
 from nni.hpo.models.surrogate import Surrogate
 from nni.hpo.space import parse_space
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
-from nni.hpo.tuners.bayesian.acquisition_search import Effort
-from nni.hpo.tuners.bayesian.tree_search import (
+from nni.hpo.tuners.bayesian.acquisition_optimizer import (
     Outlook,
     around,
     everywhere,
@@ -21,6 +20,7 @@ from nni.hpo.tuners.bayesian.tree_search import (
     with_option,
     within,
 )
+from nni.hpo.tuners.bayesian.acquisition_search import Effort
 
 CUBE = TreeCube(
     parse_space(

@@ -5,7 +5,7 @@ import pytest
 
 from nni.hpo.arrays import Bools, Floats
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
-from nni.hpo.tuners.bayesian.improvement_volume import (
+from nni.hpo.tuners.bayesian.hypervolume_improvement import (
     free_boxes,
     improvement_slopes,
     log_improvement,

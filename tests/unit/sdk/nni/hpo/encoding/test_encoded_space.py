@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nni.hpo.domains import same_value
-from nni.hpo.encoding.tree_cube import TreeCube
+from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space import parse_space
 from tests.support.search_spaces import DEEP, NONE

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nni.hpo.models.process_prior import (
+from nni.hpo.models.gp_prior import (
     conditioned,
     first_lengths_and_noise,
     implausibility,

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from nni.hpo.tuners.bayesian.arms import Progress, TrustRegion, next_arm, option_weights
+from nni.hpo.tuners.bayesian.search_modes import Progress, TrustRegion, next_arm, option_weights
 
 
 def test_region_grows_with_success_and_shrinks_without() -> None:

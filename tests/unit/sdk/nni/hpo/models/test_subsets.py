@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nni.hpo.models.covering import covering
+from nni.hpo.models.subsets import covering
 
 
 def test_few_results_are_all_kept() -> None:

@@ -5,7 +5,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from nni.hpo.models.normal_mixture import NormalMixture, fitted_mixture
+from nni.hpo.models.gaussian_mixture import NormalMixture, fitted_mixture
 
 
 def test_density_is_the_weighted_sum_of_normal_densities() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nni.hpo.arrays import Floats
-from nni.hpo.models.blended_process import Blend
-from nni.hpo.models.learnt_process import LearntProcess
+from nni.hpo.models.gp_model import LearntProcess
+from nni.hpo.models.gp_regression import Blend
 from nni.hpo.models.matern import Matern
 from nni.hpo.models.surrogate import Surrogate
 from nni.hpo.models.tree_model import TreeModel

@@ -14,9 +14,9 @@ from typing import Final, Protocol
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.tree_cube import TreeCube
+from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.unit_cube import PointKey, best_free
-from nni.hpo.models.descent import minimise
+from nni.hpo.models.lbfgs import minimise
 from nni.hpo.models.plateaus import Familiar
 from nni.hpo.tuners.bayesian.acquisition import Acquisition
 from nni.hpo.tuners.bayesian.acquisition_search import Effort, apart
