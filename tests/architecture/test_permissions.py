@@ -17,7 +17,7 @@ from svc_common.access.permissions import (
     rule_of_route,
 )
 from svc_common.access.roles import Role, Rule
-from svc_manager.web.route_table import ROUTES
+from svc_manager.web.listeners.route_table import ROUTES
 
 PROTOS = Path(__file__).parents[2] / "proto" / "nni_proto"
 READING_NAMES = ("Get", "List", "Describe", "Follow", "Wait", "Count", "Export", "Explain")

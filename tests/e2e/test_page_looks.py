@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_manager.web.page import PAGE_FOLDER
+from svc_manager.web.listeners.page import PAGE_FOLDER
 from tests.support.browser import Browser, Page
 from tests.support.finished import write_finished
 from tests.support.page_experiment import Shown, browser, shown

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc_manager.web.route_table import ROUTES
+from svc_manager.web.listeners.route_table import ROUTES
 from tests.support.local_shape import LocalShape, local_shape
 
 __all__ = ["local_shape"]  # a fixture

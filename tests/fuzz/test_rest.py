@@ -16,8 +16,8 @@ from requests.adapters import HTTPAdapter
 from requests.exceptions import InvalidHeader
 from urllib3 import Retry
 
-from svc_manager.web.openapi import document
-from svc_manager.web.route_table import ROUTES
+from svc_manager.web.listeners.openapi import document
+from svc_manager.web.listeners.route_table import ROUTES
 from tests.support.fuzzing.effort import LONGEST_S, cases
 from tests.support.fuzzing.plain import changed, json_values
 from tests.support.fuzzing.site import Site

@@ -17,8 +17,8 @@ from svc_common.access.security import Guard
 from svc_common.access.transport import Transport
 from svc_common.telemetry.metrics import Registry
 from svc_manager.telemetry.metrics import Instruments
-from svc_manager.web.route_table import ROUTES
-from svc_manager.web.server import WebServer
+from svc_manager.web.listeners.route_table import ROUTES
+from svc_manager.web.listeners.server import WebServer
 from tests.unit.services.manager.web.conftest import API, EXPERIMENT, experiment, installation
 from tests.unit.services.manager.web.in_memory import InMemoryManager
 

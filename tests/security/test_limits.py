@@ -16,8 +16,8 @@ from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
 from nni_wire.limits import GRPC_MESSAGE_LIMIT_BYTES, METRIC_LIMIT_BYTES, grpc_channel_options
 from svc_common.rpc.client import credentials
 from svc_common.rpc.server import GrpcServer
-from svc_manager.web import http_listener
-from svc_manager.web.server import WebServer
+from svc_manager.web.listeners import http_listener
+from svc_manager.web.listeners.server import WebServer
 from tests.unit.services.manager.web.conftest import API, EXPERIMENT, experiment, installation
 from tests.unit.services.manager.web.in_memory import InMemoryManager
 

@@ -23,7 +23,7 @@ from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.rpc.client import open_channel
 from svc_common.rpc.server import GrpcServer
-from svc_manager.web.server import WebServer
+from svc_manager.web.listeners.server import WebServer
 from tests.support.certificates import Authority
 from tests.support.servers import nats_server
 from tests.unit.services.manager.web.conftest import API, EXPERIMENT, experiment, installation

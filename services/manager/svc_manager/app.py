@@ -53,7 +53,7 @@ from svc_manager.usecases.archives import Saves, SavingPorts
 from svc_manager.usecases.diagnosis import Probe
 from svc_manager.usecases.histories import Histories
 from svc_manager.web.forwarding import Forwarding
-from svc_manager.web.server import WebServer
+from svc_manager.web.listeners.server import WebServer
 from svc_manager.wiring import Around, Manager, Stores, put_together
 
 _LOCAL_POOL: Final = "local"

@@ -17,8 +17,8 @@ from svc_manager.servicers.trial_servicer import TrialServicer
 from svc_manager.settings import Settings
 from svc_manager.usecases.analyses import Analyses
 from svc_manager.web.forwarding import Forwarding
-from svc_manager.web.route import Installation
-from svc_manager.web.server import WebServer
+from svc_manager.web.installation import Installation
+from svc_manager.web.listeners.server import WebServer
 from svc_manager.wiring import Manager
 
 SERVICES: Final = (

@@ -11,8 +11,8 @@ import pytest
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.listeners import PortTakenError
 from svc_manager.ports import Listeners
-from svc_manager.web.route import Installation
-from svc_manager.web.server import WebServer
+from svc_manager.web.installation import Installation
+from svc_manager.web.listeners.server import WebServer
 from tests.unit.services.manager.world import InMemoryListeners, world_on
 
 

@@ -1,1 +1,1 @@
-"""The manager's web face: REST, server-sent events and the page, over the manager's use cases."""
+"""REST API, event streams and web page of the manager, over its use cases."""

@@ -18,8 +18,8 @@ from svc_common.access.delegation import ON_BEHALF_KEY, Delegation
 from svc_common.access.roles import BY_CERTIFICATE, Caller
 from svc_common.errors import UnavailableError
 from svc_manager.actors.leasing import OwnedElsewhereError
-from svc_manager.web.http_listener import CERTIFICATE_NAME
-from svc_manager.web.live import until
+from svc_manager.web.security import CERTIFICATE_NAME
+from svc_manager.web.streams import until
 
 FORWARDED_HEADER: Final = "nni-forwarded"
 """Says that a request was passed on once; it is not passed on again."""

@@ -11,14 +11,10 @@ from starlette.responses import Response
 
 from nni_wire.limits import METRIC_LIMIT_BYTES
 from svc_common.errors import InvalidArgumentError
-from svc_manager.telemetry.metrics import Instruments
-from svc_manager.web.forwarding import Forwarding
-from svc_manager.web.json_text import to_json_bytes
-from svc_manager.web.ports import AnalysisUseCases, ExperimentUseCases, TrialUseCases
-from svc_manager.web.tensorboards import TensorBoards
+from svc_manager.web.installation import Installation
+from svc_manager.web.records.json_text import to_json_bytes
+from svc_manager.web.records.schemas import Schema
 
-Schema = Mapping[str, Any]
-"""A JSON schema, as OpenAPI 3.1 writes it."""
 _LONGEST_TEXT: Final = 10_000
 """Longest value of a parameter; a longer one is no honest request."""
 
@@ -30,29 +26,6 @@ class Scope(enum.Enum):
     """One experiment: that of the listener, or the one that the path names."""
     INSTALLATION = enum.auto()
     """All experiments of this manager."""
-
-
-@dataclass(frozen=True, slots=True)
-class Installation:
-    """What the handlers work with; one for all listeners."""
-
-    experiments: ExperimentUseCases
-    trials: TrialUseCases
-    version: str
-    """Version of NNI."""
-    grpc_address: str
-    """`host:port` of the manager's gRPC services."""
-    tensorboards: TensorBoards = field(default_factory=TensorBoards)
-    analyses: AnalysisUseCases | None = None
-    """None: there is no dispatcher to ask."""
-    instruments: Instruments | None = None
-    """Counts requests, and has what `/metrics` shows; None: nobody looks."""
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What experiments get that are created over REST, where no client tells its own."""
-    other_versions: Callable[[], Mapping[str, str]] = dict
-    """Gives the versions of agents that do not fit to this one, by the agents' ids."""
-    forwarding: Forwarding | None = None
-    """Asks other managers about their experiments; None: there are no others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ _NEEDED: Final = (
     "this needs the token of the installation: open the address that nnictl printed, or send "
     "`Authorization: Bearer <token of $NNI_HOME/endpoint.json, or your own>`"
 )
+CERTIFICATE_NAME: Final = "certificate_name"
+"""Where the common name of the client's certificate stands in the state of a request."""
 TOKEN_QUERY: Final = "token"  # noqa: S105 - the name of a parameter
 """Parameter of the printed address that carries the token once."""
 SECURITY_HEADERS: Final[Mapping[str, str]] = {

@@ -1,0 +1,1 @@
+"""Handlers of the REST routes, one module per resource."""

@@ -1,0 +1,196 @@
+"""What REST answers about experiments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
+from svc_common.errors import InvalidArgumentError
+from svc_manager.actors.leasing import OwnedElsewhereError
+from svc_manager.pagination import Page
+from svc_manager.usecases.experiments import ConfigChange, NewExperiment
+from svc_manager.web.handlers.listings import all_items, listing
+from svc_manager.web.records import experiments as records
+from svc_manager.web.records.config import config_from_json
+from svc_manager.web.records.json_text import from_json
+from svc_manager.web.records.scalars import parse_duration, to_seconds, value_from
+from svc_manager.web.route import Call, json_answer
+
+
+async def version(call: Call) -> Response:
+    """Tell who answers here."""
+    return json_answer(
+        {
+            "version": call.installation.version,
+            "experimentId": call.experiment_id,
+            "grpc": call.installation.grpc_address,
+            "otherVersions": dict(call.installation.other_versions()),
+        }
+    )
+
+
+async def session(call: Call) -> Response:
+    """Tell the page whether it may change things."""
+    return json_answer({"canChange": call.knows_token})
+
+
+async def check_status(call: Call) -> Response:
+    """Tell the state of the experiment."""
+    return json_answer(records.status(await _experiment(call)))
+
+
+async def get_profile(call: Call) -> Response:
+    """Give the profile of the experiment."""
+    return json_answer(records.profile(await _experiment(call)))
+
+
+async def create(call: Call) -> Response:
+    """Create an experiment from a configuration in schema v2."""
+    new = NewExperiment(
+        config=config_from_json(call.body),
+        request_id=call.request_id,
+        port=call.query.get("port", 0),
+        url_prefix=call.query.get("url_prefix", ""),
+        # Ours stay with us: a trial holds no credential of the services.
+        environment={
+            name: text
+            for name, text in call.installation.environment.items()
+            if not name.startswith("NNI_")
+        },
+    )
+    opened = await call.installation.experiments.create(new)
+    return json_answer(
+        {
+            "experiment_id": opened.experiment.id,
+            "urls": opened.urls,
+            "warnings": opened.warnings,
+        },
+        status=201,
+    )
+
+
+async def update(call: Call) -> Response:
+    """Change one value of the configuration; answers with the new profile."""
+    kind = call.query.get("update_type")
+    if kind is None:
+        raise InvalidArgumentError("update_type", "must be one of " + ", ".join(UPDATES))
+    if not isinstance(call.body, dict):
+        raise InvalidArgumentError("body", "must be an object", type(call.body).__name__)
+    params = call.body.get("params", call.body)
+    if not isinstance(params, dict):
+        raise InvalidArgumentError("params", "must be an object", type(params).__name__)
+    experiment = await call.installation.experiments.update(
+        call.experiment_id, UPDATES[kind](params), call.request_id
+    )
+    return json_answer(records.profile(experiment))
+
+
+async def import_data(call: Call) -> Response:
+    """Feed samples to the algorithm."""
+    warnings = await call.installation.experiments.import_data(
+        call.experiment_id, value_from(call.body, "body"), call.request_id
+    )
+    return json_answer({"warnings": list(warnings)})
+
+
+async def export_data(call: Call) -> Response:
+    """Give parameters and results of the trials that have one."""
+    intermediate = bool(call.query.get("intermediate", False))
+
+    async def fetch(size: int, token: str) -> Page[experiment_service_pb2.ExportedTrial]:
+        return await call.installation.experiments.export(
+            call.experiment_id,
+            include_intermediates=intermediate,
+            page_size=size,
+            page_token=token,
+        )
+
+    return await listing(
+        call, fetch, lambda item: records.exported(item, intermediate=intermediate)
+    )
+
+
+async def experiments_info(call: Call) -> Response:
+    """List the experiments of this manager, newest first; all of them unless `all=false`."""
+
+    async def fetch(size: int, token: str) -> Page[experiment_pb2.Experiment]:
+        return await call.installation.experiments.list(
+            include_stopped=call.query.get("all", True), page_size=size, page_token=token
+        )
+
+    found: list[dict[str, Any]] = []
+    async for experiment in all_items(fetch):
+        urls = await _urls(call, experiment.id) if experiment.port else []
+        found.append(records.metadata(experiment, urls, os.getpid()))
+    return json_answer(found)
+
+
+async def _urls(call: Call, experiment_id: str) -> list[str]:
+    """Give the addresses of an experiment's page; none if it is at another manager."""
+    try:
+        return (await call.installation.experiments.get(experiment_id)).urls
+    except OwnedElsewhereError:
+        return []
+
+
+async def experiment_metadata(call: Call) -> Response:
+    """Give this experiment's line of the list of experiments."""
+    opened = await call.installation.experiments.get(call.experiment_id)
+    return json_answer(records.metadata(opened.experiment, opened.urls, os.getpid()))
+
+
+async def job_statistics(call: Call) -> Response:
+    """Count the trials by state."""
+    return json_answer(dict(await call.installation.trials.counts(call.experiment_id)))
+
+
+async def _experiment(call: Call) -> experiment_pb2.Experiment:
+    return (await call.installation.experiments.get(call.experiment_id)).experiment
+
+
+def _count(params: Mapping[str, Any], *names: str) -> int:
+    """Return the first of ``names`` that is given, as an integer >= 1."""
+    name, value = _given(params, *names)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
+        raise InvalidArgumentError(name, "must be an integer >= 1", value)
+    return value
+
+
+def _given(params: Mapping[str, Any], *names: str) -> tuple[str, Any]:
+    for name in names:
+        if name in params:
+            return name, params[name]
+    raise InvalidArgumentError(names[0], "must be given in params")
+
+
+def _new_concurrency(params: Mapping[str, Any]) -> ConfigChange:
+    return ConfigChange(trial_concurrency=_count(params, "trialConcurrency"))
+
+
+def _new_trial_number(params: Mapping[str, Any]) -> ConfigChange:
+    return ConfigChange(max_trial_number=_count(params, "maxTrialNumber", "maxTrialNum"))
+
+
+def _new_duration(params: Mapping[str, Any]) -> ConfigChange:
+    name, value = _given(params, "maxExperimentDuration", "maxExecDuration")
+    return ConfigChange(max_experiment_duration_s=to_seconds(parse_duration(value, name)))
+
+
+def _new_search_space(params: Mapping[str, Any]) -> ConfigChange:
+    name, value = _given(params, "searchSpace")
+    if isinstance(value, str):  # NNI's clients send it as JSON text
+        value = from_json(value.encode("utf-8", "surrogatepass"))
+    return ConfigChange(search_space=value_from(value, name))
+
+
+UPDATES: Final[Mapping[str, Callable[[Mapping[str, Any]], ConfigChange]]] = {
+    "TRIAL_CONCURRENCY": _new_concurrency,
+    "MAX_EXEC_DURATION": _new_duration,
+    "SEARCH_SPACE": _new_search_space,
+    "MAX_TRIAL_NUM": _new_trial_number,
+}
+"""What `update_type` may be, and how each finds its value."""

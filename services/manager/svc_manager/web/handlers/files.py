@@ -1,0 +1,133 @@
+"""Files over REST: logs of manager and dispatcher, output and files of trials."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from starlette.responses import Response, StreamingResponse
+
+from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb
+from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.experiment_files import open_inside
+from svc_manager.web.route import Call
+from svc_manager.web.streams import until, until_broken
+
+CHUNK_BYTES: Final = 256 * 1024
+TEXT_TYPE: Final = "text/plain; charset=utf-8"
+LOG_SOURCES: Final = {
+    "nnimanager.log": service_pb.LOG_SOURCE_MANAGER,
+    "dispatcher.log": service_pb.LOG_SOURCE_DISPATCHER,
+}
+TRIAL_SOURCES: Final = {
+    "trial.log": service_pb.LOG_SOURCE_TRIAL_LOG,
+    "stdout": service_pb.LOG_SOURCE_TRIAL_STDOUT,
+    "stderr": service_pb.LOG_SOURCE_TRIAL_STDERR,
+}
+_SHOWN_AS_TEXT: Final = frozenset({".log", ".txt", ".cfg", ".json", ".csv", ".sh", ".yml", ".yaml"})
+
+
+async def get_log(call: Call) -> Response:
+    """Give the log of the manager or of the dispatcher about this experiment."""
+    name = call.path["name"]
+    if name not in LOG_SOURCES:
+        raise NotFoundError("log", name[:80])
+    return await _log(call, LOG_SOURCES[name], "")
+
+
+async def get_trial_file(call: Call) -> Response:
+    """Give a file of a trial's directory; its output also while it is written."""
+    trial = await call.installation.trials.get(call.experiment_id, call.path["trial_id"])
+    name = call.path["name"]
+    if name in TRIAL_SOURCES:
+        return await _log(call, TRIAL_SOURCES[name], trial.id)
+    await call.installation.experiments.bring_output(call.experiment_id, trial.id)
+    path = file_inside(trial.directory, name)
+    file, size = await asyncio.to_thread(_open_regular, Path(trial.directory), path, name)
+    text = path.suffix in _SHOWN_AS_TEXT or not path.suffix
+    return StreamingResponse(
+        _content(file, size),
+        # Never a type that a browser would run: trials write what they like.
+        media_type=TEXT_TYPE if text else "application/octet-stream",
+        headers={"Content-Length": str(size)},
+    )
+
+
+def file_inside(directory: str, name: str) -> Path:
+    """Return the path of the file ``name`` of a trial's ``directory``.
+
+    Raises:
+        InvalidArgumentError: the name is a path, or hidden.
+        NotFoundError: there is no such file, or it is a link that leads elsewhere.
+    """
+    if not name or name.startswith(".") or "/" in name or "\\" in name or "\0" in name:
+        raise InvalidArgumentError("name", "must be the name of a file, without path", name[:80])
+    root = Path(directory)
+    try:
+        real = (root / name).resolve(strict=True)
+        inside = bool(directory) and real.is_relative_to(root.resolve(strict=True))
+    except (OSError, RuntimeError):  # absent, too long, or a loop of links
+        inside = False
+    if not inside:
+        raise NotFoundError("file", name[:80])
+    return real
+
+
+async def _log(call: Call, source: service_pb.LogSource.ValueType, trial_id: str) -> Response:
+    """Stream a log; its first piece is awaited, so that a missing one is a plain 404."""
+    pieces = call.installation.experiments.follow_logs(
+        call.experiment_id,
+        source,
+        trial_id=trial_id,
+        offset=call.query.get("offset", 0),
+        follow=call.query.get("follow", False),
+    )
+    if call.query.get("follow"):
+        return StreamingResponse(_live(call, pieces), media_type=TEXT_TYPE)
+    first = await anext(pieces, None)
+    return StreamingResponse(_bytes(first, pieces), media_type=TEXT_TYPE)
+
+
+async def _bytes(
+    first: service_pb.FollowLogsResponse | None,
+    rest: AsyncGenerator[service_pb.FollowLogsResponse, None],
+) -> AsyncGenerator[bytes, None]:
+    try:
+        if first is not None:
+            yield first.data
+        async for piece in rest:
+            yield piece.data
+    finally:
+        await rest.aclose()
+
+
+async def _live(
+    call: Call, pieces: AsyncGenerator[service_pb.FollowLogsResponse, None]
+) -> AsyncGenerator[bytes, None]:
+    async with aclosing(until(call.until_stopped, until_broken(pieces))) as live:
+        async for piece in live:
+            if piece is not None:
+                yield piece.data
+
+
+def _open_regular(root: Path, path: Path, name: str) -> tuple[BinaryIO, int]:
+    try:
+        file = open_inside(root, path)
+    except OSError:
+        raise NotFoundError("file", name) from None
+    return file, os.fstat(file.fileno()).st_size
+
+
+async def _content(file: BinaryIO, size: int) -> AsyncGenerator[bytes, None]:
+    """Yield exactly ``size`` bytes, for so many were promised: a file may grow meanwhile.
+
+    One that has shrunk ends early and thereby breaks the connection, as it must.
+    """
+    with file:
+        while size > 0 and (data := await asyncio.to_thread(file.read, min(size, CHUNK_BYTES))):
+            size -= len(data)
+            yield data

@@ -1,0 +1,96 @@
+"""The page's files: one document for all of its addresses, scripts and styles with hashed names.
+
+They are built from `services/manager/webui` (see its README) and committed, so that who only has
+Python has the page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route as HttpRoute
+
+from svc_common.errors import ServiceError
+from svc_manager.web.errors import error_response
+from svc_manager.web.listeners.endpoints import head_of
+from svc_manager.web.security import TOKEN_QUERY, AccessPolicy
+
+PAGE_PATHS: Final = ("/", "/oview", "/detail", "/charts", "/experiment")
+PAGE_FOLDER: Final = Path(__file__).parents[1] / "webui"
+_DOCUMENT: Final = "index.html"
+_STATIC: Final = "static"
+_MEDIA_TYPES: Final = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
+_ASK_AGAIN: Final = "no-cache"
+_KEEP: Final = "public, max-age=31536000, immutable"
+"""For files whose names change with their content."""
+
+
+def page_routes(policy: AccessPolicy) -> list[HttpRoute]:
+    """Return the routes of the page; its files are read once for all listeners."""
+    files = sorted(
+        path for path in (PAGE_FOLDER / _STATIC).iterdir() if path.suffix in _MEDIA_TYPES
+    )
+    routes = [HttpRoute(f"/{_STATIC}/{path.name}", _served(path, _KEEP)) for path in files]
+    document = _with_token(_served(PAGE_FOLDER / _DOCUMENT, _ASK_AGAIN), policy)
+    routes += [HttpRoute(path, document) for path in PAGE_PATHS]
+    return routes
+
+
+@cache
+def _content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def _served(path: Path, caching: str) -> Callable[[Request], Awaitable[Response]]:
+    content = _content(path)
+    tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+    headers = {"ETag": tag, "Cache-Control": caching}
+
+    async def serve(request: Request) -> Response:
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=_MEDIA_TYPES[path.suffix], headers=headers)
+
+    return serve
+
+
+def _with_token(
+    document: Callable[[Request], Awaitable[Response]], policy: AccessPolicy
+) -> Callable[[Request], Awaitable[Response]]:
+    """Turn the token of the printed address into a cookie and send the browser on without it."""
+
+    async def serve(request: Request) -> Response:
+        token = request.query_params.get(TOKEN_QUERY)
+        if token is None:
+            return await document(request)
+        try:
+            policy.identify(head_of(request, policy), token)
+        except ServiceError as error:
+            return error_response(error)
+        given = request.query_params.multi_items()
+        others = [(key, text) for key, text in given if key != TOKEN_QUERY]
+        target = str(request.scope["path"]) + ("?" + urlencode(others) if others else "")
+        answer = RedirectResponse(target, status_code=303, headers={"Cache-Control": "no-store"})
+        answer.set_cookie(
+            policy.cookie_name,
+            token,
+            httponly=True,
+            secure=policy.encrypted,
+            samesite="strict",
+            path="/",
+        )
+        return answer
+
+    return serve

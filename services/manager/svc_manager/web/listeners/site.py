@@ -1,0 +1,100 @@
+"""Everything that one listener serves, as an ASGI application: page and REST behind the rules."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount
+from starlette.routing import Route as HttpRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from svc_common.errors import ServiceError
+from svc_common.telemetry.metrics import CONTENT_TYPE
+from svc_manager.telemetry.metrics import Instruments
+from svc_manager.web.errors import error_response, text_response
+from svc_manager.web.listeners.endpoints import Listener, head_of, http_routes
+from svc_manager.web.listeners.page import page_routes
+from svc_manager.web.listeners.route_table import ROUTES
+from svc_manager.web.security import SECURITY_HEADERS, AccessPolicy
+
+_HIDDEN: Final = "/api/"
+
+
+def create_site(listener: Listener, url_prefix: str = "") -> ASGIApp:
+    """Return the application of one listener.
+
+    Args:
+        listener: what it serves.
+        url_prefix: path under which a reverse proxy shows it, without slashes at its ends. What
+            lies there lies at the root as well, for programs on this machine.
+    """
+    routes: list[BaseRoute] = [
+        *http_routes(listener, ROUTES),
+        *_metrics_routes(listener.installation.instruments),
+        *page_routes(listener.policy),
+    ]
+    if url_prefix:
+        routes.append(Mount(f"/{url_prefix}", routes=list(routes)))
+    site = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
+    return GuardedSite(site, listener.policy)
+
+
+def _metrics_routes(instruments: Instruments | None) -> list[BaseRoute]:
+    """Return the route of `/metrics`; none if nothing is counted."""
+    if instruments is None:
+        return []
+
+    async def metrics(_request: Request) -> Response:
+        return Response(
+            instruments.registry.render(),
+            media_type=CONTENT_TYPE,
+            headers={"Cache-Control": "no-store"},
+        )
+
+    return [HttpRoute("/metrics", metrics, methods=["GET"])]
+
+
+async def _http_error(_request: Request, error: Exception) -> Response:
+    """Answer what Starlette refuses, such as an unknown path, in the shape of our errors."""
+    assert isinstance(error, HTTPException)
+    return text_response(error.status_code, error.detail, headers=error.headers)
+
+
+class GuardedSite:
+    """Applies the access rules before, and adds the security headers after, a site.
+
+    Args:
+        site: the application behind it.
+        policy: who may do what.
+    """
+
+    def __init__(self, site: ASGIApp, policy: AccessPolicy) -> None:
+        self._site = site
+        self._policy = policy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection, as ASGI says."""
+        if scope["type"] != "http":  # there are no web sockets here
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+                if _HIDDEN in scope["path"]:
+                    headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        request = Request(scope, receive)
+        try:
+            request.state.caller = self._policy.check(head_of(request, self._policy))
+        except ServiceError as error:
+            await error_response(error)(scope, receive, send_with_headers)
+        else:
+            await self._site(scope, receive, send_with_headers)

@@ -1,0 +1,99 @@
+"""REST records of experiments, with the field names of NNI's clients."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
+from svc_manager.web.records.config import config_to_json, optimize_mode
+from svc_manager.web.records.scalars import (
+    experiment_state_name,
+    to_ms,
+    to_seconds,
+    value_of,
+)
+
+NOT_ENDED: Final = "N/A"
+"""What lists of experiments show instead of an end that has not come."""
+
+
+def profile(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
+    """Return the experiment profile."""
+    out: dict[str, Any] = {
+        "id": experiment.id,
+        "revision": experiment.revision,
+        "execDuration": int(to_seconds(experiment.execution_time)),
+        "logDir": experiment.directory,
+        "nextSequenceId": experiment.next_sequence_id,
+        "params": config_to_json(experiment.config),
+        "status": experiment_state_name(experiment.state),
+        "optimizeMode": optimize_mode(experiment.config),
+        "algorithm": experiment.algorithm,
+        "repeatable": experiment.repeatable,
+    }
+    if experiment.HasField("started_at"):
+        out["startTime"] = to_ms(experiment.started_at)
+    if experiment.HasField("ended_at"):
+        out["endTime"] = to_ms(experiment.ended_at)
+    if experiment.HasField("best_value"):
+        out["bestValue"] = experiment.best_value
+        out["bestTrialId"] = experiment.best_trial_id
+    return out
+
+
+def status(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
+    """Return the state, what went wrong, and what is waited for."""
+    return {
+        "status": experiment_state_name(experiment.state),
+        "errors": list(experiment.errors),
+        "waitingFor": experiment.waiting_for,
+    }
+
+
+def metadata(experiment: experiment_pb2.Experiment, urls: list[str], pid: int) -> dict[str, Any]:
+    """Return the line of a list of experiments.
+
+    Args:
+        experiment: the experiment.
+        urls: addresses of its page; empty if it has no listener.
+        pid: process that serves it.
+    """
+    platforms = [service.platform for service in experiment.config.training_services]
+    return {
+        "id": experiment.id,
+        "name": experiment.config.experiment_name,
+        "port": experiment.port or None,
+        "status": experiment_state_name(experiment.state),
+        "platform": ",".join(platforms),
+        "startTime": _ms_or(experiment, "started_at", None),
+        "endTime": _ms_or(experiment, "ended_at", NOT_ENDED),
+        "tag": [f"{key}={text}" if text else key for key, text in experiment.config.tags.items()],
+        "pid": pid,
+        "webuiUrl": urls,
+        "logDir": experiment.directory,
+        "prefixUrl": experiment.url_prefix or None,
+        "trialCounts": dict(experiment.trial_counts),
+        "bestValue": experiment.best_value if experiment.HasField("best_value") else None,
+    }
+
+
+def exported(
+    message: experiment_service_pb2.ExportedTrial, *, intermediate: bool
+) -> dict[str, Any]:
+    """Return one trial in the form that `import-data` takes."""
+    out = {
+        "parameter": value_of(message.parameters),
+        "value": value_of(message.value),
+        "id": message.trial_id,
+    }
+    if intermediate:
+        out["intermediate"] = [value_of(value) for value in message.intermediates]
+    return out
+
+
+def _ms_or(
+    experiment: experiment_pb2.Experiment, field: str, otherwise: str | None
+) -> int | str | None:
+    if not experiment.HasField(field):  # type: ignore[arg-type] # a name of this module
+        return otherwise
+    return to_ms(getattr(experiment, field))

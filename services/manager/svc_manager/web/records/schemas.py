@@ -1,0 +1,225 @@
+"""JSON schemas of what REST takes and gives, for the OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+Schema = Mapping[str, Any]
+"""A JSON schema, as OpenAPI 3.1 writes it."""
+
+TEXT: Final[Schema] = {"type": "string"}
+INTEGER: Final[Schema] = {"type": "integer"}
+MILLISECONDS: Final[Schema] = {
+    "type": "integer",
+    "description": "Milliseconds since 1970-01-01 (UTC).",
+}
+ANY: Final[Schema] = {
+    "description": "Any JSON value; NaN and the infinities are strings: NaN, Infinity, -Infinity."
+}
+ERROR: Final[Schema] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {"type": "string", "description": "What is wrong, and what to change."},
+        "facts": {"type": "object", "additionalProperties": TEXT},
+    },
+}
+
+
+def record(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    """Return the schema of an object; the fields of ``required`` are always there."""
+    return {
+        "type": "object",
+        "required": list(required),
+        "properties": required | (optional or {}),
+    }
+
+
+def array(items: Schema) -> Schema:
+    """Return the schema of a list of ``items``."""
+    return {"type": "array", "items": items}
+
+
+def component(name: str) -> Schema:
+    """Return a reference to one of `COMPONENTS`."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+_EXPERIMENT_STATE: Final[Schema] = {
+    "type": "string",
+    "enum": [
+        "INITIALIZED", "RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL", "DONE", "ERROR",
+        "STOPPING", "STOPPED", "VIEWED",
+    ],
+}  # fmt: skip
+TRIAL_STATES: Final = (
+    "WAITING", "RUNNING", "SUCCEEDED", "FAILED", "USER_CANCELED", "SYS_CANCELED",
+    "EARLY_STOPPED", "UNKNOWN",
+)  # fmt: skip
+
+COMPONENTS: Final[dict[str, Any]] = {
+    "Error": ERROR,
+    "Version": record(
+        {
+            "version": TEXT,
+            "experimentId": TEXT,
+            "grpc": TEXT,
+            "otherVersions": {
+                "type": "object",
+                "additionalProperties": TEXT,
+                "description": "Versions of agents that do not fit to this one, by agent.",
+            },
+        }
+    ),
+    "Status": record({"status": _EXPERIMENT_STATE, "errors": array(TEXT), "waitingFor": TEXT}),
+    "Profile": record(
+        {
+            "id": TEXT,
+            "revision": INTEGER,
+            "execDuration": {"type": "integer", "description": "Seconds."},
+            "logDir": TEXT,
+            "nextSequenceId": INTEGER,
+            "params": {
+                "type": "object",
+                "description": "The configuration in schema v2; secrets are masked.",
+            },
+            "status": _EXPERIMENT_STATE,
+            "optimizeMode": {"type": "string", "enum": ["minimize", "maximize"]},
+            "algorithm": TEXT,
+            "repeatable": {"type": "boolean"},
+        },
+        {
+            "startTime": MILLISECONDS,
+            "endTime": MILLISECONDS,
+            "bestValue": ANY,
+            "bestTrialId": TEXT,
+        },
+    ),
+    "Metadata": record(
+        {
+            "id": TEXT,
+            "name": TEXT,
+            "port": {"type": ["integer", "null"]},
+            "status": _EXPERIMENT_STATE,
+            "platform": TEXT,
+            "startTime": {"type": ["integer", "null"]},
+            "endTime": {"type": ["integer", "string"]},
+            "tag": array(TEXT),
+            "pid": INTEGER,
+            "webuiUrl": array(TEXT),
+            "logDir": TEXT,
+            "prefixUrl": {"type": ["string", "null"]},
+            "trialCounts": {"type": "object", "additionalProperties": INTEGER},
+            "bestValue": ANY,
+        }
+    ),
+    "Metric": record(
+        {
+            "timestamp": MILLISECONDS,
+            "trialJobId": TEXT,
+            "parameterId": TEXT,
+            "type": {"type": "string", "enum": ["PERIODICAL", "FINAL"]},
+            "sequence": INTEGER,
+            "data": ANY,
+        }
+    ),
+    "Trial": record(
+        {
+            "trialJobId": TEXT,
+            "sequenceId": INTEGER,
+            "status": {"type": "string", "enum": list(TRIAL_STATES)},
+            "hyperParameters": {
+                "type": "array",
+                "items": TEXT,
+                "description": "One JSON text: parameter_id, parameter_source, parameters.",
+            },
+            "logPath": {"type": "string", "description": "Folder with trial.log, stdout, stderr."},
+            "stderrPath": TEXT,
+            "attempt": INTEGER,
+            "intermediateCount": INTEGER,
+            "createdTime": MILLISECONDS,
+        },
+        {
+            "startTime": MILLISECONDS,
+            "endTime": MILLISECONDS,
+            "finalMetricData": array(component("Metric")),
+            "latestIntermediate": ANY,
+            "message": TEXT,
+            "exitCode": INTEGER,
+            "runnerId": TEXT,
+            "platform": TEXT,
+            "gpuIndices": array(INTEGER),
+            "provenance": ANY,
+        },
+    ),
+    "Explanation": record(
+        {
+            "trialJobId": {"type": ["string", "null"]},
+            "status": {"type": ["string", "null"]},
+            "verdict": {
+                "type": "string",
+                "enum": ["NOT_CREATED", "WAITS", "RUNS", "SUCCEEDED", "STOPPED", "FAILED"],
+            },
+            "summary": TEXT,
+            "reasons": array(record({"kind": TEXT, "text": TEXT, "remedy": TEXT})),
+            "lostAttempts": array(
+                record(
+                    {
+                        "attempt": INTEGER,
+                        "runnerId": TEXT,
+                        "reason": TEXT,
+                        "commandFailed": {"type": "boolean"},
+                    }
+                )
+            ),
+            "stderrTail": TEXT,
+            "exitCode": {"type": ["integer", "null"]},
+            "signal": {"type": ["integer", "null"]},
+        }
+    ),
+    "ExportedTrial": record(
+        {"parameter": ANY, "value": ANY, "id": TEXT}, {"intermediate": array(ANY)}
+    ),
+    "TensorBoard": record(
+        {
+            "id": TEXT,
+            "status": TEXT,
+            "trialJobIdList": array(TEXT),
+            "trialLogDirectoryList": array(TEXT),
+            "pid": INTEGER,
+            "port": INTEGER,
+        }
+    ),
+    "Importance": record(
+        {
+            "metric": TEXT,
+            "trials": {"type": "integer", "description": "How many it was learnt from."},
+            "parameters": array(record({"name": TEXT, "share": {"type": "number"}})),
+            "interactions": {
+                "type": "number",
+                "description": "Share of the variance that no single parameter explains.",
+            },
+        }
+    ),
+    "ParetoFront": record(
+        {
+            "objectives": array(record({"metric": TEXT, "mode": TEXT})),
+            "front": array(
+                record(
+                    {
+                        "trialJobId": TEXT,
+                        "sequenceId": INTEGER,
+                        "values": {"type": "object"},
+                        "parameters": ANY,
+                    }
+                )
+            ),
+            "trials": {"type": "integer", "description": "How many have a result."},
+            "infeasible": {"type": "integer", "description": "How many are beyond a limit."},
+            "incomplete": {"type": "integer", "description": "How many lack an objective."},
+        }
+    ),
+    "Counts": {"type": "object", "additionalProperties": INTEGER},
+    "Created": record({"experiment_id": TEXT, "urls": array(TEXT), "warnings": array(TEXT)}),
+}

@@ -1,0 +1,115 @@
+"""REST records of trials, metrics and explanations, with the field names of NNI's clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nni_proto.common.v1 import metric_pb2
+from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from svc_manager.web.records.json_text import to_json
+from svc_manager.web.records.scalars import (
+    metric_type_name,
+    source_name,
+    to_ms,
+    trial_state_name,
+    value_of,
+)
+
+
+def trial(message: trial_pb2.Trial) -> dict[str, Any]:
+    """Return the record of a trial, with all of its parameters."""
+    parameters = {
+        "parameter_id": message.parameter_id,
+        "parameter_source": source_name(message.source),
+        "parameters": value_of(message.parameters),
+        "parameter_index": 0,
+    }
+    out: dict[str, Any] = {
+        "trialJobId": message.id,
+        "sequenceId": message.sequence_id,
+        "status": trial_state_name(message.state),
+        # Text in a list: how NNI's clients have always read them.
+        "hyperParameters": [to_json(parameters)],
+        "logPath": message.directory,
+        "stderrPath": f"{message.directory}/stderr",
+        "attempt": message.attempt,
+        "intermediateCount": message.intermediate_count,
+        "createdTime": to_ms(message.created_at),
+    }
+    if message.HasField("started_at"):
+        out["startTime"] = to_ms(message.started_at)
+    if message.HasField("ended_at"):
+        out["endTime"] = to_ms(message.ended_at)
+    if message.HasField("final_metric"):
+        out["finalMetricData"] = [metric(message.id, message.parameter_id, message.final_metric)]
+    if message.HasField("last_intermediate"):
+        out["latestIntermediate"] = value_of(message.last_intermediate.value)
+    _add_details(out, message)
+    return out
+
+
+def _add_details(out: dict[str, Any], message: trial_pb2.Trial) -> None:
+    if message.reason:
+        out["message"] = message.reason
+    if message.HasField("exit_code"):
+        out["exitCode"] = message.exit_code
+    if message.runner_id:
+        out["runnerId"] = message.runner_id
+    if message.platform:
+        out["platform"] = message.platform
+    if message.gpu_indices:
+        out["gpuIndices"] = list(message.gpu_indices)
+    if message.HasField("provenance"):
+        out["provenance"] = value_of(message.provenance)
+
+
+def metric(trial_id: str, parameter_id: int, message: metric_pb2.Metric) -> dict[str, Any]:
+    """Return one report: the six documented fields."""
+    return {
+        "timestamp": to_ms(message.reported_at),
+        "trialJobId": trial_id,
+        "parameterId": str(parameter_id),
+        "type": metric_type_name(message.type),
+        "sequence": message.sequence,
+        "data": value_of(message.value),
+    }
+
+
+def trial_metric(message: trial_service_pb2.TrialMetric) -> dict[str, Any]:
+    """Return one report of a list that spans trials."""
+    return metric(message.trial_id, message.parameter_id, message.metric)
+
+
+def explanation(message: trial_service_pb2.ExplainTrialResponse) -> dict[str, Any]:
+    """Return why a trial is as it is; null for what does not apply."""
+    exists = bool(message.trial_id)
+    return {
+        "trialJobId": message.trial_id or None,
+        "status": trial_state_name(message.state) if exists else None,
+        "verdict": _word(trial_service_pb2.Verdict.Name(message.verdict), "VERDICT_"),
+        "summary": message.summary,
+        "reasons": [
+            {
+                "kind": _word(trial_service_pb2.ReasonKind.Name(reason.kind), "REASON_KIND_"),
+                "text": reason.text,
+                "remedy": reason.remedy,
+            }
+            for reason in message.reasons
+        ],
+        "lostAttempts": [
+            {
+                "attempt": lost.attempt,
+                "runnerId": lost.runner_id,
+                "reason": lost.reason,
+                "commandFailed": lost.command_failed,
+            }
+            for lost in message.lost_attempts
+        ],
+        "stderrTail": message.stderr_tail,
+        "exitCode": message.exit_code if message.HasField("exit_code") else None,
+        "signal": message.signal or None,
+    }
+
+
+def _word(name: str, prefix: str) -> str:
+    return name.removeprefix(prefix)

@@ -1,0 +1,95 @@
+"""Configurations between protos and schema v2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nni_proto.common.v1 import metric_pb2
+from nni_proto.experiment.v1 import config_pb2
+from nni_wire.values import to_value
+from svc_common.errors import InvalidArgumentError
+from svc_manager.web.records.config import (
+    MASK,
+    config_from_json,
+    config_to_json,
+    mask_secrets,
+    optimize_mode,
+)
+
+FULL: dict[str, Any] = {
+    "experimentName": "all of it",
+    "searchSpace": {"token": {"_type": "choice", "_value": [1, 2]}},
+    "trialCommand": "python3 trial.py",
+    "trialCodeDirectory": "/code",
+    "trialConcurrency": 3,
+    "trialGpuNumber": 0,
+    "maxExperimentDuration": "3600s",
+    "maxTrialNumber": 9,
+    "maxTrialDuration": "1.5s",
+    "maxTrialRetries": 0,
+    "logLevel": "debug",
+    "experimentWorkingDirectory": "/work",
+    "tunerGpuIndices": [0, 2],
+    "assessor": {"name": "Medianstop", "classArgs": {"start_step": 2}},
+    "tuner": {"className": "mine.Tuner", "codeDirectory": "/mine", "classArgs": {"a": [1]}},
+    "trainingService": [{"platform": "local", "useActiveGpu": False}, {"platform": "remote"}],
+    "objectives": [{"metric": "loss", "mode": "minimize"}],
+    "constraints": [{"metric": "size", "max": 3.5}],
+    "tags": {"team": "a"},
+    "seed": 7,
+}
+
+
+def test_configuration_survives_the_way_there_and_back() -> None:
+    assert config_to_json(config_from_json(FULL)) == FULL
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"trialComand": "x"}, "trialComand"),
+        ({"trialCommand": None}, "trialCommand"),
+        ({"trialConcurrency": "many"}, "trialConcurrency"),
+        ({"trialConcurrency": 2**40}, "trialConcurrency"),
+        ({"trialCodeDirectory": "code"}, "trialCodeDirectory"),
+        ({"maxTrialDuration": "5w"}, "maxTrialDuration"),
+        ({"maxTrialDuration": -1}, "maxTrialDuration"),
+        ({"tuner": {"name": "TPE", "className": "a.B"}}, "tuner"),
+        ({"tuner": {"name": "TPE", "clasArgs": {}}}, "tuner.clasArgs"),
+        ({"tuner": 3}, "tuner"),
+        ({"trainingService": {"plattform": "local"}}, "trainingService.platform"),
+        ({"objectives": [{"mode": "sideways"}]}, "objectives.mode"),
+        ({"constraints": [{"metric": "a", "max": "b"}]}, "constraints.max"),
+        ({"tunerGpuIndices": "0,2"}, "tunerGpuIndices"),
+        ({"useAnnotation": True, "searchSpace": None}, "useAnnotation"),
+    ],
+)
+def test_wrong_fields_are_named(change: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        config_from_json(FULL | change)
+
+    assert caught.value.field == field
+
+
+@pytest.mark.claim("platform", 84)
+def test_secrets_are_masked_at_any_depth_in_both_spellings() -> None:
+    data = {"password": "a", "machines": [{"access_key_secret": "b", "host": "h"}], "token": None}
+
+    assert mask_secrets(data) == {
+        "password": MASK,
+        "machines": [{"access_key_secret": MASK, "host": "h"}],
+        "token": None,
+    }
+
+
+def test_direction_is_that_of_objective_then_algorithm_then_the_default() -> None:
+    config = config_pb2.ExperimentConfig()
+    assert optimize_mode(config) == "maximize"
+
+    config.tuner.class_args.CopyFrom(to_value({"optimize_mode": "minimize"}))
+    assert optimize_mode(config) == "minimize"
+
+    config.objectives.add(metric="default", mode=metric_pb2.OPTIMIZE_MODE_MAXIMIZE)
+    assert optimize_mode(config) == "maximize"

@@ -1,0 +1,32 @@
+"""JSON as browsers need it."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from svc_common.errors import InvalidArgumentError
+from svc_manager.web.records.json_text import from_json, to_json
+
+
+@pytest.mark.claim("platform", 26)
+def test_numbers_that_json_lacks_become_strings_wherever_they_stand() -> None:
+    text = to_json({"a": [math.nan, (math.inf,)], "b": {"c": -math.inf}, "d": 1.5})
+
+    assert json.loads(text) == {"a": ["NaN", ["Infinity"]], "b": {"c": "-Infinity"}, "d": 1.5}
+
+
+def test_lone_surrogates_survive_as_escapes() -> None:
+    assert to_json("\ud800") == '"\\ud800"'
+
+
+def test_python_clients_may_send_bare_words() -> None:
+    assert math.isnan(from_json(b"NaN"))
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 100_000])
+def test_nonsense_is_refused_by_name(text: bytes) -> None:
+    with pytest.raises(InvalidArgumentError, match="body"):
+        from_json(text)

@@ -1,0 +1,69 @@
+"""Streams without an end of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from svc_common.errors import AbortedError
+from svc_manager.web.streams import until, until_broken
+
+
+async def items(count: int, *, endless: bool = False) -> Any:
+    for number in range(count):
+        yield number
+    if endless:
+        await asyncio.Event().wait()
+
+
+async def test_stream_ends_when_the_listener_closes() -> None:
+    stopped = asyncio.Event()
+    seen: list[int | None] = []
+
+    async for item in until(_waiter(stopped), items(3, endless=True)):
+        seen.append(item)
+        if item == 2:
+            stopped.set()
+
+    assert seen == [0, 1, 2]
+
+
+async def test_stream_ends_with_its_items() -> None:
+    seen = [item async for item in until(_waiter(asyncio.Event()), items(2))]
+
+    assert seen == [0, 1]
+
+
+async def test_silent_stream_says_that_it_is_there() -> None:
+    live = until(_waiter(asyncio.Event()), items(0, endless=True), heartbeat_s=0.001)
+
+    first = await anext(live)
+    await live.aclose()
+
+    assert first is None
+
+
+def _waiter(event: asyncio.Event) -> Any:
+    async def wait() -> None:
+        await event.wait()
+
+    return wait
+
+
+async def test_stream_that_breaks_off_for_a_known_reason_ends() -> None:
+    async def broken() -> Any:
+        yield 1
+        raise AbortedError("the experiment was closed here")
+
+    assert [item async for item in until_broken(broken())] == [1]
+
+
+async def test_stream_that_breaks_off_for_no_known_reason_says_so() -> None:
+    async def broken() -> Any:
+        yield 1
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        assert [item async for item in until_broken(broken())] == []
