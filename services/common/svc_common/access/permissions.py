@@ -1,7 +1,7 @@
-"""The one table of which role each RPC and each REST route needs.
+"""Access rules, and the table of which rule each RPC follows.
 
-What has no row needs `ADMIN`, so that nothing is open by having been forgotten; a test demands a
-row for everything there is.
+An RPC without a row needs `ADMIN`, so that none is open by omission; a test demands a row for
+each. The rule of a REST route stands in the manager's route table.
 """
 
 from typing import Final
@@ -78,47 +78,7 @@ RULE_BY_METHOD: Final[dict[str, Rule]] = {
 SERVED_BY_OTHERS: Final = frozenset({"nni_proto.tuning.v1.TuningService"})
 """Services of `proto/` that none of our processes offers: users do."""
 
-RULE_BY_ROUTE: Final[dict[tuple[str, str], Rule]] = {
-    ("GET", "/version"): READS,
-    ("GET", "/session"): READS,
-    ("GET", "/experiments-info"): READS,
-    ("POST", "/experiment"): CHANGES,
-    ("GET", "/check-status"): READS,
-    ("GET", "/experiment"): READS,
-    ("PUT", "/experiment"): CHANGES,
-    ("POST", "/experiment/import-data"): CHANGES,
-    ("GET", "/export-data"): READS,
-    ("GET", "/experiment-metadata"): READS,
-    ("GET", "/job-statistics"): READS,
-    ("GET", "/trial-jobs"): READS,
-    ("POST", "/trial-jobs"): CHANGES,
-    ("GET", "/trial-jobs/{trial_id}"): READS,
-    ("DELETE", "/trial-jobs/{trial_id}"): CHANGES,
-    ("GET", "/importance"): READS,
-    ("GET", "/pareto"): READS,
-    ("GET", "/metric-data"): READS,
-    ("GET", "/metric-data/{trial_id}"): READS,
-    ("GET", "/metric-data-latest"): READS,
-    ("GET", "/metric-data-range/{first}/{last}"): READS,
-    ("GET", "/trial-file/{trial_id}/{name}"): READS,
-    ("GET", "/logs/{name}"): READS,
-    ("POST", "/tensorboard"): CHANGES,
-    ("GET", "/tensorboard-tasks"): READS,
-    ("DELETE", "/tensorboard-tasks"): CHANGES,
-    ("DELETE", "/tensorboard-tasks/{task_id}"): CHANGES,
-    ("GET", "/events"): READS,
-    ("GET", "/trials/{trial_id}/log"): READS,
-    ("GET", "/trials/{trial_id}/why"): READS,
-    ("GET", "/why"): READS,
-}
-"""By method and path below `/api/v1/nni`; names of path parameters in braces."""
-
 
 def rule_of_method(method: str) -> Rule:
     """Return what an RPC needs."""
     return RULE_BY_METHOD.get(method, ADMINISTERS)
-
-
-def rule_of_route(method: str, path: str) -> Rule:
-    """Return what a REST route needs."""
-    return RULE_BY_ROUTE.get((method, path), ADMINISTERS)

@@ -10,6 +10,8 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from nni_wire.limits import METRIC_LIMIT_BYTES
+from svc_common.access.permissions import ADMINISTERS
+from svc_common.access.roles import Rule
 from svc_common.errors import InvalidArgumentError
 from svc_manager.web.installation import Installation
 from svc_manager.web.records.json_text import to_json_bytes
@@ -111,6 +113,11 @@ class Route:
     handler: Handler
     summary: str
     answer: Schema
+    rule: Rule = ADMINISTERS
+    """Role that a caller needs, and whether the request is audited.
+
+    The default keeps a route without a rule closed.
+    """
     scope: Scope = Scope.EXPERIMENT
     query: tuple[Parameter, ...] = ()
     body: Schema | None = None

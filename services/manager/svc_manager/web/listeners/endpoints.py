@@ -15,7 +15,6 @@ from starlette.routing import Route as HttpRoute
 
 from svc_common.access.audit import Deed
 from svc_common.access.delegation import ON_BEHALF_KEY
-from svc_common.access.permissions import rule_of_route
 from svc_common.access.roles import Caller, Role
 from svc_common.errors import FailedPreconditionError, ServiceError
 from svc_common.logs import get_logger
@@ -140,8 +139,7 @@ async def _answer_or_error(listener: Listener, route: Route, request: Request) -
 def _note(listener: Listener, route: Route, request: Request, answer: Response) -> None:
     """Write down who changed something, or was not allowed to."""
     gate = listener.policy.gate
-    rule = rule_of_route(route.method, route.path)
-    if gate is None or not (rule.audited or answer.status_code == _FORBIDDEN):
+    if gate is None or not (route.rule.audited or answer.status_code == _FORBIDDEN):
         return
     caller: Caller = request.state.caller
     path = request.path_params
@@ -176,9 +174,7 @@ async def _elsewhere(listener: Listener, request: Request, moved: OwnedElsewhere
 
 async def _answer(listener: Listener, route: Route, request: Request) -> Response:
     caller: Caller = request.state.caller
-    caller.must_satisfy(
-        rule_of_route(route.method, route.path), f"{route.method} {API_ROOT}{route.path}"
-    )
+    caller.must_satisfy(route.rule, f"{route.method} {API_ROOT}{route.path}")
     path: dict[str, str] = dict(request.path_params)
     experiment_id = path.pop("experiment_id", listener.experiment_id)
     if route.scope is Scope.EXPERIMENT and not experiment_id:

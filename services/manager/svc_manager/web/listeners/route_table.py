@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from nni_wire.limits import SEARCH_SPACE_LIMIT_BYTES
+from svc_common.access.permissions import CHANGES, READS
 from svc_manager.web.handlers import (
     analyses,
     events,
@@ -53,6 +54,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         experiments.version,
         "Version of NNI, agents that differ, id of this listener's experiment, address of gRPC",
         component("Version"),
+        rule=READS,
         scope=Scope.INSTALLATION,
     ),
     Route(
@@ -61,6 +63,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         experiments.session,
         "Whether this client may change things",
         record({"canChange": {"type": "boolean"}}),
+        rule=READS,
         scope=Scope.INSTALLATION,
     ),
     Route(
@@ -69,6 +72,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         experiments.experiments_info,
         "All experiments of this installation, newest first",
         array(component("Metadata")),
+        rule=READS,
         scope=Scope.INSTALLATION,
         query=(Parameter("all", "False: only those that are not stopped.", bool),),
     ),
@@ -78,6 +82,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         experiments.create,
         "Create and start an experiment",
         component("Created"),
+        rule=CHANGES,
         scope=Scope.INSTALLATION,
         query=(
             Parameter("port", "Port of its own listener.", int, 1, 65_535),
@@ -92,6 +97,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         experiments.check_status,
         "State, errors, and what is waited for",
         component("Status"),
+        rule=READS,
     ),
     Route(
         "GET",
@@ -99,6 +105,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         experiments.get_profile,
         "The experiment profile",
         component("Profile"),
+        rule=READS,
     ),
     Route(
         "PUT",
@@ -106,6 +113,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         experiments.update,
         "Change one value of the configuration",
         component("Profile"),
+        rule=CHANGES,
         query=(
             Parameter(
                 "update_type",
@@ -122,6 +130,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         experiments.import_data,
         "Feed samples to the algorithm",
         record({"warnings": array(TEXT)}),
+        rule=CHANGES,
         body=_SAMPLES,
         body_limit_bytes=_BULK_BYTES,
     ),
@@ -131,6 +140,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         experiments.export_data,
         "Parameters and results of the trials that have one",
         array(component("ExportedTrial")),
+        rule=READS,
         query=(*_PAGING, Parameter("intermediate", "With intermediate results.", bool)),
     ),
     Route(
@@ -139,6 +149,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         experiments.experiment_metadata,
         "This experiment's line of the list of experiments",
         component("Metadata"),
+        rule=READS,
     ),
     Route(
         "GET",
@@ -146,6 +157,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         experiments.job_statistics,
         "Number of trials by state",
         component("Counts"),
+        rule=READS,
     ),
     Route(
         "GET",
@@ -153,6 +165,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         trials.list_trials,
         "Trials: all of them, or pages of them",
         array(component("Trial")),
+        rule=READS,
         query=(
             *_PAGING,
             Parameter("status", "Only these states, separated by commas."),
@@ -169,6 +182,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         trials.add_trial,
         "Queue a trial with parameters of one's own",
         record({"parameterId": TEXT}),
+        rule=CHANGES,
         body={"type": "object", "description": "The parameters."},
     ),
     Route(
@@ -177,6 +191,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         trials.get_trial,
         "One trial",
         component("Trial"),
+        rule=READS,
     ),
     Route(
         "DELETE",
@@ -184,6 +199,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         trials.kill_trial,
         "Cancel a live trial",
         component("Trial"),
+        rule=CHANGES,
     ),
     Route(
         "GET",
@@ -191,6 +207,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         trial_output.follow_output,
         "What a trial writes as server-sent events; `end` is the last one",
         TEXT,
+        rule=READS,
         query=(
             Parameter("stream", "Which output.", choices=tuple(trial_output.STREAMS)),
             Parameter("offset", "First byte wanted.", int, 0, 2**53),
@@ -204,6 +221,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         trials.explain_trial,
         "Why a trial waits, was stopped or failed, in words",
         component("Explanation"),
+        rule=READS,
     ),
     Route(
         "GET",
@@ -211,6 +229,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         trials.explain_next,
         "Why the next trial does not exist yet, in words",
         component("Explanation"),
+        rule=READS,
     ),
     Route(
         "GET",
@@ -218,6 +237,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         analyses.importance,
         "How much of a metric's variance each hyperparameter explains",
         component("Importance"),
+        rule=READS,
         query=(Parameter("metric", "Which metric; without it the first objective's."),),
     ),
     Route(
@@ -226,6 +246,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         analyses.pareto,
         "The trials that no other one beats in every objective",
         component("ParetoFront"),
+        rule=READS,
         query=(
             Parameter(
                 "objectives",
@@ -239,6 +260,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         trials.metric_data,
         "Reports of all trials",
         array(component("Metric")),
+        rule=READS,
         query=(*_PAGING, _METRIC_TYPE),
     ),
     Route(
@@ -247,6 +269,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         trials.trial_metric_data,
         "Reports of one trial",
         array(component("Metric")),
+        rule=READS,
         query=(*_PAGING, _METRIC_TYPE),
     ),
     Route(
@@ -255,6 +278,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         trials.latest_metric_data,
         "Result and last intermediate result of each trial",
         array(component("Metric")),
+        rule=READS,
     ),
     Route(
         "GET",
@@ -262,6 +286,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         trials.metric_data_range,
         "Reports of the trials with sequence ids from first to last",
         array(component("Metric")),
+        rule=READS,
         query=(_METRIC_TYPE,),
     ),
     Route(
@@ -270,6 +295,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         files.get_trial_file,
         "A file of a trial: trial.log, stdout, stderr, model.onnx, ...",
         TEXT,
+        rule=READS,
         query=_LOG_PARAMETERS,
         media_type="text/plain",
     ),
@@ -279,6 +305,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         files.get_log,
         "nnimanager.log or dispatcher.log",
         TEXT,
+        rule=READS,
         query=_LOG_PARAMETERS,
         media_type="text/plain",
     ),
@@ -288,6 +315,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         tensorboards.start_tensorboard,
         "Start a TensorBoard over chosen trials",
         component("TensorBoard"),
+        rule=CHANGES,
         body={"type": "object", "required": ["trials"], "properties": {"trials": array(TEXT)}},
     ),
     Route(
@@ -296,6 +324,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         tensorboards.list_tensorboards,
         "The TensorBoards of this experiment",
         array(component("TensorBoard")),
+        rule=READS,
     ),
     Route(
         "DELETE",
@@ -303,6 +332,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         tensorboards.stop_tensorboards,
         "End all TensorBoards of this experiment",
         array(component("TensorBoard")),
+        rule=CHANGES,
     ),
     Route(
         "DELETE",
@@ -310,6 +340,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         tensorboards.stop_tensorboard,
         "End one TensorBoard",
         component("TensorBoard"),
+        rule=CHANGES,
     ),
     Route(
         "GET",
@@ -317,6 +348,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         events.follow_events,
         "The experiment's log as server-sent events",
         TEXT,
+        rule=READS,
         query=(
             Parameter("after", "Id of the last event that is known already, or `latest`."),
             Parameter("follow", "Go on as events come; the default.", bool),
