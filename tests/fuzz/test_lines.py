@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from nni_proto.runner.v1 import task_pb2
 from svc_dispatcher.adapters.host_lines import output_of
-from svc_dispatcher.converters import events_of
+from svc_dispatcher.converters.log_messages import events_of
 from svc_manager.adapters.event_file import EventFile, read_records
 from svc_manager.converters.reports import words_from
 from svc_trial_runner.converters import work_from_payload

@@ -22,19 +22,19 @@ from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_common.telemetry.tracing import open_tracer
 from svc_dispatcher.adapters.child_class_checker import ChildClassChecker
 from svc_dispatcher.adapters.child_importance_meter import ChildImportanceMeter
-from svc_dispatcher.adapters.launching import Launcher
+from svc_dispatcher.adapters.host_launcher import Launcher
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
 from svc_dispatcher.adapters.scratch_hosts import ScratchLauncher
-from svc_dispatcher.algorithms import Algorithms
-from svc_dispatcher.analyses import Analyses
-from svc_dispatcher.analysis_servicer import AnalysisServicer
-from svc_dispatcher.blobs import ValueBlobs
-from svc_dispatcher.experiments import Experiments
-from svc_dispatcher.life import Surroundings
-from svc_dispatcher.replays import Replays, ReplaySurroundings
-from svc_dispatcher.servicer import AlgorithmServicer
+from svc_dispatcher.large_values import ValueBlobs
+from svc_dispatcher.servicers.algorithm_servicer import AlgorithmServicer
+from svc_dispatcher.servicers.analysis_servicer import AnalysisServicer
+from svc_dispatcher.sessions.generation import Surroundings
+from svc_dispatcher.sessions.registry import Experiments
 from svc_dispatcher.settings import Settings, read_settings
-from svc_dispatcher.witness import Witness
+from svc_dispatcher.telemetry import Witness
+from svc_dispatcher.usecases.algorithms import Algorithms
+from svc_dispatcher.usecases.analyses import Analyses
+from svc_dispatcher.usecases.replays import Replays, ReplaySurroundings
 
 
 async def build(service: Service) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from svc_dispatcher.domain.answers import Output
 from svc_dispatcher.domain.commands import Command
@@ -142,5 +142,42 @@ class AlgorithmCatalog(Protocol):
         """Give `maximize` or `minimize`, as the algorithm will understand its arguments.
 
         Empty if it has no mode.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A trial that has reported its result."""
+
+    trial_id: str
+    parameters: Any
+    """A JSON value; None where only the metric matters."""
+    metric: Any
+    """A number, or a map of metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Importance:
+    """Which hyperparameters matter."""
+
+    shares: tuple[tuple[str, float], ...]
+    """Name and share of the variance, largest first."""
+    interactions: float
+    """The share that no single one explains."""
+    outcomes: int
+    """How many results this was learnt from."""
+
+
+class ImportanceMeter(Protocol):
+    """Fits a model to results, outside of this process."""
+
+    async def measure(
+        self, search_space: object, outcomes: Sequence[Outcome], metric: str, optimize_mode: str
+    ) -> Importance:
+        """Say which hyperparameters explain the objective.
+
+        Raises:
+            FailedPreconditionError: there are too few results, or they are all equal.
         """
         ...

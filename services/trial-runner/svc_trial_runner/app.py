@@ -25,46 +25,46 @@ from svc_common.subjects import control_subject
 from svc_common.telemetry.metrics import Registry, process_registry
 from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_common.telemetry.tracing import open_tracer
+from svc_trial_runner.adapters.agent_folder import runner_id, trial_sdk_folder, write_tools
+from svc_trial_runner.adapters.blob_access import BytePlaces, open_bytes
 from svc_trial_runner.adapters.blob_values import BlobValues
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
-from svc_trial_runner.adapters.gpus import InMemoryGpuDevices, NvmlGpuDevices
+from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices, NvmlGpuDevices
 from svc_trial_runner.adapters.local_processes import LocalProcesses
-from svc_trial_runner.adapters.opening_bytes import BytePlaces, open_bytes
-from svc_trial_runner.adapters.process_table import ProcProcessTable
-from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
-from svc_trial_runner.adapters.runner_folder import runner_id, trial_sdk_folder, write_tools
-from svc_trial_runner.adapters.sweep import ProcSweeper
-from svc_trial_runner.adapters.this_process import (
+from svc_trial_runner.adapters.process_reaper import (
     Reaper,
     become_subreaper,
     kill_descendants,
     machine_boot_id,
     raise_descriptor_limit,
 )
-from svc_trial_runner.adapters.trial_bytes import TarFolders
+from svc_trial_runner.adapters.process_sweeper import ProcSweeper
+from svc_trial_runner.adapters.process_table import ProcProcessTable
+from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
+from svc_trial_runner.adapters.trial_blobs import TarFolders
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
 from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
-from svc_trial_runner.agent import RENEW_EVERY_S, Agent
-from svc_trial_runner.allotments import GpuDesk
-from svc_trial_runner.checkpoints import Checkpoints
+from svc_trial_runner.agent.agent import RENEW_EVERY_S, Agent
+from svc_trial_runner.agent.log_files import TrialLogs
+from svc_trial_runner.agent.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
+from svc_trial_runner.attempts.checkpoints import Checkpoints
+from svc_trial_runner.attempts.dependencies import Workshop
+from svc_trial_runner.attempts.gpu_allocation import GpuDesk
+from svc_trial_runner.attempts.launch_plans import Plans
+from svc_trial_runner.attempts.output_stream import LiveOutput
+from svc_trial_runner.attempts.output_uploads import OutputUploads
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from svc_trial_runner.domain.claims import ServerStarted
 from svc_trial_runner.domain.gpus import GpuDevice
-from svc_trial_runner.live_output import LiveOutput
-from svc_trial_runner.logs_of_trials import TrialLogs
-from svc_trial_runner.outputs import OutputUploads
-from svc_trial_runner.plans import Plans
 from svc_trial_runner.ports import ClaimJournal, GpuDevices, Processes
-from svc_trial_runner.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
-from svc_trial_runner.recovery import Recovery
-from svc_trial_runner.reporting import Reporter
+from svc_trial_runner.reporting.recovery import Recovery
+from svc_trial_runner.reporting.reporter import Reporter
 from svc_trial_runner.servicer import RunnerServicer
 from svc_trial_runner.settings import Settings
-from svc_trial_runner.witness import Witness
-from svc_trial_runner.workshop import Workshop
+from svc_trial_runner.telemetry import Witness
 
 _SERVICE = runner_service_pb2.DESCRIPTOR.services_by_name["RunnerService"].full_name
 _LEAVING_S = 4.0

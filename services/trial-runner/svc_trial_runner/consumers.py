@@ -7,7 +7,7 @@ from typing import Final
 from nni_proto.runner.v1 import task_pb2
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Signal, TaskFeed
-from svc_trial_runner.agent import Agent
+from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.domain.claims import AttemptKey
 
 _MANY: Final = 1000

@@ -9,12 +9,12 @@ from nni_proto.runner.v1.runner_service_pb2_grpc import RunnerServiceServicer
 
 from nni_proto.runner.v1 import runner_service_pb2 as pb
 from svc_common.errors import InvalidArgumentError
-from svc_trial_runner.agent import Agent
-from svc_trial_runner.allotments import GpuDesk
-from svc_trial_runner.attempts import AttemptRun
-from svc_trial_runner.logs_of_trials import LogFile, TrialLogs
+from svc_trial_runner.agent.agent import Agent
+from svc_trial_runner.agent.log_files import LogFile, TrialLogs
+from svc_trial_runner.agent.presence import RunnerIdentity
+from svc_trial_runner.attempts.execution import AttemptRun
+from svc_trial_runner.attempts.gpu_allocation import GpuDesk
 from svc_trial_runner.ports import Processes
-from svc_trial_runner.presence import RunnerIdentity
 
 if TYPE_CHECKING:
     from grpc.aio import ServicerContext

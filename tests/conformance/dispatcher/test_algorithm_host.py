@@ -14,7 +14,7 @@ from nni_wire.values import from_value, to_value
 from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_dispatcher.adapters.child_host import ChildHostLauncher
 from svc_dispatcher.adapters.server_host import ServerHostLauncher
-from svc_dispatcher.converters import as_value
+from svc_dispatcher.converters.log_messages import as_value
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Position
 from svc_dispatcher.ports import HostLauncher

@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_trial_runner.adapters.gpus import InMemoryGpuDevices, NvmlGpuDevices
+from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices, NvmlGpuDevices
 from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.ports import GpuDevices
 

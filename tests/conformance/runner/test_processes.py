@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from svc_trial_runner.adapters.agent_folder import trial_sdk_folder
 from svc_trial_runner.adapters.local_processes import LocalProcesses
-from svc_trial_runner.adapters.runner_folder import trial_sdk_folder
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.command import parse_python_command
 from svc_trial_runner.domain.reports import split_wait_status

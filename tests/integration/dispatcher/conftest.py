@@ -13,10 +13,10 @@ from svc_common.clock import SystemClock
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
-from svc_dispatcher.adapters.launching import Launcher
-from svc_dispatcher.blobs import ValueBlobs
-from svc_dispatcher.experiments import Experiments
-from svc_dispatcher.life import Surroundings
+from svc_dispatcher.adapters.host_launcher import Launcher
+from svc_dispatcher.large_values import ValueBlobs
+from svc_dispatcher.sessions.generation import Surroundings
+from svc_dispatcher.sessions.registry import Experiments
 from tests.support.scripted_manager import ScriptedManager
 from tests.support.servers import NatsServer
 

@@ -5,10 +5,9 @@ from random import Random
 
 import pytest
 
-from nni.hpo.objectives import Objective
 from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_dispatcher.adapters.child_importance_meter import ChildImportanceMeter
-from svc_dispatcher.analyses import Outcome
+from svc_dispatcher.ports import Outcome
 
 SPACE = {
     "x": {"_type": "uniform", "_value": [0, 1]},
@@ -25,7 +24,7 @@ def outcomes(count: int) -> list[Outcome]:
 async def test_a_child_measures() -> None:
     meter = ChildImportanceMeter(dict(os.environ), timeout_s=30.0)
 
-    found = await meter.measure(SPACE, outcomes(60), Objective("loss", "minimize"))
+    found = await meter.measure(SPACE, outcomes(60), "loss", "minimize")
 
     assert found.outcomes == 60
     assert found.shares[0][0] == "x"
@@ -36,18 +35,18 @@ async def test_too_few_results_are_a_failed_precondition() -> None:
     meter = ChildImportanceMeter(dict(os.environ), timeout_s=30.0)
 
     with pytest.raises(FailedPreconditionError, match="at least 4 trials"):
-        await meter.measure(SPACE, outcomes(2), Objective("loss", "minimize"))
+        await meter.measure(SPACE, outcomes(2), "loss", "minimize")
 
 
 async def test_a_child_that_takes_too_long_is_given_up() -> None:
     meter = ChildImportanceMeter(dict(os.environ), timeout_s=0.001)
 
     with pytest.raises(UnavailableError, match="not computed within"):
-        await meter.measure(SPACE, outcomes(10), Objective("loss", "minimize"))
+        await meter.measure(SPACE, outcomes(10), "loss", "minimize")
 
 
 async def test_a_child_that_dies_says_why() -> None:
     meter = ChildImportanceMeter({"PYTHONHOME": "/nonexistent"}, timeout_s=30.0)
 
     with pytest.raises(UnavailableError, match="ended with code"):
-        await meter.measure(SPACE, outcomes(10), Objective("loss", "minimize"))
+        await meter.measure(SPACE, outcomes(10), "loss", "minimize")

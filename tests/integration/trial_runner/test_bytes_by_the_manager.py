@@ -19,7 +19,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.rpc.client import open_channel
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.domain.quota import Quota
-from svc_trial_runner.adapters.http_bytes import receive_file, send_file
+from svc_trial_runner.adapters.http_transfer import receive_file, send_file
 from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
 from tests.support.byte_service import byte_channel, write
 from tests.support.local_shape import free_port

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from nni_proto.runner.v1 import task_pb2
-from svc_trial_runner.agent import RENEW_EVERY_S
+from svc_trial_runner.agent.agent import RENEW_EVERY_S
+from svc_trial_runner.agent.presence import PRESENCE_EVERY_S
 from svc_trial_runner.converters import report_entry, reports_message, work_from_payload
 from svc_trial_runner.domain.attempt import AttemptLife, Order, Phase, StopCause
 from svc_trial_runner.domain.claims import (
@@ -38,8 +39,7 @@ from svc_trial_runner.domain.reports import (
 )
 from svc_trial_runner.domain.tasks import TrialWork
 from svc_trial_runner.ports import SpooledReport
-from svc_trial_runner.presence import PRESENCE_EVERY_S
-from svc_trial_runner.recovery import Inheritance, read_inherited
+from svc_trial_runner.reporting.recovery import Inheritance, read_inherited
 from tests.support.simulation.bus import ACK_WAIT_S, Delivery, SimulatedBus
 from tests.support.simulation.virtual_time import Node, VirtualTime
 
@@ -84,7 +84,7 @@ class Outcome:
 
 @dataclass(slots=True, eq=False)
 class _Attempt:
-    """One attempt here; see `svc_trial_runner.attempts.AttemptRun`."""
+    """One attempt here; see `svc_trial_runner.attempts.execution.AttemptRun`."""
 
     work: TrialWork
     claim_id: str

@@ -1,4 +1,4 @@
-"""A dispatcher with one algorithm host: the real session, driven as `svc_dispatcher.life` does."""
+"""Dispatcher with one algorithm host, driven as `svc_dispatcher.sessions` does."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Final
 from nni.hpo.host.checkpoints import Due
 from nni.hpo.host.command_loop import CommandLoop
 from nni_proto.experiment.v1 import event_pb2
-from svc_dispatcher import converters
 from svc_dispatcher.adapters.host_lines import line_of, output_of
+from svc_dispatcher.converters import log_messages
 from svc_dispatcher.domain import answers
+from svc_dispatcher.domain.algorithm_state import Session
 from svc_dispatcher.domain.commands import Command, Initialize
 from svc_dispatcher.domain.failures import FailureLedger
-from svc_dispatcher.domain.session import Session
 from svc_dispatcher.domain.values import Position
 from tests.support.simulation.bus import Batch, SimulatedBus
 from tests.support.simulation.virtual_time import Node, VirtualTime
@@ -131,7 +131,7 @@ class SimulatedDispatcher(Node):
 
     def _feed(self, batch: Batch) -> None:
         message = event_pb2.EventBatch.FromString(batch.payload)
-        for position, event in converters.events_of(batch.sequence, message):
+        for position, event in log_messages.events_of(batch.sequence, message):
             self._session.feed(position, event)
         self._read_through = batch.sequence
 
@@ -264,8 +264,8 @@ class SimulatedDispatcher(Node):
         self._host = None
 
     def _tell(self, report: answers.Report) -> None:
-        payload = converters.report_to_proto(report).SerializeToString()
-        key = converters.message_id(self.bus.experiment_id, self._session.generation, report)
+        payload = log_messages.report_to_proto(report).SerializeToString()
+        key = log_messages.message_id(self.bus.experiment_id, self._session.generation, report)
         self._unsent.append((payload, key))
         if len(self._unsent) == 1:
             self._publish()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nni_proto.experiment.v1 import event_pb2
-from svc_dispatcher import converters
+from svc_dispatcher.converters import log_messages
 from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.replay import (
     Comparison,
@@ -27,7 +27,7 @@ def replay(log: Iterable[tuple[int, bytes]]) -> tuple[Verdict, list[Difference]]
     facts = (
         item
         for sequence, payload in log
-        for item in converters.events_of(sequence, event_pb2.EventBatch.FromString(payload))
+        for item in log_messages.events_of(sequence, event_pb2.EventBatch.FromString(payload))
     )
     comparisons = [_compared(life) for life in recorded_lives(facts)]
     differences = [item for one in comparisons for item in one.take_differences()]

@@ -97,7 +97,7 @@ class Scenario:
     """Whether some configurations make a trial fail."""
     include_intermediate: bool = False
     loses_unrenewed: bool = True
-    """See `svc_trial_runner.agent.Agent`."""
+    """See `svc_trial_runner.agent.agent.Agent`."""
     max_duration_s: float | None = None
     noise: Noise = Noise()
     disasters: tuple[Disaster, ...] = ()

@@ -6,10 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from nni.hpo.objectives import Objective
 from svc_common import environment as names
 from svc_common.errors import FailedPreconditionError, UnavailableError
-from svc_dispatcher.analyses import Importance, Outcome
+from svc_dispatcher.ports import Importance, Outcome
 
 _STDERR_LIMIT = 2_000
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -33,14 +32,14 @@ class ChildImportanceMeter:
         self._turn = asyncio.Lock()
 
     async def measure(
-        self, search_space: object, outcomes: Sequence[Outcome], objective: Objective
+        self, search_space: object, outcomes: Sequence[Outcome], metric: str, optimize_mode: str
     ) -> Importance:
         """See `ImportanceMeter.measure`."""
         request = {
             "search_space": search_space,
             "trials": [(outcome.parameters, outcome.metric) for outcome in outcomes],
-            "metric": objective.metric,
-            "optimize_mode": objective.mode,
+            "metric": metric,
+            "optimize_mode": optimize_mode,
         }
         async with self._turn:
             answer = await self._ask(await asyncio.to_thread(json.dumps, request))

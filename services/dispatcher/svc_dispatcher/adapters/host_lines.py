@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import from_value
-from svc_dispatcher.converters import as_value, payload_of
+from svc_dispatcher.converters.log_messages import as_value, payload_of
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import AlgorithmChoice, Payload, Position, Suggestion
 

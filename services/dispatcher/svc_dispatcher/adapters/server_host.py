@@ -16,7 +16,7 @@ from svc_common.access.transport import PLAIN, Transport
 from svc_common.errors import UnavailableError
 from svc_common.messaging.mailbox import Mailbox
 from svc_common.rpc.client import open_channel, service_error
-from svc_dispatcher.converters import as_value
+from svc_dispatcher.converters.log_messages import as_value
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import ExperimentSetup, Position, Suggestion
 from svc_dispatcher.ports import HostSink

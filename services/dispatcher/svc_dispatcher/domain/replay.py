@@ -8,9 +8,10 @@ algorithm that knew every event before it and none behind it, however many trial
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from svc_dispatcher.domain import answers, commands, events
-from svc_dispatcher.domain.session import Session
+from svc_dispatcher.domain.algorithm_state import Session
 from svc_dispatcher.domain.values import ExperimentSetup, Payload, Position
 
 
@@ -241,6 +242,34 @@ class Verdict:
     reason: str
     """Why it is not repeatable and what would make it so; empty if it is."""
     changed_versions: tuple[ChangedVersion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a replay is, in commands handled by hosts."""
+
+    handled: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDifference:
+    """A difference, and the trial that was made of what the log holds."""
+
+    difference: Difference
+    trial_id: str
+    """Empty: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The last word of a replay."""
+
+    verdict: Verdict
+    duration_s: float
+
+
+Told: TypeAlias = Progress | TrialDifference | Outcome
 
 
 def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:

@@ -18,7 +18,7 @@ from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.rpc.client import CALL_TIMEOUT_S, Metadata, service_error
 from svc_common.storage.atomic_files import CHUNK_BYTES, translated, whole_file
 from svc_common.storage.ports import check_content, check_key
-from svc_trial_runner.adapters.http_bytes import receive_file, send_file
+from svc_trial_runner.adapters.http_transfer import receive_file, send_file
 
 _STREAM_TIMEOUT_S: Final = 3600.0
 _OUTPUT_KEY: Final = re.compile(r"output/([^/]+)/([^/]+)/([0-9]{1,9})/([^/]+)\Z")

@@ -27,21 +27,21 @@ from svc_trial_runner.adapters.blob_values import BlobValues
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
-from svc_trial_runner.adapters.gpus import InMemoryGpuDevices
+from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices
 from svc_trial_runner.adapters.local_processes import LocalProcesses
 from svc_trial_runner.adapters.process_table import ProcProcessTable
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
-from svc_trial_runner.adapters.trial_bytes import BlobTrialBytes, TarFolders
+from svc_trial_runner.adapters.trial_blobs import BlobTrialBytes, TarFolders
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
 from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
-from svc_trial_runner.agent import Agent
-from svc_trial_runner.allotments import GpuDesk
-from svc_trial_runner.checkpoints import Checkpoints
-from svc_trial_runner.outputs import OutputUploads
-from svc_trial_runner.plans import Plans
-from svc_trial_runner.reporting import Reporter
-from svc_trial_runner.workshop import Workshop
+from svc_trial_runner.agent.agent import Agent
+from svc_trial_runner.attempts.checkpoints import Checkpoints
+from svc_trial_runner.attempts.dependencies import Workshop
+from svc_trial_runner.attempts.gpu_allocation import GpuDesk
+from svc_trial_runner.attempts.launch_plans import Plans
+from svc_trial_runner.attempts.output_uploads import OutputUploads
+from svc_trial_runner.reporting.reporter import Reporter
 
 WAIT_S = 10.0
 POOL = "pool"

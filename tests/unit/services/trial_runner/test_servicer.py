@@ -4,10 +4,10 @@ import pytest
 
 from nni_proto.runner.v1 import runner_service_pb2 as pb
 from svc_common.errors import InvalidArgumentError
-from svc_trial_runner.agent import Agent
+from svc_trial_runner.agent.agent import Agent
+from svc_trial_runner.agent.log_files import TrialLogs
+from svc_trial_runner.agent.presence import RunnerIdentity
 from svc_trial_runner.domain.gpus import GpuDevice
-from svc_trial_runner.logs_of_trials import TrialLogs
-from svc_trial_runner.presence import RunnerIdentity
 from svc_trial_runner.servicer import RunnerServicer
 from tests.unit.services.trial_runner.conftest import Bench
 

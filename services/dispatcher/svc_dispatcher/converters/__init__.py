@@ -1,0 +1,1 @@
+"""Pure conversions between protobuf messages and domain values."""

@@ -1,0 +1,1 @@
+"""Experiment sessions: registry, one session per experiment, one run per host."""

@@ -1,0 +1,1 @@
+"""Use cases behind the gRPC API: algorithms, analyses and replays."""

@@ -1,0 +1,75 @@
+"""What can be said of search spaces and results without an algorithm."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nni.hpo.feasibility import broken_constraints
+from nni.hpo.objectives import Objective, Objectives, OutcomeLimit
+from nni.hpo.pareto import pareto_front
+from svc_common.errors import InvalidArgumentError
+from svc_dispatcher.ports import Importance, ImportanceMeter, Outcome
+
+_NAMES_LIMIT: Final = 100
+"""Objectives of one front."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The results that no other one beats in every objective."""
+
+    trial_ids: tuple[str, ...]
+    infeasible: int
+    """How many results are beyond a limit."""
+    incomplete: int
+    """How many lack a finite number for an objective."""
+
+
+class Analyses:
+    """Answers about spaces and results.
+
+    Args:
+        meter: of importance.
+    """
+
+    def __init__(self, meter: ImportanceMeter) -> None:
+        self._meter = meter
+
+    async def importance(
+        self, search_space: object, outcomes: Sequence[Outcome], objective: Objective
+    ) -> Importance:
+        """See `ImportanceMeter.measure`."""
+        return await self._meter.measure(search_space, outcomes, objective.metric, objective.mode)
+
+    def front(
+        self,
+        outcomes: Sequence[Outcome],
+        objectives: Sequence[Objective],
+        limits: Sequence[OutcomeLimit],
+    ) -> Front:
+        """Find the Pareto front of results.
+
+        Raises:
+            InvalidArgumentError: there is no objective, or there are too many.
+        """
+        if not 1 <= len(objectives) <= _NAMES_LIMIT:
+            raise InvalidArgumentError(
+                "objectives", f"must be 1 to {_NAMES_LIMIT}", len(objectives)
+            )
+        wanted = Objectives(tuple(objectives), tuple(limits))
+        feasible = [outcome for outcome in outcomes if wanted.excess(outcome.metric) == 0]
+        complete = [
+            (outcome.trial_id, losses)
+            for outcome in feasible
+            if (losses := wanted.losses(outcome.metric)) is not None
+        ]
+        best = pareto_front([losses for _, losses in complete])
+        return Front(
+            tuple(complete[position][0] for position in best),
+            infeasible=len(outcomes) - len(feasible),
+            incomplete=len(feasible) - len(complete),
+        )
+
+    def broken(self, search_space: object, configurations: Sequence[object]) -> list[str]:
+        """Say per configuration which constraint of the space it breaks; empty if none."""
+        return broken_constraints(search_space, configurations)

@@ -1,0 +1,62 @@
+"""How an agent opens the byte store: where it lies, or by way of the manager."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from svc_common.access.transport import Transport
+from svc_common.clock import Clock
+from svc_common.rpc.client import credentials, open_channel
+from svc_common.storage.factory import open_blob_store
+from svc_common.storage.retries import PatientBlobExchange
+from svc_common.storage.s3_settings import S3Settings
+from svc_trial_runner.adapters.trial_blobs import BlobTrialBytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBytes:
+    """The byte store, as several parts of the agent use it."""
+
+    blobs: PatientBlobExchange
+    """For code and values."""
+    trials: BlobTrialBytes
+    """For checkpoints and outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class BytePlaces:
+    """Where bytes lie, and who gives them."""
+
+    home: Path
+    """Folder of the installation's state."""
+    s3: S3Settings | None
+    """None: a folder below `home`."""
+    manager: str
+    """`host:port` of the manager that gives them; empty: they are used where they lie."""
+    transport: Transport
+    """How the manager is called."""
+    token: str = field(repr=False)
+
+
+@asynccontextmanager
+async def open_bytes(places: BytePlaces, clock: Clock) -> AsyncIterator[OpenBytes]:
+    """Open the byte store; manager and store may be away when this is called."""
+    if not places.manager:
+        async with open_blob_store(places.home, places.s3) as store:
+            blobs = PatientBlobExchange(store, clock)
+            roomy = PatientBlobExchange(store, clock, waits_for_room=True)
+            yield OpenBytes(blobs, BlobTrialBytes(blobs, lambda _: roomy))
+        return
+    # Costs memory that the local shape need not have.
+    from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
+
+    async with open_channel(places.manager, places.transport) as channel:
+        manager = ManagerBlobExchange(channel, credentials(places.token))
+        blobs = PatientBlobExchange(manager, clock)
+
+        def of_experiment(experiment_id: str) -> PatientBlobExchange:
+            own = manager.of_experiment(experiment_id)
+            return PatientBlobExchange(own, clock, waits_for_room=True)
+
+        yield OpenBytes(blobs, BlobTrialBytes(blobs, of_experiment))

@@ -1,0 +1,1 @@
+"""The agent: the tasks it holds, its presence, and access to trial logs."""

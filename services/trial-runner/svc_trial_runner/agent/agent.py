@@ -1,0 +1,320 @@
+"""The agent: which tasks it holds, and what is asked of it about them."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Collection, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from svc_common.errors import ServiceError, UnavailableError
+from svc_common.logs import bind_task, get_logger
+from svc_common.messaging.ports import Task, TaskQueue
+from svc_common.tasks import TaskOwner
+from svc_common.telemetry.trace_ids import trace_text
+from svc_trial_runner.attempts.dependencies import Workshop
+from svc_trial_runner.attempts.execution import AttemptRun
+from svc_trial_runner.converters import work_from_payload
+from svc_trial_runner.domain.attempt import Phase, StopCause
+from svc_trial_runner.domain.claims import (
+    AttemptKey,
+    Claimed,
+    Closed,
+    DirectoryKnown,
+    Progressed,
+    Redelivered,
+    Verdict,
+    judge,
+    overtaken,
+)
+from svc_trial_runner.domain.tasks import TrialWork
+
+ACK_WAIT: Final = timedelta(seconds=30)
+"""How long a task stays ours without a word, as the stream of tasks is configured."""
+RENEW_EVERY_S: Final = 10.0
+_ENDED_KEPT: Final = 100_000
+"""Ended attempts remembered, so that a task delivered twice does not run twice."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """A task that is ours until it has been acknowledged."""
+
+    run: AttemptRun
+    ack_subject: str
+    renewed_at_s: float
+
+
+class Agent:
+    """Takes tasks, runs them, lets go of them when their end is known.
+
+    Args:
+        workshop: what attempts work with.
+        queue: where tasks are renewed and acknowledged.
+        tasks: owner of everything that runs.
+        loses_unrenewed: whether a trial is ended when its task could not be renewed for
+            `ack_wait`, since another agent may have it by then. Not so where the bus lives on
+            this machine: if it cannot be reached from here, it cannot be reached at all.
+        slots: attempts at once; None: no limit.
+        task_limit: tasks taken before it drains by itself; None: no limit.
+        ack_wait: how long a task stays ours without a word.
+    """
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        queue: TaskQueue,
+        tasks: TaskOwner,
+        *,
+        loses_unrenewed: bool,
+        slots: int | None = None,
+        task_limit: int | None = None,
+        ack_wait: timedelta = ACK_WAIT,
+    ) -> None:
+        self._shop = workshop
+        self._queue = queue
+        self._tasks = tasks
+        self._loses_unrenewed = loses_unrenewed
+        self._slots = slots
+        self._left_to_take = task_limit
+        self._ack_wait_s = ack_wait.total_seconds()
+        self._held: dict[AttemptKey, _Held] = {}
+        self._ended: dict[AttemptKey, None] = {}
+        self._draining = False
+        self._drain_begun = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._on_change: list[Callable[[], None]] = []
+
+    # --- tasks
+
+    @property
+    def room(self) -> int | None:
+        """How many more tasks it may take now; None: any number."""
+        if self._draining:
+            return 0
+        limits = [
+            limit
+            for limit in (
+                None if self._slots is None else self._slots - len(self._held),
+                self._left_to_take,
+            )
+            if limit is not None
+        ]
+        return max(0, min(limits)) if limits else None
+
+    def take(self, task: Task) -> None:
+        """Take a task over, or refuse it; returns at once."""
+        try:
+            work = work_from_payload(task.payload)
+        except (ValueError, LookupError, TypeError) as error:
+            get_logger().error("task dropped", sequence=task.sequence, error=str(error))
+            self._later(self._queue.term(task.ack_subject), "drop task")
+            return
+        verdict = judge(work.key, self._held, self._ended)
+        if self._shop.witness is not None:
+            self._shop.witness.pulled(verdict, work)
+        match verdict:
+            case Verdict.RUNNING:
+                held = self._held[work.key]
+                held.ack_subject = task.ack_subject
+                held.renewed_at_s = self._shop.clock.monotonic_s()
+                self._shop.journal.append(Redelivered(held.run.claim_id, task.ack_subject))
+            case Verdict.ENDED:
+                self._later(self._queue.ack(task.ack_subject), "acknowledge again")
+            case Verdict.TAKE if self.room == 0:
+                self._later(self._queue.nak(task.ack_subject), "give task back")
+            case Verdict.TAKE:
+                self._claim(work, task.ack_subject)
+
+    def _claim(self, work: TrialWork, ack_subject: str) -> None:
+        claim_id, token = secrets.token_hex(8), secrets.token_hex(16)
+        journal = self._shop.journal
+        known = journal.state.directories.get(work.key.experiment_id)
+        directory = work.spec.experiment_directory
+        if directory and directory != known:
+            journal.append(DirectoryKnown(work.key.experiment_id, directory))
+        journal.append(Claimed(work.key, claim_id, token, ack_subject))
+        run = AttemptRun(work, claim_id, token, self._shop, self._over)
+        self._held[work.key] = _Held(run, ack_subject, self._shop.clock.monotonic_s())
+        if self._left_to_take is not None:
+            self._left_to_take -= 1
+            if self._left_to_take == 0:
+                self.drain()
+        self._tasks.start(self._run(run), f"trial {work.key.trial_id}")
+        self._changed()
+
+    async def _run(self, run: AttemptRun) -> None:
+        key = run.key
+        bind_task(
+            experiment=key.experiment_id,
+            trial=key.trial_id,
+            attempt=key.attempt,
+            trace=trace_text(key.experiment_id, run.work.parameter_id),
+        )
+        get_logger().debug("attempt begins", sequence=run.work.sequence_id)
+        try:
+            await run.run()
+        except Exception as error:  # noqa: BLE001 - rim: one trial must not end the agent
+            get_logger().error("attempt failed", trial=run.key.trial_id, exc_info=error)
+            run.abandon(f"the agent failed: {error!r}")
+
+    def _over(self, run: AttemptRun) -> None:
+        """The last word about an attempt has arrived: let go of its task."""
+        held = self._held.pop(run.key)
+        self.remember_ended(run.key)
+        self._later(self._let_go(held.ack_subject, run.claim_id), "acknowledge")
+        self._changed()
+        self._check_drained()
+
+    async def _let_go(self, ack_subject: str, claim_id: str) -> None:
+        await self._queue.ack(ack_subject)
+        self._shop.journal.append(Closed(claim_id))
+
+    def remember_ended(self, key: AttemptKey) -> None:
+        """Note that an attempt ran here and is over."""
+        self._ended[key] = None
+        if len(self._ended) > _ENDED_KEPT:
+            del self._ended[next(iter(self._ended))]
+
+    def note_progress(self) -> None:
+        """Write down which reports of running attempts no longer need the spool."""
+        records = [
+            Progressed(held.run.claim_id, held.run.next_report) for held in self._held.values()
+        ]
+        self._shop.journal.append(*records)
+
+    # --- orders; each tells how far its sender has read the log, see `claims.overtaken`
+
+    def stop_trial(self, key: AttemptKey, log_sequence: int = 0) -> None:
+        """Stop an attempt and report its end; nothing happens if it is not here."""
+        held = self._held.get(key)
+        if held is not None and not overtaken(log_sequence, held.run.work.log_sequence):
+            held.run.stop(StopCause.STOPPED)
+
+    def drop_trial(self, key: AttemptKey, claim_id: str, log_sequence: int = 0) -> None:
+        """End an attempt without a report, if it is this claim (empty: any)."""
+        held = self._held.get(key)
+        if held is None or claim_id not in {"", held.run.claim_id}:
+            return
+        if not overtaken(log_sequence, held.run.work.log_sequence):
+            held.run.stop(StopCause.DROPPED)
+
+    def forget_experiment(self, experiment_id: str, log_sequence: int = 0) -> None:
+        """All trials of an experiment are over: forget what was kept for it.
+
+        An attempt that is still here was cancelled while its first word was on the way, or is of
+        a later life of the experiment: then there is nothing to forget.
+        """
+        resumed = False
+        for key, held in list(self._held.items()):
+            if key.experiment_id != experiment_id:
+                continue
+            if overtaken(log_sequence, held.run.work.log_sequence):
+                resumed = True
+            else:
+                held.run.stop(StopCause.DROPPED)
+        if resumed:
+            return
+        for directory in self._shop.plans.forget(experiment_id):
+            self._shop.processes.release(directory)
+        self._shop.reporter.forget(experiment_id)
+        for key in [key for key in self._ended if key.experiment_id == experiment_id]:
+            del self._ended[key]
+
+    def drain(self) -> None:
+        """Take no new tasks; `wait_drained` returns when the last attempt is over."""
+        self._draining = True
+        self._drain_begun.set()
+        self._changed()
+        self._check_drained()
+
+    @property
+    def draining(self) -> bool:
+        """Whether it takes no new tasks."""
+        return self._draining
+
+    async def wait_draining(self) -> None:
+        """Wait until it begins to drain."""
+        await self._drain_begun.wait()
+
+    async def wait_drained(self) -> None:
+        """Wait until it drains and its last attempt is over."""
+        await self._drained.wait()
+
+    def _check_drained(self) -> None:
+        if self._draining and not self._held:
+            self._drained.set()
+
+    async def abandon_all(self, grace_s: float) -> None:
+        """End all attempts as lost, for this agent is going; wait for that at most `grace_s`."""
+        self.drain()
+        for held in list(self._held.values()):
+            held.run.stop(StopCause.LOST, "its agent was stopped")
+        try:
+            async with asyncio.timeout(grace_s):
+                await self._drained.wait()
+        except TimeoutError:
+            get_logger().warning("attempts killed", count=len(self._held))
+            for held in list(self._held.values()):
+                held.run.abandon("its agent was stopped")
+
+    # --- holding on
+
+    async def renew(self, within_s: float = RENEW_EVERY_S) -> None:
+        """Tell the bus that all tasks are still being worked on.
+
+        Args:
+            within_s: how long the bus may take to answer; what it does not is told again next time.
+        """
+        await asyncio.gather(*(self._renew(held, within_s) for held in self._held.values()))
+        if not self._loses_unrenewed:
+            return
+        limit_s = self._shop.clock.monotonic_s() - self._ack_wait_s
+        for held in list(self._held.values()):
+            if held.renewed_at_s < limit_s:
+                reason = f"its task could not be renewed for {self._ack_wait_s:g} s"
+                held.run.stop(StopCause.LOST, reason)
+
+    async def _renew(self, held: _Held, within_s: float) -> None:
+        try:
+            async with asyncio.timeout(within_s):
+                await self._queue.in_progress(held.ack_subject)
+        except (TimeoutError, ServiceError):
+            return
+        held.renewed_at_s = self._shop.clock.monotonic_s()
+
+    # --- who asks
+
+    @property
+    def attempts(self) -> Collection[AttemptRun]:
+        """Attempts whose task is held."""
+        return [held.run for held in self._held.values()]
+
+    def find(self, experiment_id: str, trial_id: str) -> AttemptRun | None:
+        """Give the attempt of a trial that is here and not over."""
+        for key, held in self._held.items():
+            if key[:2] == (experiment_id, trial_id) and held.run.phase is not Phase.OVER:
+                return held.run
+        return None
+
+    def directory_of(self, experiment_id: str) -> str | None:
+        """Give the folder of an experiment that had trials here."""
+        return self._shop.journal.state.directories.get(experiment_id)
+
+    def on_change(self, call: Callable[[], None]) -> None:
+        """Call whenever what it holds changes."""
+        self._on_change.append(call)
+
+    def _changed(self) -> None:
+        for call in self._on_change:
+            call()
+
+    def _later(self, work: Coroutine[object, object, None], name: str) -> None:
+        self._tasks.start(_patiently(work), name)
+
+
+async def _patiently(work: Coroutine[object, object, None]) -> None:
+    """Do it unless the bus is closed meanwhile: the next agent finds it in the journal."""
+    with suppress(UnavailableError):
+        await work

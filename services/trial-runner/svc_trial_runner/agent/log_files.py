@@ -1,0 +1,99 @@
+"""Output of trials that run or ran here, followed while it grows."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.experiment_files import open_inside
+from svc_common.subjects import check_id
+from svc_trial_runner.agent.agent import Agent
+
+_PIECE_BYTES: Final = 256 * 1024
+
+
+class LogFile(Enum):
+    """Files of a trial that can be read."""
+
+    TRIAL_LOG = "trial.log"
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+class TrialLogs:
+    """Reads the output of trials.
+
+    Args:
+        agent: knows which trials are here and where their files are.
+        default_root: where trials live whose spec did not say.
+    """
+
+    def __init__(self, agent: Agent, default_root: Path) -> None:
+        self._agent = agent
+        self._default_root = default_root
+
+    async def read(
+        self, experiment_id: str, trial_id: str, file: LogFile, *, offset: int, follow: bool
+    ) -> AsyncIterator[tuple[int, bytes]]:
+        """Give (offset, data) pieces of a file.
+
+        Args:
+            experiment_id: of the trial.
+            trial_id: whose output.
+            file: which of its files.
+            offset: first byte wanted, >= 0.
+            follow: go on until the trial has ended.
+
+        Raises:
+            NotFoundError: the trial never ran here.
+            InvalidArgumentError: an id or the offset is none.
+        """
+        if offset < 0:
+            raise InvalidArgumentError("offset", "must be >= 0", offset)
+        path = self._folder(experiment_id, trial_id) / file.value
+        grown = asyncio.Event()
+        run = self._agent.find(experiment_id, trial_id)
+        output = run.output if run is not None else None
+        unwatch = output.watch(grown.set) if follow and output is not None else None
+        try:
+            while True:
+                grown.clear()
+                # Asked before reading: what comes after the answer is announced.
+                at_end = output is None or output.at_end.done()
+                async for position, data in _pieces(path, offset, trial_id):
+                    yield position, data
+                    offset = position + len(data)
+                if not follow or at_end:
+                    return
+                await grown.wait()
+        finally:
+            if unwatch is not None:
+                unwatch()
+
+    def _folder(self, experiment_id: str, trial_id: str) -> Path:
+        check_id("experiment_id", experiment_id)
+        check_id("trial_id", trial_id)
+        root = self._agent.directory_of(experiment_id)
+        folder = Path(root) if root else self._default_root / experiment_id
+        return folder / "trials" / trial_id
+
+
+async def _pieces(path: Path, offset: int, trial_id: str) -> AsyncIterator[tuple[int, bytes]]:
+    """Give what a file has behind `offset` now."""
+    while True:
+        data = await asyncio.to_thread(_read, path, offset, trial_id)
+        if not data:
+            return
+        yield offset, data
+        offset += len(data)
+
+
+def _read(path: Path, offset: int, trial_id: str) -> bytes:
+    try:
+        with open_inside(path.parent, path) as file:
+            file.seek(offset)
+            return file.read(_PIECE_BYTES)
+    except FileNotFoundError as error:
+        raise NotFoundError("output of trial", trial_id) from error

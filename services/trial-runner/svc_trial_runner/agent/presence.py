@@ -1,0 +1,114 @@
+"""The agent says that it lives: regularly, and soon after each change of what it holds."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from nni_proto.runner.v1 import task_pb2
+from svc_common.clock import Clock
+from svc_common.messaging.ports import Signals
+from svc_common.subjects import presence_subject
+from svc_trial_runner.agent.agent import Agent
+
+PRESENCE_EVERY_S: Final = 5.0
+RESTART_TOLD_S: Final = 12.0
+"""How long it says that it was restarted: two presences more than one that is lost."""
+AFTER_CHANGE_S: Final = 0.5
+"""Changes within this time are told together: hundreds of trials may end in a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerIdentity:
+    """Who this agent is."""
+
+    runner_id: str
+    """The same after a restart."""
+    boot_id: str
+    """Drawn at each start."""
+    pool: str
+    host_name: str
+    version: str
+    grpc_address: str = ""
+    """Where it serves; empty: not yet."""
+    restarted: bool = False
+    """Whether there was an earlier process with this id."""
+
+
+class Presence:
+    """Publishes `RunnerPresence`.
+
+    Args:
+        agent: whose attempts are told.
+        identity: who it is.
+        signals: where it is said.
+        clock: for waiting.
+        gpu_count: how many GPUs the machine has.
+        debounce_s: changes within this time are told together, in seconds.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        identity: RunnerIdentity,
+        signals: Signals,
+        clock: Clock,
+        gpu_count: int,
+        *,
+        debounce_s: float = AFTER_CHANGE_S,
+    ) -> None:
+        self._agent = agent
+        self._identity = identity
+        self._signals = signals
+        self._clock = clock
+        self._gpu_count = gpu_count
+        self._debounce_s = debounce_s
+        self._settled_at_s = clock.monotonic_s() + RESTART_TOLD_S
+        self._due: asyncio.TimerHandle | None = None
+        agent.on_change(self._changed)
+
+    async def run(self) -> None:
+        """Say it every `PRESENCE_EVERY_S`; never returns."""
+        while True:
+            self.say()
+            await self._clock.sleep(PRESENCE_EVERY_S)
+
+    def say(self, *, leaving: bool = False) -> None:
+        """Say it now."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        identity = self._identity
+        message = task_pb2.RunnerPresence(
+            runner_id=identity.runner_id,
+            boot_id=identity.boot_id,
+            pool=identity.pool,
+            host_name=identity.host_name,
+            trials=[
+                task_pb2.HeldTrial(
+                    experiment_id=run.key.experiment_id,
+                    trial_id=run.key.trial_id,
+                    attempt=run.key.attempt,
+                    claim_id=run.claim_id,
+                    waiting_for=run.waiting_for,
+                )
+                for run in self._agent.attempts
+            ],
+            gpu_count=self._gpu_count,
+            draining=self._agent.draining,
+            leaving=leaving,
+            grpc_address=identity.grpc_address,
+            version=identity.version,
+            restarted=identity.restarted and self._clock.monotonic_s() < self._settled_at_s,
+        )
+        message.sent_at.FromDatetime(self._clock.now())
+        subject = presence_subject(identity.runner_id)
+        self._signals.publish(subject, message.SerializeToString())
+
+    def _changed(self) -> None:
+        if self._due is None:
+            loop = asyncio.get_running_loop()
+            self._due = loop.call_later(self._debounce_s, self._say_change)
+
+    def _say_change(self) -> None:
+        self._due = None
+        self.say()

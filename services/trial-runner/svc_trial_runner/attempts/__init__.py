@@ -1,0 +1,1 @@
+"""Execution of trial attempts and the components that attempts share."""

@@ -1,0 +1,1 @@
+"""Delivery of attempt reports to the manager, across restarts of the agent."""

@@ -1,0 +1,129 @@
+"""What a restarted agent says about its predecessor's trials, before it takes any task.
+
+Whatever was left of them has been killed by then. Their reports that had not arrived are sent
+again, in order; a claim whose end is among them is acknowledged, any other attempt is reported
+lost.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from svc_common.errors import UnavailableError
+from svc_common.logs import get_logger
+from svc_common.messaging.ports import TaskQueue
+from svc_common.tasks import TaskOwner
+from svc_trial_runner.converters import read_entry, report_entry
+from svc_trial_runner.domain.claims import AttemptKey, Claim, Closed
+from svc_trial_runner.domain.reports import AttemptLost
+from svc_trial_runner.ports import ClaimJournal, ReportSpool, SpooledReport
+from svc_trial_runner.reporting.reporter import Reporter
+
+
+class Recovery:
+    """Settles what a predecessor left.
+
+    Args:
+        journal: its claims.
+        spool: its reports.
+        reporter: sends reports.
+        queue: where its tasks are acknowledged.
+        tasks: owner of what goes on after `settle`.
+    """
+
+    def __init__(
+        self,
+        journal: ClaimJournal,
+        spool: ReportSpool,
+        reporter: Reporter,
+        queue: TaskQueue,
+        tasks: TaskOwner,
+    ) -> None:
+        self._journal = journal
+        self._spool = spool
+        self._reporter = reporter
+        self._queue = queue
+        self._tasks = tasks
+
+    def settle(self) -> list[AttemptKey]:
+        """Report and acknowledge; what needs the bus goes on in the background.
+
+        Returns:
+            The attempts that must not run here again.
+        """
+        claims = dict(self._journal.state.claims)
+        if claims:
+            get_logger().warning("predecessor left claims", claims=len(claims))
+        self._journal.forget_servers()
+        left = read_inherited(self._spool.inherited())
+        for spooled in left.unarrived:
+            claim = claims.get(spooled.claim_id)
+            on_arrived = partial(self._close, claim) if claim and spooled.last else None
+            self._reporter.add(spooled.experiment_id, spooled.entry, on_arrived)
+        for claim in claims.values():
+            if claim.claim_id not in left.ends_unarrived:
+                self._settle_without_word(claim, left)
+        self._reporter.flush()
+        self._spool.discard_inherited()
+        return [claim.key for claim in claims.values()]
+
+    def _settle_without_word(self, claim: Claim, left: "Inheritance") -> None:
+        # A journal that says ended while no report of it is known means that the disk was full.
+        known = claim.claim_id in left.ends_arrived or claim.next_sequence > 0
+        if claim.ended and known:
+            self._close(claim)  # only the acknowledgement of the task is missing
+            return
+        sequence = max(claim.next_sequence, left.next_sequences.get(claim.claim_id, 0))
+        lost = AttemptLost("its agent was restarted")
+        entry = report_entry(claim.key, claim.claim_id, sequence, lost)
+        self._reporter.add(claim.key.experiment_id, entry, partial(self._close, claim))
+
+    def _close(self, claim: Claim) -> None:
+        self._tasks.start(self._acknowledge(claim), f"acknowledge {claim.key.trial_id}")
+
+    async def _acknowledge(self, claim: Claim) -> None:
+        try:
+            await self._queue.ack(claim.ack_subject)
+        except UnavailableError:
+            return  # the bus was closed: the next agent finds the claim in the journal
+        self._journal.append(Closed(claim.claim_id))
+
+
+@dataclass(frozen=True, slots=True)
+class UnarrivedReport:
+    """A report that has to be sent again."""
+
+    experiment_id: str
+    claim_id: str
+    entry: bytes
+    last: bool
+    """Nothing follows it in its attempt."""
+
+
+@dataclass(slots=True)
+class Inheritance:
+    """What a predecessor's spool tells."""
+
+    unarrived: list[UnarrivedReport] = field(default_factory=list)
+    ends_arrived: set[str] = field(default_factory=set)
+    """Claims whose last word has arrived."""
+    ends_unarrived: set[str] = field(default_factory=set)
+    next_sequences: dict[str, int] = field(default_factory=dict)
+    """By claim: the number behind its last report in the spool."""
+
+
+def read_inherited(reports: Iterable[SpooledReport]) -> Inheritance:
+    """Sort a predecessor's reports."""
+    left = Inheritance()
+    for spooled in reports:
+        report = read_entry(spooled.entry)
+        claim_id = report.claim_id
+        last = report.WhichOneof("kind") in {"exited", "lost"}
+        left.next_sequences[claim_id] = report.sequence + 1
+        if last:
+            (left.ends_arrived if spooled.acknowledged else left.ends_unarrived).add(claim_id)
+        if not spooled.acknowledged:
+            left.unarrived.append(
+                UnarrivedReport(spooled.experiment_id, claim_id, spooled.entry, last)
+            )
+    return left

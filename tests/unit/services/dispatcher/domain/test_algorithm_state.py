@@ -1,0 +1,337 @@
+"""The fold of the log: which commands a host gets and which of its answers are news."""
+
+from typing import Any
+
+from svc_dispatcher.domain import answers, commands, events
+from svc_dispatcher.domain.algorithm_state import Session
+from svc_dispatcher.domain.values import (
+    AlgorithmChoice,
+    ExperimentSetup,
+    Position,
+    Suggestion,
+    generation_seed,
+)
+
+
+def setup(**changes: Any) -> ExperimentSetup:
+    values: dict[str, Any] = {
+        "experiment_id": "exp",
+        "directory": "/root/exp",
+        "interpreter": "",
+        "tuner": AlgorithmChoice(name="TPE"),
+        "assessor": None,
+        "advisor": None,
+        "search_space": "space",
+        "seed": 5,
+        "log_level": "info",
+    }
+    return ExperimentSetup(**(values | changes))
+
+
+class Log:
+    """Feeds a session with one event a batch."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.session = Session()
+        self.last = Position(0, 0)
+        self.add(events.ExperimentCreated(setup(**changes)), events.AlgorithmRequested(1))
+
+    def add(self, *added: events.Event) -> Position:
+        for event in added:
+            self.last = Position(self.last.sequence + 1, 0)
+            self.session.feed(self.last, event)
+        return self.last
+
+    def live(self) -> list[commands.Command]:
+        self.session.go_live()
+        return self.session.take_commands()
+
+    def new(self) -> list[commands.Command]:
+        return self.session.take_commands()
+
+    def run_trial(self, number: int, value: object = 1.0, state: str = "SUCCEEDED") -> None:
+        self.add(*answered(number), reported(number, value), events.TrialEnded(f"t{number}", state))
+
+
+def answered(number: int, *, customized: bool = False) -> tuple[events.Event, ...]:
+    parameters = f"p{number}"
+    return (
+        events.TrialsRequested(f"r{number}", (number,)),
+        events.ParametersGenerated(f"r{number}", ((number, parameters),)),
+        events.TrialScheduled(f"t{number}", number, parameters, customized),
+    )
+
+
+def reported(number: int, value: object, *, final: bool = True) -> events.MetricReported:
+    return events.MetricReported(f"t{number}", 1, number, final, 0, value)
+
+
+def generated(number: int, parameters: str, at: Position) -> answers.Generated:
+    return answers.Generated(at, f"r{number}", (Suggestion(number, parameters, None),))
+
+
+READY = answers.Ready(lookahead=False, assesses=False, provenance=())
+
+
+def test_nothing_is_commanded_before_the_log_was_read_to_its_end() -> None:
+    log = Log()
+
+    assert log.new() == []
+    assert isinstance(log.live()[0], commands.Initialize)
+
+
+def test_first_command_builds_the_algorithm_with_the_space_in_force() -> None:
+    log = Log()
+
+    (initialize,) = log.live()
+
+    assert isinstance(initialize, commands.Initialize)
+    assert (initialize.search_space, initialize.seed) == ("space", 5)
+
+
+def test_replayed_request_says_nothing_and_is_followed_by_what_the_log_holds() -> None:
+    log = Log()
+    log.add(*answered(0))
+
+    _, generate, recorded = log.live()
+
+    assert generate == commands.Generate(generate.position, "r0", (0,), replayed=True)
+    assert recorded == commands.Recorded(generate.position, ((0, "p0"),))
+
+
+def test_request_without_an_answer_in_the_log_is_asked_again() -> None:
+    log = Log()
+    at = log.add(events.TrialsRequested("r0", (0,)))
+
+    _, generate = log.live()
+
+    assert generate == commands.Generate(at, "r0", (0,))
+    assert log.session.answered(generated(0, "p0", at)) == [generated(0, "p0", at)]
+
+
+def test_same_answer_in_the_log_needs_no_command() -> None:
+    log = Log()
+    log.live()
+    at = log.add(events.TrialsRequested("r0", (0,)))
+    log.session.answered(generated(0, "p0", at))
+    log.new()
+
+    log.add(events.ParametersGenerated("r0", ((0, "p0"),)))
+
+    assert log.new() == []
+
+
+def test_other_answer_in_the_log_wins() -> None:
+    log = Log()
+    log.live()
+    at = log.add(events.TrialsRequested("r0", (0,)))
+    log.session.answered(generated(0, "mine", at))
+    log.new()
+
+    at = log.add(events.ParametersGenerated("r0", ((0, "theirs"),)))
+
+    assert log.new() == [commands.Recorded(at, ((0, "theirs"),))]
+
+
+def test_answer_of_an_earlier_dispatcher_that_comes_first_is_not_repeated() -> None:
+    log = Log()
+    at = log.add(events.TrialsRequested("r0", (0,)))
+    log.live()
+    log.add(events.ParametersGenerated("r0", ((0, "theirs"),)))
+
+    news = log.session.answered(generated(0, "mine", at))
+
+    assert news == []
+    assert log.new() == [commands.Recorded(at, ((0, "theirs"),))]
+
+
+def test_late_parameters_are_reported_once() -> None:
+    log = Log()
+    at = log.add(events.TrialsRequested("r0", (0, 1)))
+    log.live()
+    late = answers.Generated(at, "", (Suggestion(1, "p1", None),))
+
+    assert log.session.answered(late) == [late]
+    log.add(events.ParametersGenerated("", ((1, "p1"),)))
+    assert log.new() == []
+
+
+def test_late_parameters_that_the_log_holds_are_not_reported_again() -> None:
+    log = Log()
+    at = log.add(events.TrialsRequested("r0", (0, 1)))
+    log.add(
+        events.ParametersGenerated("r0", ((0, "p0"),)),
+        events.ParametersGenerated("", ((1, "p1"),)),
+    )
+
+    last = log.live()[-1]
+    news = log.session.answered(answers.Generated(at, "", (Suggestion(1, "p1", None),)))
+
+    assert last == commands.Recorded(log.last, ((1, "p1"),))
+    assert news == []
+
+
+def test_late_exhaustion_is_told_once() -> None:
+    log = Log()
+    at = log.add(events.TrialsRequested("r0", (0,)))
+    log.add(events.ParametersGenerated("r0", ()))
+    log.live()
+    exhausted = answers.Generated(at, "", (), exhausted=True)
+
+    assert log.session.answered(exhausted) == [exhausted]
+    log.add(events.ParametersGenerated("", (), exhausted=True, based_on=at))
+    assert log.session.answered(exhausted) == []
+
+
+def test_algorithm_is_idle_when_it_owes_nothing_and_no_trial_is_live() -> None:
+    log = Log()
+    log.live()
+    steps: list[events.Event] = [
+        events.AlgorithmStarted(1),
+        events.TrialsRequested("r0", (0, 1)),
+        events.ParametersGenerated("r0", ((0, "p0"),), deferred=1),
+        events.TrialScheduled("t0", 0, "p0", customized=False),
+        events.TrialEnded("t0", "SUCCEEDED"),
+        events.ParametersGenerated("", ((1, "p1"),)),
+    ]
+
+    idle = []
+    for step in steps:
+        log.add(step)
+        idle.append(log.session.idle)
+
+    assert idle == [True, False, False, False, False, True]
+
+
+def test_result_and_end_of_a_trial_are_told_in_order() -> None:
+    log = Log()
+    log.live()
+    log.run_trial(0, value=0.5)
+
+    told = log.new()[-2:]
+
+    assert [type(command) for command in told] == [commands.TellMetric, commands.TellEnd]
+    assert told[0].value == 0.5  # type: ignore[union-attr]  # of the type just asserted
+
+
+def test_intermediate_results_are_told_only_to_who_reads_them() -> None:
+    without, with_assessor = Log(), Log(assessor=AlgorithmChoice(name="Medianstop"))
+    for log in (without, with_assessor):
+        log.add(*answered(0))
+        log.live()
+        log.add(reported(0, 0.1, final=False))
+
+    assert without.new() == []
+    assert len(with_assessor.new()) == 1
+
+
+def test_stop_is_advised_once_and_only_for_live_trials() -> None:
+    log = Log()
+    log.add(*answered(0), *answered(1), events.TrialStopRequested("t1"))
+    log.live()
+    zero, one, gone = (answers.StopAdvised(log.last, f"t{number}") for number in (0, 1, 2))
+
+    assert log.session.answered(zero) == [zero]
+    assert log.session.answered(zero) == []
+    assert log.session.answered(one) == []
+    assert log.session.answered(gone) == []
+
+
+def test_start_is_told_once_per_generation() -> None:
+    log = Log()
+    log.live()
+
+    assert log.session.answered(READY) == [answers.Started(1, READY)]
+    log.add(events.AlgorithmStarted(1))
+    assert log.session.answered(READY) == []
+
+
+def test_exception_that_the_log_knows_is_not_told_again() -> None:
+    log = Log()
+    at = log.add(*answered(0), reported(0, 1.0))
+    log.add(events.AlgorithmFailed("receive_trial_result", at))
+    log.live()
+
+    known = answers.CallFailed(at, "receive_trial_result", "...", skipped=True)
+    other = answers.CallFailed(at, "trial_end", "...", skipped=True)
+
+    assert log.session.answered(known) == []
+    assert log.session.answered(other) == [other]
+
+
+def test_divergence_is_told_once() -> None:
+    log = Log()
+    log.add(*answered(0))
+    log.live()
+    diverged = answers.Diverged(log.last, 0, "p0", "mine")
+
+    assert log.session.answered(diverged) == [diverged]
+    assert log.session.answered(diverged) == []
+
+
+def test_resumed_algorithm_learns_results_and_imports_of_its_earlier_lives() -> None:
+    log = Log()
+    log.run_trial(0, 0.5)
+    log.add(events.DataImported("imported"))
+    log.run_trial(1, 0.6, state="FAILED")  # its result had come before it failed
+    log.add(*answered(2), events.TrialEnded("t2", "SUCCEEDED"))  # it never reported
+    log.add(*answered(3, customized=True), reported(3, 0.9))
+    log.add(events.SearchSpaceChanged("wider"), events.ExperimentEnded())
+
+    at = log.add(events.AlgorithmRequested(2, "/moved/exp"))
+    initialize, *rest = log.live()
+
+    assert isinstance(initialize, commands.Initialize)
+    assert initialize.search_space == "wider"
+    assert initialize.setup.directory == "/moved/exp"
+    assert initialize.seed == generation_seed(5, 2)
+    assert rest == [
+        commands.ImportTrials(at, (("p0", 0.5),)),
+        commands.ImportData(at, "imported"),
+        commands.ImportTrials(at, (("p1", 0.6),)),
+    ]
+
+
+def test_trial_of_an_earlier_generation_is_not_told() -> None:
+    log = Log()
+    log.add(*answered(0), events.AlgorithmRequested(2))
+    log.live()
+
+    log.add(reported(0, 1.0), events.TrialEnded("t0", "FAILED"))
+
+    assert log.new() == []
+
+
+def test_ended_experiment_wants_no_host() -> None:
+    log = Log()
+    log.add(events.ExperimentEnded())
+
+    assert log.live() == []
+    assert not log.session.wants_host
+
+
+def test_customized_trial_is_marked_so() -> None:
+    log = Log()
+    log.live()
+    log.add(
+        events.CustomTrialAdded(9, "p9"),
+        events.TrialScheduled("t9", 9, "p9", customized=True),
+        reported(9, 1.0),
+        events.TrialEnded("t9", "SUCCEEDED"),
+    )
+
+    added, metric, end = log.new()
+
+    assert added == commands.AddCustomized(added.position, 9, "p9")
+    assert isinstance(metric, commands.TellMetric)
+    assert metric.customized
+    assert isinstance(end, commands.TellEnd)
+    assert end.customized
+
+
+def test_generations_differ_in_their_seeds_and_stay_in_range() -> None:
+    seeds = {generation_seed(2**63 - 1, generation) for generation in range(1, 100)}
+
+    assert len(seeds) == 99
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    assert generation_seed(7, 1) == 7

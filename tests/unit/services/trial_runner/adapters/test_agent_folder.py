@@ -1,0 +1,40 @@
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import FailedPreconditionError
+from svc_trial_runner.adapters.agent_folder import runner_id, trial_sdk_folder, write_tools
+
+
+def test_id_is_drawn_once(tmp_path: Path) -> None:
+    first = runner_id(tmp_path / "a")
+
+    assert runner_id(tmp_path / "a") == first
+    assert runner_id(tmp_path / "b") != first
+
+
+def test_unusable_folder_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(FailedPreconditionError, match="file"):
+        runner_id(tmp_path / "file")
+
+
+def test_trial_side_of_the_library_is_found() -> None:
+    assert (trial_sdk_folder() / "warm.py").is_file()
+
+
+def test_command_for_shell_trials_works_outside_of_an_experiment(tmp_path: Path) -> None:
+    tools = write_tools(tmp_path, trial_sdk_folder())
+
+    result = subprocess.run(
+        ["nni-trial", "get"],
+        env={"PATH": f"{tools}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert result.stdout.strip() == "{}"

@@ -1,0 +1,39 @@
+from typing import Any
+
+from svc_trial_runner.adapters.gpu_devices import NvmlGpuDevices
+from svc_trial_runner.domain.gpus import GpuDevice
+from tests.support.nvml import NvmlLibrary
+
+
+async def test_device_is_told_with_its_users() -> None:
+    source = NvmlGpuDevices(NvmlLibrary)
+
+    assert await source.devices() == [GpuDevice(0, "A GPU", 2**30, frozenset({7, 8}))]
+
+
+async def test_no_driver_means_no_gpus_and_is_not_tried_again() -> None:
+    library = NvmlLibrary(works=False)
+    source = NvmlGpuDevices(lambda: library)
+
+    assert await source.devices() == []
+    assert await source.devices() == []
+    assert library.loads == 1
+
+
+async def test_driver_that_fails_for_a_while_is_asked_again() -> None:
+    library = NvmlLibrary()
+    source = NvmlGpuDevices(lambda: library)
+    await source.devices()
+    library.works = False
+    assert await source.devices() == []
+
+    library.works = True
+
+    assert len(await source.devices()) == 1
+
+
+async def test_missing_library_means_no_gpus() -> None:
+    def load() -> Any:
+        raise ImportError("pynvml")
+
+    assert await NvmlGpuDevices(load).devices() == []

@@ -1,0 +1,61 @@
+import asyncio
+from dataclasses import replace
+
+from nni_proto.runner.v1 import task_pb2
+from svc_common.clock import ManualClock
+from svc_common.subjects import presence_subject
+from svc_trial_runner.agent.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
+from tests.unit.services.trial_runner.conftest import Bench
+
+IDENTITY = RunnerIdentity("r", "b", "local", "host", "1.0", "127.0.0.1:1")
+
+
+async def test_presence_is_said_regularly(bench: Bench) -> None:
+    clock = ManualClock()
+    heard = await bench.bus.signals.subscribe(presence_subject("r"))
+    presence = Presence(bench.agent(), IDENTITY, bench.bus.signals, clock, 2)
+    bench.tasks.start(presence.run(), "presence")
+
+    first = await asyncio.wait_for(anext(heard), 5)
+    clock.advance(PRESENCE_EVERY_S)
+    second = await asyncio.wait_for(anext(heard), 5)
+
+    message = task_pb2.RunnerPresence.FromString(first.payload)
+    again = task_pb2.RunnerPresence.FromString(second.payload)
+    assert again.sent_at.seconds - message.sent_at.seconds == PRESENCE_EVERY_S
+    message.ClearField("sent_at")
+    again.ClearField("sent_at")
+    assert message == again
+    assert (message.runner_id, message.boot_id, message.pool) == ("r", "b", "local")
+    assert (message.gpu_count, message.draining, message.leaving) == (2, False, False)
+    assert message.grpc_address == "127.0.0.1:1"
+
+
+async def test_change_is_said_soon(bench: Bench) -> None:
+    heard = await bench.bus.signals.subscribe(presence_subject("r"))
+    agent = bench.agent()
+    presence = Presence(agent, IDENTITY, bench.bus.signals, ManualClock(), 0, debounce_s=0.0)
+
+    agent.drain()
+
+    message = task_pb2.RunnerPresence.FromString((await asyncio.wait_for(anext(heard), 5)).payload)
+    assert message.draining
+    presence.say(leaving=True)
+    message = task_pb2.RunnerPresence.FromString((await asyncio.wait_for(anext(heard), 5)).payload)
+    assert message.leaving
+
+
+async def test_that_it_had_a_predecessor_is_said_for_a_while(bench: Bench) -> None:
+    clock = ManualClock()
+    heard = await bench.bus.signals.subscribe(presence_subject("r"))
+    identity = replace(IDENTITY, restarted=True)
+    presence = Presence(bench.agent(), identity, bench.bus.signals, clock, 0)
+
+    told = []
+    for _ in range(5):
+        presence.say()
+        signal = await asyncio.wait_for(anext(heard), 5)
+        told.append(task_pb2.RunnerPresence.FromString(signal.payload).restarted)
+        clock.advance(PRESENCE_EVERY_S)
+
+    assert told == [True, True, True, False, False]

@@ -1,0 +1,152 @@
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nni_proto.trial.v1 import report_pb2
+from svc_trial_runner.attempts.execution import AttemptRun
+from svc_trial_runner.domain.attempt import StopCause
+from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.domain.gpus import GpuDevice
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
+
+KEY = AttemptKey(EXPERIMENT, "one", 1)
+
+
+async def running(bench: Bench, command: str = "sleep 30", **spec: Any) -> AttemptRun:
+    """Start a trial in an agent and give its attempt."""
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", command, {"x": 1}, **spec))
+    (run,) = agent.attempts
+    await bench.until_kind("one", "started")
+    return run
+
+
+async def ended(bench: Bench, run: AttemptRun) -> report_pb2.AttemptExited:
+    run.stop(StopCause.STOPPED)
+    return (await bench.until_kind("one", "exited")).exited
+
+
+async def test_parameters_in_the_byte_store_are_fetched(bench: Bench) -> None:
+    key = await bench.blobs.put(json.dumps({"big": 1}).encode())
+    task = bench.task("one", "sleep 30")
+    task.parameters.blob_value.sha256 = key.removeprefix("sha256/")
+    agent = bench.agent()
+
+    await bench.deliver(agent, task)
+    await bench.until_kind("one", "started")
+
+    (run,) = agent.attempts
+    text = (bench.folder / "experiment/trials/one/parameter.cfg").read_text()
+    assert json.loads(text)["parameters"] == {"big": 1}
+    await ended(bench, run)
+
+
+async def test_missing_parameters_are_said(bench: Bench) -> None:
+    task = bench.task("one")
+    task.parameters.blob_value.sha256 = "0" * 64
+
+    await bench.deliver(bench.agent(), task)
+
+    exited = (await bench.until_kind("one", "exited")).exited
+    assert exited.cause == report_pb2.EXIT_CAUSE_NOT_STARTED
+    assert "0" * 64 in exited.detail
+
+
+async def test_stop_sends_term_and_reports_it(bench: Bench) -> None:
+    run = await running(bench)
+
+    exited = await ended(bench, run)
+
+    assert exited.cause == report_pb2.EXIT_CAUSE_STOPPED
+    assert exited.signal == 15
+
+
+async def test_stop_after_the_natural_end_keeps_the_natural_end(bench: Bench) -> None:
+    run = await running(bench, "true")
+    exited = (await bench.until_kind("one", "exited")).exited
+
+    run.stop(StopCause.STOPPED)
+
+    assert exited.cause == report_pb2.EXIT_CAUSE_ENDED
+    assert bench.kinds("one") == ["started", "exited"]
+
+
+@pytest.mark.claim("platform", 20)
+async def test_time_limit_ends_a_trial(bench: Bench) -> None:
+    agent = bench.agent()
+    task = bench.task("one", "sleep 30")
+    task.spec.time_limit.FromMilliseconds(50)
+
+    await bench.deliver(agent, task)
+
+    exited = (await bench.until_kind("one", "exited")).exited
+    assert exited.cause == report_pb2.EXIT_CAUSE_TIME_LIMIT
+
+
+async def test_gpus_are_held_while_the_trial_runs(bench: Bench) -> None:
+    bench.gpus.replace([GpuDevice(0, "a", 1)])
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", "sleep 30", gpu_number=1))
+    started = (await bench.until_kind("one", "started")).started
+    await bench.deliver(agent, bench.task("two", "true", gpu_number=1))
+    waits = (await bench.until_kind("two", "waits")).waits
+
+    agent.stop_trial(KEY)
+    await bench.until_kind("two", "exited")
+
+    assert list(started.gpu_indices) == [0]
+    assert waits.reason == "waiting for 1 GPU: 0 in use by trial one"
+    await bench.tasks.drain()
+    assert bench.workshop.gpus.holders_of(0) == []
+
+
+async def test_stop_while_waiting_for_a_gpu_ends_without_a_process(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", gpu_number=1))
+    await bench.until_kind("one", "waits")
+
+    agent.stop_trial(KEY)
+
+    exited = (await bench.until_kind("one", "exited")).exited
+    assert exited.cause == report_pb2.EXIT_CAUSE_STOPPED
+    assert not exited.HasField("exit_code")
+    assert not (bench.folder / "experiment/trials/one").exists()
+
+
+async def test_drop_while_waiting_says_nothing(bench: Bench) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", gpu_number=1))
+    await bench.until_kind("one", "waits")
+
+    agent.drop_trial(KEY, "")
+    await asyncio.wait_for(bench.tasks.drain(), 5)
+
+    assert bench.kinds("one") == ["waits"]
+    assert agent.attempts == []
+    assert not bench.workshop.gpus.waiting
+
+
+async def test_metric_nested_too_deeply_is_refused_and_takes_no_number(
+    bench: Bench, sdk: Path
+) -> None:
+    script = (
+        "import nni\nnni.get_next_parameter()\nvalue = 1\n"
+        "for _ in range(200): value = [value]\n"
+        "try:\n    nni.report_intermediate_result(value)\n"
+        "except Exception as error:\n    print(error)\n"
+        "nni.report_intermediate_result('fine')\n"
+    )
+    (bench.folder / "deep.py").write_text(script)
+    task = bench.task("one", "python3 deep.py")
+    task.spec.environment["PYTHONPATH"] = str(sdk)
+
+    await bench.deliver(bench.agent(), task)
+    await bench.until_kind("one", "exited")
+
+    assert bench.kinds("one") == ["started", "metric", "exited"]
+    assert [report.sequence for report in bench.heard] == [0, 1, 2]
+    output = (bench.folder / "experiment/trials/one/stdout").read_text()
+    assert "nested" in output

@@ -1,0 +1,104 @@
+import asyncio
+import os
+
+from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices
+from svc_trial_runner.adapters.process_table import ProcProcessTable
+from svc_trial_runner.attempts.gpu_allocation import GpuDesk
+from svc_trial_runner.domain.gpus import Allotment, GpuDevice, GpuRequest
+
+STRANGER = 1
+"""The number of a process that is never a descendant of ours."""
+
+
+def desk(*devices: GpuDevice) -> tuple[GpuDesk, InMemoryGpuDevices]:
+    source = InMemoryGpuDevices(devices)
+    return GpuDesk(source, ProcProcessTable()), source
+
+
+def request(trial_id: str, count: int | None = 1) -> GpuRequest:
+    return GpuRequest("exp", trial_id, count)
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_who_needs_none_is_served_without_looking() -> None:
+    gpus, _ = desk()
+
+    assert await gpus.acquire(request("one", None), print) == Allotment(None)
+    assert await gpus.acquire(request("two", 0), print) == Allotment(())
+
+
+async def test_freed_gpu_goes_to_who_waits_longest() -> None:
+    gpus, _ = desk(GpuDevice(0, "a", 1))
+    reasons: list[str] = []
+    assert await gpus.acquire(request("one"), reasons.append) == Allotment((0,))
+    second = asyncio.create_task(gpus.acquire(request("two"), reasons.append))
+    await settle()
+    third = asyncio.create_task(gpus.acquire(request("three"), reasons.append))
+    await settle()
+
+    await gpus.release("exp", "one")
+
+    assert await second == Allotment((0,))
+    assert not third.done()
+    assert gpus.waiting
+    assert gpus.holders_of(0) == ["two"]
+    assert reasons[0] == "waiting for 1 GPU: 0 in use by trial one"
+    gpus.give_up("exp", "three")
+    assert await third is None
+
+
+async def test_hopeless_request_holds_up_nobody() -> None:
+    gpus, _ = desk(GpuDevice(0, "a", 1))
+    reasons: list[str] = []
+    hopeless = asyncio.create_task(gpus.acquire(request("one", 2), reasons.append))
+    await settle()
+
+    assert await gpus.acquire(request("two"), reasons.append) == Allotment((0,))
+
+    assert reasons == ["waiting for 2 GPUs: this machine has 1"]
+    gpus.give_up("exp", "one")
+    assert await hopeless is None
+
+
+async def test_stranger_on_a_gpu_is_noticed_when_it_goes() -> None:
+    gpus, source = desk(GpuDevice(0, "a", 1, frozenset({STRANGER})))
+    reasons: list[str] = []
+    waiting = asyncio.create_task(gpus.acquire(request("one"), reasons.append))
+    await settle()
+    assert reasons == ["waiting for 1 GPU: 0 in use by process 1"]
+
+    source.replace([GpuDevice(0, "a", 1)])
+    await gpus.recheck()
+
+    assert await waiting == Allotment((0,))
+
+
+async def test_own_descendants_are_no_strangers() -> None:
+    child = await asyncio.create_subprocess_exec("sleep", "30")
+    gpus, _ = desk(GpuDevice(0, "a", 1, frozenset({child.pid})))
+
+    _, active = await gpus.devices()
+
+    child.kill()
+    await child.wait()
+    assert active == {}
+    assert os.getpid() != STRANGER
+
+
+async def test_reason_is_told_again_only_if_it_changes() -> None:
+    gpus, _ = desk(GpuDevice(0, "a", 1))
+    reasons: list[str] = []
+    await gpus.acquire(request("one"), reasons.append)
+    waiting = asyncio.create_task(gpus.acquire(request("two"), reasons.append))
+    await settle()
+
+    await gpus.recheck()
+    await gpus.recheck()
+
+    assert len(reasons) == 1
+    gpus.give_up("exp", "two")
+    await waiting

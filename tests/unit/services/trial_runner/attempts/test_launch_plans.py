@@ -1,0 +1,69 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from svc_common.clock import SystemClock
+from svc_common.storage.memory import InMemoryBlobStore
+from svc_trial_runner.adapters.code_archives import CachedCodeStore
+from svc_trial_runner.adapters.environments import FileEnvironments
+from svc_trial_runner.attempts.launch_plans import Plans
+from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.domain.tasks import TrialSpec, TrialWork
+from svc_trial_runner.ports import LaunchError
+
+
+def plans(folder: Path) -> Plans:
+    return Plans(
+        CachedCodeStore(InMemoryBlobStore(), folder / "code", SystemClock()),
+        FileEnvironments({"PATH": "/bin"}, "/py/bin/python3"),
+        folder / "tools",
+        folder / "root",
+    )
+
+
+def work(folder: Path, experiment_id: str = "exp") -> TrialWork:
+    spec = TrialSpec(command="python t.py", code_directory=str(folder))
+    key = AttemptKey(experiment_id, "aaaaa", 1)
+    return TrialWork(key, 0, 0, {}, "", spec, b"digest")
+
+
+async def test_plan_is_made_once_for_equal_specs(tmp_path: Path) -> None:
+    made = plans(tmp_path)
+
+    first = await made.plan(work(tmp_path))
+
+    assert await made.plan(work(tmp_path)) is first
+    assert first.python is not None
+    assert first.base["PATH"] == f"{tmp_path}/tools:/py/bin:/bin"
+
+
+async def test_other_spec_has_another_plan(tmp_path: Path) -> None:
+    made = plans(tmp_path)
+    first = await made.plan(work(tmp_path))
+
+    other = replace(work(tmp_path), spec_digest=b"other", spec=TrialSpec("true", str(tmp_path)))
+
+    assert (await made.plan(other)).command == "true"
+    assert (await made.plan(work(tmp_path))) is first
+
+
+async def test_agent_chooses_a_folder_where_the_spec_does_not(tmp_path: Path) -> None:
+    plan = await plans(tmp_path).plan(work(tmp_path))
+
+    assert plan.experiment_directory == str(tmp_path / "root/exp")
+
+
+async def test_missing_code_directory_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match="gone does not exist"):
+        await plans(tmp_path).plan(work(tmp_path / "gone"))
+
+
+async def test_forgetting_tells_which_code_nobody_uses_any_more(tmp_path: Path) -> None:
+    made = plans(tmp_path)
+    await made.plan(work(tmp_path, "one"))
+    await made.plan(work(tmp_path, "two"))
+
+    assert made.forget("one") == []
+    assert made.forget("two") == [str(tmp_path)]
+    assert made.forget("two") == []

@@ -1,0 +1,158 @@
+"""Output of trials on its way to those who watch."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from nni_proto.trial.v1 import output_pb2
+from svc_common.clock import SystemClock
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.tasks import TaskOwner
+from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
+from svc_trial_runner.attempts.output_stream import BACKLOG_BYTES, PIECE_BYTES, LiveOutput, _Stream
+from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.ports import TrialFilesRequest, TrialOutput
+
+KEY = AttemptKey("exp", "trial", 2)
+OUT, ERR = output_pb2.OUTPUT_STREAM_STDOUT, output_pb2.OUTPUT_STREAM_STDERR
+
+
+class Trial:
+    """The folder of a trial, and pens that write where its process would."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        request = TrialFilesRequest(folder, "", "", 2 * BACKLOG_BYTES)
+        self.output: TrialOutput = DiskTrialFolders(2 * BACKLOG_BYTES).open(request)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write to a file as the pipe's reader does, and tell those who watch."""
+        with (self.folder / name).open("ab") as file:
+            file.write(data)
+        for tell in self.output._watchers:  # type: ignore[attr-defined] # of the adapter in use
+            tell()
+
+    def end(self) -> None:
+        self.output.cut()
+
+
+@pytest.fixture
+async def bus() -> AsyncIterator[InMemoryBus]:
+    async with InMemoryBus() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def begin(bus: InMemoryBus, tmp_path: Path) -> AsyncIterator[Callable[[], Trial]]:
+    failures: list[BaseException] = []
+    tasks = TaskOwner(lambda _name, error: failures.append(error))
+    live = LiveOutput(bus.log_lines, bus.wait_connected, SystemClock(), tasks)
+
+    def start() -> Trial:
+        trial = Trial(tmp_path)
+        live.begin(KEY, str(tmp_path), trial.output)
+        return trial
+
+    yield start
+    await tasks.aclose()
+    assert failures == []
+
+
+async def heard(bus: InMemoryBus) -> list[output_pb2.TrialOutput]:
+    """Give everything until both streams are at their end."""
+    pieces: list[output_pb2.TrialOutput] = []
+    async with asyncio.timeout(10), aclosing(bus.log_lines.follow("exp", "trial")) as feed:
+        async for chunk in feed:
+            pieces.append(output_pb2.TrialOutput.FromString(chunk.payload))
+            if sum(piece.at_end for piece in pieces) == 2:
+                break
+    return pieces
+
+
+def text(pieces: list[output_pb2.TrialOutput], stream: int) -> bytes:
+    return b"".join(piece.data for piece in pieces if piece.stream == stream)
+
+
+async def test_both_streams_are_sent_with_their_offsets_and_ends(
+    bus: InMemoryBus, begin: Callable[[], Trial]
+) -> None:
+    trial = begin()
+    trial.write("stdout", b"one ")
+    trial.write("stderr", b"oh")
+    trial.write("stdout", b"two")
+    trial.end()
+
+    pieces = await heard(bus)
+
+    assert (text(pieces, OUT), text(pieces, ERR)) == (b"one two", b"oh")
+    assert {piece.attempt for piece in pieces} == {2}
+    assert [piece.offset for piece in pieces if piece.at_end] == [7, 2]
+
+
+async def test_output_comes_while_the_trial_runs(
+    bus: InMemoryBus, begin: Callable[[], Trial]
+) -> None:
+    trial = begin()
+    async with asyncio.timeout(10), aclosing(bus.log_lines.follow("exp", "trial")) as feed:
+        trial.write("stdout", b"first")
+        first = output_pb2.TrialOutput.FromString((await anext(feed)).payload)
+        trial.write("stdout", b"second")
+        second = output_pb2.TrialOutput.FromString((await anext(feed)).payload)
+
+    assert (first.data, second.data, second.offset) == (b"first", b"second", 5)
+    trial.end()
+
+
+async def test_many_lines_travel_in_few_messages(
+    bus: InMemoryBus, begin: Callable[[], Trial]
+) -> None:
+    trial = begin()
+    for number in range(1000):
+        trial.write("stdout", b"line %d\n" % number)
+    trial.end()
+
+    pieces = await heard(bus)
+
+    assert text(pieces, OUT).count(b"\n") == 1000
+    assert len(pieces) < 10
+
+
+async def test_an_outage_of_the_bus_loses_nothing(
+    bus: InMemoryBus, begin: Callable[[], Trial]
+) -> None:
+    bus.broker.stop()
+    trial = begin()
+    trial.write("stdout", b"said while it was away")
+    trial.end()
+    await bus.wait_connected(False)
+    bus.broker.start()
+
+    assert text(await heard(bus), OUT) == b"said while it was away"
+
+
+async def test_a_trial_that_is_far_ahead_is_skipped_ahead(
+    bus: InMemoryBus, begin: Callable[[], Trial]
+) -> None:
+    trial = begin()
+    (trial.folder / "stdout").write_bytes(b"x" * (BACKLOG_BYTES + 10 * PIECE_BYTES))
+    trial.write("stderr", b"go")
+    async with asyncio.timeout(10), aclosing(bus.log_lines.follow("exp", "trial")) as feed:
+        first = output_pb2.TrialOutput.FromString((await anext(feed)).payload)
+
+    assert (first.offset, len(first.data)) == (10 * PIECE_BYTES, PIECE_BYTES)
+    trial.end()
+
+
+def test_link_in_the_place_of_an_output_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("the agent's")
+    (tmp_path / "stdout").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "stderr")
+
+    assert _Stream(1, OUT, str(tmp_path / "stdout")).next_piece() is None
+    assert _Stream(1, ERR, str(tmp_path / "stderr")).next_piece() is None

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from svc_common.clock import ManualClock
+from svc_common.errors import ResourceExhaustedError
+from svc_common.storage.memory import InMemoryBlobStore
+from svc_common.storage.retries import PatientBlobExchange
+from svc_trial_runner.adapters.trial_blobs import BlobTrialBytes, TarFolders
+from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
+from svc_trial_runner.attempts.output_uploads import ROOM_AGAIN_AFTER_S, OutputUploads
+from svc_trial_runner.ports import FinishedTrial
+from tests.unit.services.trial_runner.conftest import Bench
+
+
+class TellingStore(InMemoryBlobStore):
+    """Tells of outputs, and takes none of an experiment that is over its quota."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full = ""
+        self.refused = asyncio.Event()
+        self.complete: dict[str, asyncio.Event] = {}
+
+    async def put_named_file(self, key: str, path: Path) -> None:
+        _, experiment_id, trial_id, _, name = key.split("/")
+        if experiment_id == self.full:
+            self.refused.set()
+            raise ResourceExhaustedError("at most 5 MB")
+        await super().put_named_file(key, path)
+        if name == "files.tar":
+            self.complete.setdefault(trial_id, asyncio.Event()).set()
+
+    async def has(self, trial_id: str) -> None:
+        async with asyncio.timeout(5):
+            await self.complete.setdefault(trial_id, asyncio.Event()).wait()
+
+
+@asynccontextmanager
+async def uploading(
+    folder: Path, store: TellingStore, clock: ManualClock
+) -> AsyncIterator[OutputUploads]:
+    patient = PatientBlobExchange(store, clock)
+    bytes_ = BlobTrialBytes(patient, lambda _experiment_id: patient)
+    uploads = OutputUploads(bytes_, TarFolders(), DirectoryUploadSpool(folder / "spool"), clock)
+    running = asyncio.create_task(uploads.run())
+    try:
+        yield uploads
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def finished(folder: Path, trial_id: str = "t1", experiment_id: str = "e1") -> FinishedTrial:
+    """Make a trial's folder."""
+    place = folder / "trials" / trial_id
+    (place / "code").mkdir(parents=True)
+    (place / "code" / "trial.py").touch()
+    (place / "checkpoints").mkdir()
+    (place / "deep").mkdir()
+    (place / "deep" / "model").write_text("model")
+    (place / "stdout").write_text("out")
+    (place / "stderr").write_text("err")
+    os.link(place / "stdout", place / "trial.log")
+    return FinishedTrial(experiment_id, trial_id, 1, str(place))
+
+
+async def test_streams_and_files_are_stored_and_the_folder_goes(tmp_path: Path) -> None:
+    store = TellingStore()
+    trial = finished(tmp_path)
+
+    async with uploading(tmp_path, store, ManualClock()) as uploads:
+        uploads.add(trial)
+        await store.has("t1")
+
+    assert await store.get("output/e1/t1/1/stdout") == b"out"
+    assert await store.get("output/e1/t1/1/stderr") == b"err"
+    await store.fetch("output/e1/t1/1/files.tar", tmp_path / "files.tar")
+    TarFolders().extract(tmp_path / "files.tar", tmp_path / "back")
+    found = sorted(path.name for path in (tmp_path / "back").rglob("*"))
+    assert found == ["deep", "model"]
+
+
+async def test_what_one_agent_has_not_done_the_next_one_does(tmp_path: Path) -> None:
+    store = TellingStore()
+    spool = DirectoryUploadSpool(tmp_path / "spool")
+    for trial_id in ("t1", "t2"):
+        spool.add(finished(tmp_path, trial_id))
+
+    async with uploading(tmp_path, store, ManualClock()):
+        await store.has("t1")
+        await store.has("t2")
+
+    assert len(await store.keys("output/e1/")) == 6
+
+
+async def test_folder_that_is_gone_is_forgotten(tmp_path: Path) -> None:
+    store = TellingStore()
+
+    async with uploading(tmp_path, store, ManualClock()) as uploads:
+        uploads.add(FinishedTrial("e1", "gone", 1, str(tmp_path / "nowhere")))
+        uploads.add(finished(tmp_path))
+        await store.has("t1")
+
+    assert await store.keys("output/e1/gone/") == []
+
+
+async def test_experiment_without_room_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    store, clock = TellingStore(), ManualClock()
+    store.full = "e1"
+
+    async with uploading(tmp_path, store, clock) as uploads:
+        uploads.add(finished(tmp_path, "t1", "e1"))
+        uploads.add(finished(tmp_path, "t2", "e2"))
+        async with asyncio.timeout(5):
+            await store.refused.wait()
+        store.full = ""
+        while uploads.waiting:
+            await asyncio.sleep(0)
+            clock.advance(ROOM_AGAIN_AFTER_S)
+
+    assert await store.exists("output/e1/t1/1/files.tar")
+    assert await store.exists("output/e2/t2/1/files.tar")
+
+
+async def test_attempt_has_its_output_stored_when_it_is_over(bench: Bench) -> None:
+    running = asyncio.create_task(bench.workshop.outputs.run())
+    task = bench.task("one", "echo said; echo kept > $NNI_OUTPUT_DIR/model", outputs_travel=True)
+
+    await bench.deliver(bench.agent(), task)
+    await bench.until_kind("one", "exited")
+    await bench.tasks.drain()
+    folder = bench.folder / "experiment/trials/one"
+    async with asyncio.timeout(5):
+        while folder.exists():  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert await bench.blobs.get("output/exp/one/1/stdout") == b"said\n"
+    assert await bench.blobs.exists("output/exp/one/1/files.tar")
+
+
+async def test_links_of_a_trial_give_away_nothing_and_overwrite_nothing(tmp_path: Path) -> None:
+    store = TellingStore()
+    (tmp_path / "secret").write_text("the agent's")
+    trial = finished(tmp_path)
+    folder = Path(trial.directory)
+    (folder / "stdout").unlink(missing_ok=True)
+    (folder / "stdout").symlink_to(tmp_path / "secret")
+    (folder / ".files.tar").symlink_to(tmp_path / "secret")
+
+    async with uploading(tmp_path, store, ManualClock()) as uploads:
+        uploads.add(trial)
+        await store.has("t1")
+
+    assert not await store.exists("output/e1/t1/1/stdout")
+    assert (tmp_path / "secret").read_text() == "the agent's"

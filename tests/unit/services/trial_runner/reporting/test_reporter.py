@@ -1,0 +1,118 @@
+import asyncio
+from pathlib import Path
+
+from nni_proto.experiment.v1 import inbox_pb2
+from svc_common.messaging.ports import InboxMessage
+from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
+from svc_trial_runner.converters import report_entry
+from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.domain.reports import AttemptLost, AttemptWaits
+from svc_trial_runner.reporting.reporter import Reporter
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
+
+KEY = AttemptKey(EXPERIMENT, "one", 1)
+
+
+def entry(number: int) -> bytes:
+    return report_entry(KEY, "claim", number, AttemptWaits("x"))
+
+
+def last(number: int) -> bytes:
+    return report_entry(KEY, "claim", number, AttemptLost("x"))
+
+
+async def until_count(bench: Bench, count: int) -> None:
+    await bench.until(lambda: len(bench.heard) >= count)
+
+
+async def test_reports_arrive_in_order(bench: Bench) -> None:
+    for number in range(500):
+        bench.workshop.reporter.add(EXPERIMENT, entry(number))
+        if number % 50 == 0:
+            await asyncio.sleep(0)
+
+    await until_count(bench, 500)
+
+    assert [report.sequence for report in bench.heard] == list(range(500))
+
+
+async def test_reports_of_one_turn_of_the_loop_share_a_message(bench: Bench) -> None:
+    for number in range(100):
+        bench.workshop.reporter.add(EXPERIMENT, entry(number))
+    await until_count(bench, 100)
+
+    stored = await anext(bench.bus.inbox.follow(EXPERIMENT))
+
+    assert [_count(message) for message in stored] == [100]
+
+
+def _count(message: InboxMessage) -> int:
+    parsed = inbox_pb2.InboxMessage.FromString(message.payload)
+    return len(parsed.runner_reports.reports)
+
+
+async def test_last_word_is_called_back_when_it_has_arrived(bench: Bench) -> None:
+    arrived = asyncio.Event()
+    bench.broker.stop()
+    bench.workshop.reporter.add(EXPERIMENT, entry(0))
+    bench.workshop.reporter.add(EXPERIMENT, last(1), arrived.set)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not arrived.is_set()
+
+    bench.broker.start()
+    await asyncio.wait_for(arrived.wait(), 5)
+    await until_count(bench, 2)
+
+    assert [report.sequence for report in bench.heard] == [0, 1]
+
+
+async def test_last_word_is_in_the_spool_before_it_is_sent(bench: Bench) -> None:
+    bench.broker.stop()
+
+    bench.workshop.reporter.add(EXPERIMENT, entry(0))
+    bench.workshop.reporter.add(EXPERIMENT, last(1), lambda: None)
+
+    left = DirectoryReportSpool(bench.folder / "runner/spool").inherited()
+    assert [report.entry for report in left] == [entry(0), last(1)]
+    bench.broker.start()
+    await bench.workshop.reporter.wait_idle()
+
+
+async def test_experiments_do_not_wait_for_each_other(bench: Bench, tmp_path: Path) -> None:
+    bench.workshop.reporter.add("other", entry(0))
+    bench.workshop.reporter.add(EXPERIMENT, entry(0))
+
+    await until_count(bench, 1)
+    await bench.workshop.reporter.wait_idle()
+
+    assert await bench.bus.inbox.last_sequence("other") > 0
+
+
+async def test_idle_means_that_everything_has_arrived(bench: Bench) -> None:
+    reporter = bench.workshop.reporter
+    for number in range(10):
+        reporter.add(EXPERIMENT, entry(number))
+
+    await asyncio.wait_for(reporter.wait_idle(), 5)
+
+    assert await bench.bus.inbox.last_sequence(EXPERIMENT) > 0
+    reporter.forget(EXPERIMENT)
+    reporter.add(EXPERIMENT, entry(10))
+    await until_count(bench, 11)
+
+
+async def test_room_is_bounded_while_the_bus_is_away(bench: Bench) -> None:
+    reporter = Reporter(
+        bench.bus.inbox, bench.spool, bench.tasks, "runner", "boot1", room_bytes=1000
+    )
+    bench.broker.stop()
+    for number in range(100):
+        reporter.add(EXPERIMENT, entry(number))
+    assert not reporter.has_room
+
+    bench.broker.start()
+    await asyncio.wait_for(reporter.wait_room(), 5)
+    await until_count(bench, 100)
+
+    assert reporter.has_room
