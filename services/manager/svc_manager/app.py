@@ -1,5 +1,6 @@
 """Composition root of the manager: opens adapters and has the rest built of them."""
 
+import asyncio
 import platform
 import secrets
 from collections.abc import Mapping
@@ -8,15 +9,21 @@ from typing import Final
 
 import grpc.aio
 
+from nni_proto.bytes.v1 import byte_service_pb2_grpc
+from nni_proto.experiment.v1 import experiment_service_pb2_grpc, history_service_pb2_grpc
+from nni_proto.trial.v1 import trial_service_pb2_grpc
 from svc_common import environment
 from svc_common.access.delegation import Delegation
 from svc_common.access.security import Guard
 from svc_common.clock import SystemClock
+from svc_common.errors import InvalidArgumentError, ServiceError
 from svc_common.lifecycle import Service
+from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.messaging.ports import Bus
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.client import open_channel
+from svc_common.rpc.server import GrpcServer
 from svc_common.storage.factory import open_blob_store
 from svc_common.storage.metrics import BlobMetrics, metered
 from svc_common.storage.ports import BlobStore
@@ -39,20 +46,24 @@ from svc_manager.adapters.memory_leases import InMemoryLeases
 from svc_manager.adapters.probes import dispatcher_probe, store_probe, views_probe
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
+from svc_manager.agents.presence_cache import PresenceBoard
 from svc_manager.blobs.large_values import BigValues
+from svc_manager.domain.experiment import CLOSED_STATES
 from svc_manager.domain.lease import ManagerId
-from svc_manager.faces import SERVICES, address_of, register, serve
-from svc_manager.life import take_over
-from svc_manager.ports import AlgorithmChecker, Listeners, Peers
+from svc_manager.ports import AlgorithmChecker, Analyst, Listeners, Peers, Presences
+from svc_manager.servicers.byte_servicer import ByteServicer
+from svc_manager.servicers.experiment_servicer import ExperimentServicer
 from svc_manager.servicers.history_servicer import HistoryServicer
+from svc_manager.servicers.trial_servicer import TrialServicer
 from svc_manager.settings import Settings
 from svc_manager.telemetry.metrics import Instruments
 from svc_manager.telemetry.telemetry import Witness
-from svc_manager.usecases.analyses import Analyses, Analyst
+from svc_manager.usecases.analyses import Analyses
 from svc_manager.usecases.archives import Saves, SavingPorts
 from svc_manager.usecases.diagnosis import Probe
 from svc_manager.usecases.histories import Histories
 from svc_manager.web.forwarding import Forwarding
+from svc_manager.web.installation import Installation
 from svc_manager.web.listeners.server import WebServer
 from svc_manager.wiring import Around, Manager, Stores, put_together
 
@@ -231,3 +242,135 @@ def _history_servicer(
         Histories(manager.roster, replayer),
         Saves(manager.roster, ports, settings.default_root, settings.version),
     )
+
+
+_TERM_REASON: Final = "the manager was told to end"
+
+
+async def take_over(
+    service: Service, manager: Manager, bus: Bus, presences: Presences | None
+) -> None:
+    """Load the experiments and begin to listen to agents."""
+    if presences is not None:
+        board = PresenceBoard(bus.signals, presences, manager.agents)
+        await board.recall()
+        service.tasks.start(board.listen(), "presences")
+        service.tasks.start(board.write(), "keep presences")
+    await manager.roster.open()
+    if manager.ownership.shared:
+        service.tasks.start(manager.roster.keep(), "leases")
+    manager.agents.watch_for(manager.roster)
+    service.tasks.start(manager.agents.listen(), "agents")
+    service.tasks.start(manager.agents.watch(), "silent agents")
+    service.tasks.start(manager.agents.forgive(), "bus away")
+    service.tasks.start(manager.keeping.collection.run(), "collect garbage")
+    manager.keeping.collection.want()
+
+
+async def leave(manager: Manager, *, stop_first: bool) -> None:
+    """Stop all experiments or leave them as they are; other managers take them at once.
+
+    That comes before servers are stopped: whoever waits for an experiment waits elsewhere then.
+    """
+    if stop_first:
+        await stop_all(manager)
+    if manager.ownership.shared:
+        await manager.roster.aclose()
+
+
+async def stop_all(manager: Manager) -> None:
+    """Stop every experiment that is open, all at once."""
+    live = [
+        actor.id
+        for actor in manager.roster.found()
+        if actor.experiment.created and actor.experiment.state not in CLOSED_STATES
+    ]
+    results = await asyncio.gather(
+        *(manager.experiments.stop(experiment_id, reason=_TERM_REASON) for experiment_id in live),
+        return_exceptions=True,
+    )
+    for experiment_id, result in zip(live, results, strict=True):
+        if isinstance(result, ServiceError):
+            get_logger().warning(
+                "experiment not stopped", experiment=experiment_id, error=result.message
+            )
+
+
+SERVICES: Final = (
+    "nni_proto.bytes.v1.ByteService",
+    "nni_proto.experiment.v1.ExperimentService",
+    "nni_proto.experiment.v1.HistoryService",
+    "nni_proto.trial.v1.TrialService",
+)
+"""gRPC services of the manager."""
+
+
+def register(server: GrpcServer, manager: Manager, histories: HistoryServicer) -> None:
+    """Give a server everything that this process offers over gRPC."""
+    experiments = ExperimentServicer(manager.experiments, manager.runners, manager.diagnosis)
+    server.register(
+        lambda raw: experiment_service_pb2_grpc.add_ExperimentServiceServicer_to_server(
+            experiments, raw
+        )
+    )
+    server.register(
+        lambda raw: trial_service_pb2_grpc.add_TrialServiceServicer_to_server(
+            TrialServicer(manager.trials), raw
+        )
+    )
+    server.register(
+        lambda raw: byte_service_pb2_grpc.add_ByteServiceServicer_to_server(
+            ByteServicer(manager.keeping.exchange, manager.keeping.storage), raw
+        )
+    )
+    server.register(
+        lambda raw: history_service_pb2_grpc.add_HistoryServiceServicer_to_server(histories, raw)
+    )
+
+
+async def serve(
+    service: Service,
+    settings: Settings,
+    manager: Manager,
+    grpc_server: GrpcServer,
+    web: WebServer,
+    analyses: Analyses,
+    forwarding: Forwarding,
+) -> dict[str, str]:
+    """Listen for gRPC and HTTP; give both addresses."""
+    service.on_stopping(grpc_server.say_not_serving)
+    host, wanted_port = address_of("NNI_MANAGER_GRPC", settings.grpc_address)
+    grpc_port = await grpc_server.start(host, wanted_port)
+    service.add_server(grpc_server.stop)
+    installation = Installation(
+        manager.experiments,
+        manager.trials,
+        settings.version,
+        f"{host}:{grpc_port}",
+        analyses=analyses,
+        instruments=manager.witness.instruments,
+        environment=environment.for_user_code(),
+        other_versions=lambda: manager.runners.other_versions(settings.version),
+        forwarding=forwarding,
+    )
+    http_host, wanted_http_port = address_of("NNI_MANAGER_HTTP", settings.http_address)
+    http_port = await web.serve(installation, wanted_http_port)
+    service.add_server(web.aclose)
+    manager.ownership.listening(
+        f"{settings.reached_at(host)}:{grpc_port}", f"{settings.reached_at(http_host)}:{http_port}"
+    )
+    service.adapters.push_async_callback(manager.roster.aclose)
+    service.add_consumer(lambda: leave(manager, stop_first=settings.stop_on_term))
+    return {"grpc": f"{host}:{grpc_port}", "http": f"{web.scheme}://{http_host}:{http_port}"}
+
+
+def address_of(name: str, address: str) -> tuple[str, int]:
+    """Split `host:port`.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidArgumentError(name, "must be host:port", address)
+    return host, int(port)

@@ -1,13 +1,34 @@
 """What the manager needs from outside, as promises; the bus and the byte store have their own."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
+from nni_proto.tuning.v1 import analysis_service_pb2 as pb
+from svc_common.errors import FailedPreconditionError
 from svc_manager.domain.lease import Lease, ManagerId
 from svc_manager.domain.state import Experiment
+
+
+class PortTakenError(FailedPreconditionError):
+    """A listener cannot open because its port is in use.
+
+    Args:
+        port: the port.
+        holder: who holds it, in words: `experiment abcd1234` or `program nginx (pid 12)`;
+            empty if that cannot be told.
+    """
+
+    def __init__(self, port: int, holder: str) -> None:
+        by = f" by {holder}" if holder else ""
+        super().__init__(
+            f"port {port} is in use{by}; choose another one with --port",
+            {"field": "port", "value": str(port), "holder": holder},
+        )
+        self.port = port
+        self.holder = holder
 
 
 class Listeners(Protocol):
@@ -62,6 +83,37 @@ class AlgorithmChecker(Protocol):
 
         Raises:
             InvalidArgumentError: it was refused; the message says why.
+            UnavailableError: the dispatcher cannot be reached.
+        """
+        ...
+
+
+class Analyst(Protocol):
+    """The mathematics of results: the dispatcher."""
+
+    async def importance(
+        self, request: pb.MeasureImportanceRequest
+    ) -> pb.MeasureImportanceResponse:
+        """Tell which hyperparameters matter.
+
+        Raises:
+            FailedPreconditionError: there are too few results.
+            UnavailableError: the dispatcher cannot be reached.
+        """
+        ...
+
+    async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
+        """Tell which results no other one beats in every objective.
+
+        Raises:
+            UnavailableError: the dispatcher cannot be reached.
+        """
+        ...
+
+    async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
+        """Tell per configuration which constraint it breaks; empty if none.
+
+        Raises:
             UnavailableError: the dispatcher cannot be reached.
         """
         ...
@@ -335,4 +387,82 @@ class Leases(Protocol):
         Raises:
             ServiceError: it cannot be told now.
         """
+        ...
+
+
+class Stage(Protocol):
+    """A place for the files of an experiment that is being loaded; nobody else looks there."""
+
+    async def write(self, name: str, data: bytes, *, last: bool) -> None:
+        """Add a piece to a file; the pieces of one follow each other.
+
+        Args:
+            name: checked by `svc_manager.usecases.archive_names`.
+            data: the piece.
+            last: the file ends here.
+
+        Raises:
+            ResourceExhaustedError: there is no room.
+        """
+        ...
+
+    async def records(self) -> list[tuple[int, bytes]]:
+        """Give (old stream sequence, batch) of the log that came.
+
+        Raises:
+            InvalidArgumentError: there is none, or it is damaged.
+        """
+        ...
+
+    def values(self) -> list[tuple[str, Path]]:
+        """Give the name (their hash, as claimed) and the file of the large values that came."""
+        ...
+
+    def outputs(self) -> list[tuple[str, Path]]:
+        """Give `<trial>/<attempt>/<file>` and the file of what trials wrote on other machines."""
+        ...
+
+    async def place(self, directory: Path) -> None:
+        """Make what came for the experiment's folder that folder, with all its parts.
+
+        Raises:
+            FailedPreconditionError: something is there.
+        """
+        ...
+
+    async def discard(self) -> None:
+        """Remove all that was not placed."""
+        ...
+
+
+class SavedFolders(Protocol):
+    """Folders of experiments, to be read whole and to be made."""
+
+    def files(self, directory: Path) -> AsyncGenerator[tuple[str, bytes, bool], None]:
+        """Give the files that travel, piece by piece: path in the folder, bytes, last piece.
+
+        Nothing if the folder is not on this machine.
+        """
+        ...
+
+    def pieces(
+        self, fetch: Callable[[Path], Awaitable[None]]
+    ) -> AsyncGenerator[tuple[bytes, bool], None]:
+        """Give a file piece by piece, with the word whether it is the last; then forget it.
+
+        Args:
+            fetch: writes the file to the path that it is given.
+        """
+        ...
+
+    async def stage(self, root: Path) -> Stage:
+        """Make a stage below the folder that will hold the experiment's.
+
+        Raises:
+            InvalidArgumentError: it cannot be written.
+        """
+        ...
+
+    async def remove(self, directory: Path) -> None:
+        """Remove a folder."""
         ...

@@ -12,16 +12,15 @@ from svc_manager.actors.experiment_actor import Outside
 from svc_manager.actors.leasing import Ownership
 from svc_manager.actors.registry import Roster
 from svc_manager.agents.liveness import AgentWatch
-from svc_manager.agents.surroundings import Surroundings
 from svc_manager.blobs.large_values import BigValues
 from svc_manager.blobs.trial_outputs import TrialOutputs
 from svc_manager.domain.lease import ManagerId
 from svc_manager.domain.state import Experiment
-from svc_manager.event_log.deletion import Deletion
 from svc_manager.event_log.summaries import Summaries
 from svc_manager.event_log.tombstones import Tombstones
 from svc_manager.ports import (
     AlgorithmChecker,
+    Analyst,
     FileWatches,
     Folders,
     Journals,
@@ -35,16 +34,16 @@ from svc_manager.ports import (
 from svc_manager.settings import Settings
 from svc_manager.telemetry.telemetry import Witness
 from svc_manager.usecases.agents import Runners
-from svc_manager.usecases.analyses import Analyst, Points
+from svc_manager.usecases.analyses import Points
 from svc_manager.usecases.cluster_listing import Everywhere
-from svc_manager.usecases.deletions import Deletions
+from svc_manager.usecases.deletions import Deletion, Deletions
 from svc_manager.usecases.diagnosis import Diagnosis, Probe
 from svc_manager.usecases.experiments import Experiments
 from svc_manager.usecases.log_streams import LogFeeds
 from svc_manager.usecases.metric_cache import MetricBooks
 from svc_manager.usecases.opening import OpeningPorts, Openings
 from svc_manager.usecases.storage import ByteKeeping, ByteRules, keep_bytes
-from svc_manager.usecases.trials import Trials
+from svc_manager.usecases.trials import Surroundings, Trials
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ import pytest
 
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from svc_common.errors import InvalidArgumentError
-from svc_manager.listeners import PortTakenError
-from svc_manager.ports import Listeners
+from svc_manager.ports import Listeners, PortTakenError
 from svc_manager.web.listeners.server import WebServer
 from tests.unit.services.manager.web.conftest import (
     API,

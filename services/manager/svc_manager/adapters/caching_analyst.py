@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from svc_common.errors import FailedPreconditionError
-from svc_manager.usecases.analyses import Analyst
+from svc_manager.ports import Analyst
 
 ANSWERS_KEPT: Final = 64
 """Of a few hundred bytes each: one for every chart that people look at now."""

@@ -28,7 +28,7 @@ _SUBFOLDERS: Final = ("log", "checkpoint", "db", "trials")
 
 
 class StagedExperiment:
-    """See `svc_manager.usecases.saving_ports.Stage`.
+    """See `svc_manager.ports.Stage`.
 
     Args:
         folder: of its own.
@@ -105,7 +105,7 @@ class StagedExperiment:
 
 
 class LocalSavedFolders:
-    """See `svc_manager.usecases.saving_ports.SavedFolders`."""
+    """See `svc_manager.ports.SavedFolders`."""
 
     async def files(self, directory: Path) -> AsyncGenerator[tuple[str, bytes, bool], None]:
         """See `SavedFolders.files`."""

@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from nni_wire.trial_blobs import OUTPUT_ARCHIVE, OUTPUT_FILES, output_key
 from svc_common.errors import NotFoundError
 from svc_common.storage.archives import ArchiveLimits, extract
 from svc_common.storage.atomic_files import translated
 from svc_common.storage.ports import BlobStore
-from svc_manager.domain.outputs import LAST_FILE, OUTPUT_FILES, output_key
 
 _LIMITS: Final = ArchiveLimits(files=100_000, size_bytes=5 * 1024**3)
 _STREAM: Final = "stdout"
@@ -62,7 +62,7 @@ class TrialOutputs:
                 self._locks.pop(trial_id, None)
 
     async def _make(self, place: Path, keys: Mapping[str, str]) -> None:
-        if not await self._blobs.exists(keys[LAST_FILE]):
+        if not await self._blobs.exists(keys[OUTPUT_ARCHIVE]):
             return
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".new-") as name:
@@ -74,7 +74,7 @@ class TrialOutputs:
 
 
 def _assemble(fetched: Path, draft: Path, place: Path) -> None:
-    packed = fetched / LAST_FILE
+    packed = fetched / OUTPUT_ARCHIVE
     extract(packed, draft, _LIMITS)
     packed.unlink()
     for path in fetched.iterdir():

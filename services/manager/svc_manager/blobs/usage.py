@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from nni_wire.trial_blobs import output_prefix
 from svc_common.errors import NotFoundError, ResourceExhaustedError
 from svc_common.storage.ports import CONTENT_KIND, BlobInfo, BlobStore
 from svc_manager.blobs.references import References
 from svc_manager.domain.garbage import OWNED_KINDS
-from svc_manager.domain.outputs import output_prefix
 from svc_manager.domain.quota import Quota, excess
 
 

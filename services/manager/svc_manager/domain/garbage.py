@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from svc_manager.domain.outputs import OUTPUT_KIND
+from nni_wire.trial_blobs import OUTPUT_KIND
 
 CONTENT_KIND: Final = "sha256"
 """First part of the names of what is found by its content; the rest is the hash."""

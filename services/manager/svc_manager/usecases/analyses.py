@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
@@ -14,6 +14,7 @@ from svc_manager.actors.registry import Roster
 from svc_manager.blobs.large_values import BigValues
 from svc_manager.converters.views import trial_view
 from svc_manager.domain.trial import Trial
+from svc_manager.ports import Analyst
 
 DEFAULT_METRIC: Final = "default"
 """Name of the metric that a report is which is a plain number."""
@@ -21,37 +22,6 @@ CONSTRAINTS_KEY: Final = "_constraints"
 """The one key of a search space that is no hyperparameter."""
 _MOST_MEASURED: Final = 2000
 """Trials from which importance is learnt: more would make the request too large."""
-
-
-class Analyst(Protocol):
-    """The mathematics of results: the dispatcher."""
-
-    async def importance(
-        self, request: pb.MeasureImportanceRequest
-    ) -> pb.MeasureImportanceResponse:
-        """Tell which hyperparameters matter.
-
-        Raises:
-            FailedPreconditionError: there are too few results.
-            UnavailableError: the dispatcher cannot be reached.
-        """
-        ...
-
-    async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
-        """Tell which results no other one beats in every objective.
-
-        Raises:
-            UnavailableError: the dispatcher cannot be reached.
-        """
-        ...
-
-    async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
-        """Tell per configuration which constraint it breaks; empty if none.
-
-        Raises:
-            UnavailableError: the dispatcher cannot be reached.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

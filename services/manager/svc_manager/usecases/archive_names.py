@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
+from nni_wire.trial_blobs import OUTPUT_FILES
 from svc_common.errors import InvalidArgumentError
-from svc_manager.domain.outputs import OUTPUT_FILES
 
 EVENTS: Final = "events.log"
 VALUES: Final = "values/"

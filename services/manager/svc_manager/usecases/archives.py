@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_proto.experiment.v1 import history_service_pb2 as pb
+from nni_wire.trial_blobs import output_prefix
 from nni_wire.values import blob_of
 from svc_common.clock import Clock
 from svc_common.errors import (
@@ -32,15 +33,13 @@ from svc_manager.converters.blob_refs import blob_digests
 from svc_manager.converters.events import batch_from_bytes
 from svc_manager.domain import events as e
 from svc_manager.domain.decision_round import Round
-from svc_manager.domain.outputs import output_prefix
 from svc_manager.domain.state import Experiment
 from svc_manager.event_log.file_format import MAGIC, record_of
 from svc_manager.event_log.folder_import import append_batches
 from svc_manager.event_log.reader import Folded, fold_batch
-from svc_manager.ports import TrialIds
+from svc_manager.ports import SavedFolders, Stage, TrialIds
 from svc_manager.usecases.archive_names import EVENTS, FOLDER, OUTPUTS, VALUES, check_name
 from svc_manager.usecases.request_checks import check_text
-from svc_manager.usecases.saving_ports import SavedFolders, Stage
 
 PIECE_BYTES: Final = 256 * 1024
 FILE_LIMIT: Final = 200_000

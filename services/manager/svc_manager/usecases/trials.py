@@ -13,13 +13,15 @@ from typing import Final
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import blob_of
+from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_manager.actors.registry import Roster
-from svc_manager.agents.surroundings import Surroundings
+from svc_manager.agents.liveness import AgentWatch
 from svc_manager.blobs.large_values import BigValues
 from svc_manager.converters.explanations import explanation_view
 from svc_manager.converters.views import counts_view, trial_view
 from svc_manager.domain.explain import explain_next, explain_trial
+from svc_manager.domain.explanation import Around
 from svc_manager.domain.inputs import AddTrial, KillTrial, Recorded
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
@@ -45,6 +47,33 @@ class TrialFilter:
     """Only trials that have a final result."""
     order: trial_service_pb2.TrialOrder.ValueType = trial_service_pb2.TRIAL_ORDER_SEQUENCE
     descending: bool = False
+
+
+class Surroundings:
+    """Looks around at the moment of a question.
+
+    Args:
+        agents: those that have been heard of.
+        clock: tells the time.
+    """
+
+    def __init__(self, agents: AgentWatch, clock: Clock) -> None:
+        self._agents = agents
+        self._clock = clock
+
+    def around(self, experiment_id: str, trial: Trial | None, bus_trouble: str) -> Around:
+        """Give what surrounds a trial now.
+
+        Args:
+            experiment_id: whose trial.
+            trial: None: one that does not exist yet.
+            bus_trouble: why nothing can be stored; empty: it can.
+        """
+        return Around(
+            now_ms=int(self._clock.now().timestamp() * 1000),
+            agents=self._agents.facts(experiment_id, trial),
+            bus_trouble=bus_trouble,
+        )
 
 
 class Trials:

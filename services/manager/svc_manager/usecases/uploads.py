@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from nni_wire.trial_blobs import OUTPUT_FILES, output_key
 from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from svc_common.storage.ports import (
@@ -24,7 +25,6 @@ from svc_common.storage.ports import (
     digest_of,
 )
 from svc_manager.blobs.usage import StorageUse, Wanted
-from svc_manager.domain.outputs import OUTPUT_FILES, output_key
 from svc_manager.domain.quota import sized
 
 URL_LIFETIME: Final = timedelta(minutes=10)

@@ -26,7 +26,7 @@ from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_manager.adapters.blob_views import BlobViews
 from svc_manager.app import assemble
-from svc_manager.listeners import PortTakenError
+from svc_manager.ports import PortTakenError
 from svc_manager.settings import Settings
 from svc_manager.usecases.experiments import Experiments
 from svc_manager.usecases.opening import NewExperiment

@@ -20,7 +20,7 @@ from nni_wire.values import from_value, to_value
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.rpc.client import open_channel
 from svc_common.rpc.server import GrpcServer
-from svc_manager.faces import SERVICES
+from svc_manager.app import SERVICES
 from svc_manager.servicers.experiment_servicer import ExperimentServicer
 from svc_manager.servicers.trial_servicer import TrialServicer
 from tests.unit.services.manager.world import World, world_on

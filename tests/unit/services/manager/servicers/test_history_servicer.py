@@ -19,7 +19,7 @@ from svc_common.rpc.server import GrpcServer
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
-from svc_manager.faces import SERVICES
+from svc_manager.app import SERVICES
 from svc_manager.servicers.history_servicer import HistoryServicer
 from svc_manager.usecases.archives import Saves, SavingPorts
 from svc_manager.usecases.histories import Histories

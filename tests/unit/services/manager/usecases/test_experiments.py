@@ -25,7 +25,7 @@ from svc_common.errors import (
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.adapters.event_file import read_records
 from svc_manager.domain.inputs import Recorded, Update
-from svc_manager.listeners import PortTakenError
+from svc_manager.ports import PortTakenError
 from svc_manager.usecases.experiments import ConfigChange
 from svc_manager.usecases.opening import NewExperiment, Reopening
 from tests.unit.services.manager.world import (

@@ -18,7 +18,7 @@ from svc_common.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from svc_manager.listeners import PortTakenError
+from svc_manager.ports import PortTakenError
 from svc_manager.web.errors import BodyTooLargeError, UnsupportedTypeError, error_response
 
 LOST = LostOwnershipError("exp", expected_sequence=1, found_sequence=2, found_epoch=3)
