@@ -34,7 +34,7 @@ from nni_proto.experiment.v1 import (
 from nni_proto.tuning.v1 import algorithm_service_pb2_grpc
 from nni_wire.metadata import bearer
 from nni_wire.values import to_value
-from svc_common.garbage_collection import ShortPauses
+from svc_common.garbage_collection import GcFreezer
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.rpc.server import GrpcServer
 from tests.benchmarks.measure import print_figure, print_header, private_home
@@ -224,7 +224,7 @@ def main() -> int:
     usual: list[float] = [TRIALS, LIVE, AGENTS, LIFE_S]
     trials, live, agents, life_s = [*given, *usual[len(given) :]]
     os.environ.pop("NNI_READY_FD", None)
-    ShortPauses().start()
+    GcFreezer().start()
     with private_home() as home:
         asyncio.run(measure(home, int(trials), int(live), int(agents), life_s))
     return 0

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from svc_common.access.audit import AuditTrail
-from svc_common.access.authentication import Gate
+from svc_common.access.authentication import Authenticator
 from svc_common.access.keyring import Keyring
 from svc_common.access.security import Guard
 from svc_common.access.transport import Transport
@@ -117,8 +117,8 @@ async def test_who_guesses_is_told_to_wait_and_others_are_not(
     manager.put(experiment(tmp_path))
     now_s = [0.0]
     trail = AuditTrail(tmp_path / "log")
-    gate = Gate(Keyring(TOKEN), trail, now_s=lambda: now_s[0])
-    server = WebServer(TOKEN, guard=Guard(gate))
+    authenticator = Authenticator(Keyring(TOKEN), trail, now_s=lambda: now_s[0])
+    server = WebServer(TOKEN, guard=Guard(authenticator))
     port = await server.serve(installation(manager))
     url = f"http://127.0.0.1:{port}{API}/experiments/{EXPERIMENT}/tensorboard-tasks"
 
@@ -132,7 +132,7 @@ async def test_who_guesses_is_told_to_wait_and_others_are_not(
         now_s[0] = 61.0
         later = await attempt("guess")
     await server.aclose()
-    gate.close()
+    authenticator.close()
     lines = (tmp_path / "log" / "audit.log").read_text().splitlines()
     deeds = [json.loads(line) for line in lines]
 
@@ -149,7 +149,7 @@ async def far(tmp_path: Path) -> AsyncIterator[int]:
     """A listener that other machines could reach."""
     manager = InMemoryManager()
     manager.put(experiment(tmp_path))
-    guard = Guard(Gate.of_token(TOKEN), Transport(insecure=True), len(TOKEN))
+    guard = Guard(Authenticator.of_token(TOKEN), Transport(insecure=True), len(TOKEN))
     server = WebServer(TOKEN, "0.0.0.0", guard=guard)
     site = replace(installation(manager), instruments=Instruments(Registry()))
     yield await server.serve(site)

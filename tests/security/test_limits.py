@@ -14,7 +14,7 @@ import pytest
 from nni_proto.trial.v1 import trial_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
 from nni_wire.limits import GRPC_MESSAGE_LIMIT_BYTES, METRIC_LIMIT_BYTES, grpc_channel_options
-from svc_common.rpc.client import credentials
+from svc_common.rpc.client import token_metadata
 from svc_common.rpc.server import GrpcServer
 from svc_manager.web.listeners import http_listener
 from svc_manager.web.listeners.server import WebServer
@@ -142,13 +142,13 @@ async def refusal(call: Any) -> grpc.StatusCode:
 async def test_message_that_is_too_large_is_refused(stub: Any) -> None:
     large = pb.GetTrialRequest(trial_id="x" * (GRPC_MESSAGE_LIMIT_BYTES + 1))
 
-    code = await refusal(stub.GetTrial(large, metadata=credentials(TOKEN), timeout=20))
+    code = await refusal(stub.GetTrial(large, metadata=token_metadata(TOKEN), timeout=20))
 
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 async def test_metadata_that_is_too_large_is_refused(stub: Any) -> None:
-    large = (*credentials(TOKEN), ("x", "y" * 100_000))
+    large = (*token_metadata(TOKEN), ("x", "y" * 100_000))
 
     code = await refusal(stub.GetTrial(pb.GetTrialRequest(), metadata=large, timeout=20))
 
@@ -156,7 +156,7 @@ async def test_metadata_that_is_too_large_is_refused(stub: Any) -> None:
 
 
 async def test_long_token_is_nobodys(stub: Any) -> None:
-    long = credentials("x" * 4_000)
+    long = token_metadata("x" * 4_000)
 
     code = await refusal(stub.GetTrial(pb.GetTrialRequest(), metadata=long, timeout=20))
 

@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from nni_wire.access import AccessEntry, dump_entries
 from svc_common.access.audit import AuditTrail
-from svc_common.access.authentication import Gate
+from svc_common.access.authentication import Authenticator
 from svc_common.access.keyring import Keyring
 from svc_common.access.security import ON_LOOPBACK, Guard, SecuritySettings
 from svc_common.access.transport import PLAIN, Transport
@@ -39,7 +39,9 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def guard(security: SecuritySettings, access_file: Path | None = None) -> Guard:
-    return Guard(Gate(Keyring(TOKEN, access_file), AuditTrail()), security.transport, len(TOKEN))
+    return Guard(
+        Authenticator(Keyring(TOKEN, access_file), AuditTrail()), security.transport, len(TOKEN)
+    )
 
 
 # -- the bus ----------------------------------------------------------------------------------
@@ -311,7 +313,7 @@ def test_encrypted_addresses_and_loopback_may_be_called(url: str | None) -> None
 
 
 def test_short_token_is_refused_where_other_machines_can_try_it(authority: Authority) -> None:
-    weak = Guard(Gate.of_token("short"), authority.security().transport, len("short"))
+    weak = Guard(Authenticator.of_token("short"), authority.security().transport, len("short"))
 
     with pytest.raises(InvalidArgumentError, match="NNI_TOKEN must have at least 16"):
         weak.check_listener("NNI_MANAGER_GRPC", "0.0.0.0")

@@ -23,7 +23,7 @@ from nni_proto.experiment.v1 import inbox_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
 from svc_common import subjects
-from svc_common.garbage_collection import ShortPauses
+from svc_common.garbage_collection import GcFreezer
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.messaging.ports import Task
 
@@ -211,7 +211,7 @@ async def run(url: str, token: str, plan: Plan) -> None:
 
 
 if __name__ == "__main__":
-    ShortPauses().start()
+    GcFreezer().start()
     with contextlib.suppress(asyncio.CancelledError, KeyboardInterrupt):
         asyncio.run(
             run(

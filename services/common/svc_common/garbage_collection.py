@@ -15,7 +15,7 @@ WHOLE_PASS_AFTER_AT_MOST: Final = 1024
 """Full collections between two whole passes; there may be one each few seconds."""
 
 
-class ShortPauses:
+class GcFreezer:
     """Sets aside what survives a full collection, from `start` to `stop`."""
 
     def __init__(self) -> None:

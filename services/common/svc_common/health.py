@@ -16,7 +16,7 @@ TIMEOUT_S: Final = 3.0
 """Longest wait for an answer; less than the time-out of any health check."""
 
 
-def complaint(address: str, timeout_s: float = TIMEOUT_S) -> str | None:
+def failure_reason(address: str, timeout_s: float = TIMEOUT_S) -> str | None:
     """Say why a service does not serve; None: it does.
 
     Args:
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m svc_common.health HOST:PORT\n")
         return 2
-    reason = complaint(arguments[0])
+    reason = failure_reason(arguments[0])
     if reason is None:
         return 0
     sys.stderr.write(f"{reason}\n")

@@ -25,7 +25,7 @@ from typing import Final, TypeAlias
 
 from svc_common import environment
 from svc_common.errors import ServiceError
-from svc_common.garbage_collection import ShortPauses
+from svc_common.garbage_collection import GcFreezer
 from svc_common.logs import configure, get_logger
 from svc_common.tasks import TaskOwner
 
@@ -146,12 +146,12 @@ def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
         grace_s: how long consumers and servers may take to finish.
     """
     configure(name, environment.text(environment.NNI_LOG_LEVEL, "info"))
-    pauses = ShortPauses()
-    pauses.start()
+    freezer = GcFreezer()
+    freezer.start()
     try:
         return asyncio.run(run(build, grace_s))
     finally:
-        pauses.stop()
+        freezer.stop()
 
 
 def announce_ready(facts: Mapping[str, str]) -> None:

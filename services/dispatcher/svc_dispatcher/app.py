@@ -9,7 +9,7 @@ from nni_proto.tuning.v1 import (
     analysis_service_pb2_grpc,
 )
 from svc_common import environment
-from svc_common.access.security import Guard, keep_to_itself
+from svc_common.access.security import Guard, forbid_inspection
 from svc_common.access.transport import names_loopback
 from svc_common.clock import SystemClock
 from svc_common.lifecycle import Service
@@ -41,7 +41,7 @@ async def build(service: Service) -> Mapping[str, str]:
     """Start the dispatcher; return where it listens."""
     settings = read_settings()
     if not names_loopback(settings.nats_url):
-        keep_to_itself()
+        forbid_inspection()
     bus = await _open_bus(service, settings)
     blobs = await service.adapters.enter_async_context(
         open_blob_store(settings.home, settings.s3, waits=True)

@@ -6,7 +6,7 @@ from typing import Final
 
 from svc_common.clock import Clock
 from svc_common.telemetry.metrics import Registry
-from svc_common.telemetry.tracing import NoTracer, Tracer, TrialSpan
+from svc_common.telemetry.tracing import NoOpTracer, Tracer, TrialSpan
 from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.commands import Command, Generate
 
@@ -34,7 +34,7 @@ class Witness:
         self, clock: Clock, registry: Registry | None = None, tracer: Tracer | None = None
     ) -> None:
         self._clock = clock
-        self._tracer = tracer or NoTracer()
+        self._tracer = tracer or NoOpTracer()
         self._asked: dict[tuple[str, str], _Asked] = {}
         self._hosts = 0
         registry = registry or Registry()
@@ -106,7 +106,7 @@ class Witness:
         self._ask_seconds.observe(self._clock.monotonic_s() - asked.at_s)
         now_ms = self._now_ms()
         for suggestion in output.suggestions:
-            self._tracer.note(
+            self._tracer.record(
                 TrialSpan(
                     "parameters.generate",
                     experiment_id,

@@ -25,9 +25,9 @@ from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.client import open_channel
 from svc_common.rpc.server import GrpcServer
 from svc_common.storage.factory import open_blob_store
-from svc_common.storage.metrics import BlobMetrics, metered
+from svc_common.storage.metrics import BlobMetrics, with_metrics
 from svc_common.storage.ports import BlobStore
-from svc_common.storage.retries import PatientBlobStore
+from svc_common.storage.retries import RetryingBlobStore
 from svc_common.telemetry.metrics import process_registry
 from svc_common.telemetry.tracing import open_tracer
 from svc_manager.actors.leasing import Ownership
@@ -112,7 +112,7 @@ def assemble(  # noqa: PLR0913 - what differs between shapes, and between tests
             journals=FolderJournals(),
             folders=LocalFolders(),
             watches=InotifyWatches(),
-            patient_blobs=PatientBlobStore(stores.blobs, clock),
+            patient_blobs=RetryingBlobStore(stores.blobs, clock),
             machine=platform.node(),
             me=me or ManagerId("alone"),
             analyst=analyst,
@@ -182,7 +182,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     registry = process_registry("manager", settings.version)
     tracer = await open_tracer(adapters, "manager", settings.version)
     stores = await open_stores(service, settings)
-    stores = replace(stores, blobs=metered(stores.blobs, BlobMetrics(registry)))
+    stores = replace(stores, blobs=with_metrics(stores.blobs, BlobMetrics(registry)))
     analyst = RememberingAnalyst(GrpcAnalyst(channel, settings.token))
     boot_id = secrets.token_hex(8)
     channels = Channels(lambda address: open_channel(address, guard.transport, settings.tls_name))
@@ -201,7 +201,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     )
     replayer = GrpcReplayer(channel, settings.token)
     histories = _history_servicer(manager, replayer, bus, stores.blobs, settings)
-    delegation = Delegation(guard.gate, settings.token)
+    delegation = Delegation(guard.authenticator, settings.token)
     forwarder = Forwarder(channels, boot_id, manager.ownership.until_moved, delegation)
     grpc_server = ForwardingGrpcServer(
         forwarder, SERVICES, guard, "NNI_MANAGER_GRPC", CallMetrics(registry)

@@ -28,7 +28,7 @@ class Command:
     """Of the service; also names its log."""
     arguments: Sequence[str]
     environment: Mapping[str, str]
-    says_ready: bool
+    reports_ready: bool
     """Whether it tells on `NNI_READY_FD` that it serves; the bus does not."""
 
 
@@ -69,7 +69,7 @@ class Child:
         self._ready_fd = reader
         os.set_blocking(reader, False)
         self._loop.add_reader(reader, self._read_ready)
-        if not command.says_ready:
+        if not command.reports_ready:
             self._ready.set_result({})
 
     @property
@@ -108,7 +108,7 @@ class Child:
             self._process.kill()
             await self.wait()
 
-    def last_words(self) -> str:
+    def failure_reason(self) -> str:
         """Give why this run refused to start, or else the last line that it wrote to its log."""
         if self._refusal:
             return self._refusal
@@ -122,7 +122,7 @@ class Child:
 
     def _spawn(self, folder: Path, output: IO[bytes], writer: int) -> subprocess.Popen[bytes]:
         variables = {**self.command.environment}
-        if self.command.says_ready:
+        if self.command.reports_ready:
             variables[environment.NNI_READY_FD] = str(writer)
         return subprocess.Popen(
             self.command.arguments,
@@ -131,7 +131,7 @@ class Child:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            pass_fds=(writer,) if self.command.says_ready else (),
+            pass_fds=(writer,) if self.command.reports_ready else (),
             # A signal of the terminal is for the supervisor, which stops children in order.
             start_new_session=True,
             preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - this process has one thread

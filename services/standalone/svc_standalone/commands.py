@@ -87,7 +87,7 @@ def bus_command(plan: Plan) -> Command:
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
         file.write(bus_config(plan))
     variables = {**environment.current(), "GOMEMLIMIT": _BUS_MEMORY}
-    return Command(BUS, (_bus_binary(), "-c", str(config)), variables, says_ready=False)
+    return Command(BUS, (_bus_binary(), "-c", str(config)), variables, reports_ready=False)
 
 
 def bus_config(plan: Plan) -> str:
@@ -108,7 +108,7 @@ def service_command(plan: Plan, name: str) -> Command:
     """Give the command of a service."""
     # -P: a file of the working directory must never be imported in place of a package.
     arguments = (sys.executable, "-P", "-m", SERVICES[name])
-    return Command(name, arguments, _service_environment(plan, name), says_ready=True)
+    return Command(name, arguments, _service_environment(plan, name), reports_ready=True)
 
 
 def _service_environment(plan: Plan, name: str) -> Mapping[str, str]:

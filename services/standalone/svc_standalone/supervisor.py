@@ -83,7 +83,7 @@ class Supervisor:
             state = state.ended(child.ran_s)
             get_logger().warning("child ended", child=name, status=status, delay_s=state.delay_s)
             if run >= _FAILED_STARTS_LIMIT and not self._up:
-                reason = f"{name} does not start: {child.last_words()} (see {child.log})"
+                reason = f"{name} does not start: {child.failure_reason()} (see {child.log})"
                 self._fail_start(FailedPreconditionError(reason))
                 return
             await self._clock.sleep(state.delay_s)

@@ -13,7 +13,7 @@ from nni_proto.runner.v1.runner_service_pb2_grpc import add_RunnerServiceService
 
 from nni_proto.runner.v1 import runner_service_pb2
 from svc_common import environment
-from svc_common.access.security import Guard, keep_to_itself
+from svc_common.access.security import Guard, forbid_inspection
 from svc_common.clock import Clock, SystemClock
 from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
@@ -90,7 +90,7 @@ class _State:
 async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     """Start the agent; return the facts of its readiness."""
     if not settings.bus_is_here:
-        keep_to_itself()
+        forbid_inspection()
     become_subreaper()
     raise_descriptor_limit()
     reaper = Reaper()

@@ -7,7 +7,7 @@ from typing import Final
 from svc_common.clock import Clock
 from svc_common.telemetry.metrics import DURATIONS_S, Registry
 from svc_common.telemetry.trace_ids import parse_traceparent
-from svc_common.telemetry.tracing import Attribute, NoTracer, Tracer, TrialSpan
+from svc_common.telemetry.tracing import Attribute, NoOpTracer, Tracer, TrialSpan
 from svc_trial_runner.domain.claims import AttemptKey, Verdict
 from svc_trial_runner.domain.reports import (
     AttemptLost,
@@ -85,7 +85,9 @@ class Witness:
             return ""
         key = work.key
         path = (*_path(key), "run")
-        own = (self._tracer or NoTracer()).traceparent(key.experiment_id, work.parameter_id, *path)
+        own = (self._tracer or NoOpTracer()).traceparent(
+            key.experiment_id, work.parameter_id, *path
+        )
         # Without spans of ours in between, the trial's own hang on the manager's.
         return own or work.traceparent
 
@@ -144,7 +146,7 @@ class Witness:
             "nni.trial_id": key.trial_id,
             "nni.attempt": key.attempt,
         }
-        self._tracer.note(
+        self._tracer.record(
             TrialSpan(
                 name,
                 key.experiment_id,

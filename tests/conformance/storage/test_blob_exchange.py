@@ -16,7 +16,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.ports import BlobExchange, BlobStore
-from svc_common.storage.retries import PatientBlobExchange
+from svc_common.storage.retries import RetryingBlobExchange
 from svc_common.storage.s3 import S3BlobStore
 from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
 from tests.support.byte_service import byte_channel
@@ -46,7 +46,7 @@ async def exchange(request: pytest.FixtureRequest, store: BlobStore) -> AsyncIte
     if request.param == "itself":
         yield store
     elif request.param == "patient":
-        yield PatientBlobExchange(store, SystemClock())
+        yield RetryingBlobExchange(store, SystemClock())
     else:
         async with InMemoryBus() as bus, byte_channel(bus, store) as channel:
             yield ManagerBlobExchange(channel, ())

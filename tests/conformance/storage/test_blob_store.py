@@ -13,9 +13,9 @@ from svc_common.clock import ManualClock
 from svc_common.errors import DataLossError, InvalidArgumentError, NotFoundError
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_common.storage.metrics import BlobMetrics, metered
+from svc_common.storage.metrics import BlobMetrics, with_metrics
 from svc_common.storage.ports import BlobStore
-from svc_common.storage.retries import PatientBlobStore
+from svc_common.storage.retries import RetryingBlobStore
 from svc_common.storage.s3 import S3BlobStore
 from svc_common.telemetry.metrics import Registry
 from tests.support.stores import S3Server
@@ -32,10 +32,10 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield DirectoryBlobStore(tmp_path / "blobs")
         return
     if request.param == "patient":
-        yield PatientBlobStore(InMemoryBlobStore(), ManualClock())
+        yield RetryingBlobStore(InMemoryBlobStore(), ManualClock())
         return
     if request.param == "metered":
-        yield metered(InMemoryBlobStore(), BlobMetrics(Registry()))
+        yield with_metrics(InMemoryBlobStore(), BlobMetrics(Registry()))
         return
     server: S3Server = request.getfixturevalue("shared_s3")
     async with S3BlobStore(server.settings(f"conformance/{next(_numbers)}/")) as opened:

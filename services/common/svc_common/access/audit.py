@@ -20,7 +20,7 @@ _TEXT_LIMIT: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class AuditRecord:
     """One call that was made, or refused."""
 
     caller: str
@@ -65,10 +65,10 @@ class AuditTrail:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         self._descriptor = os.open(path, flags, 0o600)
 
-    def note(self, deed: Deed) -> None:
-        """Write one deed down. A full disk must not stop the work: it is said in the log."""
+    def record(self, record: AuditRecord) -> None:
+        """Write one record down. A full disk must not stop the work: it is said in the log."""
         facts = {
-            name: text[:_TEXT_LIMIT] for name in deed.__slots__ if (text := getattr(deed, name))
+            name: text[:_TEXT_LIMIT] for name in record.__slots__ if (text := getattr(record, name))
         }
         get_logger().info("audit", logger="audit", **facts)
         if self._descriptor < 0:

@@ -1,11 +1,11 @@
-"""The gate of a process: who calls, may they, and the line in the audit trail."""
+"""The authenticator of a process: who calls, may they, and the line in the audit trail."""
 
 import time
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import unquote
 
-from svc_common.access.audit import AuditTrail, Deed
+from svc_common.access.audit import AuditRecord, AuditTrail
 from svc_common.access.failure_limit import FailureLimit
 from svc_common.access.keyring import Keyring
 from svc_common.access.roles import Caller
@@ -15,7 +15,7 @@ UNAUTHENTICATED: Final = "UNAUTHENTICATED"
 """Outcome of a call whose credentials are nobody's."""
 
 
-class Gate:
+class Authenticator:
     """Lets callers in; one for all servers of a process.
 
     Args:
@@ -38,8 +38,8 @@ class Gate:
         self._now_s = now_s
 
     @classmethod
-    def of_token(cls, token: str) -> "Gate":
-        """Return a gate that knows one token only, and writes no file."""
+    def of_token(cls, token: str) -> "Authenticator":
+        """Return an authenticator that knows one token only, and writes no file."""
         return cls(Keyring(token), AuditTrail())
 
     def identify(self, address: str, token: str, common_name: str, what: str) -> Caller:
@@ -64,7 +64,7 @@ class Gate:
         if token or common_name:
             # Who shows nothing has guessed nothing.
             self._limit.failed(address, now_s)
-            self.trail.note(Deed("", "", "", address, what, UNAUTHENTICATED))
+            self.trail.record(AuditRecord("", "", "", address, what, UNAUTHENTICATED))
         raise UnauthenticatedError(
             "this token is not known here, or no longer"
             if token

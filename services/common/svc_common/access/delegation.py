@@ -9,7 +9,7 @@ themselves. Only the holder of that secret is believed, and nobody gains a right
 from typing import Final
 
 from nni_wire.metadata import bearer
-from svc_common.access.authentication import Gate
+from svc_common.access.authentication import Authenticator
 from svc_common.access.roles import SERVICES_NAME, Caller, Role
 from svc_common.errors import PermissionDeniedError
 
@@ -21,17 +21,17 @@ class Delegation:
     """Says for whom this service calls another one.
 
     Args:
-        gate: knows callers by their certificates.
+        authenticator: knows callers by their certificates.
         token: of the installation.
     """
 
-    def __init__(self, gate: Gate, token: str) -> None:
-        self._gate = gate
+    def __init__(self, authenticator: Authenticator, token: str) -> None:
+        self._authenticator = authenticator
         self._token = token
 
     def of_certificate(self, common_name: str) -> tuple[tuple[str, str], ...]:
         """Return the metadata that stands for a client certificate; none if nobody has it."""
-        caller = self._gate.recognise("", common_name)
+        caller = self._authenticator.recognise("", common_name)
         if caller is None:
             return ()
         return (
@@ -40,7 +40,7 @@ class Delegation:
         )
 
 
-def acting_for(caller: Caller, on_behalf_of: str) -> Caller:
+def effective_caller(caller: Caller, on_behalf_of: str) -> Caller:
     """Return whose rights a call has.
 
     Args:

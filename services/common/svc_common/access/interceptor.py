@@ -15,9 +15,9 @@ import grpc.aio
 from google.protobuf.message import Message
 
 from nni_wire.metadata import AUTHORIZATION_KEY
-from svc_common.access.audit import Deed
-from svc_common.access.authentication import Gate, address_of_peer
-from svc_common.access.delegation import ON_BEHALF_KEY, acting_for
+from svc_common.access.audit import AuditRecord
+from svc_common.access.authentication import Authenticator, address_of_peer
+from svc_common.access.delegation import ON_BEHALF_KEY, effective_caller
 from svc_common.access.permissions import rule_of_method
 from svc_common.access.roles import Caller, Rule
 from svc_common.errors import InvalidArgumentError, ServiceError
@@ -37,11 +37,11 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
     Stands behind the interceptor that turns errors into statuses.
 
     Args:
-        gate: knows callers, keeps the trail.
+        authenticator: knows callers, keeps the trail.
     """
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
 
     async def intercept_service(
         self,
@@ -54,8 +54,8 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
         if handler is None or method.startswith(_OPEN_PREFIX):
             return handler  # what is not offered is nobody's secret
         metadata = handler_call_details.invocation_metadata
-        credentials = _Credentials(bearer_of(metadata), value_of(metadata, ON_BEHALF_KEY))
-        return _Guarded(self._gate, method, credentials, handler).handler()
+        credentials = _Credentials(bearer_token(metadata), metadata_value(metadata, ON_BEHALF_KEY))
+        return _Guarded(self._authenticator, method, credentials, handler).handler()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ class _Credentials:
 Metadata: TypeAlias = Iterable[tuple[str, str | bytes]]
 
 
-def bearer_of(metadata: Metadata | None) -> str:
+def bearer_token(metadata: Metadata | None) -> str:
     """Return the bearer token of a call; empty: it shows none."""
-    text = value_of(metadata, AUTHORIZATION_KEY)
+    text = metadata_value(metadata, AUTHORIZATION_KEY)
     return text[len(_BEARER) :].strip() if text[: len(_BEARER)].lower() == _BEARER else ""
 
 
-def value_of(metadata: Metadata | None, wanted: str) -> str:
+def metadata_value(metadata: Metadata | None, wanted: str) -> str:
     """Return the first value of a key in the metadata of a call; empty: there is none."""
     for key, value in metadata or ():
         if key == wanted:
@@ -87,8 +87,10 @@ def value_of(metadata: Metadata | None, wanted: str) -> str:
 class _Guarded:
     """One call of one method."""
 
-    def __init__(self, gate: Gate, method: str, credentials: _Credentials, inner: Handler) -> None:
-        self._gate = gate
+    def __init__(
+        self, authenticator: Authenticator, method: str, credentials: _Credentials, inner: Handler
+    ) -> None:
+        self._authenticator = authenticator
         self._method = method
         self._shown = credentials
         self._inner: Any = inner
@@ -107,7 +109,7 @@ class _Guarded:
             make, call = grpc.stream_unary_rpc_method_handler, self._one
         else:
             make, call = grpc.stream_stream_rpc_method_handler, self._many
-        # A stream's messages are decoded as they come, and the gate is passed before the first.
+        # A stream's messages are decoded as they come, after the caller was checked.
         read = inner.request_deserializer if inner.request_streaming else None
         made: Handler = make(call, read, inner.response_serializer)
         return made
@@ -142,11 +144,11 @@ class _Guarded:
         """
         address = address_of_peer(context.peer())
         name = "" if self._shown.token else certificate_name(context)
-        caller = self._gate.identify(address, self._shown.token, name, self._method)
-        caller = acting_for(caller, self._shown.on_behalf_of)
+        caller = self._authenticator.identify(address, self._shown.token, name, self._method)
+        caller = effective_caller(caller, self._shown.on_behalf_of)
         message = request
         try:
-            caller.must_satisfy(self._rule, self._method.rpartition("/")[2])
+            caller.check(self._rule, self._method.rpartition("/")[2])
             if not self._inner.request_streaming:
                 message = _decoded(self._inner.request_deserializer, request)
         except ServiceError as error:
@@ -159,8 +161,8 @@ class _Guarded:
     ) -> None:
         if not self._rule.audited and outcome != "PermissionDeniedError":
             return
-        self._gate.trail.note(
-            Deed(
+        self._authenticator.trail.record(
+            AuditRecord(
                 caller=caller.name,
                 role=caller.role.word,
                 by=caller.by,

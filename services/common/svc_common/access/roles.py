@@ -56,7 +56,7 @@ class Caller:
     by: str
     """How it was shown: `token`, `certificate`, or `nothing` for readers on loopback."""
 
-    def must_satisfy(self, rule: Rule, what: str) -> None:
+    def check(self, rule: Rule, what: str) -> None:
         """Return if the caller may do what this rule is about.
 
         Args:

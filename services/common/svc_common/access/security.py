@@ -1,4 +1,4 @@
-"""What protects a process: its gate and its transport, opened once from the environment."""
+"""Security of a process: its authenticator and its transport, opened from the environment."""
 
 import ctypes
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from svc_common import environment
 from svc_common.access.audit import AuditTrail
-from svc_common.access.authentication import Gate
+from svc_common.access.authentication import Authenticator
 from svc_common.access.keyring import Keyring
 from svc_common.access.transport import PLAIN, Transport, is_loopback
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
@@ -88,13 +88,13 @@ def _read_bus_login() -> BusLogin:
 class Guard:
     """What servers of a process need in order to be safe; closed by whoever opened it."""
 
-    gate: Gate
+    authenticator: Authenticator
     transport: Transport = PLAIN
     token_length: int = _SHORTEST_TOKEN
 
     @classmethod
     def open(cls, settings: SecuritySettings, token: str, home: Path) -> Self:
-        """Open the gate of a service.
+        """Open the authenticator of a service.
 
         Args:
             settings: see `read_security_settings`.
@@ -113,13 +113,13 @@ class Guard:
                 f"the audit trail cannot be written below {home / _LOG_FOLDER}: {error.strerror}; "
                 "a service that cannot say who changed what does not start"
             ) from error
-        gate = Gate(keyring, trail)
-        return cls(gate, settings.transport, len(token))
+        authenticator = Authenticator(keyring, trail)
+        return cls(authenticator, settings.transport, len(token))
 
     @classmethod
     def of_token(cls, token: str) -> Self:
         """Return the guard of a server on loopback that knows one token only."""
-        return cls(Gate.of_token(token))
+        return cls(Authenticator.of_token(token))
 
     def check_listener(self, setting: str, host: str) -> None:
         """Return if a server may listen on ``host``.
@@ -137,11 +137,11 @@ class Guard:
             )
 
     def close(self) -> None:
-        """Close the gate; may be called twice."""
-        self.gate.close()
+        """Close the authenticator; may be called twice."""
+        self.authenticator.close()
 
 
-def keep_to_itself() -> None:
+def forbid_inspection() -> None:
     """Let no other process of this user read memory or environment of this one, or trace it.
 
     What is started from here can be looked into again: the kernel's mark ends with `exec`. It

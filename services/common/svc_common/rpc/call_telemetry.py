@@ -42,7 +42,7 @@ class CallMetrics:
         )
 
 
-class CallObserver(grpc.aio.ServerInterceptor):
+class CallTelemetryInterceptor(grpc.aio.ServerInterceptor):
     """Notes calls; the outermost interceptor, so that it sees how they end.
 
     Args:

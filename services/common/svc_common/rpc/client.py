@@ -58,7 +58,7 @@ def open_channel(
     return grpc.aio.secure_channel(address, encryption, options=options)
 
 
-def credentials(token: str | None) -> Metadata:
+def token_metadata(token: str | None) -> Metadata:
     """Give the metadata of a call to a service with this token; None = it asks for none."""
     return () if token is None else bearer(token)
 

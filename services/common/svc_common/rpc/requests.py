@@ -17,14 +17,14 @@ Read = Callable[[bytes], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class MalformedRequest:
     """What was sent instead of a message."""
 
     reason: str
 
 
 def tolerant(read: Read | None) -> Read | None:
-    """Return a reader that never raises: what is no message becomes an `Unreadable`."""
+    """Return a reader that never raises: what is no message becomes an `MalformedRequest`."""
     if read is None:
         return None
 
@@ -32,7 +32,7 @@ def tolerant(read: Read | None) -> Read | None:
         try:
             return read(payload)
         except Exception as error:  # noqa: BLE001 - rim: protobuf does not say what it may raise
-            return Unreadable(str(error))
+            return MalformedRequest(str(error))
 
     return read_or_say
 
@@ -45,7 +45,7 @@ def readable(request: Any) -> Any:  # noqa: ANN401 - any message, or a stream of
     """
     if hasattr(request, "__aiter__"):
         return _each(request)
-    if isinstance(request, Unreadable):
+    if isinstance(request, MalformedRequest):
         raise InvalidArgumentError(
             "request", "must be a message of this method", remedy=request.reason
         )

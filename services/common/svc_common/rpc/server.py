@@ -24,7 +24,7 @@ from svc_common import errors
 from svc_common.access.interceptor import AccessInterceptor
 from svc_common.access.security import Guard
 from svc_common.logs import get_logger
-from svc_common.rpc.call_telemetry import CallMetrics, CallObserver
+from svc_common.rpc.call_telemetry import CallMetrics, CallTelemetryInterceptor
 from svc_common.rpc.requests import read_to_end, readable, tolerant
 
 _MESSAGE_LIMIT_BYTES: Final = 3 * 1024
@@ -81,9 +81,12 @@ class GrpcServer:
     ) -> None:
         self._guard = Guard.of_token(guard) if isinstance(guard, str) else guard
         self._setting = setting
-        interceptors: list[grpc.aio.ServerInterceptor] = [CallObserver(metrics), ErrorInterceptor()]
+        interceptors: list[grpc.aio.ServerInterceptor] = [
+            CallTelemetryInterceptor(metrics),
+            ErrorInterceptor(),
+        ]
         if self._guard is not None:
-            interceptors.append(AccessInterceptor(self._guard.gate))
+            interceptors.append(AccessInterceptor(self._guard.authenticator))
         self._server = grpc.aio.server(
             interceptors=interceptors,
             options=[*grpc_channel_options(), *_SERVER_OPTIONS],

@@ -18,7 +18,7 @@ _OUT_OF_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Give a file to write; it takes the place of `path` when the block ends without an error.
 
     The folder must exist.
@@ -32,7 +32,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         Path(name).unlink(missing_ok=True)
 
 
-def translated(error: OSError) -> ServiceError:
+def storage_error(error: OSError) -> ServiceError:
     """Give the error that a caller can act on."""
     if error.errno in _OUT_OF_ROOM:
         return ResourceExhaustedError(

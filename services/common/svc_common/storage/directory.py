@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from svc_common.errors import NotFoundError
-from svc_common.storage.atomic_files import CHUNK_BYTES, TEMPORARY, translated, whole_file
+from svc_common.storage.atomic_files import CHUNK_BYTES, TEMPORARY, atomic_file, storage_error
 from svc_common.storage.ports import (
     CONTENT_KIND,
     BlobInfo,
@@ -140,7 +140,7 @@ async def _in_thread(work: Callable[[], T]) -> T:
     try:
         return await asyncio.to_thread(work)
     except OSError as error:
-        raise translated(error) from error
+        raise storage_error(error) from error
 
 
 def _blobs_below(root: Path) -> Iterator[Path]:
@@ -164,13 +164,13 @@ def _read(key: str, place: Path) -> bytes:
 
 def _write_whole(place: Path, data: bytes) -> None:
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with whole_file(place) as file:
+    with atomic_file(place) as file:
         file.write(data)
 
 
 def _copy_whole(source: Path, place: Path) -> None:
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with whole_file(place) as target, source.open("rb") as content:
+    with atomic_file(place) as target, source.open("rb") as content:
         while chunk := content.read(CHUNK_BYTES):
             target.write(chunk)
 
@@ -179,7 +179,7 @@ def _copy_out(key: str, place: Path, path: Path) -> None:
     source_path = _found(key, place)
     path.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
-    with whole_file(path) as target, source_path.open("rb") as source:
+    with atomic_file(path) as target, source_path.open("rb") as source:
         while chunk := source.read(CHUNK_BYTES):
             digest.update(chunk)
             target.write(chunk)

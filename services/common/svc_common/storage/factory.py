@@ -8,7 +8,7 @@ from typing import Final
 from svc_common.clock import SystemClock
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.storage.ports import BlobStore
-from svc_common.storage.retries import PatientBlobStore
+from svc_common.storage.retries import RetryingBlobStore
 from svc_common.storage.s3_settings import S3Settings
 
 BLOB_FOLDER: Final = "blobs"
@@ -36,4 +36,4 @@ async def open_blob_store(
     from svc_common.storage.s3 import S3BlobStore
 
     async with S3BlobStore(s3) as store:
-        yield PatientBlobStore(store, SystemClock()) if waits else store
+        yield RetryingBlobStore(store, SystemClock()) if waits else store

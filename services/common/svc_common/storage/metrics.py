@@ -124,7 +124,7 @@ class MeteredPresigningStore(MeteredBlobStore):
         return await self._counted("sign", self._urls.put_url(key, lifetime))
 
 
-def metered(store: BlobStore, metrics: BlobMetrics) -> BlobStore:
+def with_metrics(store: BlobStore, metrics: BlobMetrics) -> BlobStore:
     """Return a store that does what ``store`` does, and counts."""
     if isinstance(store, PresignedUrls):
         return MeteredPresigningStore(store, store, metrics)

@@ -17,7 +17,7 @@ ROOM_AGAIN_AFTER_S: Final = 5.0
 """Between two tries of what there was no room for: somebody has to make it."""
 
 
-class PatientBlobExchange:
+class RetryingBlobExchange:
     """`BlobExchange` whose calls last until what it stands for is there.
 
     No call raises `UnavailableError`; who must not wait for ever cancels it. The first call that
@@ -26,7 +26,7 @@ class PatientBlobExchange:
     Args:
         store: what it stands for.
         clock: waits between tries.
-        waits_for_room: wait for room, too, instead of raising `ResourceExhaustedError`.
+        wait_for_space: wait for room, too, instead of raising `ResourceExhaustedError`.
         retry_interval_s: between two tries while the store is away, in seconds.
     """
 
@@ -35,13 +35,13 @@ class PatientBlobExchange:
         store: BlobExchange,
         clock: Clock,
         *,
-        waits_for_room: bool = False,
+        wait_for_space: bool = False,
         retry_interval_s: float = AGAIN_AFTER_S,
     ) -> None:
         self._exchange = store
         self._clock = clock
         self._pauses: dict[type[ServiceError], float] = {UnavailableError: retry_interval_s}
-        if waits_for_room:
+        if wait_for_space:
             self._pauses[ResourceExhaustedError] = ROOM_AGAIN_AFTER_S
         self.trouble = ""
         """What calls wait for now, in words; empty: for nothing."""
@@ -91,7 +91,7 @@ class PatientBlobExchange:
                 return answer
 
 
-class PatientBlobStore(PatientBlobExchange):
+class RetryingBlobStore(RetryingBlobExchange):
     """`BlobStore` whose calls last until the store that it stands for is there.
 
     Args:

@@ -19,7 +19,7 @@ from minio.error import MinioException, S3Error
 from urllib3.exceptions import HTTPError
 
 from svc_common.errors import AbortedError, DataLossError, InvalidArgumentError, NotFoundError
-from svc_common.storage.atomic_files import CHUNK_BYTES, translated, whole_file
+from svc_common.storage.atomic_files import CHUNK_BYTES, atomic_file, storage_error
 from svc_common.storage.ports import (
     CONTENT_KIND,
     REFRESH_AFTER,
@@ -31,7 +31,7 @@ from svc_common.storage.ports import (
 )
 from svc_common.storage.s3_connection import (
     CONNECTIONS,
-    PatientPool,
+    RetryingPool,
     ServerAwayError,
     service_error,
 )
@@ -76,7 +76,7 @@ class S3BlobStore:
         self._settings = settings
         self._refresh_after = refresh_after
         self._closing = threading.Event()
-        self._pool = PatientPool(self._closing, settings.ca_file)
+        self._pool = RetryingPool(self._closing, settings.ca_file)
         # Threads of its own: while the server is away they wait, and nobody else's work with them.
         self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="s3")
         self._client = Minio(
@@ -153,7 +153,7 @@ class S3BlobStore:
 
         def read() -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(path) as target:
+            with atomic_file(path) as target:
                 self._read(key, target)
 
         await self._run(key, read)
@@ -301,7 +301,7 @@ class S3BlobStore:
             except (MinioException, ServerAwayError) as error:
                 raise service_error(error, key, self._settings) from error
             except OSError as error:
-                raise translated(error) from error
+                raise storage_error(error) from error
         raise AssertionError("the last attempt returns or raises")
 
 

@@ -56,7 +56,7 @@ class ServerAwayError(Exception):
     """No attempt reached the server."""
 
 
-class PatientPool(urllib3.PoolManager):
+class RetryingPool(urllib3.PoolManager):
     """Connections that send each request again while the server stumbles.
 
     A request is one part of an upload, so a stumble does not repeat what was sent before. Any S3

@@ -98,7 +98,7 @@ class MetricsListener:
             return 405, "only GET is answered\n"
         try:
             if not self._open_to_all:
-                self._guard.gate.identify(address, _token(lines), "", "GET /metrics")
+                self._guard.authenticator.identify(address, _token(lines), "", "GET /metrics")
         except ServiceError as error:
             return 401, f"{error.message}\n"
         return 200, self._registry.render()

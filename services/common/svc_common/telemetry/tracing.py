@@ -48,7 +48,7 @@ class TrialSpan:
 class Tracer(Protocol):
     """Notes spans."""
 
-    def note(self, span: TrialSpan) -> None:
+    def record(self, span: TrialSpan) -> None:
         """Note a span, if its trace is one of those that are kept."""
         ...
 
@@ -57,11 +57,11 @@ class Tracer(Protocol):
         ...
 
 
-class NoTracer:
+class NoOpTracer:
     """`Tracer` of those who trace nothing."""
 
-    def note(self, span: TrialSpan) -> None:
-        """See `Tracer.note`."""
+    def record(self, span: TrialSpan) -> None:
+        """See `Tracer.record`."""
 
     def traceparent(self, experiment_id: str, parameter_id: int, *path: str | int) -> str:
         """See `Tracer.traceparent`."""
@@ -106,8 +106,8 @@ class OtelTracer:
             self._provider.add_span_processor(sdk.SimpleSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("nni", version)
 
-    def note(self, span: TrialSpan) -> None:
-        """See `Tracer.note`."""
+    def record(self, span: TrialSpan) -> None:
+        """See `Tracer.record`."""
         key = (span.experiment_id, span.parameter_id)
         trace_id = trial_trace_id(*key)
         if not self._sampled(trace_id):

@@ -6,7 +6,7 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
-from svc_common.rpc.client import credentials, service_error
+from svc_common.rpc.client import service_error, token_metadata
 
 _DEADLINE_S: Final = 60.0
 """A custom class is imported by the user's interpreter, which may take its time."""
@@ -22,7 +22,7 @@ class GrpcAlgorithmChecker:
 
     def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:
         self._stub = algorithm_service_pb2_grpc.AlgorithmServiceStub(channel)
-        self._credentials = credentials(token)
+        self._credentials = token_metadata(token)
 
     async def check(
         self,

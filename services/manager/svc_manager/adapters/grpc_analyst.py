@@ -7,7 +7,7 @@ import grpc.aio
 
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from nni_proto.tuning.v1 import analysis_service_pb2_grpc as pb_grpc
-from svc_common.rpc.client import credentials, service_error
+from svc_common.rpc.client import service_error, token_metadata
 
 _DEADLINE_S: Final = 60.0
 """A model of 2,000 trials takes seconds; several who ask wait for each other."""
@@ -25,7 +25,7 @@ class GrpcAnalyst:
 
     def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:
         self._stub = pb_grpc.AnalysisServiceStub(channel)
-        self._credentials = credentials(token)
+        self._credentials = token_metadata(token)
 
     async def importance(
         self, request: pb.MeasureImportanceRequest

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from nni_wire.metadata import AUTHORIZATION_KEY, ERROR_DETAILS_KEY
 from svc_common.access.delegation import ON_BEHALF_KEY, Delegation
-from svc_common.access.interceptor import bearer_of, certificate_name
+from svc_common.access.interceptor import bearer_token, certificate_name
 from svc_common.errors import UnavailableError
 from svc_common.rpc.requests import read_to_end
 from svc_manager.actors.leasing import OwnedElsewhereError
@@ -192,7 +192,7 @@ class Forwarder:
     def _metadata(self, context: Context) -> list[tuple[str, Any]]:
         given: Iterable[tuple[str, Any]] = context.invocation_metadata() or ()
         kept = [(key, value) for key, value in given if not key.startswith(_OF_THE_CONNECTION)]
-        if self._delegation is not None and not bearer_of(kept):
+        if self._delegation is not None and not bearer_token(kept):
             kept = [(key, value) for key, value in kept if key != AUTHORIZATION_KEY]
             kept += self._delegation.of_certificate(certificate_name(context))
         return [*kept, (FORWARDED_KEY, self._boot_id)]

@@ -4,7 +4,7 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2_grpc
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
-from svc_common.rpc.client import CALL_TIMEOUT_S, credentials, service_error
+from svc_common.rpc.client import CALL_TIMEOUT_S, service_error, token_metadata
 from svc_manager.adapters.grpc_forwarding import FORWARDED_KEY, Channels
 from svc_manager.domain.lease import ManagerId
 
@@ -22,7 +22,7 @@ class GrpcPeers:
 
     def __init__(self, channels: Channels, token: str, boot_id: str) -> None:
         self._channels = channels
-        self._metadata = (*credentials(token), (FORWARDED_KEY, boot_id))
+        self._metadata = (*token_metadata(token), (FORWARDED_KEY, boot_id))
 
     async def owned(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
         """See `Peers.owned`."""

@@ -7,7 +7,7 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import history_service_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
-from svc_common.rpc.client import credentials, service_error
+from svc_common.rpc.client import service_error, token_metadata
 
 _DEADLINE_S: Final = 24 * 3600.0
 """A replay computes what the experiment computed; a silent host is noticed by the dispatcher."""
@@ -23,7 +23,7 @@ class GrpcReplayer:
 
     def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:
         self._stub = algorithm_service_pb2_grpc.AlgorithmServiceStub(channel)
-        self._credentials = credentials(token)
+        self._credentials = token_metadata(token)
 
     async def replay(
         self, experiment_id: str

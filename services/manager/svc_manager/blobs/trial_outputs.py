@@ -12,7 +12,7 @@ from typing import Final
 from nni_wire.trial_blobs import OUTPUT_ARCHIVE, OUTPUT_FILES, output_key
 from svc_common.errors import NotFoundError
 from svc_common.storage.archives import ArchiveLimits, extract
-from svc_common.storage.atomic_files import translated
+from svc_common.storage.atomic_files import storage_error
 from svc_common.storage.ports import BlobStore
 
 _LIMITS: Final = ArchiveLimits(files=100_000, size_bytes=5 * 1024**3)
@@ -56,7 +56,7 @@ class TrialOutputs:
                     }
                     await self._make(place, keys)
         except OSError as error:
-            raise translated(error) from error
+            raise storage_error(error) from error
         finally:
             if not lock.locked():
                 self._locks.pop(trial_id, None)

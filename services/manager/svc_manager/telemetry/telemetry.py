@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from svc_common.telemetry.metrics import Registry
-from svc_common.telemetry.tracing import NoTracer, Tracer
+from svc_common.telemetry.tracing import NoOpTracer, Tracer
 from svc_manager.domain import events as e
 from svc_manager.domain.state import Experiment
 from svc_manager.telemetry.metrics import Instruments
@@ -23,7 +23,7 @@ class Witness:
     ) -> None:
         self.instruments = instruments or Instruments(Registry())
         self._traces = None if tracer is None else TrialTraces(tracer)
-        self._untraced = NoTracer()
+        self._untraced = NoOpTracer()
 
     def saw(self, experiment: Experiment, events: Sequence[e.Event], now_ms: int) -> None:
         """Take note of facts that are stored and folded."""

@@ -41,7 +41,7 @@ class TrialTraces:
     def _started(self, experiment: Experiment, event: e.TrialStarted, _now_ms: int) -> None:
         trial = experiment.trials[event.trial_id]
         if event.attempt == 1:
-            self._tracer.note(
+            self._tracer.record(
                 TrialSpan(
                     "trial.queued",
                     experiment.id,
@@ -57,7 +57,7 @@ class TrialTraces:
         trial = experiment.trials[event.trial_id]
         times = self._requested_ms.get(experiment.id, {})
         failed = event.state is TrialState.FAILED
-        self._tracer.note(
+        self._tracer.record(
             TrialSpan(
                 "trial",
                 experiment.id,

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
-from svc_common.access.authentication import Gate
-from svc_common.access.delegation import acting_for
+from svc_common.access.authentication import Authenticator
+from svc_common.access.delegation import effective_caller
 from svc_common.access.roles import READER, Caller
 from svc_common.access.transport import is_loopback
 from svc_common.errors import PermissionDeniedError, UnauthenticatedError
@@ -83,7 +83,7 @@ class AccessPolicy:
 
     Empty: none on loopback; off loopback, where the token protects reading, any.
     """
-    gate: Gate | None = field(default=None, repr=False)
+    authenticator: Authenticator | None = field(default=None, repr=False)
     """Who has which credentials; None: only the holder of `token` has any."""
     encrypted: bool = False
     """Whether the listener speaks HTTPS."""
@@ -91,8 +91,8 @@ class AccessPolicy:
     def __post_init__(self) -> None:
         if not self.token:
             raise ValueError("token must not be empty")
-        if self.gate is None:
-            object.__setattr__(self, "gate", Gate.of_token(self.token))
+        if self.authenticator is None:
+            object.__setattr__(self, "authenticator", Authenticator.of_token(self.token))
 
     @property
     def cookie_name(self) -> str:
@@ -124,9 +124,9 @@ class AccessPolicy:
 
     def _reader(self, head: RequestHead) -> Caller:
         """Return who reads on loopback, where nobody needs credentials: not even right ones."""
-        assert self.gate is not None, "__post_init__ made one"
-        found = self.gate.recognise(_sent(head), head.certificate_name) or READER
-        return acting_for(found, head.on_behalf_of)
+        assert self.authenticator is not None, "__post_init__ made one"
+        found = self.authenticator.recognise(_sent(head), head.certificate_name) or READER
+        return effective_caller(found, head.on_behalf_of)
 
     def identify(self, head: RequestHead, token: str) -> Caller:
         """Return whose credentials these are.
@@ -135,15 +135,15 @@ class AccessPolicy:
             UnauthenticatedError: nobody's, or there are none.
             ResourceExhaustedError: too many wrong ones came from the address.
         """
-        assert self.gate is not None, "__post_init__ made one"
+        assert self.authenticator is not None, "__post_init__ made one"
         if not token and not head.certificate_name:
             raise UnauthenticatedError(_NEEDED)
         what = f"{head.method} {head.path}"
         try:
-            found = self.gate.identify(head.address, token, head.certificate_name, what)
+            found = self.authenticator.identify(head.address, token, head.certificate_name, what)
         except UnauthenticatedError as error:
             raise UnauthenticatedError(_NEEDED) from error
-        return acting_for(found, head.on_behalf_of)
+        return effective_caller(found, head.on_behalf_of)
 
     def _check_host(self, head: RequestHead) -> None:
         # Where even reading needs the token, a rebound name gains nothing: the browser keeps the

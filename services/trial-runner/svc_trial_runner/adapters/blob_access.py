@@ -7,9 +7,9 @@ from pathlib import Path
 
 from svc_common.access.transport import Transport
 from svc_common.clock import Clock
-from svc_common.rpc.client import credentials, open_channel
+from svc_common.rpc.client import open_channel, token_metadata
 from svc_common.storage.factory import open_blob_store
-from svc_common.storage.retries import PatientBlobExchange
+from svc_common.storage.retries import RetryingBlobExchange
 from svc_common.storage.s3_settings import S3Settings
 from svc_trial_runner.adapters.trial_blobs import BlobTrialBytes
 
@@ -18,7 +18,7 @@ from svc_trial_runner.adapters.trial_blobs import BlobTrialBytes
 class OpenBytes:
     """The byte store, as several parts of the agent use it."""
 
-    blobs: PatientBlobExchange
+    blobs: RetryingBlobExchange
     """For code and values."""
     trials: BlobTrialBytes
     """For checkpoints and outputs."""
@@ -44,19 +44,19 @@ async def open_bytes(places: BytePlaces, clock: Clock) -> AsyncIterator[OpenByte
     """Open the byte store; manager and store may be away when this is called."""
     if not places.manager:
         async with open_blob_store(places.home, places.s3) as store:
-            blobs = PatientBlobExchange(store, clock)
-            roomy = PatientBlobExchange(store, clock, waits_for_room=True)
+            blobs = RetryingBlobExchange(store, clock)
+            roomy = RetryingBlobExchange(store, clock, wait_for_space=True)
             yield OpenBytes(blobs, BlobTrialBytes(blobs, lambda _: roomy))
         return
     # Costs memory that the local shape need not have.
     from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
 
     async with open_channel(places.manager, places.transport) as channel:
-        manager = ManagerBlobExchange(channel, credentials(places.token))
-        blobs = PatientBlobExchange(manager, clock)
+        manager = ManagerBlobExchange(channel, token_metadata(places.token))
+        blobs = RetryingBlobExchange(manager, clock)
 
-        def of_experiment(experiment_id: str) -> PatientBlobExchange:
+        def of_experiment(experiment_id: str) -> RetryingBlobExchange:
             own = manager.of_experiment(experiment_id)
-            return PatientBlobExchange(own, clock, waits_for_room=True)
+            return RetryingBlobExchange(own, clock, wait_for_space=True)
 
         yield OpenBytes(blobs, BlobTrialBytes(blobs, of_experiment))

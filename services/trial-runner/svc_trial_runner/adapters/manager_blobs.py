@@ -16,7 +16,7 @@ from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
 from nni_proto.common.v1 import value_pb2
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.rpc.client import CALL_TIMEOUT_S, Metadata, service_error
-from svc_common.storage.atomic_files import CHUNK_BYTES, translated, whole_file
+from svc_common.storage.atomic_files import CHUNK_BYTES, atomic_file, storage_error
 from svc_common.storage.ports import check_content, check_key
 from svc_trial_runner.adapters.http_transfer import receive_file, send_file
 
@@ -86,10 +86,10 @@ class ManagerBlobExchange:
         """See `BlobExchange.fetch`."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(path) as target:
+            with atomic_file(path) as target:
                 await self._receive(key, _Hashed(target))
         except OSError as error:
-            raise translated(error) from error
+            raise storage_error(error) from error
 
     async def exists(self, key: str) -> bool:
         """See `BlobExchange.exists`."""
@@ -199,4 +199,4 @@ async def _measure(path: Path) -> _Measured:
     try:
         return await asyncio.to_thread(measured)
     except OSError as error:
-        raise translated(error) from error
+        raise storage_error(error) from error

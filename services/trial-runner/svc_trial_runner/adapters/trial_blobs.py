@@ -6,7 +6,7 @@ from typing import Final
 
 from svc_common.storage.archives import ArchiveLimits, extract, pack
 from svc_common.storage.ports import CONTENT_KIND
-from svc_common.storage.retries import PatientBlobExchange
+from svc_common.storage.retries import RetryingBlobExchange
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import FinishedTrial
 
@@ -23,11 +23,11 @@ class BlobTrialBytes:
     """
 
     def __init__(
-        self, common: PatientBlobExchange, of_experiment: Callable[[str], PatientBlobExchange]
+        self, common: RetryingBlobExchange, of_experiment: Callable[[str], RetryingBlobExchange]
     ) -> None:
         self._common = common
         self._of_experiment = of_experiment
-        self._saving: list[PatientBlobExchange] = []
+        self._saving: list[RetryingBlobExchange] = []
 
     @property
     def trouble(self) -> str:

@@ -1,4 +1,4 @@
-"""The collector's short pauses: what survives is set aside, and no cycle is kept for ever."""
+"""The collector's short freezer: what survives is set aside, and no cycle is kept for ever."""
 
 import gc
 import weakref
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from svc_common.garbage_collection import ShortPauses
+from svc_common.garbage_collection import GcFreezer
 
 
 class Node:
@@ -17,17 +17,17 @@ class Node:
 
 
 @pytest.fixture
-def pauses() -> Iterator[ShortPauses]:
+def freezer() -> Iterator[GcFreezer]:
     gc.disable()  # nothing is collected but where a test says so
-    pauses = ShortPauses()
-    pauses.start()
-    yield pauses
-    pauses.stop()
+    freezer = GcFreezer()
+    freezer.start()
+    yield freezer
+    freezer.stop()
     gc.enable()
     gc.collect()
 
 
-@pytest.mark.usefixtures("pauses")
+@pytest.mark.usefixtures("freezer")
 def test_what_survives_a_full_collection_is_looked_at_no_more() -> None:
     kept = [Node() for _ in range(10)]
     gc.collect()
@@ -37,7 +37,7 @@ def test_what_survives_a_full_collection_is_looked_at_no_more() -> None:
     assert not any(id(one) in looked_at for one in kept)
 
 
-@pytest.mark.usefixtures("pauses")
+@pytest.mark.usefixtures("freezer")
 def test_young_cycle_is_freed_at_once() -> None:
     gone = weakref.ref(Node())
 
@@ -46,7 +46,7 @@ def test_young_cycle_is_freed_at_once() -> None:
     assert gone() is None
 
 
-@pytest.mark.usefixtures("pauses")
+@pytest.mark.usefixtures("freezer")
 def test_cycle_that_was_set_aside_is_freed_by_a_whole_pass() -> None:
     node = Node()
     gone = weakref.ref(node)
@@ -62,7 +62,7 @@ def test_cycle_that_was_set_aside_is_freed_by_a_whole_pass() -> None:
     assert gone() is None
 
 
-@pytest.mark.usefixtures("pauses")
+@pytest.mark.usefixtures("freezer")
 def test_whole_passes_grow_rare() -> None:
     whole = []
     for number in range(40):
@@ -74,10 +74,10 @@ def test_whole_passes_grow_rare() -> None:
 
 
 def test_nothing_is_left_aside_once_it_has_stopped() -> None:
-    pauses = ShortPauses()
-    pauses.start()
+    freezer = GcFreezer()
+    freezer.start()
 
-    pauses.stop()
+    freezer.stop()
 
     assert gc.get_freeze_count() == 0
-    assert not any(getattr(one, "__self__", None) is pauses for one in gc.callbacks)
+    assert not any(getattr(one, "__self__", None) is freezer for one in gc.callbacks)

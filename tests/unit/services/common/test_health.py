@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from svc_common.health import complaint, main
+from svc_common.health import failure_reason, main
 from svc_common.rpc.server import GrpcServer
 from tests.support.local_shape import free_port
 
@@ -21,19 +21,19 @@ async def server() -> AsyncIterator[tuple[GrpcServer, str]]:
 async def test_service_that_serves_has_no_complaint_and_needs_no_token(
     server: tuple[GrpcServer, str],
 ) -> None:
-    assert await asyncio.to_thread(complaint, server[1]) is None
+    assert await asyncio.to_thread(failure_reason, server[1]) is None
 
 
 async def test_service_that_is_stopping_is_told_as_such(server: tuple[GrpcServer, str]) -> None:
     await server[0].say_not_serving()
 
-    assert await asyncio.to_thread(complaint, server[1]) == f"{server[1]} says NOT_SERVING"
+    assert await asyncio.to_thread(failure_reason, server[1]) == f"{server[1]} says NOT_SERVING"
 
 
 def test_nobody_there_is_a_complaint() -> None:
     address = f"127.0.0.1:{free_port()}"
 
-    assert complaint(address) == f"{address} does not answer: UNAVAILABLE"
+    assert failure_reason(address) == f"{address} does not answer: UNAVAILABLE"
 
 
 def test_command_without_address_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:

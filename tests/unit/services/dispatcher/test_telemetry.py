@@ -22,7 +22,7 @@ class Notebook:
     def __init__(self) -> None:
         self.spans: list[TrialSpan] = []
 
-    def note(self, span: TrialSpan) -> None:
+    def record(self, span: TrialSpan) -> None:
         self.spans.append(span)
 
     def traceparent(self, experiment_id: str, parameter_id: int, *path: str | int) -> str:

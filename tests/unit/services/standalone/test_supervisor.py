@@ -17,8 +17,8 @@ READY = "import os, signal; os.write(int(os.environ['NNI_READY_FD']), b'%s\\n');
 FACTS = '{"ready": true, "grpc": "here"}'
 
 
-def python(name: str, code: str, *, says_ready: bool = True) -> Command:
-    return Command(name, (sys.executable, "-c", code), environment.current(), says_ready)
+def python(name: str, code: str, *, reports_ready: bool = True) -> Command:
+    return Command(name, (sys.executable, "-c", code), environment.current(), reports_ready)
 
 
 def service(name: str) -> Command:
@@ -26,7 +26,7 @@ def service(name: str) -> Command:
 
 
 def bus() -> Command:
-    return python("bus", "import signal; signal.pause()", says_ready=False)
+    return python("bus", "import signal; signal.pause()", reports_ready=False)
 
 
 def make(tmp_path: Path, *commands: Command, timeout_s: float = 20.0) -> Supervisor:

@@ -21,7 +21,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_common.messaging.ports import Task
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_common.storage.retries import PatientBlobExchange
+from svc_common.storage.retries import RetryingBlobExchange
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.adapters.blob_values import BlobValues
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
@@ -149,7 +149,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         stack.push_async_callback(tasks.aclose)
         gpus = InMemoryGpuDevices()
         blobs = InMemoryBlobStore()
-        patient = PatientBlobExchange(blobs, SystemClock(), waits_for_room=True)
+        patient = RetryingBlobExchange(blobs, SystemClock(), wait_for_space=True)
         trial_bytes = BlobTrialBytes(patient, lambda _experiment_id: patient)
         uploads = DirectoryUploadSpool(tmp_path / "runner/uploads")
         workshop = Workshop(

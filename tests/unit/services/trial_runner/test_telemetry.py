@@ -34,7 +34,7 @@ class Notebook:
     def __init__(self) -> None:
         self.spans: dict[str, TrialSpan] = {}
 
-    def note(self, span: TrialSpan) -> None:
+    def record(self, span: TrialSpan) -> None:
         self.spans[span.name] = span
 
     def traceparent(self, experiment_id: str, parameter_id: int, *path: str | int) -> str:

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route as HttpRoute
 
-from svc_common.access.audit import Deed
+from svc_common.access.audit import AuditRecord
 from svc_common.access.delegation import ON_BEHALF_KEY
 from svc_common.access.roles import Caller, Role
 from svc_common.errors import FailedPreconditionError, ServiceError
@@ -138,13 +138,13 @@ async def _answer_or_error(listener: Listener, route: Route, request: Request) -
 
 def _note(listener: Listener, route: Route, request: Request, answer: Response) -> None:
     """Write down who changed something, or was not allowed to."""
-    gate = listener.policy.gate
-    if gate is None or not (route.rule.audited or answer.status_code == _FORBIDDEN):
+    authenticator = listener.policy.authenticator
+    if authenticator is None or not (route.rule.audited or answer.status_code == _FORBIDDEN):
         return
     caller: Caller = request.state.caller
     path = request.path_params
-    gate.trail.note(
-        Deed(
+    authenticator.trail.record(
+        AuditRecord(
             caller=caller.name,
             role=caller.role.word,
             by=caller.by,
@@ -174,7 +174,7 @@ async def _elsewhere(listener: Listener, request: Request, moved: OwnedElsewhere
 
 async def _answer(listener: Listener, route: Route, request: Request) -> Response:
     caller: Caller = request.state.caller
-    caller.must_satisfy(route.rule, f"{route.method} {API_ROOT}{route.path}")
+    caller.check(route.rule, f"{route.method} {API_ROOT}{route.path}")
     path: dict[str, str] = dict(request.path_params)
     experiment_id = path.pop("experiment_id", listener.experiment_id)
     if route.scope is Scope.EXPERIMENT and not experiment_id:

@@ -75,7 +75,7 @@ class WebServer:
             token=token,
             reading_needs_token=not is_loopback(host),
             allowed_hosts=allowed_hosts,
-            gate=guard.gate,
+            authenticator=guard.authenticator,
             encrypted=self._tls is not None,
         )
         self._installation: Installation | None = None

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from svc_common.access.audit import AUDIT_FILE, AuditTrail, Deed
+from svc_common.access.audit import AUDIT_FILE, AuditRecord, AuditTrail
 
-DEED = Deed("alice", "user", "token", "192.0.2.7", "POST /x", "OK", experiment="exp")
+RECORD = AuditRecord("alice", "user", "token", "192.0.2.7", "POST /x", "OK", experiment="exp")
 
 
 def lines(folder: Path) -> list[dict[str, str]]:
@@ -16,8 +16,8 @@ def lines(folder: Path) -> list[dict[str, str]]:
 def test_each_deed_is_a_line_that_only_its_owner_can_read(tmp_path: Path) -> None:
     one, other = AuditTrail(tmp_path / "log"), AuditTrail(tmp_path / "log")
 
-    one.note(DEED)
-    other.note(DEED)
+    one.record(RECORD)
+    other.record(RECORD)
     one.close()
     other.close()
     one.close()
@@ -39,7 +39,7 @@ def test_each_deed_is_a_line_that_only_its_owner_can_read(tmp_path: Path) -> Non
 def test_text_of_others_makes_no_line_of_its_own_and_is_cut(tmp_path: Path) -> None:
     trail = AuditTrail(tmp_path)
 
-    trail.note(Deed("", "", "", "", "x\n{}", "OK", request="y" * 10_000))
+    trail.record(AuditRecord("", "", "", "", "x\n{}", "OK", request="y" * 10_000))
     trail.close()
 
     (line,) = lines(tmp_path)
@@ -51,7 +51,7 @@ def test_large_file_is_put_aside_at_the_start(tmp_path: Path) -> None:
     (tmp_path / AUDIT_FILE).write_text("x" * 11)
 
     trail = AuditTrail(tmp_path, file_limit_bytes=10)
-    trail.note(DEED)
+    trail.record(RECORD)
     trail.close()
 
     assert (tmp_path / f"{AUDIT_FILE}.1").read_text() == "x" * 11
@@ -73,7 +73,7 @@ def test_full_disk_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "write", full)
-    trail.note(DEED)
+    trail.record(RECORD)
 
     monkeypatch.undo()
     trail.close()

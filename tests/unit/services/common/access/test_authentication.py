@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.access.audit import AuditTrail
-from svc_common.access.authentication import Gate, address_of_peer
+from svc_common.access.authentication import Authenticator, address_of_peer
 from svc_common.access.keyring import Keyring
 from svc_common.errors import ResourceExhaustedError, UnauthenticatedError
 
@@ -23,13 +23,13 @@ def test_peers_of_grpc_are_addresses(peer: str, address: str) -> None:
 
 
 def test_wrong_credentials_are_written_down_and_their_absence_is_not(tmp_path: Path) -> None:
-    gate = Gate(Keyring("own"), AuditTrail(tmp_path))
+    authenticator = Authenticator(Keyring("own"), AuditTrail(tmp_path))
 
     with pytest.raises(UnauthenticatedError, match="not known here"):
-        gate.identify("192.0.2.7", "guess", "", "GET /x")
+        authenticator.identify("192.0.2.7", "guess", "", "GET /x")
     with pytest.raises(UnauthenticatedError, match="Bearer"):
-        gate.identify("192.0.2.7", "", "", "GET /x")
-    gate.close()
+        authenticator.identify("192.0.2.7", "", "", "GET /x")
+    authenticator.close()
 
     text = (tmp_path / "audit.log").read_text()
     assert text.count("UNAUTHENTICATED") == 1
@@ -37,29 +37,31 @@ def test_wrong_credentials_are_written_down_and_their_absence_is_not(tmp_path: P
 
 
 def test_asking_without_credentials_is_no_guess() -> None:
-    gate = Gate.of_token("own")
+    authenticator = Authenticator.of_token("own")
 
     for _ in range(1000):
         with pytest.raises(UnauthenticatedError):
-            gate.identify("192.0.2.7", "", "", "GET /x")
+            authenticator.identify("192.0.2.7", "", "", "GET /x")
 
-    assert gate.identify("192.0.2.7", "own", "", "GET /x").name == "installation"
+    assert authenticator.identify("192.0.2.7", "own", "", "GET /x").name == "installation"
 
 
 def test_guesses_are_counted_over_all_servers_of_a_process() -> None:
-    gate = Gate(Keyring("own"), AuditTrail(), now_s=lambda: 0.0)
+    authenticator = Authenticator(Keyring("own"), AuditTrail(), now_s=lambda: 0.0)
     for number in range(20):
         with pytest.raises(UnauthenticatedError):
-            gate.identify("192.0.2.7", f"{number}", "", ("GET /x", "/svc/Method")[number % 2])
+            authenticator.identify(
+                "192.0.2.7", f"{number}", "", ("GET /x", "/svc/Method")[number % 2]
+            )
 
     with pytest.raises(ResourceExhaustedError):
-        gate.identify("192.0.2.7", "own", "", "GET /x")
+        authenticator.identify("192.0.2.7", "own", "", "GET /x")
 
 
 def test_looking_counts_nothing() -> None:
-    gate = Gate(Keyring("own"), AuditTrail(), now_s=lambda: 0.0)
+    authenticator = Authenticator(Keyring("own"), AuditTrail(), now_s=lambda: 0.0)
 
-    assert all(gate.recognise("guess", "") is None for _ in range(100))
-    found = gate.recognise("own", "")
+    assert all(authenticator.recognise("guess", "") is None for _ in range(100))
+    found = authenticator.recognise("own", "")
     assert found is not None
-    assert gate.identify("192.0.2.7", "own", "", "GET /x") == found
+    assert authenticator.identify("192.0.2.7", "own", "", "GET /x") == found

@@ -6,8 +6,8 @@ import pytest
 
 from nni_wire.access import AccessEntry, dump_entries
 from svc_common.access.audit import AuditTrail
-from svc_common.access.authentication import Gate
-from svc_common.access.delegation import ON_BEHALF_KEY, Delegation, acting_for
+from svc_common.access.authentication import Authenticator
+from svc_common.access.delegation import ON_BEHALF_KEY, Delegation, effective_caller
 from svc_common.access.keyring import Keyring
 from svc_common.access.roles import AGENTS_NAME, READER, SERVICES_NAME, Caller, Role
 from svc_common.errors import PermissionDeniedError
@@ -21,7 +21,7 @@ def delegation(tmp_path: Path) -> Delegation:
     file = tmp_path / "access.json"
     file.write_text(dump_entries([AccessEntry("box", "user", common_name="box.lab")]))
     file.chmod(0o600)
-    return Delegation(Gate(Keyring(TOKEN, file), AuditTrail()), TOKEN)
+    return Delegation(Authenticator(Keyring(TOKEN, file), AuditTrail()), TOKEN)
 
 
 def test_certificate_becomes_the_word_of_a_service_and_the_same_caller_again(
@@ -30,7 +30,9 @@ def test_certificate_becomes_the_word_of_a_service_and_the_same_caller_again(
     metadata = dict(delegation.of_certificate("box.lab"))
 
     assert metadata["authorization"] == f"Bearer {TOKEN}"
-    assert acting_for(SERVICE, metadata[ON_BEHALF_KEY]) == Caller("box", Role.USER, "certificate")
+    assert effective_caller(SERVICE, metadata[ON_BEHALF_KEY]) == Caller(
+        "box", Role.USER, "certificate"
+    )
 
 
 @pytest.mark.parametrize("name", ["", "nobody.lab"])
@@ -39,7 +41,7 @@ def test_certificate_of_nobody_stands_for_nothing(delegation: Delegation, name: 
 
 
 def test_who_calls_for_nobody_keeps_their_rights() -> None:
-    assert acting_for(SERVICE, "") is SERVICE
+    assert effective_caller(SERVICE, "") is SERVICE
 
 
 @pytest.mark.parametrize(
@@ -54,10 +56,10 @@ def test_who_calls_for_nobody_keeps_their_rights() -> None:
     ids=lambda caller: caller.name,
 )
 def test_nobody_but_a_service_is_believed(caller: Caller) -> None:
-    assert acting_for(caller, "admin token root") is caller
+    assert effective_caller(caller, "admin token root") is caller
 
 
 @pytest.mark.parametrize("said", ["admin", "king token eve", "user token eve more", "user token"])
 def test_what_no_service_says_is_refused(said: str) -> None:
     with pytest.raises(PermissionDeniedError, match=ON_BEHALF_KEY):
-        acting_for(SERVICE, said)
+        effective_caller(SERVICE, said)

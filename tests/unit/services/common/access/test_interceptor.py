@@ -13,11 +13,11 @@ from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
 from nni_wire.access import AccessEntry, dump_entries, fingerprint
 from svc_common import errors
 from svc_common.access.audit import AuditTrail
-from svc_common.access.authentication import Gate
+from svc_common.access.authentication import Authenticator
 from svc_common.access.keyring import Keyring
 from svc_common.access.security import Guard
 from svc_common.access.transport import PLAIN, Transport
-from svc_common.rpc.client import credentials, open_channel
+from svc_common.rpc.client import open_channel, token_metadata
 from svc_common.rpc.server import GrpcServer
 from tests.support.certificates import Authority
 
@@ -58,7 +58,7 @@ class Site:
         async with open_channel(self.address, self.transport) as channel:
             call: Any = channel.unary_unary(method)
             try:
-                await call(request, metadata=credentials(token) if token else (), timeout=10)
+                await call(request, metadata=token_metadata(token) if token else (), timeout=10)
             except grpc.aio.AioRpcError as error:
                 return error.code().name
             return "OK"
@@ -77,14 +77,16 @@ async def serving(
     entries.append(AccessEntry("box", "user", common_name="box.lab"))
     access.write_text(dump_entries(entries))
     access.chmod(0o600)
-    gate = Gate(Keyring("own", access, agent_token="agents'"), AuditTrail(folder / "log"))
+    authenticator = Authenticator(
+        Keyring("own", access, agent_token="agents'"), AuditTrail(folder / "log")
+    )
     trials = Trials()  # type: ignore[abstract] # the methods that no test calls
-    server = GrpcServer([NAME], Guard(gate, server_side))
+    server = GrpcServer([NAME], Guard(authenticator, server_side))
     server.register(lambda one: pb_grpc.add_TrialServiceServicer_to_server(trials, one))
     port = await server.start()
     yield Site(folder, f"localhost:{port}", trials, client_side)
     await server.stop(0.1)
-    gate.close()
+    authenticator.close()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def test_each_role_may_what_it_is_for(role: Role, may: list[Rule]) -> None:
 
     for rule in (READS, CHANGES, UPLOADS, ADMINISTERS):
         if rule in may:
-            caller.must_satisfy(rule, "It")
+            caller.check(rule, "It")
         else:
             with pytest.raises(PermissionDeniedError, match="It needs the role"):
-                caller.must_satisfy(rule, "It")
+                caller.check(rule, "It")

@@ -81,8 +81,8 @@ ASK = "import ctypes; print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
 """Prints 0 if the kernel lets nobody of the same user look into the process, else 1."""
 SCRIPT = f"""
 import subprocess, sys
-from svc_common.access.security import keep_to_itself
-keep_to_itself()
+from svc_common.access.security import forbid_inspection
+forbid_inspection()
 {ASK}
 sys.stdout.flush()
 subprocess.run([sys.executable, "-c", {ASK!r}], check=True)

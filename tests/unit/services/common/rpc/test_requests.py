@@ -7,7 +7,7 @@ import pytest
 
 from nni_proto.trial.v1 import trial_service_pb2 as pb
 from svc_common.errors import InvalidArgumentError
-from svc_common.rpc.requests import MOST_MESSAGES, Unreadable, read_to_end, readable, tolerant
+from svc_common.rpc.requests import MOST_MESSAGES, MalformedRequest, read_to_end, readable, tolerant
 
 
 def test_a_message_is_read_and_passed_on() -> None:
@@ -23,7 +23,7 @@ def test_what_is_no_message_is_refused_when_it_is_used() -> None:
     assert read is not None
     sent = read(b"\xff")
 
-    assert isinstance(sent, Unreadable)
+    assert isinstance(sent, MalformedRequest)
     with pytest.raises(InvalidArgumentError, match="request must be a message of this method"):
         readable(sent)
 
@@ -35,7 +35,7 @@ def test_a_method_without_a_reader_stays_without_one() -> None:
 async def test_a_stream_is_refused_at_its_first_message_that_is_none() -> None:
     async def sent() -> AsyncIterator[object]:
         yield pb.GetTrialRequest()
-        yield Unreadable("wire format was corrupt")
+        yield MalformedRequest("wire format was corrupt")
 
     messages = readable(sent())
 

@@ -13,7 +13,7 @@ from nni_proto.experiment.v1 import history_service_pb2_grpc as history_pb_grpc
 from nni_proto.trial.v1 import trial_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
 from svc_common import errors
-from svc_common.rpc.client import credentials, open_channel, service_error
+from svc_common.rpc.client import open_channel, service_error, token_metadata
 from svc_common.rpc.server import STATUS_BY_ERROR, GrpcServer
 
 NAME = "nni_proto.trial.v1.TrialService"
@@ -48,7 +48,7 @@ async def call(address: str, token: str | None = TOKEN) -> grpc.aio.AioRpcError:
     async with open_channel(address) as channel:
         stub: pb_grpc.TrialServiceAsyncStub = pb_grpc.TrialServiceStub(channel)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.GetTrial(pb.GetTrialRequest(), metadata=credentials(token), timeout=10)
+            await stub.GetTrial(pb.GetTrialRequest(), metadata=token_metadata(token), timeout=10)
     return caught.value
 
 
@@ -130,7 +130,7 @@ async def test_reflection_lists_the_service(address: str) -> None:
         stub = make(channel)
         call = stub.ServerReflectionInfo(
             iter([requests.ServerReflectionRequest(list_services="")]),
-            metadata=credentials(TOKEN),
+            metadata=token_metadata(TOKEN),
             timeout=10,
         )
         names = [
@@ -176,7 +176,7 @@ async def test_bytes_that_are_no_message_are_an_invalid_argument(address: str) -
     async with open_channel(address) as channel:
         method: Any = channel.unary_unary(f"/{NAME}/GetTrial")
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await method(b"\xff\xff", metadata=credentials(TOKEN), timeout=10)
+            await method(b"\xff\xff", metadata=token_metadata(TOKEN), timeout=10)
 
     found = service_error(caught.value)
     assert isinstance(found, errors.InvalidArgumentError)
@@ -211,7 +211,7 @@ async def test_client_that_still_sends_learns_why_it_was_refused() -> None:
     async with open_channel(f"127.0.0.1:{port}") as channel:
         stub: history_pb_grpc.HistoryServiceAsyncStub = history_pb_grpc.HistoryServiceStub(channel)
         with pytest.raises(grpc.aio.AioRpcError, match="there is one already") as refusal:
-            await stub.LoadExperiment(requests(), metadata=credentials(TOKEN), timeout=10)
+            await stub.LoadExperiment(requests(), metadata=token_metadata(TOKEN), timeout=10)
     await server.stop(0)
 
     assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION

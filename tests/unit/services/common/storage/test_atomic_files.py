@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import ResourceExhaustedError, UnavailableError
-from svc_common.storage.atomic_files import translated, whole_file
+from svc_common.storage.atomic_files import atomic_file, storage_error
 
 
 def test_file_appears_when_it_is_whole(tmp_path: Path) -> None:
     place = tmp_path / "file"
-    with whole_file(place) as file:
+    with atomic_file(place) as file:
         file.write(b"all")
         assert not place.exists()
 
@@ -21,7 +21,7 @@ def test_failed_writer_leaves_what_was_there(tmp_path: Path) -> None:
     place.write_bytes(b"old")
 
     def fail_half_way() -> None:
-        with whole_file(place) as file:
+        with atomic_file(place) as file:
             file.write(b"ha")
             raise RuntimeError
 
@@ -33,8 +33,8 @@ def test_failed_writer_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_full_disk_is_told_from_other_trouble() -> None:
-    full = translated(OSError(errno.ENOSPC, "No space left on device", "/data/x"))
-    other = translated(OSError(errno.EACCES, "Permission denied", "/data/x"))
+    full = storage_error(OSError(errno.ENOSPC, "No space left on device", "/data/x"))
+    other = storage_error(OSError(errno.EACCES, "Permission denied", "/data/x"))
 
     assert isinstance(full, ResourceExhaustedError)
     assert "free disk space" in full.message

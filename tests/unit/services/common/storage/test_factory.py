@@ -6,7 +6,7 @@ import pytest
 
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.storage.factory import open_blob_store
-from svc_common.storage.retries import PatientBlobStore
+from svc_common.storage.retries import RetryingBlobStore
 from svc_common.storage.s3 import S3BlobStore
 from svc_common.storage.s3_settings import S3Settings
 
@@ -30,7 +30,7 @@ async def test_work_waits_for_a_server_but_never_for_a_folder(tmp_path: Path) ->
     async with open_blob_store(tmp_path, None, waits=True) as local:
         pass
 
-    assert isinstance(remote, PatientBlobStore)
+    assert isinstance(remote, RetryingBlobStore)
     assert isinstance(local, DirectoryBlobStore), "a folder that is refused does not come back"
 
 

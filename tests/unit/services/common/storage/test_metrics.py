@@ -4,7 +4,7 @@ import pytest
 
 from svc_common.errors import NotFoundError
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_common.storage.metrics import BlobMetrics, MeteredPresigningStore, metered
+from svc_common.storage.metrics import BlobMetrics, MeteredPresigningStore, with_metrics
 from svc_common.storage.ports import PresignedUrls
 from svc_common.storage.s3 import S3BlobStore
 from svc_common.storage.s3_settings import S3Settings
@@ -13,7 +13,7 @@ from svc_common.telemetry.metrics import Registry
 
 async def test_bytes_are_counted_both_ways(tmp_path: Path) -> None:
     metrics = BlobMetrics(Registry())
-    store = metered(InMemoryBlobStore(), metrics)
+    store = with_metrics(InMemoryBlobStore(), metrics)
     key = await store.put(b"12345")
     (tmp_path / "file").write_bytes(b"123")
     await store.put_named_file("kind/id/file", tmp_path / "file")
@@ -31,7 +31,7 @@ async def test_what_is_missing_is_counted_apart() -> None:
     metrics = BlobMetrics(Registry())
 
     with pytest.raises(NotFoundError):
-        await metered(InMemoryBlobStore(), metrics).get("kind/id/none")
+        await with_metrics(InMemoryBlobStore(), metrics).get("kind/id/none")
 
     assert metrics.calls.value("get", "not_found") == 1
 
@@ -39,8 +39,8 @@ async def test_what_is_missing_is_counted_apart() -> None:
 def test_a_store_that_gives_urls_still_does() -> None:
     settings = S3Settings("http://127.0.0.1:1", "key", "secret")
 
-    store = metered(S3BlobStore(settings), BlobMetrics(Registry()))
+    store = with_metrics(S3BlobStore(settings), BlobMetrics(Registry()))
 
     assert isinstance(store, MeteredPresigningStore)
     assert isinstance(store, PresignedUrls)
-    assert not isinstance(metered(InMemoryBlobStore(), BlobMetrics(Registry())), PresignedUrls)
+    assert not isinstance(with_metrics(InMemoryBlobStore(), BlobMetrics(Registry())), PresignedUrls)

@@ -10,8 +10,8 @@ from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import (
     AGAIN_AFTER_S,
     ROOM_AGAIN_AFTER_S,
-    PatientBlobExchange,
-    PatientBlobStore,
+    RetryingBlobExchange,
+    RetryingBlobStore,
 )
 
 
@@ -37,7 +37,7 @@ async def turns(count: int = 10) -> None:
 
 async def test_call_lasts_until_the_store_is_there() -> None:
     clock, store = ManualClock(), LeavingBlobStore()
-    patient = PatientBlobStore(store, clock)
+    patient = RetryingBlobStore(store, clock)
     await patient.put_named("k/1", b"x")
     store.absences = 3
     reading = asyncio.ensure_future(patient.get("k/1"))
@@ -53,7 +53,7 @@ async def test_call_lasts_until_the_store_is_there() -> None:
 async def test_call_that_waits_can_be_cancelled() -> None:
     clock, store = ManualClock(), LeavingBlobStore()
     store.absences = 1_000_000
-    reading = asyncio.ensure_future(PatientBlobStore(store, clock).get("k/1"))
+    reading = asyncio.ensure_future(RetryingBlobStore(store, clock).get("k/1"))
     await turns()
 
     reading.cancel()
@@ -64,7 +64,7 @@ async def test_call_that_waits_can_be_cancelled() -> None:
 
 async def test_other_errors_are_told_at_once() -> None:
     with pytest.raises(NotFoundError):
-        await PatientBlobStore(LeavingBlobStore(), ManualClock()).get("k/1")
+        await RetryingBlobStore(LeavingBlobStore(), ManualClock()).get("k/1")
 
 
 class FullBlobStore(InMemoryBlobStore):
@@ -80,7 +80,7 @@ class FullBlobStore(InMemoryBlobStore):
 
 async def test_who_waits_for_room_says_why_and_goes_on_when_there_is_some() -> None:
     clock, store = ManualClock(), FullBlobStore()
-    patient = PatientBlobExchange(store, clock, waits_for_room=True)
+    patient = RetryingBlobExchange(store, clock, wait_for_space=True)
     storing = asyncio.ensure_future(patient.put(b"x"))
     await turns()
     waiting = patient.trouble
@@ -96,4 +96,4 @@ async def test_who_waits_for_room_says_why_and_goes_on_when_there_is_some() -> N
 
 async def test_who_does_not_wait_for_room_is_told() -> None:
     with pytest.raises(ResourceExhaustedError):
-        await PatientBlobExchange(FullBlobStore(), ManualClock()).put(b"x")
+        await RetryingBlobExchange(FullBlobStore(), ManualClock()).put(b"x")

@@ -18,7 +18,7 @@ from svc_common.errors import (
 )
 from svc_common.storage.s3_connection import (
     ATTEMPTS,
-    PatientPool,
+    RetryingPool,
     ServerAwayError,
     service_error,
 )
@@ -68,8 +68,8 @@ def scripted_server(statuses: list[int]) -> Iterator[str]:
 
 
 @contextmanager
-def patient_pool(closing: threading.Event) -> Iterator[PatientPool]:
-    pool = PatientPool(closing)
+def patient_pool(closing: threading.Event) -> Iterator[RetryingPool]:
+    pool = RetryingPool(closing)
     try:
         yield pool
     finally:

@@ -48,7 +48,7 @@ async def test_nothing_else_is_there(method: str, path: str, status: int) -> Non
 
 
 async def test_other_machines_show_a_token() -> None:
-    guard = Guard(Guard.of_token(TOKEN).gate, Transport(insecure=True), len(TOKEN))
+    guard = Guard(Guard.of_token(TOKEN).authenticator, Transport(insecure=True), len(TOKEN))
     async with listening(guard, "0.0.0.0") as client:
         refused = await client.get("/metrics")
         wrong = await client.get("/metrics", headers={"Authorization": "Bearer wrong"})

@@ -13,7 +13,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from svc_common.errors import FailedPreconditionError
 from svc_common.telemetry.trace_ids import parse_traceparent, span_id, trial_trace_id
-from svc_common.telemetry.tracing import NoTracer, OtelTracer, TrialSpan, is_configured, open_tracer
+from svc_common.telemetry.tracing import (
+    NoOpTracer,
+    OtelTracer,
+    TrialSpan,
+    is_configured,
+    open_tracer,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +45,8 @@ def exported(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
 
 
 def test_spans_of_a_trial_are_one_trace(tracer: OtelTracer, exporter: InMemorySpanExporter) -> None:
-    tracer.note(TrialSpan("queued", "e", 7, 1_000, 2_000, ("queued",)))
-    tracer.note(TrialSpan("trial", "e", 7, 900, 5_000, parent=None, attributes={"n": 1}))
+    tracer.record(TrialSpan("queued", "e", 7, 1_000, 2_000, ("queued",)))
+    tracer.record(TrialSpan("trial", "e", 7, 900, 5_000, parent=None, attributes={"n": 1}))
 
     spans = exported(exporter)
     whole, queued = spans["trial"], spans["queued"]
@@ -58,7 +64,7 @@ def test_spans_of_a_trial_are_one_trace(tracer: OtelTracer, exporter: InMemorySp
 def test_what_failed_has_the_status_of_an_error(
     tracer: OtelTracer, exporter: InMemorySpanExporter
 ) -> None:
-    tracer.note(TrialSpan("trial", "e", 7, 0, 1, parent=None, error="exit code 1"))
+    tracer.record(TrialSpan("trial", "e", 7, 0, 1, parent=None, error="exit code 1"))
 
     status = exported(exporter)["trial"].status
     assert (status.is_ok, status.description) == (False, "exit code 1")
@@ -95,7 +101,7 @@ def test_a_span_of_a_trace_that_is_not_kept_is_not_sent(
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     tracer = OtelTracer("a", "4.0", exporter)
 
-    tracer.note(TrialSpan("trial", "e", 1, 0, 1, parent=None))
+    tracer.record(TrialSpan("trial", "e", 1, 0, 1, parent=None))
 
     assert exported(exporter) == {}
     assert tracer.traceparent("e", 1) == ""
@@ -104,7 +110,7 @@ def test_a_span_of_a_trace_that_is_not_kept_is_not_sent(
 async def test_without_an_endpoint_nothing_is_traced() -> None:
     async with AsyncExitStack() as stack:
         assert await open_tracer(stack, "manager", "4.0") is None
-    assert NoTracer().traceparent("e", 1) == ""
+    assert NoOpTracer().traceparent("e", 1) == ""
 
 
 def test_without_an_endpoint_nothing_is_imported() -> None:

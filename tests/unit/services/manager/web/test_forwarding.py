@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 
 from nni_wire.access import AccessEntry, dump_entries
 from svc_common.access.audit import AuditTrail
-from svc_common.access.authentication import Gate
+from svc_common.access.authentication import Authenticator
 from svc_common.access.delegation import Delegation
 from svc_common.access.keyring import Keyring
 from svc_common.errors import UnavailableError
@@ -115,12 +115,12 @@ async def test_who_shows_a_certificate_is_passed_on_by_name_and_nobody_else_says
     access = tmp_path / "access.json"
     access.write_text(dump_entries([AccessEntry("box", "viewer", common_name="box.lab")]))
     access.chmod(0o600)
-    gate = Gate(Keyring("secret of all managers", access), AuditTrail())
+    authenticator = Authenticator(Keyring("secret of all managers", access), AuditTrail())
     asked = request(authorization="Basic eA==", nni_on_behalf_of="admin token root")
     asked.scope["state"] = {CERTIFICATE_NAME: "box.lab"}
-    asked.state.caller = gate.identify("", "", "box.lab", "a test")
+    asked.state.caller = authenticator.identify("", "", "box.lab", "a test")
 
-    forwarding = Forwarding("boot1", delegation=Delegation(gate, "secret of all managers"))
+    forwarding = Forwarding("boot1", delegation=Delegation(authenticator, "secret of all managers"))
     response = await forwarding.pass_on(asked, b"", owner.moved, never)
 
     assert isinstance(response, StreamingResponse)

@@ -9,7 +9,7 @@ from pathlib import Path
 from svc_common.clock import ManualClock
 from svc_common.errors import ResourceExhaustedError
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_common.storage.retries import PatientBlobExchange
+from svc_common.storage.retries import RetryingBlobExchange
 from svc_trial_runner.adapters.trial_blobs import BlobTrialBytes, TarFolders
 from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.attempts.output_uploads import ROOM_AGAIN_AFTER_S, OutputUploads
@@ -44,7 +44,7 @@ class TellingStore(InMemoryBlobStore):
 async def uploading(
     folder: Path, store: TellingStore, clock: ManualClock
 ) -> AsyncIterator[OutputUploads]:
-    patient = PatientBlobExchange(store, clock)
+    patient = RetryingBlobExchange(store, clock)
     bytes_ = BlobTrialBytes(patient, lambda _experiment_id: patient)
     uploads = OutputUploads(bytes_, TarFolders(), DirectoryUploadSpool(folder / "spool"), clock)
     running = asyncio.create_task(uploads.run())
