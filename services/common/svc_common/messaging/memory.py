@@ -12,8 +12,8 @@ from typing import Self
 from nni_wire.limits import MESSAGE_LIMIT_BYTES
 from svc_common import subjects
 from svc_common.errors import LostOwnershipError, ResourceExhaustedError, UnavailableError
+from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.limits import LOG_LINES_PER_TRIAL
-from svc_common.messaging.mailbox import Mailbox
 from svc_common.messaging.memory_broker import (
     Held,
     InMemoryBroker,
@@ -161,7 +161,7 @@ class InMemoryTaskFeed:
     def __init__(self, broker: InMemoryBroker, pool: str) -> None:
         self.pool = pool
         self._broker = broker
-        self._box: Mailbox[Task] = Mailbox()
+        self._box: CallbackQueue[Task] = CallbackQueue()
         self._credit = 0
         broker.feeds.append(self)
 
@@ -304,7 +304,7 @@ class InMemorySignals:
 
     async def subscribe(self, subject: str) -> AsyncGenerator[Signal, None]:
         """See `Signals.subscribe`."""
-        box: Mailbox[Signal] = Mailbox()
+        box: CallbackQueue[Signal] = CallbackQueue()
         listener = (subject, box)
         self._bus.broker.listeners.append(listener)
         self._bus.boxes.append(box)
@@ -375,7 +375,7 @@ class InMemoryBus:
 
     def __init__(self, broker: InMemoryBroker | None = None) -> None:
         self.broker = broker or InMemoryBroker()
-        self.boxes: list[Mailbox[Signal]] = []
+        self.boxes: list[CallbackQueue[Signal]] = []
         self.feeds: list[InMemoryTaskFeed] = []
         self._closed = asyncio.Event()
         self._followers: list[asyncio.Event] = []

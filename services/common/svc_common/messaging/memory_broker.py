@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Protocol
 
-from svc_common.messaging.mailbox import Mailbox
+from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.ports import Signal, Task
 
 ACK_WAIT_S: Final = 30.0
@@ -100,7 +100,7 @@ class InMemoryBroker:
         self.task_ids: dict[str, int] = {}
         self.tasks: dict[int, Held] = {}
         self.feeds: list[Taker] = []
-        self.listeners: list[tuple[str, Mailbox[Signal]]] = []
+        self.listeners: list[tuple[str, CallbackQueue[Signal]]] = []
         self.answers: dict[str, asyncio.Future[bytes]] = {}
         self.numbers = itertools.count(1)
         self.up = asyncio.Event()

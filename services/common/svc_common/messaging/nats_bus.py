@@ -12,8 +12,8 @@ from svc_common.access.security import SecuritySettings
 from svc_common.environment import NNI_NATS_URL
 from svc_common.errors import LostOwnershipError, UnavailableError
 from svc_common.messaging import nats_wire as wire
+from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.limits import LOG_LINES_PER_TRIAL, SERVER_PAYLOAD_LIMIT_BYTES
-from svc_common.messaging.mailbox import Mailbox
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_jetstream import (
     WRONG_LAST_SEQUENCE,
@@ -208,7 +208,7 @@ class NatsSignals:
 
     async def subscribe(self, subject: str) -> AsyncGenerator[Signal, None]:
         """See `Signals.subscribe`."""
-        box: Mailbox[Signal] = Mailbox()
+        box: CallbackQueue[Signal] = CallbackQueue()
 
         def receive(subject: str, reply: str, _headers: bytes, payload: bytes) -> None:
             box.put(Signal(subject, payload, reply))

@@ -20,7 +20,7 @@ from svc_common.errors import (
 )
 from svc_common.logs import get_logger
 from svc_common.messaging import nats_wire as wire
-from svc_common.messaging.mailbox import Mailbox
+from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_requests import (
     DisconnectedError,
@@ -209,7 +209,7 @@ class _Follower:
         self._subject = subject
         self._last = after
         self._delivered = 0
-        self._box: Mailbox[Stored] = Mailbox()
+        self._box: CallbackQueue[Stored] = CallbackQueue()
         self._sid = 0
         self._doubtful = asyncio.Event()
         self._flow_reply = ""

@@ -13,7 +13,7 @@ from typing import Final
 from svc_common import subjects
 from svc_common.errors import UnavailableError
 from svc_common.messaging import nats_wire as wire
-from svc_common.messaging.mailbox import Mailbox
+from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.nats_jetstream import (
     ANSWER_TIMEOUT_S,
     FIRST_RETRY_S,
@@ -142,7 +142,7 @@ class NatsTaskFeed:
         self._pool = pool
         consumer = subjects.pool_consumer(pool)
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.STREAM_TASKS}.{consumer}"
-        self._box: Mailbox[Task] = Mailbox()
+        self._box: CallbackQueue[Task] = CallbackQueue()
         self._inbox = self._connection.new_inbox()
         self._sid = self._connection.subscribe(f"{self._inbox}.*", self._receive)
         self._forget = self._connection.on_change(self._changed)

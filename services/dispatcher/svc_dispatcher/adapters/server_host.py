@@ -14,7 +14,7 @@ from nni_proto.tuning.v1 import tuning_service_pb2_grpc as pb_grpc
 from nni_wire.values import check_value
 from svc_common.access.transport import PLAIN, Transport
 from svc_common.errors import UnavailableError
-from svc_common.messaging.mailbox import Mailbox
+from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.rpc.client import open_channel, service_error
 from svc_dispatcher.converters.log_messages import as_value
 from svc_dispatcher.domain import answers, commands
@@ -44,7 +44,7 @@ class ServerHost:
         self._channel = channel
         self._stub: Any = pb_grpc.TuningServiceStub(channel)
         self._sink: HostSink | None = sink
-        self._box: Mailbox[commands.Command] = Mailbox()
+        self._box: CallbackQueue[commands.Command] = CallbackQueue()
         self._session_id = ""
         self._parameters: dict[int, value_pb2.Value] = {}
         self._assesses = False

@@ -10,7 +10,7 @@ from typing import Final
 from nni_proto.experiment.v1 import inbox_pb2
 from svc_common.errors import ResourceExhaustedError, UnavailableError
 from svc_common.logs import get_logger
-from svc_common.messaging.mailbox import Mailbox
+from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.ports import LogMessage
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.converters import log_messages
@@ -36,7 +36,7 @@ class Experiment:
     def __init__(self, experiment_id: str, surroundings: Surroundings) -> None:
         self.id = experiment_id
         self._around = surroundings
-        self._box: Mailbox[LogMessage] = Mailbox()
+        self._box: CallbackQueue[LogMessage] = CallbackQueue()
         self._ledger = FailureLedger()
         self._given_up = 0
         self._deaths_in_row = 0

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from nni_proto.experiment.v1 import event_pb2
 from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, ServiceError, UnavailableError
-from svc_common.messaging.mailbox import Mailbox
+from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.ports import EventLog, Inbox, LogMessage
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.converters import log_messages
@@ -99,7 +99,7 @@ class Life:
         self._last_failure = ""
         self._read_through = 0
 
-    async def run(self, box: Mailbox[LogMessage], *, eager: bool) -> Over:
+    async def run(self, box: CallbackQueue[LogMessage], *, eager: bool) -> Over:
         """Fold the log, start the host, go on with what comes; return why it ended.
 
         Args:
@@ -149,14 +149,14 @@ class Life:
                 self._around.witness.host_started()
             self._send()
 
-    async def _wait_for_news(self, box: Mailbox[LogMessage]) -> None:
+    async def _wait_for_news(self, box: CallbackQueue[LogMessage]) -> None:
         """Wait, without a host, until the log has grown: a finished experiment costs nothing."""
         while True:
             (message,) = await box.get_some(1)
             if message.sequence > self._read_through:
                 return
 
-    async def _follow(self, box: Mailbox[LogMessage], generation: int) -> None:
+    async def _follow(self, box: CallbackQueue[LogMessage], generation: int) -> None:
         while not self._over.done():  # what comes after that is for the next life
             for message in await box.get_some(_BATCH_LIMIT):
                 if message.sequence > self._read_through:

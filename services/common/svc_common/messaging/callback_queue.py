@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Mailbox(Generic[T]):
+class CallbackQueue(Generic[T]):
     """Items put by callbacks, taken by one task; cheaper than `asyncio.Queue`, and can be closed.
 
     Not limited: who puts bounds what is under way (flow control, credit, interest).

@@ -2,11 +2,11 @@ import asyncio
 
 import pytest
 
-from svc_common.messaging.mailbox import Mailbox
+from svc_common.messaging.callback_queue import CallbackQueue
 
 
 async def test_reader_gets_what_was_put_in_order() -> None:
-    box: Mailbox[int] = Mailbox()
+    box: CallbackQueue[int] = CallbackQueue()
     for item in range(3):
         box.put(item)
 
@@ -14,7 +14,7 @@ async def test_reader_gets_what_was_put_in_order() -> None:
 
 
 async def test_waiting_reader_is_woken() -> None:
-    box: Mailbox[int] = Mailbox()
+    box: CallbackQueue[int] = CallbackQueue()
     waiting = asyncio.ensure_future(box.get_some(10))
     await asyncio.sleep(0)
 
@@ -25,7 +25,7 @@ async def test_waiting_reader_is_woken() -> None:
 
 
 async def test_no_more_than_the_limit_is_taken_at_once() -> None:
-    box: Mailbox[int] = Mailbox()
+    box: CallbackQueue[int] = CallbackQueue()
     for item in range(5):
         box.put(item)
 
@@ -35,7 +35,7 @@ async def test_no_more_than_the_limit_is_taken_at_once() -> None:
 
 
 async def test_closed_box_is_emptied_first() -> None:
-    box: Mailbox[int] = Mailbox()
+    box: CallbackQueue[int] = CallbackQueue()
     box.put(1)
     box.close()
     box.put(2)
@@ -46,7 +46,7 @@ async def test_closed_box_is_emptied_first() -> None:
 
 
 async def test_close_wakes_a_waiting_reader() -> None:
-    box: Mailbox[int] = Mailbox()
+    box: CallbackQueue[int] = CallbackQueue()
     waiting = asyncio.ensure_future(anext(_items(box), None))
     await asyncio.sleep(0)
 
@@ -56,7 +56,7 @@ async def test_close_wakes_a_waiting_reader() -> None:
 
 
 async def test_cancelled_reader_loses_nothing() -> None:
-    box: Mailbox[int] = Mailbox()
+    box: CallbackQueue[int] = CallbackQueue()
     waiting = asyncio.ensure_future(box.get())
     await asyncio.sleep(0)
 
@@ -68,7 +68,7 @@ async def test_cancelled_reader_loses_nothing() -> None:
 
 
 class _items:  # noqa: N801 - an iterator over a box
-    def __init__(self, box: Mailbox[int]) -> None:
+    def __init__(self, box: CallbackQueue[int]) -> None:
         self._box = box
 
     def __aiter__(self) -> "_items":
