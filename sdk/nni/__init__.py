@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # `typing` alone would cost as much as the rest of a smal
 if TYPE_CHECKING:
     from nni import utils
     from nni.errors import NoMoreTrialError
-    from nni.hpo.validation import ClassArgsValidator
+    from nni.hpo.registry.validation import ClassArgsValidator
     from nni.trial.api import (
         get_current_parameter,
         get_experiment_id,
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ClassArgsValidator": "nni.hpo.validation",
+    "ClassArgsValidator": "nni.hpo.registry.validation",
     "NoMoreTrialError": "nni.errors",
     "get_current_parameter": "nni.trial.api",
     "get_experiment_id": "nni.trial.api",

@@ -40,7 +40,7 @@ def extract_scalar_reward(value: object, scalar_key: str = "default") -> float:
     """
     from typing import cast
 
-    from nni.hpo.metrics import is_numeric
+    from nni.hpo.objectives import is_numeric
 
     found = value.get(scalar_key) if isinstance(value, dict) else value
     if isinstance(found, dict) or not is_numeric(found):

@@ -7,6 +7,7 @@ import pytest
 
 PACKAGES = (
     "nni",
+    "nni_benchmark",
     "svc_common",
     "svc_manager",
     "svc_dispatcher",

@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE_FOLDERS = (
     "proto/nni_wire",
     "sdk/nni",
+    "sdk-benchmark/nni_benchmark",
     "services/common/svc_common",
     "services/manager/svc_manager",
     "services/dispatcher/svc_dispatcher",

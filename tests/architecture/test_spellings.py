@@ -28,6 +28,7 @@ TABLE = {
     "nni.algorithms.hpo.pbt_tuner": "PBTTuner",
     "nni.algorithms.hpo.smac_tuner": "SMACTuner",
     "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
+    "nni.hpo.configspace": "from_configspace parameters_of to_configspace",
 }
 """The spellings that users have in their code, and the names that they import from them."""
 FOLDERS = ("algorithms", "networkmorphism_tuner", "runtime")

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = sorted(
     path.parent
-    for pattern in ("proto", "sdk", "services/*")
+    for pattern in ("proto", "sdk", "sdk-benchmark", "services/*")
     for path in ROOT.glob(f"{pattern}/pyproject.toml")
 )
 NAMES = [folder.relative_to(ROOT).as_posix() for folder in FOLDERS]

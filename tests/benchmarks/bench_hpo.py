@@ -26,7 +26,7 @@ from typing import Final
 
 from threadpoolctl import threadpool_limits
 
-from nni.hpo.benchmark import (
+from nni_benchmark import (
     Run,
     Runs,
     all_schedulers,
@@ -38,7 +38,7 @@ from nni.hpo.benchmark import (
     schedule_report,
     search_all,
 )
-from nni.hpo.benchmark.suite import (
+from nni_benchmark.suite import (
     CELLS,
     CLASSIC,
     RECORDED_SCHEDULES,
@@ -47,7 +47,7 @@ from nni.hpo.benchmark.suite import (
     differing,
     suite_problems,
 )
-from nni.hpo.benchmark.tables import CURVES
+from nni_benchmark.tables import CURVES
 from tests.benchmarks.figures import Figure, print_figures
 from tests.benchmarks.hpo_published import published_figures
 from tests.benchmarks.hpo_quality import (

@@ -19,12 +19,12 @@ from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
 from nni.hpo import RandomTuner
-from nni.hpo.benchmark import functions
 from nni.hpo.models.matern import Matern
 from nni.hpo.models.subsets import covering
 from nni.hpo.models.surrogate import MOST_MODELLED, Surrogate
 from nni.hpo.models.targets import standardised, warped
-from nni.hpo.registry import create
+from nni.hpo.registry.factory import create
+from nni_benchmark import functions
 from tests.benchmarks.bench_tpe_quality import PROBLEMS, ours
 from tests.benchmarks.measure import print_figure, print_header
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from nni.hpo.benchmark.automl.frameworks import TUNERS
-from nni.hpo.benchmark.automl.results import mean_ranks, results_only
-from nni.hpo.benchmark.automl.runner import Framework, run_benchmark, smaller
-from nni.hpo.benchmark.automl.tasks import benchmark
+from nni_benchmark.automl.frameworks import TUNERS
+from nni_benchmark.automl.results import mean_ranks, results_only
+from nni_benchmark.automl.runner import Framework, run_benchmark, smaller
+from nni_benchmark.automl.tasks import benchmark
 from tests.benchmarks.figures import Figure
 
 BEFORE_RANDOM: Final = ("SMAC", "GPTuner", "Evolution", "Anneal", "MetisTuner", "TPE")

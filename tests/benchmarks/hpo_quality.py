@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from nni.hpo.benchmark import Problem, Runs
-from nni.hpo.benchmark.suite import CELLS, CLASSIC, suite_problems
-from nni.hpo.benchmark.verdicts import EQUAL_PART, MARGIN, Cell, Verdict, duel, median_regrets
+from nni_benchmark import Problem, Runs
+from nni_benchmark.suite import CELLS, CLASSIC, suite_problems
+from nni_benchmark.verdicts import EQUAL_PART, MARGIN, Cell, Verdict, duel, median_regrets
 from tests.benchmarks.figures import Figure, at_least, at_most
 
 MEASURED: Final = Path(__file__).parents[1] / "assets" / "peers" / "quality.json"

@@ -17,7 +17,7 @@ from nni.cli.main import main
 from nni.experiment import ExperimentConfig
 from nni.experiment.errors import ConfigError
 from nni.hpo import RandomTuner
-from nni.hpo.space import contains, parse_space
+from nni.hpo.space.parser import contains, parse_space
 from tests.support.fuzzing.effort import cases
 from tests.support.fuzzing.messages import broken
 from tests.support.fuzzing.plain import changed, json_values

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from nni.hpo.curve_table import CurveTable
-from nni.hpo.simulation import SimulatedRun, simulate
+from nni.hpo.simulation.curve_table import CurveTable
+from nni.hpo.simulation.simulator import SimulatedRun, simulate
 from svc_manager.domain.trial import TrialState
 from tests.support.simulation.curves import Scheduler, run_on_curves
 from tests.support.simulation.scenario import Blow, Disaster, Scenario

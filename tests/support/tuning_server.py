@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc.aio
 
-from nni.hpo import registry
+from nni.hpo.registry import factory
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.tuning.v1 import tuning_service_pb2 as pb
 from nni_proto.tuning.v1 import tuning_service_pb2_grpc as pb_grpc
@@ -43,7 +43,7 @@ class TuningServer(pb_grpc.TuningServiceServicer):
         if "bad" in arguments:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "bad is no argument")
         session_id = f"session-{self._opened}"
-        tuner = registry.create("tuner", "Random", {}, request.seed)
+        tuner = factory.create("tuner", "Random", {}, request.seed)
         try:
             tuner.update_search_space(from_value(request.search_space))
         except ValueError as error:

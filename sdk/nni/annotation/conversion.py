@@ -12,7 +12,7 @@ from nni.annotation.annotated_module import AnnotatedModule
 from nni.annotation.errors import AnnotationError
 from nni.annotation.grammar import PREFIX
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 
 _CACHE: Final = "__pycache__"
 """Never copied: it belongs to the original files."""

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from nni.annotation.errors import AnnotationSyntaxError
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import ALL_TYPES
+from nni.hpo.space.parser import ALL_TYPES
 
 PREFIX: Final = "@nni."
 """What the text of every annotation starts with."""

@@ -11,7 +11,7 @@ from nni.cli.options import Json
 from nni.cli.output import Messages, table, write_json
 
 if TYPE_CHECKING:
-    from nni.hpo.entries import AlgorithmEntry
+    from nni.hpo.registry.entries import AlgorithmEntry
 
 app = typer.Typer(
     name="algo", help="Give your own algorithms names, and list all.", no_args_is_help=True
@@ -37,11 +37,11 @@ def register(
     """
     from nni.experiment.config.yaml_file import read_yaml
     from nni.experiment.errors import ExperimentError
-    from nni.hpo import registered
+    from nni.hpo.registry import registrations
 
     content = read_yaml(meta, "--meta")
     try:
-        entry = registered.register(content)
+        entry = registrations.register(content)
     except ValueError as error:
         raise ExperimentError(f"{meta}: {error}") from error
     Messages().info(f"The {entry.kind} {entry.documented_path} is registered as {entry.name}.")
@@ -51,10 +51,10 @@ def register(
 def unregister(name: Name) -> None:
     """Forget a name that you registered."""
     from nni.experiment.errors import ExperimentError
-    from nni.hpo import registered
+    from nni.hpo.registry import registrations
 
     try:
-        registered.unregister(name)
+        registrations.unregister(name)
     except ValueError as error:
         raise ExperimentError(str(error)) from error
     Messages().info(f"{name} is not registered any more.")
@@ -90,7 +90,7 @@ def show(name: Name, *, as_json: Json = False) -> None:
 
 def _entries() -> list[AlgorithmEntry]:
     from nni.experiment.errors import ExperimentError
-    from nni.hpo.registry import algorithms
+    from nni.hpo.registry.factory import algorithms
 
     try:
         return list(algorithms())
@@ -110,7 +110,7 @@ def _row(entry: AlgorithmEntry) -> dict[str, str]:
 
 
 def _details(entry: AlgorithmEntry) -> dict[str, str]:
-    from nni.hpo.registry import argument_names
+    from nni.hpo.registry.factory import argument_names
 
     spaces = "its own" if entry.space_check and entry.kind != "tuner" else ", ".join(entry.types)
     return {

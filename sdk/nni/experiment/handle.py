@@ -270,7 +270,7 @@ class ExperimentHandle:
             TypeError: it is a type that describes none.
             ValueError: a range in the type breaks a rule.
         """
-        from nni.hpo.typed_space import as_json
+        from nni.hpo.space.typed_space import as_json
 
         self._connected().update(self.id, search_space=to_value(as_json(value)))
         say("Successfully update searchSpace.")

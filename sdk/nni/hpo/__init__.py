@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from nni.hpo.assessors.median_stop import MedianstopAssessor
     from nni.hpo.base import DEFERRED, Assessor, AssessResult, Tuner
     from nni.hpo.commands import CommandType, MetricType
-    from nni.hpo.curve_table import CurveTable, tabulate
-    from nni.hpo.entries import AlgorithmEntry
-    from nni.hpo.evaluation import TrialRecord
     from nni.hpo.importance import Importances, importances
     from nni.hpo.objectives import Objective, Objectives
-    from nni.hpo.optimization import OptimizeResult, optimize
-    from nni.hpo.outcomes import FrontPoint, StudyTrial
     from nni.hpo.pareto import pareto_front
-    from nni.hpo.samplings import (
+    from nni.hpo.registry.entries import AlgorithmEntry
+    from nni.hpo.registry.validation import ClassArgsValidator
+    from nni.hpo.search.evaluation import TrialRecord
+    from nni.hpo.search.optimization import OptimizeResult, optimize
+    from nni.hpo.search.outcomes import FrontPoint, StudyTrial
+    from nni.hpo.search.stopping_rules import NoImprovement, RegretBound, TargetReached
+    from nni.hpo.search.study import Study
+    from nni.hpo.simulation.curve_table import CurveTable, tabulate
+    from nni.hpo.space.samplings import (
         Choice,
         LogNormal,
         LogUniform,
@@ -37,8 +40,7 @@ if TYPE_CHECKING:
         RandInt,
         Uniform,
     )
-    from nni.hpo.stopping import NoImprovement, RegretBound, TargetReached
-    from nni.hpo.study import Study
+    from nni.hpo.space.typed_space import TypedSpace, configuration, search_space
     from nni.hpo.tuners.anneal import AnnealTuner
     from nni.hpo.tuners.auto import AutoTuner
     from nni.hpo.tuners.batch import BatchTuner
@@ -55,73 +57,71 @@ if TYPE_CHECKING:
     from nni.hpo.tuners.random_search import RandomTuner
     from nni.hpo.tuners.smac import SMACTuner
     from nni.hpo.tuners.tpe import TPETuner
-    from nni.hpo.typed_space import TypedSpace, configuration, search_space
-    from nni.hpo.validation import ClassArgsValidator
 
 _HOMES = {
     "ASHA": "nni.hpo.advisors.asha",
-    "AlgorithmEntry": "nni.hpo.entries",
+    "AlgorithmEntry": "nni.hpo.registry.entries",
     "AnnealTuner": "nni.hpo.tuners.anneal",
     "AssessResult": "nni.hpo.base",
     "Assessor": "nni.hpo.base",
     "AutoTuner": "nni.hpo.tuners.auto",
     "BOHB": "nni.hpo.advisors.bohb",
     "BatchTuner": "nni.hpo.tuners.batch",
-    "Choice": "nni.hpo.samplings",
-    "ClassArgsValidator": "nni.hpo.validation",
+    "Choice": "nni.hpo.space.samplings",
+    "ClassArgsValidator": "nni.hpo.registry.validation",
     "CmaEs": "nni.hpo.tuners.cma_es",
     "CommandType": "nni.hpo.commands",
-    "CurveTable": "nni.hpo.curve_table",
+    "CurveTable": "nni.hpo.simulation.curve_table",
     "CurvefittingAssessor": "nni.hpo.assessors.curve_fitting",
     "DEFERRED": "nni.hpo.base",
     "DNGOTuner": "nni.hpo.tuners.dngo",
     "EvolutionTuner": "nni.hpo.tuners.evolution",
-    "FrontPoint": "nni.hpo.outcomes",
+    "FrontPoint": "nni.hpo.search.outcomes",
     "GPTuner": "nni.hpo.tuners.gp",
     "GridSearchTuner": "nni.hpo.tuners.grid_search",
     "Hyperband": "nni.hpo.advisors.hyperband",
     "HyperoptTuner": "nni.hpo.tuners.hyperopt_tuner",
     "Importances": "nni.hpo.importance",
-    "LogNormal": "nni.hpo.samplings",
-    "LogUniform": "nni.hpo.samplings",
+    "LogNormal": "nni.hpo.space.samplings",
+    "LogUniform": "nni.hpo.space.samplings",
     "MOASHA": "nni.hpo.advisors.moasha",
     "MedianstopAssessor": "nni.hpo.assessors.median_stop",
     "MetisTuner": "nni.hpo.tuners.metis",
     "MetricType": "nni.hpo.commands",
     "MsgDispatcherBase": "nni.hpo.advisor",
-    "NoImprovement": "nni.hpo.stopping",
+    "NoImprovement": "nni.hpo.search.stopping_rules",
     "NSGA2": "nni.hpo.tuners.nsga2",
     "NetworkMorphismTuner": "nni.hpo.tuners.network_morphism.tuner",
     "NoMoreTrialError": "nni.errors",
-    "Normal": "nni.hpo.samplings",
+    "Normal": "nni.hpo.space.samplings",
     "Objective": "nni.hpo.objectives",
     "Objectives": "nni.hpo.objectives",
-    "OptimizeResult": "nni.hpo.optimization",
+    "OptimizeResult": "nni.hpo.search.optimization",
     "PBTTuner": "nni.hpo.tuners.pbt",
-    "QLogNormal": "nni.hpo.samplings",
-    "QLogUniform": "nni.hpo.samplings",
-    "QNormal": "nni.hpo.samplings",
-    "QUniform": "nni.hpo.samplings",
-    "RandInt": "nni.hpo.samplings",
+    "QLogNormal": "nni.hpo.space.samplings",
+    "QLogUniform": "nni.hpo.space.samplings",
+    "QNormal": "nni.hpo.space.samplings",
+    "QUniform": "nni.hpo.space.samplings",
+    "RandInt": "nni.hpo.space.samplings",
     "RandomTuner": "nni.hpo.tuners.random_search",
-    "RegretBound": "nni.hpo.stopping",
+    "RegretBound": "nni.hpo.search.stopping_rules",
     "SMACTuner": "nni.hpo.tuners.smac",
-    "SimulatedRun": "nni.hpo.simulation",
-    "Study": "nni.hpo.study",
-    "StudyTrial": "nni.hpo.outcomes",
+    "SimulatedRun": "nni.hpo.simulation.simulator",
+    "Study": "nni.hpo.search.study",
+    "StudyTrial": "nni.hpo.search.outcomes",
     "TPETuner": "nni.hpo.tuners.tpe",
-    "TargetReached": "nni.hpo.stopping",
-    "TrialRecord": "nni.hpo.evaluation",
+    "TargetReached": "nni.hpo.search.stopping_rules",
+    "TrialRecord": "nni.hpo.search.evaluation",
     "Tuner": "nni.hpo.base",
-    "TypedSpace": "nni.hpo.typed_space",
-    "Uniform": "nni.hpo.samplings",
-    "configuration": "nni.hpo.typed_space",
+    "TypedSpace": "nni.hpo.space.typed_space",
+    "Uniform": "nni.hpo.space.samplings",
+    "configuration": "nni.hpo.space.typed_space",
     "importances": "nni.hpo.importance",
-    "optimize": "nni.hpo.optimization",
+    "optimize": "nni.hpo.search.optimization",
     "pareto_front": "nni.hpo.pareto",
-    "search_space": "nni.hpo.typed_space",
-    "simulate": "nni.hpo.simulation",
-    "tabulate": "nni.hpo.curve_table",
+    "search_space": "nni.hpo.space.typed_space",
+    "simulate": "nni.hpo.simulation.simulator",
+    "tabulate": "nni.hpo.simulation.curve_table",
 }
 
 __all__ = [

@@ -11,7 +11,7 @@ calls of `update_search_space` may come at any time after the first.
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Final, Protocol, TypeAlias, runtime_checkable
@@ -51,7 +51,7 @@ class Tuner(ABC):
 
     multi_objective: ClassVar[bool] = False
     """Whether it learns several metrics at once: then it is told them with `set_objectives`, and
-    results as they were reported. Else it gets one number, see `nni.hpo.scoring`."""
+    results as they were reported. Else it gets one number, see `nni.hpo.search._scoring`."""
 
     @abstractmethod
     def update_search_space(self, search_space: JsonValue) -> None:
@@ -283,3 +283,28 @@ def assess(assessor: Assessor, trial_job_id: str, trial_history: list[JsonValue]
         trial_job_id,
     )
     return AssessResult.Good
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One configuration and what it was found to be worth."""
+
+    parameter: JsonValue
+    value: JsonValue
+    """A number, a dict with `default`, or anything else that the user wrote; None if missing."""
+
+
+def samples(data: object) -> Iterator[Sample]:
+    """Yield the well-formed samples of `data`; others are logged and skipped.
+
+    Args:
+        data: list of dicts with `parameter` and `value`.
+    """
+    if not isinstance(data, list | tuple):
+        _logger.warning("imported data must be a list of samples, got %.200r", data)
+        return
+    for item in data:
+        if isinstance(item, dict) and "parameter" in item:
+            yield Sample(item["parameter"], item.get("value"))
+        else:
+            _logger.warning("an imported sample must be a dict with 'parameter', got %.200r", item)

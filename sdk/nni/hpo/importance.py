@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from nni.hpo.arrays import Bools, Floats, Ints
-from nni.hpo.domains import Choice, Normal, Space
 from nni.hpo.encoding.columns import BELL_WIDTH, NumericColumn, levels_of
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import loss_of
 from nni.hpo.models.forest import Tree, grown_forest
 from nni.hpo.models.targets import warped
-from nni.hpo.objectives import DEFAULT_METRIC, part_of
-from nni.hpo.space import parse_space, place, walk
+from nni.hpo.objectives import DEFAULT_METRIC, loss_of, part_of
+from nni.hpo.space.domains import Choice, Normal, Space
+from nni.hpo.space.parser import parse_space, place, walk
 
 if TYPE_CHECKING:
-    from nni.hpo.optimize_mode import OptimizeMode
+    from nni.hpo.objectives import OptimizeMode
 
 LEAST_TRIALS: Final = 4
 """Results below which nothing is said."""

@@ -3,11 +3,23 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, SupportsFloat, TypeAlias, cast
 
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import is_numeric, loss_of, scalar_metric
-from nni.hpo.optimize_mode import OptimizeMode, checked_optimize_mode
+
+OptimizeMode: TypeAlias = Literal["maximize", "minimize"]
+
+
+def checked_optimize_mode(mode: str) -> OptimizeMode:
+    """Return `mode` if it is one of the two words.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if mode not in {"maximize", "minimize"}:
+        raise ValueError(f"optimize_mode must be 'maximize' or 'minimize', got {mode!r}")
+    return cast("OptimizeMode", mode)
+
 
 DEFAULT_METRIC: Final = "default"
 """Name of the metric that a report is which is a plain number."""
@@ -136,3 +148,43 @@ def _checked_limit(limit: object) -> OutcomeLimit:
     if isinstance(most, bool) or not isinstance(most, int | float) or math.isnan(most):
         raise ValueError(f"max of the constraint on {limit['metric']!r} must be a number: {most!r}")
     return OutcomeLimit(_checked_name(limit["metric"]), float(most))
+
+
+_NUMERIC: Final = (float, int, SupportsFloat)
+"""The usual ones first: to find out whether a type has the method takes ten times as long."""
+
+
+def scalar_metric(value: object) -> float | None:
+    """Return the number that `value` stands for.
+
+    Args:
+        value: a number, or a dict whose `default` is one.
+
+    Returns:
+        A finite float, or None where there is no such number: missing, not numeric, NaN or
+        infinite. Such a value is legal to report and must not enter a model.
+    """
+    if isinstance(value, dict):
+        value = value.get("default")
+    if isinstance(value, bool) or not isinstance(value, _NUMERIC):
+        return None  # also str: float("1") would be no number that was reported
+    try:
+        number = float(value)
+    except (OverflowError, TypeError, ValueError):  # a huge int, or an array of several numbers
+        return None
+    return number if math.isfinite(number) else None
+
+
+def is_numeric(value: object) -> bool:
+    """Whether `value` is a number, finite or not, or a dict whose `default` is one."""
+    if isinstance(value, dict):
+        value = value.get("default")
+    return isinstance(value, _NUMERIC) and not isinstance(value, bool)
+
+
+def loss_of(value: object, optimize_mode: OptimizeMode) -> float | None:
+    """Return the number to be minimised, or None as `scalar_metric` does."""
+    number = scalar_metric(value)
+    if number is None:
+        return None
+    return -number if optimize_mode == "maximize" else number

@@ -12,7 +12,7 @@ from nni.hpo import commands
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.commands import CommandType, MetricType
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import contains, parse_space
+from nni.hpo.space.parser import contains, parse_space
 from nni.testing.constrained import constrained_space
 from nni.testing.tuners import value_of
 

@@ -3,9 +3,9 @@
 from random import Random
 from statistics import median_low
 
-from nni.hpo.domains import CONSTRAINTS_KEY, Branch, Choice, Parameter, Space
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import parse_space
+from nni.hpo.space.domains import CONSTRAINTS_KEY, Branch, Choice, Parameter, Space
+from nni.hpo.space.parser import parse_space
 
 _DRAWS = 9
 _MOST_NUMBERS = 2

@@ -11,9 +11,9 @@ from random import Random
 from typing import ClassVar
 
 from nni.hpo.base import Generated, Resumable, Tuner, generate
-from nni.hpo.domains import CONSTRAINTS_KEY, canonical_json
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import contains, parse_space
+from nni.hpo.space.domains import CONSTRAINTS_KEY, canonical_json
+from nni.hpo.space.parser import contains, parse_space
 from nni.testing.constrained import constrained_space
 
 _FEW = 10

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-from nni.hpo.curve_table import tabulate
+from nni.hpo.simulation.curve_table import tabulate
 
 EPOCHS = 27
 SPACE = {

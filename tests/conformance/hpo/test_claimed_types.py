@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from nni.hpo import MsgDispatcherBase, Tuner
-from nni.hpo.entries import AlgorithmEntry
 from nni.hpo.json_value import JsonValue
-from nni.hpo.registry import algorithms, create
-from nni.hpo.space import contains, parse_space
+from nni.hpo.registry.entries import AlgorithmEntry
+from nni.hpo.registry.factory import algorithms, create
+from nni.hpo.space.parser import contains, parse_space
 from nni.testing import AdvisorDriver
 from nni.testing.tuners import played
 from tests.support.search_spaces import BATCH, EACH_TYPE, GRID_NESTED, NESTED, NUMBERS

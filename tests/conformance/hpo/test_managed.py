@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from nni.hpo.base import Tuner
-from nni.hpo.entries import BUILT_IN
-from nni.hpo.managed import DUPLICATE_POLICIES, DuplicatePolicy, SearchPlan, managed
 from nni.hpo.objectives import objectives_of
-from nni.hpo.registry import create
+from nni.hpo.registry.entries import BUILT_IN
+from nni.hpo.registry.factory import create
+from nni.hpo.search.managed_tuner import DUPLICATE_POLICIES, DuplicatePolicy, SearchPlan, managed
 from nni.testing import TunerConformance
 from nni.testing.tuners import play
 from tests.support.search_spaces import GRID, NESTED, NUMBERS

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from nni.hpo import registry
 from nni.hpo.base import Tuner, generate
-from nni.hpo.entries import BUILT_IN, Kind
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import contains, parse_space
+from nni.hpo.registry import factory
+from nni.hpo.registry.entries import BUILT_IN, Kind
+from nni.hpo.space.parser import contains, parse_space
 from nni.testing.advisors import AdvisorDriver
 from nni.testing.tuners import ask, tell, value_of
 
@@ -58,7 +58,7 @@ ADVISORS = [e.name for e in BUILT_IN if e.kind == "advisor"]
 
 
 def made(kind: Kind, name: str) -> Any:
-    return registry.create(kind, name, ARGUMENTS.get(name), seed=1, optimize_mode="minimize")
+    return factory.create(kind, name, ARGUMENTS.get(name), seed=1, optimize_mode="minimize")
 
 
 def fits(space: JsonValue, configuration: JsonValue) -> bool:

@@ -22,8 +22,7 @@ from nni.hpo import (
     Tuner,
 )
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import scalar_metric
-from nni.hpo.objectives import objectives_of
+from nni.hpo.objectives import objectives_of, scalar_metric
 from nni.testing import TunerConformance
 from tests.support.search_spaces import (
     BATCH,

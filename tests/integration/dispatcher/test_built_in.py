@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nni.hpo import registry
+from nni.hpo.registry import factory
 from nni_proto.experiment.v1 import event_pb2
 from nni_wire.values import from_value, to_value
 from svc_common.messaging.nats_bus import NatsBus
@@ -233,7 +233,7 @@ async def kill_host(manager: ScriptedManager) -> None:
 
 def undisturbed(count: int, space: dict[str, Any], seed: int, finished: int = 22) -> Any:
     """What TPE suggests after this history in one process that nobody kills."""
-    tuner = registry.create("tuner", "TPE", {"optimize_mode": "minimize"}, seed)
+    tuner = factory.create("tuner", "TPE", {"optimize_mode": "minimize"}, seed)
     tuner.update_search_space(space)
     configurations = tuner.generate_multiple_parameters(list(range(finished)))
     for parameter_id, parameters in enumerate(configurations):

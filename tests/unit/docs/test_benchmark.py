@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nni.hpo.benchmark.command import _parser
+from nni_benchmark.command import _parser
 
 PAGE = (Path(__file__).parents[3] / "docs" / "benchmark.md").read_text("utf-8")
 

@@ -11,7 +11,7 @@ from nni.common.hpo_utils.formatting import (
     deformat_parameters,
 )
 from nni.errors import NoMoreTrialError
-from nni.hpo.domains import canonical_json
+from nni.hpo.space.domains import canonical_json
 
 _DRAWS: Final = 200
 _MOST_LISTED: Final = 100_000

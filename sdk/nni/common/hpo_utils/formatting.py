@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-from nni.hpo.domains import Choice, Integer, Normal, Parameter, Space, Uniform
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import parse_space, place
+from nni.hpo.space.domains import Choice, Integer, Normal, Parameter, Space, Uniform
+from nni.hpo.space.parser import parse_space, place
 
 ParameterKey: TypeAlias = tuple[str | int, ...]
 """Names from the root; behind the name of a choice the position of the option that is gone into."""

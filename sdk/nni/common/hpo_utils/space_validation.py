@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import ALL_TYPES, parse_space
+from nni.hpo.space.parser import ALL_TYPES, parse_space
 
 _logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from nni.experiment.config.experiment_fields import ExperimentFields
 from nni.experiment.config.shared_storage import SharedStorageConfig
 from nni.experiment.config.training_services import AVAILABLE_PLATFORMS
 from nni.experiment.errors import ConfigError, Problem
-from nni.hpo import registry
+from nni.hpo.registry import factory
 
-_SECTIONS: Final[tuple[registry.Kind, ...]] = (
+_SECTIONS: Final[tuple[factory.Kind, ...]] = (
     "tuner",
     "assessor",
     "advisor",
@@ -175,7 +175,7 @@ def _algorithm_arguments(config: ExperimentFields) -> Iterator[Problem]:
             modes = {item.metric: item.mode for item in config.objectives}
             arguments["optimize_mode"] = modes if len(modes) > 1 else config.objectives[0].mode
         try:
-            registry.validate(
+            factory.validate(
                 section,
                 algorithm.name,
                 arguments,
@@ -198,8 +198,8 @@ def _search(config: ExperimentFields) -> Iterator[Problem]:
     yield from config.search.problems(config.read_search_space())
 
 
-def _missing_extra(section: registry.Kind, name: str) -> Iterator[Problem]:
-    extra = registry.find(section, name).extra
+def _missing_extra(section: factory.Kind, name: str) -> Iterator[Problem]:
+    extra = factory.find(section, name).extra
     missing = [
         package for package in _PACKAGES_BY_EXTRA.get(extra, ()) if find_spec(package) is None
     ]

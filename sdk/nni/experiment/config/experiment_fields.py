@@ -30,7 +30,7 @@ LogLevel = Literal["trace", "debug", "info", "warning", "error", "fatal"]
 
 def _plain_space(value: object) -> object:
     """Return a search space as JSON; pydantic reports only ValueErrors as faults of the field."""
-    from nni.hpo.typed_space import as_json
+    from nni.hpo.space.typed_space import as_json
 
     try:
         return as_json(value)

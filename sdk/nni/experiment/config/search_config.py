@@ -46,7 +46,7 @@ class SearchConfig(ConfigModel):
             ValueError: a file holds something else.
             OSError: a file cannot be read.
         """
-        from nni.hpo.earlier_results import samples_of
+        from nni.hpo.search.earlier_results import samples_of
 
         files = [item for item in self.warm_start_from if is_file(item)]
         return [sample for item in files for sample in samples_of(item)]
@@ -57,7 +57,7 @@ class SearchConfig(ConfigModel):
         Args:
             search_space: of the experiment; None if it is not known yet.
         """
-        from nni.hpo.feasibility import broken_constraints
+        from nni.hpo.space.feasibility import broken_constraints
 
         broken = broken_constraints(search_space, self.enqueue)
         for number, (configuration, constraint) in enumerate(

@@ -12,11 +12,10 @@ from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.advisors._halving import Bracket, Job, Round
 from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY, default_root
 from nni.hpo.commands import CommandType, MetricType
-from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import loss_of
-from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.space import parse_space
+from nni.hpo.objectives import checked_optimize_mode, loss_of
+from nni.hpo.space.domains import Space
+from nni.hpo.space.parser import parse_space
 
 _logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from nni.hpo.advisors._halving_advisor import flat_space
 from nni.hpo.encoding.columns import BELL_WIDTH, Row, configuration_of, levels_of, rows_of
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.parzen import Frame
-from nni.hpo.space import place
+from nni.hpo.space.parser import place
 
 
 class ProposalSpace(Protocol):

@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from nni.hpo.crowding import crowding_distances
-from nni.hpo.pareto import ranks
+from nni.hpo.pareto import crowding_distances, ranks
 
 Losses: TypeAlias = tuple[float, ...]
 """One number per objective, smaller is better; infinite where there is no result."""

@@ -5,9 +5,9 @@ from random import Random
 from typing import Final, Protocol
 
 from nni.hpo.base import Tuner, generate
-from nni.hpo.domains import Choice, Space
 from nni.hpo.json_value import JsonValue
-from nni.hpo.registry import create, find
+from nni.hpo.registry.factory import create, find
+from nni.hpo.space.domains import Choice, Space
 
 RANDOM: Final = "Random"
 _FEWEST: Final = 8

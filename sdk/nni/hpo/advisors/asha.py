@@ -23,11 +23,11 @@ from nni.hpo.advisors._searcher import (
 )
 from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY, default_root
 from nni.hpo.commands import CommandType, MetricType
-from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of
-from nni.hpo.space import parse_space
-from nni.hpo.validation import check_count
+from nni.hpo.registry.validation import check_count
+from nni.hpo.space.domains import Space
+from nni.hpo.space.parser import parse_space
 
 MODES: Final = ("promotion", "stopping")
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from nni.hpo.advisors.asha import ASHA, AsynchronousHalving
 from nni.hpo.advisors.moasha import MOASHA
-from nni.hpo.validation import ClassArgsValidator
+from nni.hpo.registry.validation import ClassArgsValidator
 
 
 class ASHAArguments(ClassArgsValidator):

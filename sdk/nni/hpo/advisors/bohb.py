@@ -19,9 +19,9 @@ from nni.hpo.advisors._halving_advisor import BUDGET_KEY, HalvingAdvisor, withou
 from nni.hpo.advisors._pcs_space import PcsProposals
 from nni.hpo.advisors._proposals import FlatProposals, ProposalSpace
 from nni.hpo.advisors.bohb_arguments import BOHBArguments
+from nni.hpo.base import samples
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import loss_of
-from nni.hpo.samples import samples
+from nni.hpo.objectives import loss_of
 
 _logger = logging.getLogger(__name__)
 

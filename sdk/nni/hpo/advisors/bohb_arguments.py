@@ -5,7 +5,7 @@ from typing import Final
 
 from nni.hpo.advisors._halving_advisor import flat_space
 from nni.hpo.json_value import JsonValue
-from nni.hpo.validation import (
+from nni.hpo.registry.validation import (
     OPTIMIZE_MODE,
     SEED,
     ArgumentRule,

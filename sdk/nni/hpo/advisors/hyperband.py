@@ -12,9 +12,9 @@ from typing import Final
 
 from nni.hpo.advisors._halving import Round, deepest_bracket, rounds_of
 from nni.hpo.advisors._halving_advisor import HalvingAdvisor, flat_space
-from nni.hpo.domains import Space
 from nni.hpo.json_value import JsonValue
-from nni.hpo.validation import check_count
+from nni.hpo.registry.validation import check_count
+from nni.hpo.space.domains import Space
 
 EXEC_MODES: Final = ("serial", "parallelism")
 

@@ -11,9 +11,8 @@ import math
 
 from nni.hpo.base import Assessor, AssessResult
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import scalar_metric
-from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.validation import check_count
+from nni.hpo.objectives import checked_optimize_mode, scalar_metric
+from nni.hpo.registry.validation import check_count
 
 _LEAST_VALUES = 5
 """A family has up to four parameters."""

@@ -8,9 +8,8 @@ from bisect import insort
 
 from nni.hpo.base import Assessor, AssessResult
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import loss_of
-from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.validation import check_count
+from nni.hpo.objectives import checked_optimize_mode, loss_of
+from nni.hpo.registry.validation import check_count
 
 
 class MedianstopAssessor(Assessor):

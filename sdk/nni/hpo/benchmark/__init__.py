@@ -1,48 +1,11 @@
-"""Compares ways to search: NNI's and those of other libraries, on the same problems and seeds.
+"""Documented spelling of the benchmark; its home is the distribution `nni-benchmark`."""
 
-`python -m nni.hpo.benchmark --help`; or from Python:
-
-    from nni.hpo.benchmark import chosen_problems, chosen_searchers, report_of, search_all
-
-    problems = chosen_problems(["continuous"])
-    runs = search_all(chosen_searchers(["TPE", "Random"]), problems, range(5), 50)
-    print(report_of(runs, problems, [25, 50]).to_text())
-
-Needs the extra `nni[hpo]`; recording tables and the benchmark on data sets `nni[benchmark]`.
-"""
-
-from __future__ import annotations
-
-from nni.hpo.benchmark.problem import Evaluation, Outcome, Problem
-from nni.hpo.benchmark.report import Report, report_of, schedule_report
-from nni.hpo.benchmark.runs import Run, Runs
-from nni.hpo.benchmark.searcher import Searcher, TunerSearcher
-from nni.hpo.benchmark.suite import (
-    all_schedulers,
-    chosen_problems,
-    chosen_searchers,
-    recorded_runs,
-    schedule_all,
-    search_all,
-    suite_problems,
-)
-
-__all__ = [
-    "Evaluation",
-    "Outcome",
-    "Problem",
-    "Report",
-    "Run",
-    "Runs",
-    "Searcher",
-    "TunerSearcher",
-    "all_schedulers",
-    "chosen_problems",
-    "chosen_searchers",
-    "recorded_runs",
-    "report_of",
-    "schedule_all",
-    "schedule_report",
-    "search_all",
-    "suite_problems",
-]
+try:
+    from nni_benchmark import *  # noqa: F403
+    from nni_benchmark import __all__ as __all__
+except ModuleNotFoundError as error:
+    if error.name != "nni_benchmark":
+        raise
+    raise ImportError(
+        "nni.hpo.benchmark needs the package nni-benchmark: pip install 'nni[benchmark]'"
+    ) from error

@@ -9,15 +9,20 @@ in which all its parameters were active.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from nni.hpo.domains import Branch, Choice, Integer, Normal, Parameter, Space, Uniform
 from nni.hpo.json_value import JsonValue
+from nni.hpo.space.domains import (
+    Branch,
+    Choice,
+    Integer,
+    Normal,
+    NumericDomain,
+    Parameter,
+    Space,
+)
 
 BELL_WIDTH = 0.25
 """Standard deviation of a normal type's coordinate: two of them on either side fill [0, 1]."""
-
-NumericDomain: TypeAlias = Uniform | Normal | Integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +172,7 @@ def rows_of(levels: tuple[Level, ...], placed: Mapping[str, JsonValue]) -> list[
 
     Args:
         levels: of the space.
-        placed: path to value, as `nni.hpo.space.place` gives it.
+        placed: path to value, as `nni.hpo.space.parser.place` gives it.
     """
     rows: list[Row] = []
     active: list[Level] = [levels[0]]

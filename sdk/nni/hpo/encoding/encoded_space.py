@@ -20,7 +20,6 @@ from typing import Final
 import numpy as np
 
 from nni.hpo.arrays import Bools, Floats, Ints
-from nni.hpo.domains import Space
 from nni.hpo.encoding.columns import (
     BELL_WIDTH,
     ChoiceColumn,
@@ -32,7 +31,8 @@ from nni.hpo.encoding.columns import (
 from nni.hpo.encoding.numeric_space import is_finite_number
 from nni.hpo.encoding.unit_cube import values_on_axis
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import place
+from nni.hpo.space.domains import Space
+from nni.hpo.space.parser import place
 
 INACTIVE: Final = 0.5
 _NO_OPTION: Final = -1.0

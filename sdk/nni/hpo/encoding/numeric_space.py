@@ -3,8 +3,8 @@
 import math
 from typing import Final
 
-from nni.hpo.domains import Choice, Space
-from nni.hpo.space import parse_space
+from nni.hpo.space.domains import Choice, Space
+from nni.hpo.space.parser import parse_space
 
 NUMERIC_TYPES: Final = ("choice", "randint", "uniform", "quniform", "loguniform", "qloguniform")
 """What GPTuner and DNGOTuner support."""

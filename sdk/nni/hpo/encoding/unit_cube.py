@@ -14,11 +14,11 @@ from typing import Final, Protocol
 import numpy as np
 
 from nni.hpo.arrays import Bools, Floats
-from nni.hpo.domains import Choice, Integer, Space, Uniform, same_value
 from nni.hpo.encoding.columns import NumericColumn, levels_of
 from nni.hpo.encoding.numeric_space import is_finite_number
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import place
+from nni.hpo.space.domains import Choice, Integer, Space, Uniform, same_value
+from nni.hpo.space.parser import place
 
 _MOST_LISTED: Final = 50_000
 """Values up to which an axis is treated as discrete; more of them are as good as a continuum."""

@@ -6,14 +6,19 @@ python -m nni.hpo.host --importance < request.json               say which param
 """
 
 import argparse
+import ctypes
+import os
+import signal
 import sys
 from pathlib import Path
+from typing import Final
 
-from nni.hpo.host.class_check import run_check
 from nni.hpo.host.command_loop import CommandLoop
 from nni.hpo.host.command_pipe import CommandPipe
-from nni.hpo.host.importance_report import run_importance
-from nni.hpo.host.parent import die_with
+from nni.hpo.host.single_request import run_check, run_importance
+
+_PR_SET_PDEATHSIG: Final = 1
+"""Of `prctl(2)`: the signal that a process gets when its parent dies."""
 
 
 def main() -> int:
@@ -37,6 +42,21 @@ def main() -> int:
     pipe.idle = loop.prepare
     loop.run()
     return 0
+
+
+def die_with(parent_pid: int) -> bool:
+    """Let the kernel kill this process when its parent ends.
+
+    Args:
+        parent_pid: the process that started this one.
+
+    Returns:
+        False if that process has ended already. Elsewhere than on Linux the end of the command
+        pipe must do, and the answer is whether the parent is there.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    return os.getppid() == parent_pid
 
 
 def _forget_working_directory() -> None:

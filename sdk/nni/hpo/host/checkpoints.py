@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from nni.hpo.host.command_pipe import plain_value
+from nni.hpo.json_value import plain_value
 
 _logger = logging.getLogger(__name__)
 

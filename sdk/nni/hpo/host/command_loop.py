@@ -6,23 +6,49 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from nni.hpo import commands
-from nni.hpo.host import algorithm_log, building
-from nni.hpo.host.advisor_hosting import AdvisorHosting
 from nni.hpo.host.checkpoints import Checkpoints, Due
-from nni.hpo.host.hosting import (
+from nni.hpo.host.construction import (
+    display_name,
+    machine_provenance,
+    metric_of,
+    planned_advisor,
+    planned_assessor,
+    planned_tuner,
+    seed_global_generators,
+)
+from nni.hpo.search.advisor_driver import AdvisorHosting
+from nni.hpo.search.driver import (
     HostedAlgorithm,
     MetricCommand,
     TrialEndCommand,
     failure,
     traceback_text,
 )
-from nni.hpo.host.planning import (
-    metric_of,
-    planned_advisor,
-    planned_assessor,
-    planned_tuner,
-)
-from nni.hpo.host.tuner_hosting import TunerHosting
+from nni.hpo.search.tuner_driver import TunerHosting
+
+FORMAT: Final = "[%(asctime)s] %(levelname)s (%(name)s/%(threadName)s) %(message)s"
+DATE_FORMAT: Final = "%Y-%m-%d %H:%M:%S"
+
+_LEVELS: Final = {
+    "trace": 1,  # level 0 would mean "as the parent logger", and the root has none
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "fatal": logging.CRITICAL,
+}
+
+
+def _configure_logging(level: str) -> None:
+    """Let all loggers of this process write to stderr.
+
+    Args:
+        level: trace, debug, info, warning, error or fatal.
+    """
+    logging.basicConfig(
+        level=_LEVELS.get(level, logging.INFO), format=FORMAT, datefmt=DATE_FORMAT, force=True
+    )
+
 
 _IDENTITY: Final = (
     "experiment_id",
@@ -66,7 +92,7 @@ class CommandLoop:
     def __init__(
         self,
         pipe: Pipe,
-        configure_log: Callable[[str], None] = algorithm_log.configure,
+        configure_log: Callable[[str], None] = _configure_logging,
         due: Due | None = None,
     ) -> None:
         self._pipe = pipe
@@ -129,7 +155,7 @@ class CommandLoop:
         ready = {
             "lookahead": algorithm.lookahead,
             "assesses": algorithm.assesses,
-            "provenance": building.machine_provenance(),
+            "provenance": machine_provenance(),
         }
         _logger.info("the algorithm is ready")
         self._say({"ready": ready})
@@ -141,7 +167,7 @@ class CommandLoop:
             kind: command[kind] for kind in ("tuner", "assessor", "advisor") if command.get(kind)
         }
         custom = any(config.get("class_name") for config in configs.values())
-        building.seed_global_generators(seed, custom=custom)
+        seed_global_generators(seed, custom=custom)
         if "advisor" in configs:
             origin = _origin(configs["advisor"], seed)
             plan = command.get("plan")
@@ -164,7 +190,7 @@ class CommandLoop:
         )
         # What a user's class calls `state` may be anything.
         path = Path(command["checkpoint"]) if named and command.get("checkpoint") else None
-        identity = {key: command[key] for key in _IDENTITY} | building.machine_provenance()
+        identity = {key: command[key] for key in _IDENTITY} | machine_provenance()
         if command.get("plan"):
             identity["plan"] = command["plan"]
         self._checkpoints = Checkpoints(path, identity)
@@ -226,4 +252,4 @@ class CommandLoop:
 
 
 def _origin(config: dict[str, Any], seed: int) -> dict[str, Any]:
-    return {"algorithm": building.display_name(config), "seed": seed}
+    return {"algorithm": display_name(config), "seed": seed}

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from nni.hpo.json_value import plain_value
+
 _READ_BYTES: Final = 1 << 20
 _DONE_DELAY_S: Final = 0.005
 """How long handled commands may go unreported while more are waiting: saves a system call and a
@@ -98,14 +100,3 @@ class CommandPipe:
 
 def _do_nothing() -> None:
     """Be idle."""
-
-
-def plain_value(value: Any) -> Any:  # noqa: ANN401 - hook of json.dumps
-    """Return the JSON-like value of a numpy scalar or array; for `json.dumps(default=...)`.
-
-    Raises:
-        TypeError: it is something else.
-    """
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"parameters must be JSON-like, got {type(value).__name__}: {value!r:.80}")

@@ -3,8 +3,8 @@
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from nni.hpo.domains import Branch, Choice, Domain, Integer, Parameter, Space, Uniform
 from nni.hpo.json_value import JsonValue
+from nni.hpo.space.domains import Branch, Choice, Domain, Integer, Parameter, Space, Uniform
 
 
 class Grid:

@@ -10,13 +10,10 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.base import Tuner
+from nni.hpo.base import Tuner, samples
 from nni.hpo.encoding.unit_cube import PointKey, point_key, point_keys
-from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import loss_of
-from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.random_state import random_state, restore_random
-from nni.hpo.samples import samples
+from nni.hpo.json_value import JsonValue, random_state, restore_random
+from nni.hpo.objectives import checked_optimize_mode, loss_of
 
 _logger = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from copy import deepcopy
 from random import Random
 from typing import Final
 
-from nni.hpo.domains import Choice, Space
 from nni.hpo.encoding.columns import NumericColumn, levels_of
 from nni.hpo.json_value import JsonValue
+from nni.hpo.space.domains import Choice, Space
 
 _STEPS: Final = 8
 """Halvings of the way between an allowed number and the wanted one."""

@@ -13,15 +13,12 @@ from bisect import insort
 from random import Random
 from typing import Final
 
-from nni.hpo.base import Tuner
-from nni.hpo.domains import Branch, Choice, Domain, Integer, Parameter, Space
+from nni.hpo.base import Tuner, samples
 from nni.hpo.encoding.columns import BELL_WIDTH, NumericColumn, levels_of
-from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import loss_of
-from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.random_state import random_state, restore_random
-from nni.hpo.samples import samples
-from nni.hpo.space import parse_space, place
+from nni.hpo.json_value import JsonValue, random_state, restore_random
+from nni.hpo.objectives import checked_optimize_mode, loss_of
+from nni.hpo.space.domains import Branch, Choice, Domain, Integer, Parameter, Space
+from nni.hpo.space.parser import parse_space, place
 from nni.hpo.tuners._repair import repaired
 
 _logger = logging.getLogger(__name__)

@@ -10,13 +10,12 @@ from typing import ClassVar, Final
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.matern import Matern
-from nni.hpo.objectives import Objectives, objectives_of
-from nni.hpo.optimize_mode import checked_optimize_mode
+from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of
+from nni.hpo.registry.validation import ClassArgsValidator
 from nni.hpo.tuners._delegating import DelegatingTuner
 from nni.hpo.tuners.bayesian.blended_search import BlendedSearch, counted
 from nni.hpo.tuners.bayesian.outcome_search import OutcomeSearch
 from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
-from nni.hpo.validation import ClassArgsValidator
 
 _logger = logging.getLogger(__name__)
 

@@ -3,62 +3,11 @@
 from typing import ClassVar
 
 from nni.errors import NoMoreTrialError
-from nni.hpo.base import Tuner
-from nni.hpo.constraints import InfeasibleSpaceError, Reference, read_rules
-from nni.hpo.domains import CONSTRAINTS_KEY, canonical_json, same_value
+from nni.hpo.base import Tuner, samples
 from nni.hpo.json_value import JsonValue
-from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.samples import samples
-
-_KEY = "combine_params"
-
-
-def combine_params(search_space: object) -> list[dict[str, JsonValue]]:
-    """Return the configurations of a batch tuner's space that its constraints allow.
-
-    Raises:
-        ValueError: the space is not `{"combine_params": {"_type": "choice", "_value": [...]}}`
-            with a non-empty list of dicts without `_name`, or its `_constraints` allow none.
-    """
-    form = f"{{'{_KEY}': {{'_type': 'choice', '_value': [configurations]}}}}"
-    if not isinstance(search_space, dict) or search_space.keys() - {CONSTRAINTS_KEY} != {_KEY}:
-        raise ValueError(f"search space of BatchTuner must be {form}, got {search_space!r:.200}")
-    entry = search_space[_KEY]
-    if not isinstance(entry, dict) or entry.get("_type") != "choice":
-        raise ValueError(f"parameter {_KEY!r}: _type must be 'choice', got {entry!r:.200}")
-    options = entry.get("_value")
-    if not isinstance(options, list) or not options:
-        raise ValueError(f"parameter {_KEY!r}: _value must be a non-empty list, got {options!r}")
-    for option in options:
-        if not isinstance(option, dict) or "_name" in option:
-            raise ValueError(
-                f"parameter {_KEY!r}: every option must be a complete configuration, a dict "
-                f"without '_name'; got {option!r:.200}"
-            )
-    return _allowed(options, search_space.get(CONSTRAINTS_KEY, ()))
-
-
-def option_names(options: list[dict[str, JsonValue]]) -> dict[str, Reference]:
-    """Return the names that constraints on the configurations of a batch may use."""
-    return {str(key): Reference((key,)) for option in options for key in option}
-
-
-def _allowed(
-    options: list[dict[str, JsonValue]], constraints: object
-) -> list[dict[str, JsonValue]]:
-    """Return the options that keep all constraints; their names are the keys of the options.
-
-    Raises:
-        ValueError: a constraint breaks a rule, or none of the options keeps them.
-    """
-    rules = read_rules(constraints, option_names(options))
-    allowed = [option for option in options if all(rule.holds(option) for rule in rules)]
-    if not allowed:
-        raise InfeasibleSpaceError(
-            f"search space, {CONSTRAINTS_KEY}: none of {len(options)} configurations keeps all of "
-            f"{[rule.text for rule in rules]}"
-        )
-    return allowed
+from nni.hpo.objectives import checked_optimize_mode
+from nni.hpo.space.domains import canonical_json, same_value
+from nni.hpo.space.feasibility import combine_params
 
 
 class BatchTuner(Tuner):

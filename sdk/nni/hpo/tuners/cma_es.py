@@ -16,10 +16,10 @@ from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.unit_cube import point_key
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import parse_space
+from nni.hpo.registry.validation import check_count
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._covariance import Covariance, Solution, population_of
 from nni.hpo.tuners._model_based import ModelBasedTuner
-from nni.hpo.validation import check_count
 
 _FREE_TRIES: Final = 20
 """Draws until one is allowed and not taken."""

@@ -18,9 +18,9 @@ from nni.hpo.encoding.unit_cube import UnitCube, best_free
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.network import Network, linear_belief, trained_network
 from nni.hpo.models.targets import warped
+from nni.hpo.registry.validation import check_whole
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
-from nni.hpo.validation import check_whole
 
 _GOOD: Final = 5
 _NEAR_SHARE: Final = 0.2

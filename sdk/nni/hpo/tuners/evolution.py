@@ -13,16 +13,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from nni.hpo.base import DEFERRED, StartLater, Tuner
-from nni.hpo.domains import Space, active_places, same_value
-from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import loss_of
-from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.random_state import random_state, restore_random
-from nni.hpo.samples import samples
-from nni.hpo.space import contains, parse_space
+from nni.hpo.base import DEFERRED, StartLater, Tuner, samples
+from nni.hpo.json_value import JsonValue, random_state, restore_random
+from nni.hpo.objectives import checked_optimize_mode, loss_of
+from nni.hpo.registry.validation import check_count
+from nni.hpo.space.domains import Space, active_places, same_value
+from nni.hpo.space.parser import contains, parse_space
 from nni.hpo.tuners._repair import repaired
-from nni.hpo.validation import check_count
 
 _logger = logging.getLogger(__name__)
 

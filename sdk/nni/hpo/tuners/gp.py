@@ -29,8 +29,8 @@ from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.numeric_space import NUMERIC_TYPES, numeric_space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.matern import Matern
-from nni.hpo.objectives import Objectives, objectives_of
-from nni.hpo.optimize_mode import checked_optimize_mode
+from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of
+from nni.hpo.registry.validation import ClassArgsValidator, check_whole
 from nni.hpo.tuners._delegating import DelegatingTuner
 from nni.hpo.tuners.bayesian.acquisition import (
     Acquisition,
@@ -41,7 +41,6 @@ from nni.hpo.tuners.bayesian.acquisition import (
 from nni.hpo.tuners.bayesian.gp_search import ProcessSearch
 from nni.hpo.tuners.bayesian.outcome_search import OutcomeSearch
 from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
-from nni.hpo.validation import ClassArgsValidator, check_whole
 
 UTILITIES: Final = ("ei", "ucb", "poi")
 

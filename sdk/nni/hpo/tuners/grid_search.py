@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from nni.errors import NoMoreTrialError
-from nni.hpo.base import Tuner
-from nni.hpo.domains import Space
+from nni.hpo.base import Tuner, samples
 from nni.hpo.json_value import JsonValue
-from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.samples import samples
-from nni.hpo.space import parse_space
+from nni.hpo.objectives import checked_optimize_mode
+from nni.hpo.space.domains import Space
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._grid import Grid
 
 _logger = logging.getLogger(__name__)

@@ -30,10 +30,10 @@ from nni.hpo.models.gaussian_process import Posterior
 from nni.hpo.models.gp_model import Belief
 from nni.hpo.models.matern import Matern
 from nni.hpo.models.surrogate import Surrogate
+from nni.hpo.registry.validation import ClassArgsValidator, check_whole
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners.bayesian.acquisition import confidence_bound, deviation_alone
 from nni.hpo.tuners.bayesian.acquisition_search import Effort, best_point, candidates, search_effort
-from nni.hpo.validation import ClassArgsValidator, check_whole
 
 _SMOOTHNESS: Final = 2.5
 _LEAST_NOISE: Final = 1e-6

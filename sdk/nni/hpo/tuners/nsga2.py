@@ -17,19 +17,16 @@ from typing import ClassVar, Final
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.base import Tuner
-from nni.hpo.crowding import crowding_distances
-from nni.hpo.domains import Space
+from nni.hpo.base import Tuner, samples
 from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.unit_cube import PointKey, point_key
-from nni.hpo.json_value import JsonValue
+from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import Objectives, objectives_of
-from nni.hpo.pareto import ranks
-from nni.hpo.random_state import random_state, restore_random
-from nni.hpo.samples import samples
-from nni.hpo.space import parse_space
+from nni.hpo.pareto import crowding_distances, ranks
+from nni.hpo.registry.validation import check_count
+from nni.hpo.space.domains import Space
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._breeding import child_of
-from nni.hpo.validation import check_count
 
 _logger = logging.getLogger(__name__)
 

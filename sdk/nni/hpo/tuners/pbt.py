@@ -18,14 +18,12 @@ from typing import Final
 
 from nni.hpo.base import DEFERRED, StartLater, Tuner
 from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY, default_root
-from nni.hpo.domains import Choice, Domain, Integer, Normal, Parameter, Space
-from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import loss_of
-from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.random_state import random_state, restore_random
-from nni.hpo.space import contains, parse_space
+from nni.hpo.json_value import JsonValue, random_state, restore_random
+from nni.hpo.objectives import checked_optimize_mode, loss_of
+from nni.hpo.registry.validation import check_count, check_positive_numbers
+from nni.hpo.space.domains import Choice, Domain, Integer, Normal, Parameter, Space
+from nni.hpo.space.parser import contains, parse_space
 from nni.hpo.tuners._repair import repaired
-from nni.hpo.validation import check_count, check_positive_numbers
 
 _logger = logging.getLogger(__name__)
 

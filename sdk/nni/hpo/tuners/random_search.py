@@ -8,11 +8,10 @@ from random import Random
 from typing import ClassVar
 
 from nni.hpo.base import Tuner
-from nni.hpo.domains import Space
-from nni.hpo.json_value import JsonValue
-from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.random_state import random_state, restore_random
-from nni.hpo.space import parse_space
+from nni.hpo.json_value import JsonValue, random_state, restore_random
+from nni.hpo.objectives import checked_optimize_mode
+from nni.hpo.space.domains import Space
+from nni.hpo.space.parser import parse_space
 
 _logger = logging.getLogger(__name__)
 

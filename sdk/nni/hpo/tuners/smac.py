@@ -20,7 +20,7 @@ from nni.hpo.encoding.unit_cube import PointKey, UnitCube, best_free, point_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.forest import Forest, grown_forest
 from nni.hpo.models.targets import warped
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
 

@@ -28,14 +28,12 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from nni.hpo.base import Tuner
-from nni.hpo.domains import Space
+from nni.hpo.base import Tuner, samples
 from nni.hpo.encoding.columns import Level, Row, configuration_of, levels_of, rows_of
-from nni.hpo.json_value import JsonValue
+from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import Objectives, objectives_of
-from nni.hpo.random_state import random_state, restore_random
-from nni.hpo.samples import samples
-from nni.hpo.space import contains, parse_space, place
+from nni.hpo.space.domains import Space
+from nni.hpo.space.parser import contains, parse_space, place
 from nni.hpo.tuners._repair import repaired
 from nni.hpo.tuners.density.level_model import LevelModel, Pending
 from nni.hpo.tuners.density.liars import LIARS, Extent

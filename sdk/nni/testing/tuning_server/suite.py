@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 import grpc
 
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import contains, parse_space
+from nni.hpo.space.parser import contains, parse_space
 from nni.testing.tuning_server.client import TuningClient, TuningSession
 
 _ROUNDS: Final = 20

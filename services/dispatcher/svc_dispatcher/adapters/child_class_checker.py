@@ -5,7 +5,7 @@ import json
 import sys
 from typing import Any, cast
 
-from nni.hpo import registry
+from nni.hpo.registry import factory
 from svc_common import environment as names
 from svc_dispatcher.ports import ClassChoice
 
@@ -69,7 +69,7 @@ def _is_at_hand(choice: ClassChoice, interpreter: str) -> bool:
     """Whether a class needs nothing but the library that this process has itself."""
     if not choice.name or interpreter not in {"", sys.executable}:
         return False
-    return not registry.find(cast("registry.Kind", choice.kind), choice.name).extra
+    return not factory.find(cast("factory.Kind", choice.kind), choice.name).extra
 
 
 def _verdict(answer: bytes, noise: bytes, code: int | None) -> str:

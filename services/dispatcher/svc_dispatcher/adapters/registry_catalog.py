@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from nni.hpo import registry
+from nni.hpo.registry import factory
 from svc_dispatcher.ports import NamedAlgorithm
 
 _SOURCES: Final = {"nni": "nni", "user": "User"}
@@ -12,7 +12,7 @@ _LOOKAHEAD: Final = frozenset({"Random", "GridSearch", "BatchTuner"})
 
 
 class RegistryCatalog:
-    """`AlgorithmCatalog` of `nni.hpo.registry`."""
+    """`AlgorithmCatalog` of `nni.hpo.registry.factory`."""
 
     def algorithms(self) -> list[NamedAlgorithm]:
         """See `AlgorithmCatalog.algorithms`."""
@@ -25,7 +25,7 @@ class RegistryCatalog:
                 space_types=entry.types if entry.kind == "tuner" else (),
                 lookahead=entry.source == "nni" and entry.name in _LOOKAHEAD,
             )
-            for entry in registry.algorithms()
+            for entry in factory.algorithms()
         ]
 
     def validate(
@@ -38,19 +38,19 @@ class RegistryCatalog:
         several_outcomes: bool = False,
     ) -> None:
         """See `AlgorithmCatalog.validate`."""
-        registry.validate(
+        factory.validate(
             _kind(kind), name, class_args, search_space, several_outcomes=several_outcomes
         )
 
     def check_replaceable(self, kind: str, name: str, class_args: dict[str, object]) -> None:
         """See `AlgorithmCatalog.check_replaceable`."""
-        registry.check_replaceable(_kind(kind), name, class_args)
+        factory.check_replaceable(_kind(kind), name, class_args)
 
     def optimize_mode(self, kind: str, name: str, class_args: dict[str, object]) -> str:
         """See `AlgorithmCatalog.optimize_mode`."""
-        defaults: Mapping[str, Any] = registry.find(_kind(kind), name).defaults
+        defaults: Mapping[str, Any] = factory.find(_kind(kind), name).defaults
         return str(class_args.get("optimize_mode") or defaults.get("optimize_mode", ""))
 
 
-def _kind(kind: str) -> registry.Kind:
-    return cast("registry.Kind", kind)
+def _kind(kind: str) -> factory.Kind:
+    return cast("factory.Kind", kind)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nni.hpo.feasibility import broken_constraints
+from nni.hpo.space.feasibility import broken_constraints
 from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.ports import AlgorithmCatalog, ClassChecker, ClassChoice, NamedAlgorithm
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nni.hpo.feasibility import broken_constraints
 from nni.hpo.objectives import Objective, Objectives, OutcomeLimit
 from nni.hpo.pareto import pareto_front
+from nni.hpo.space.feasibility import broken_constraints
 from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.ports import Importance, ImportanceMeter, Outcome
 

@@ -19,7 +19,7 @@ from nni.hpo.encoding.unit_cube import point_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.plateaus import Familiar
 from nni.hpo.objectives import Objectives
-from nni.hpo.space import parse_space, place
+from nni.hpo.space.parser import parse_space, place
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
 from nni.hpo.tuners.bayesian.gp_search import LOCAL_SHARE, ProcessSearch
 from nni.hpo.tuners.bayesian.process_settings import ProcessSettings

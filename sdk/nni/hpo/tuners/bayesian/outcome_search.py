@@ -8,9 +8,8 @@ from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.unit_cube import best_free
 from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import scalar_metric
-from nni.hpo.objectives import Objectives, OutcomeLimit, part_of
-from nni.hpo.space import parse_space
+from nni.hpo.objectives import Objectives, OutcomeLimit, part_of, scalar_metric
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._model_based import PointTuner
 from nni.hpo.tuners.bayesian.acquisition_optimizer import everywhere, whole
 from nni.hpo.tuners.bayesian.acquisition_search import search_effort

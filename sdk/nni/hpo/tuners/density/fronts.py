@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from nni.hpo.arrays import Bools, Floats
-from nni.hpo.crowding import crowding_distances
+from nni.hpo.pareto import crowding_distances
 from nni.hpo.tuners.density.hypervolume import contributions, reaches, spread_choice
 from nni.hpo.tuners.density.rankings import Outcome
 

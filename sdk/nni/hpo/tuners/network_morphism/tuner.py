@@ -16,14 +16,12 @@ from typing import Final
 from nni.errors import NoMoreTrialError
 from nni.hpo.base import Tuner
 from nni.hpo.checkpoint_folders import log_folder
-from nni.hpo.json_value import JsonValue
-from nni.hpo.metrics import loss_of
-from nni.hpo.optimize_mode import checked_optimize_mode
-from nni.hpo.random_state import random_state, restore_random
+from nni.hpo.json_value import JsonValue, random_state, restore_random
+from nni.hpo.objectives import checked_optimize_mode, loss_of
+from nni.hpo.registry.validation import ClassArgsValidator, check_count
 from nni.hpo.tuners.network_morphism.graph import Graph, json_to_graph
 from nni.hpo.tuners.network_morphism.morphs import default_graph
 from nni.hpo.tuners.network_morphism.search import Architecture, BayesianOptimizer, Evaluated
-from nni.hpo.validation import ClassArgsValidator, check_count
 
 _logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ import pytest
 
 from nni.assessor import Assessor, AssessResult
 from nni.errors import NniError, NoMoreTrialError
-from nni.hpo.base import DEFERRED, Generated, assess, generate
-from nni.hpo.study import Study
+from nni.hpo.base import DEFERRED, Generated, Sample, assess, generate, samples
+from nni.hpo.search.study import Study
 from nni.tuner import Tuner
 
 
@@ -181,3 +181,19 @@ def test_odd_assessor_answer_is_logged(caplog: pytest.LogCaptureFixture) -> None
 
     assert "must return an AssessResult" in caplog.text
     assert "abc" in caplog.text
+
+
+def test_well_formed_samples_are_read_in_order() -> None:
+    data = [{"parameter": {"x": 1}, "value": 2, "more": 3}, {"parameter": [1]}]
+
+    assert list(samples(data)) == [Sample({"x": 1}, 2), Sample([1], None)]
+
+
+def test_other_items_are_logged_and_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    assert list(samples([{"value": 1}, 3, {"parameter": 1, "value": 1}])) == [Sample(1, 1)]
+    assert caplog.text.count("must be a dict with 'parameter'") == 2
+
+
+def test_data_that_is_no_list_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    assert list(samples({"parameter": 1})) == []
+    assert "must be a list" in caplog.text

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nni.hpo.importance import MOST_TRIALS, importances
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 
 SPACE: dict[str, Any] = {
     "a": {"_type": "uniform", "_value": [0, 1]},

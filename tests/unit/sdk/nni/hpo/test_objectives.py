@@ -1,10 +1,18 @@
 """One objective or several, and limits on outcomes."""
 
 import math
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
-from nni.hpo.objectives import objectives_of
+from nni.hpo.objectives import (
+    checked_optimize_mode,
+    is_numeric,
+    loss_of,
+    objectives_of,
+    scalar_metric,
+)
 
 
 def test_a_mode_alone_is_about_the_default_metric() -> None:
@@ -55,3 +63,68 @@ def test_excess_sums_up_what_is_beyond_the_limits() -> None:
 def test_what_is_no_objective_is_refused(mode: object, limits: object, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         objectives_of(mode, limits)  # type: ignore[arg-type] # what a user may write
+
+
+@pytest.mark.parametrize("mode", ["maximize", "minimize"])
+def test_either_word_is_returned(mode: str) -> None:
+    assert checked_optimize_mode(mode) == mode
+
+
+@pytest.mark.parametrize("mode", ["maximise", "", "Minimize"])
+def test_any_other_word_is_refused_with_what_it_is(mode: str) -> None:
+    with pytest.raises(ValueError, match=f"must be 'maximize' or 'minimize', got '{mode}'"):
+        checked_optimize_mode(mode)
+
+
+@pytest.mark.claim("hpo", 7)
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (1, 1.0),
+        (0.5, 0.5),
+        (Fraction(1, 4), 0.25),
+        (np.float32(0.5), 0.5),
+        (np.int64(3), 3.0),
+        ({"default": 0.9, "loss": 1.2}, 0.9),
+    ],
+)
+def test_numbers_and_defaults_are_taken(value: object, number: float) -> None:
+    assert scalar_metric(value) == number
+
+
+@pytest.mark.claim("hpo", 8)
+@pytest.mark.parametrize(
+    "value",
+    [
+        math.nan,
+        math.inf,
+        -math.inf,
+        {"default": math.nan},
+        {"default": None},
+        {"loss": 1},
+        None,
+        "1",
+        True,
+        [1.0],
+        10**400,
+        np.array([1.0, 2.0]),
+    ],
+)
+def test_what_is_no_finite_number_enters_no_model(value: object) -> None:
+    assert scalar_metric(value) is None
+
+
+@pytest.mark.parametrize("value", [1, math.nan, np.float32("nan"), {"default": math.inf}])
+def test_numbers_are_numeric_whether_finite_or_not(value: object) -> None:
+    assert is_numeric(value)
+
+
+@pytest.mark.parametrize("value", [None, "1", True, [1], {"loss": 1}, {"default": "1"}])
+def test_what_is_no_number_is_not_numeric(value: object) -> None:
+    assert not is_numeric(value)
+
+
+def test_loss_is_negated_for_maximize() -> None:
+    assert loss_of(2, "maximize") == -2
+    assert loss_of({"default": 2}, "minimize") == 2
+    assert loss_of(math.nan, "maximize") is None

@@ -1,10 +1,11 @@
 """Pareto fronts."""
 
+import math
 from random import Random
 
 import pytest
 
-from nni.hpo.pareto import dominates, pareto_front, ranks
+from nni.hpo.pareto import crowding_distances, dominates, pareto_front, ranks
 
 
 @pytest.mark.parametrize("objectives", [1, 2, 3, 4])
@@ -35,3 +36,17 @@ def test_ranks_count_the_fronts_that_must_be_taken_away_first() -> None:
     losses = [(1.0, 4.0), (2.0, 2.0), (2.0, 5.0), (3.0, 3.0), (9.0, 9.0)]
 
     assert ranks(losses) == [0, 0, 1, 1, 2]
+
+
+def test_ends_have_all_room_and_others_that_to_their_neighbours() -> None:
+    front = [(0.0, 4.0), (1.0, 2.0), (3.0, 1.0), (4.0, 0.0)]
+
+    assert crowding_distances(front) == [math.inf, 3 / 4 + 3 / 4, 3 / 4 + 2 / 4, math.inf]
+
+
+def test_equal_results_have_no_room() -> None:
+    assert crowding_distances([(1.0, 1.0)] * 3)[1] == 0
+
+
+def test_an_empty_front_has_no_distances() -> None:
+    assert crowding_distances([]) == []

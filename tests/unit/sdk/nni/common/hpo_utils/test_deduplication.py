@@ -12,7 +12,7 @@ from nni.common.hpo_utils import (
     format_search_space,
 )
 from nni.errors import NoMoreTrialError
-from nni.hpo.domains import canonical_json
+from nni.hpo.space.domains import canonical_json
 
 FINITE: dict[str, Any] = {
     "a": {"_type": "choice", "_value": [1, 2]},

@@ -11,8 +11,8 @@ from nni.common.hpo_utils import (
     format_parameters,
     format_search_space,
 )
-from nni.hpo.domains import same_value
-from nni.hpo.space import parse_space
+from nni.hpo.space.domains import same_value
+from nni.hpo.space.parser import parse_space
 from tests.support.search_spaces import EACH_TYPE, SHARED_NAMES
 
 SPACE: dict[str, Any] = {**EACH_TYPE, "model": SHARED_NAMES}

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from nni.hpo.advisors._searcher import TunerSearcher, checked_searcher, parameter_count
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 from tests.support.search_spaces import NESTED
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}

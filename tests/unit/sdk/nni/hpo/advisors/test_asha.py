@@ -5,7 +5,7 @@ import pytest
 from nni.hpo import ASHA, MOASHA, commands
 from nni.hpo.commands import CommandType
 from nni.hpo.json_value import JsonValue
-from nni.hpo.registry import validate
+from nni.hpo.registry.factory import validate
 from nni.testing import AdvisorDriver
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}

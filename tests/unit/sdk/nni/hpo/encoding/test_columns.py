@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from nni.hpo.encoding.columns import configuration_of, levels_of, rows_of
-from nni.hpo.space import parse_space, place
+from nni.hpo.space.parser import parse_space, place
 from tests.support.search_spaces import DEEP, NONE
 
 SPACE = {

@@ -5,10 +5,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from nni.hpo.domains import same_value
 from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import parse_space
+from nni.hpo.space.domains import same_value
+from nni.hpo.space.parser import parse_space
 from tests.support.search_spaces import DEEP, NONE
 
 SPACE = {

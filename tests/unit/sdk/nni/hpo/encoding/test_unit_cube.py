@@ -7,7 +7,7 @@ import pytest
 
 from nni.hpo.encoding.unit_cube import UnitCube, best_free, point_key
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 
 SPACE = {
     "float": {"_type": "uniform", "_value": [-2, 2]},

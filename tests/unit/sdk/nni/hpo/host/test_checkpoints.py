@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from nni.hpo import registry
 from nni.hpo.host.checkpoints import LEAST_WORK_S, Checkpoints, Due
-from nni.hpo.host.hosting import MetricCommand, TrialEndCommand
-from nni.hpo.host.tuner_hosting import TunerHosting
+from nni.hpo.registry import factory
+from nni.hpo.search.driver import MetricCommand, TrialEndCommand
+from nni.hpo.search.tuner_driver import TunerHosting
 
 SPACE = {
     "x": {"_type": "uniform", "_value": [0, 1]},
@@ -60,8 +60,8 @@ def test_checkpoint_is_due_after_work_that_is_worth_it() -> None:
 
 
 def hosting(said: list[dict[str, Any]], tuner: str = "TPE") -> TunerHosting:
-    built = registry.create("tuner", tuner, {}, 5)
-    made = TunerHosting(built, registry.create("assessor", "Medianstop"), {}, said.append)
+    built = factory.create("tuner", tuner, {}, 5)
+    made = TunerHosting(built, factory.create("assessor", "Medianstop"), {}, said.append)
     made.initialize(SPACE)
     return made
 

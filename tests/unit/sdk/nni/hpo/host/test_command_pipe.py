@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from nni.hpo.host.command_pipe import CommandPipe, plain_value
+from nni.hpo.host.command_pipe import CommandPipe
+from nni.hpo.json_value import plain_value
 
 
 class Ends:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nni.hpo.encoding.encoded_space import TreeCube
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._breeding import child_of
 from tests.support.search_spaces import NESTED
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nni.hpo.domains import canonical_json
-from nni.hpo.space import parse_space
+from nni.hpo.space.domains import canonical_json
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._grid import Grid
 
 SPACE = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nni.hpo.space import contains, parse_space
+from nni.hpo.space.parser import contains, parse_space
 from nni.hpo.tuners._repair import repaired
 
 SPACE: dict[str, Any] = {

@@ -9,7 +9,7 @@ import pytest
 from nni.algorithms.hpo.evolution_tuner import EvolutionTuner
 from nni.hpo import DEFERRED, RandomTuner, Tuner
 from nni.hpo.base import generate
-from nni.hpo.space import contains, parse_space
+from nni.hpo.space.parser import contains, parse_space
 
 SPACE = {
     "x": {"_type": "uniform", "_value": [0, 1]},

@@ -7,7 +7,7 @@ import pytest
 
 from nni.algorithms.hpo.gridsearch_tuner import GridSearchTuner
 from nni.errors import NoMoreTrialError
-from nni.hpo.domains import canonical_json
+from nni.hpo.space.domains import canonical_json
 from tests.support.search_spaces import GRID, GRID_NESTED
 
 

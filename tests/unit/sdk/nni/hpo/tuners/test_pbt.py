@@ -10,7 +10,7 @@ import pytest
 from nni.algorithms.hpo.pbt_tuner import PBTTuner
 from nni.hpo.base import generate
 from nni.hpo.checkpoint_folders import default_root
-from nni.hpo.space import parse_space, place
+from nni.hpo.space.parser import parse_space, place
 from nni.hpo.tuners.pbt import perturbed
 
 SPACE = {

@@ -9,8 +9,8 @@ import pytest
 from nni.errors import NoMoreTrialError
 from nni.hpo import RandomTuner, SMACTuner, Tuner
 from nni.hpo.base import generate
-from nni.hpo.domains import canonical_json
 from nni.hpo.json_value import JsonValue
+from nni.hpo.space.domains import canonical_json
 
 TWELVE = {
     "a": {"_type": "choice", "_value": ["p", None, [1]]},

@@ -10,7 +10,7 @@ import pytest
 
 from nni.hpo import Study, TPETuner, optimize
 from nni.hpo.objectives import objectives_of
-from nni.hpo.space import contains, parse_space
+from nni.hpo.space.parser import contains, parse_space
 from nni.hpo.tuners.tpe import STARTUP_TRIALS
 
 BRANIN_SPACE = {

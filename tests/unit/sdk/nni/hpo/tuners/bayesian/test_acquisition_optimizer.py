@@ -10,7 +10,7 @@ from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.models.matern import Matern
 from nni.hpo.models.plateaus import Familiar
 from nni.hpo.models.surrogate import Surrogate
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
 from nni.hpo.tuners.bayesian.acquisition_optimizer import (
     Outlook,

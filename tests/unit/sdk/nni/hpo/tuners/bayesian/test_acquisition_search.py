@@ -7,7 +7,7 @@ from nni.hpo.encoding.unit_cube import UnitCube, point_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.gaussian_process import Posterior, posterior
 from nni.hpo.models.matern import Matern
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners.bayesian.acquisition import confidence_bound
 from nni.hpo.tuners.bayesian.acquisition_search import Effort, best_point, candidates, search_effort
 

@@ -9,7 +9,7 @@ from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import objectives_of
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
 from nni.hpo.tuners.bayesian.gp_search import ProcessSearch
 from nni.hpo.tuners.bayesian.process_settings import ProcessSettings

@@ -6,7 +6,7 @@ import pytest
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.models.matern import Matern
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners.bayesian.outcome_models import (
     OutcomeModels,
     Prospect,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nni.hpo.encoding.columns import Row, levels_of
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners.density.level_model import REST_LIMIT, LevelModel, Pending
 from nni.hpo.tuners.density.rankings import Outcome
 

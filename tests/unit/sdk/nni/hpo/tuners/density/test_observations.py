@@ -3,7 +3,7 @@
 import numpy as np
 
 from nni.hpo.encoding.columns import Row, levels_of
-from nni.hpo.space import parse_space
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners.density.observations import Observations, row_key
 from nni.hpo.tuners.density.rankings import LossRanking, Outcome
 

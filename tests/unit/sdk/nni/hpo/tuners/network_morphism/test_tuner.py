@@ -7,8 +7,8 @@ import pytest
 
 from nni.algorithms.hpo.networkmorphism_tuner import NetworkMorphismTuner
 from nni.errors import NoMoreTrialError
-from nni.hpo import registry
 from nni.hpo.json_value import JsonValue
+from nni.hpo.registry import factory
 from nni.hpo.tuners.network_morphism.graph import json_to_graph
 
 
@@ -42,7 +42,7 @@ def test_other_tasks_are_refused() -> None:
     with pytest.raises(ValueError, match="task must be one of 'cv'; got 'nlp'"):
         NetworkMorphismTuner(task="nlp")
     with pytest.raises(ValueError, match="task must be one of 'cv'; got 'nlp'"):
-        registry.validate("tuner", "NetworkMorphism", {"task": "nlp"}, {})
+        factory.validate("tuner", "NetworkMorphism", {"task": "nlp"}, {})
 
 
 @pytest.mark.parametrize(

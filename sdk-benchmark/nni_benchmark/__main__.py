@@ -1,0 +1,8 @@
+"""Command line of the benchmark: `python -m nni_benchmark COMMAND`."""
+
+import sys
+
+from nni_benchmark.command import main
+
+if __name__ == "__main__":
+    sys.exit(main())

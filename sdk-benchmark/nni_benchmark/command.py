@@ -1,0 +1,271 @@
+"""The commands of `python -m nni_benchmark`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from nni_benchmark.report import Report, is_peer, report_of, schedule_report
+from nni_benchmark.runs import Run, Runs, installed, merged, versions
+from nni_benchmark.suite import (
+    CELLS,
+    RECORDED_SCHEDULES,
+    RECORDED_SEARCHES,
+    SCHEDULER_CELLS,
+    all_schedulers,
+    beside,
+    chosen_problems,
+    chosen_searchers,
+    recorded_runs,
+    schedule_all,
+    search_all,
+    suite_problems,
+)
+from nni_benchmark.tables import CURVES, path_of, read_text, write_text
+
+if TYPE_CHECKING:
+    from nni_benchmark.automl.runner import Skipped, TaskResult
+
+_SEEDS: Final = 5
+_TRIALS: Final = 100
+_WRITTEN_EVERY_S: Final = 10.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit status: 0, or 2 if an argument is wrong.
+
+    Args:
+        arguments: as on the command line; None for that of the process.
+    """
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], None] = options.command
+    try:
+        command(options)
+    except (ValueError, OSError, ImportError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m nni_benchmark", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    listed = commands.add_parser("list", help="list searchers, problems and tables")
+    listed.set_defaults(command=_list)
+
+    compare = commands.add_parser("compare", help="compare searches on the offline suite")
+    compare.add_argument("searchers", nargs="*", help="tuners or peers; default: all tuners")
+    _add_size(compare)
+    compare.add_argument("--problems", nargs="+", default=[], help="names, kinds, or `classic`")
+    compare.add_argument("--trials", type=int, default=_TRIALS)
+    compare.add_argument("--cells", type=int, nargs="+", help=f"default: {CELLS}, up to TRIALS")
+    compare.add_argument("--judge", nargs="*", default=["auto"], help="told cell by cell")
+    compare.add_argument("--alone", action="store_true", help="leave out the recorded peers")
+    compare.add_argument("--limit", type=float, metavar="SECONDS", help="start no search after it")
+    compare.add_argument("--runs", type=Path, help="file of runs to go on with and write to")
+    compare.add_argument(
+        "--missing", action="store_true", help="of peers run only what was not recorded as long"
+    )
+    compare.add_argument("--processes", type=int, default=1, help="searches at a time")
+    _add_outputs(compare)
+    compare.set_defaults(command=_compare)
+
+    curves = commands.add_parser("curves", help="compare schedulers on recorded learning curves")
+    _add_size(curves)
+    curves.add_argument("--runs", type=Path, help="file to write the runs of the peers to")
+    _add_outputs(curves)
+    curves.set_defaults(command=_curves)
+    _add_automl(commands)
+
+    keep = commands.add_parser("keep", help="add peers' runs of files to those that come with NNI")
+    keep.add_argument("files", nargs="+", type=Path, help="as `compare --runs` writes them")
+    keep.add_argument("--into", type=Path, help="another file than the installed one (.json.gz)")
+    keep.set_defaults(command=_keep)
+
+    record = commands.add_parser("record", help="make the recorded tables again")
+    record.add_argument("folder", type=Path)
+    record.add_argument("names", nargs="*", help="default: all")
+    record.set_defaults(command=_record)
+    return parser
+
+
+def _add_size(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seeds", type=int, default=_SEEDS, help="how many, from 0 on")
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", type=Path, help="file to write the report to")
+    parser.add_argument("--plots", type=Path, help="folder to draw into; needs matplotlib")
+
+
+def _add_automl(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    automl = commands.add_parser("automl", help="compare tuners on data sets, with a test part")
+    automl.add_argument("tuners", nargs="*", help="default: the eight of the published table")
+    automl.add_argument("--benchmark", default="nnivalid", help="name or YAML file; or `offline`")
+    automl.add_argument("--frameworks", type=Path, help="YAML file that names more of them")
+    automl.add_argument("--architecture", default="random_forest", help="or mlp")
+    automl.add_argument("--trials", type=int, default=_TRIALS)
+    automl.add_argument("--time-limit", type=float, default=math.inf, help="seconds a search")
+    automl.add_argument("--trees", type=int, help="largest forest, to make a search short")
+    automl.add_argument("--folds", type=int, help="in place of those of the tasks")
+    automl.add_argument("--output", type=Path, help="default: results_<time>")
+    automl.set_defaults(command=_automl)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    sys.stdout.flush()
+
+
+def _list(_: argparse.Namespace) -> None:
+    from nni_benchmark.automl.tasks import BENCHMARKS
+    from nni_benchmark.peers import peer_searchers
+
+    _say("searchers")
+    for searcher in (*chosen_searchers(), *peer_searchers()):
+        missing = "" if installed(searcher) else f"  (needs {', '.join(searcher.packages)})"
+        _say(f"  {searcher.name}{missing}")
+    _say("problems")
+    for problem in suite_problems().values():
+        _say(f"  {problem.name:24} {', '.join(sorted(problem.kinds))}")
+    _say("learning curves\n  " + "\n  ".join(CURVES))
+    _say("benchmarks on data sets")
+    for name, tasks in BENCHMARKS.items():
+        _say(f"  {name:24} {', '.join(task.name for task in tasks)}")
+
+
+def _compare(options: argparse.Namespace) -> None:
+    problems = chosen_problems(options.problems)
+    searchers, runs = chosen_searchers(options.searchers), Runs()
+    if options.runs and options.runs.exists():
+        runs = Runs.from_json(options.runs.read_text("utf-8"))
+    if options.missing:
+        # Runs of other versions are not gone on with: they could not be repeated together.
+        here = versions(name for one in searchers for name in one.packages)
+        runs = merged([recorded_runs(), runs, Runs(here)])
+    kept = _Kept(runs, options.runs)
+    try:
+        search_all(
+            searchers,
+            problems,
+            range(options.seeds),
+            options.trials,
+            runs=runs,
+            limit_s=options.limit,
+            told=kept.tell,
+            processes=options.processes,
+        )
+    finally:
+        kept.write()
+    together = runs if options.alone else beside(runs, recorded_runs(), options.seeds)
+    cells = options.cells or [cell for cell in CELLS if cell <= options.trials] or [options.trials]
+    _publish(report_of(together, problems, cells, judge=options.judge), together, options)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A file of runs, written now and then, so that a comparison that is broken off goes on."""
+
+    runs: Runs
+    path: Path | None
+    _written_s: float = field(default_factory=time.monotonic)
+
+    def tell(self, run: Run, cpu_s: float) -> None:
+        """Say what became of a search."""
+        sys.stderr.write(
+            f"{run.searcher} on {run.problem}, seed {run.seed}: {run.regret(run.trials):.3g} "
+            f"({cpu_s:.1f} s CPU)\n"
+        )
+        if time.monotonic() - self._written_s > _WRITTEN_EVERY_S:
+            self.write()
+
+    def write(self) -> None:
+        """Put the file in place, whole or not at all."""
+        if self.path:
+            new = self.path.with_name(f"{self.path.name}.new")
+            new.write_text(self.runs.to_json(), "utf-8")
+            new.replace(self.path)
+        self._written_s = time.monotonic()
+
+
+def _curves(options: argparse.Namespace) -> None:
+    runs = schedule_all(all_schedulers(), range(options.seeds))
+    if options.runs:
+        kept = Runs(runs.versions)
+        for run in runs:
+            if is_peer(run.searcher):
+                kept.add(run)
+        options.runs.write_text(kept.to_json(), "utf-8")
+    together = beside(runs, recorded_runs(RECORDED_SCHEDULES), options.seeds)
+    _publish(schedule_report(together, CURVES, SCHEDULER_CELLS), together, options)
+
+
+def _publish(report: Report, runs: Runs, options: argparse.Namespace) -> None:
+    _say(report.to_text())
+    if options.json:
+        options.json.write_text(report.to_json(), "utf-8")
+    if options.plots:
+        from nni_benchmark.plots import save_ranks, save_regrets
+
+        options.plots.mkdir(parents=True, exist_ok=True)
+        for problem in report.regrets:
+            save_regrets(runs, problem, options.plots / f"regret-{problem}.png")
+        for table in report.ranks:
+            save_ranks(table, options.plots / f"rank-{table.group}-{table.after}.png")
+
+
+def _automl(options: argparse.Namespace) -> None:
+    from dataclasses import replace
+
+    from nni_benchmark.automl import frameworks, results, runner, tasks
+
+    known = {}
+    if options.frameworks:
+        known = frameworks.read_frameworks(options.frameworks, time_limit_s=options.time_limit)
+    default = runner.Framework("Random", options.architecture, options.trials, options.time_limit)
+    chosen = frameworks.frameworks_of(options.tuners, known, default)
+    if options.trees:
+        chosen = [runner.smaller(one, options.trees) for one in chosen]
+    wanted = tasks.benchmark(options.benchmark)
+    if options.folds:
+        wanted = tuple(replace(task, folds=options.folds) for task in wanted)
+    found = runner.run_benchmark(chosen, wanted, told=_tell_task)
+    now = datetime.datetime.now(datetime.UTC)
+    folder = options.output or Path(f"results_{now:%Y%m%dT%H%M%S}")
+    reports = results.write_reports(found, folder)
+    _say((reports / "performances.txt").read_text("utf-8"))
+    _say((reports / "rankings.txt").read_text("utf-8"))
+    _say(f"reports are in {reports}")
+
+
+def _tell_task(one: TaskResult | Skipped) -> None:
+    from nni_benchmark.automl.runner import TaskResult
+
+    if isinstance(one, TaskResult):
+        sys.stderr.write(f"{one.tuner} on {one.task.name}, fold {one.fold}: {one.test_score:.4f}\n")
+    else:
+        sys.stderr.write(f"{one.task}: {one.reason}\n")
+
+
+def _keep(options: argparse.Namespace) -> None:
+    path = options.into or path_of(RECORDED_SEARCHES)
+    known = [Runs.from_json(read_text(path))] if path.exists() else []
+    new = [Runs.from_json(file.read_text("utf-8")) for file in options.files]
+    together = merged([*known, *new], is_peer)
+    write_text(path, together.to_json())
+    _say(f"{path} holds {len(together)} runs of {', '.join(together.searchers)}")
+
+
+def _record(options: argparse.Namespace) -> None:
+    from nni_benchmark.recording import record, recorded_names
+
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name in options.names or recorded_names():
+        _say(str(record(name, options.folder)))

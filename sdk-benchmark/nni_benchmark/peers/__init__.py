@@ -1,0 +1,31 @@
+"""Other people's libraries behind the interface of `nni_benchmark.searcher`.
+
+Each is imported when it searches; none is needed to install NNI.
+"""
+
+from __future__ import annotations
+
+from nni_benchmark.peers.hyperopt_peer import HyperoptSearcher
+from nni_benchmark.peers.optuna_peer import OptunaSearcher
+from nni_benchmark.peers.smac_peer import SmacSearcher
+from nni_benchmark.peers.syne_tune_peer import SyneTuneSearcher
+from nni_benchmark.searcher import Searcher
+
+__all__ = ["peer_searchers"]
+
+
+def peer_searchers() -> tuple[Searcher, ...]:
+    """Return all peers, whether their packages are installed or not."""
+    return (
+        OptunaSearcher("tpe"),
+        OptunaSearcher("tpe-univariate"),
+        OptunaSearcher("tpe-group"),
+        OptunaSearcher("gp"),
+        OptunaSearcher("cma"),
+        OptunaSearcher("nsga2"),
+        OptunaSearcher("random"),
+        HyperoptSearcher(),
+        SmacSearcher(),
+        SyneTuneSearcher("kde"),
+        SyneTuneSearcher("bore"),
+    )

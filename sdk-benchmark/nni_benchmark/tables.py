@@ -1,0 +1,147 @@
+"""Problems that are looked up: what real models gave on real data, at every point of a grid.
+
+A file holds a search space, perhaps with branches, and for each combination of branches a
+`CurveTable`. What a search proposes is answered with the value measured nearest to it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from nni.hpo.json_value import JsonValue
+from nni.hpo.simulation.curve_table import CurveTable
+from nni_benchmark.problem import Kind, Losses, Point, Problem
+
+NESTED_TABLES: Final = ("digits",)
+"""Those in one file with branches below branches."""
+DATA_SETS: Final = ("digits300", "wine", "breast_cancer", "diabetes")
+MODELS: Final = ("svm", "forest", "boosting", "mlp")
+CURVES: Final = ("curves-digits-mlp", "curves-digits-sgd", "curves-breast_cancer-boosting")
+"""Recorded learning curves, for schedulers."""
+_SUFFIX: Final = ".json.gz"
+
+
+def data_folder() -> Path:
+    """Return where the recorded tables and runs lie."""
+    return Path(str(resources.files("nni_benchmark"))) / "data"
+
+
+def path_of(name: str) -> Path:
+    """Return where the recorded file of a name lies."""
+    return data_folder() / f"{name}{_SUFFIX}"
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a recorded file.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    return gzip.decompress(path.read_bytes()).decode()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a recorded file; the same text gives the same bytes."""
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+@dataclass(frozen=True, slots=True)
+class GridTable:
+    """Losses over a space with branches."""
+
+    space: dict[str, JsonValue]
+    leaves: Mapping[str, CurveTable]
+    """By the names of the branches taken, joined by `/`; curves of one step, to be minimised."""
+
+    def loss(self, point: Point) -> float:
+        """Return what was measured nearest to a point.
+
+        Raises:
+            ValueError: the point takes a branch without a table.
+        """
+        names: list[str] = []
+        parameters: dict[str, JsonValue] = {}
+        _flatten(point, names, parameters)
+        leaf = "/".join(names)
+        if leaf not in self.leaves:
+            raise ValueError(f"branches must be one of {sorted(self.leaves)}, got {leaf!r}")
+        return self.leaves[leaf].curve(parameters).values[-1]
+
+    @property
+    def least(self) -> float:
+        """The least loss of all."""
+        return min(table.best_value for table in self.leaves.values())
+
+    def to_json(self) -> str:
+        """Return the text of a file."""
+        leaves = {name: json.loads(table.to_json()) for name, table in self.leaves.items()}
+        return json.dumps({"space": self.space, "leaves": leaves}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> GridTable:
+        """Return what a text tells.
+
+        Raises:
+            ValueError: it is no table.
+        """
+        content = json.loads(text)
+        leaves = {
+            name: CurveTable.from_json(json.dumps(leaf)) for name, leaf in content["leaves"].items()
+        }
+        return cls(content["space"], leaves)
+
+
+def _flatten(point: Point, names: list[str], parameters: dict[str, Any]) -> None:
+    for name, value in point.items():
+        if isinstance(value, dict):
+            names.append(value["_name"])
+            _flatten({key: one for key, one in value.items() if key != "_name"}, names, parameters)
+        else:
+            parameters[name] = value
+
+
+@cache
+def load_grid(name: str) -> GridTable:
+    """Return a recorded table."""
+    return GridTable.from_json(read_text(path_of(name)))
+
+
+@cache
+def load_curves(name: str) -> CurveTable:
+    """Return recorded learning curves."""
+    return CurveTable.from_json(read_text(path_of(name)))
+
+
+def table_problem(name: str, table: GridTable, *kinds: Kind) -> Problem:
+    """Return the problem of finding the least loss in a table."""
+
+    def losses(point: Point) -> Losses:
+        return (table.loss(point),)
+
+    return Problem(name, table.space, losses, table.least, frozenset({"table", *kinds}))
+
+
+def table_problems() -> tuple[Problem, ...]:
+    """Return all recorded problems: each model on each data set, and the choice of a model."""
+    problems = [table_problem(name, load_grid(name), "nested") for name in NESTED_TABLES]
+    for data in DATA_SETS:
+        models = {model: load_grid(f"{data}-{model}") for model in MODELS}
+        problems += [
+            table_problem(f"{data}-{model}", table, "mixed") for model, table in models.items()
+        ]
+        problems.append(table_problem(f"{data}-model", joined(models), "nested"))
+    return tuple(problems)
+
+
+def joined(models: Mapping[str, GridTable]) -> GridTable:
+    """Return the table in which the model is a choice as well."""
+    branches: list[JsonValue] = [{"_name": model, **table.space} for model, table in models.items()]
+    leaves = {model: table.leaves[""] for model, table in models.items()}
+    return GridTable({"model": {"_type": "choice", "_value": branches}}, leaves)

@@ -1,0 +1,239 @@
+"""Builds what an experiment names, with the plan around it that its configuration asks for.
+
+A plan is a dict of `objectives` (dicts with `metric` and `mode`), `constraints` (with `metric` and
+`max`), `duplicates`, `enqueue`, `known` (samples) and `stop` (`no_improvement`, `target`,
+`regret_bound`), each of which may be missing.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from nni.hpo.base import Assessor, AssessResult, Tuner
+from nni.hpo.registry import factory
+
+if TYPE_CHECKING:  # most experiments have no plan, and their hosts start without these
+    from nni.hpo.objectives import Objectives
+    from nni.hpo.search.managed_tuner import SearchPlan
+
+_MODE: Final = "optimize_mode"
+
+
+def planned_tuner(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: int) -> Tuner:
+    """Build a tuner.
+
+    Args:
+        config: of the tuner, see `build`.
+        plan: None: there is nothing but a tuner.
+        seed: of the tuner, and of points in place of duplicates.
+
+    Raises:
+        Exception: whatever import or constructor raise.
+    """
+    if not plan:
+        tuner: Tuner = build("tuner", config, seed)
+        return tuner
+    from nni.hpo.search.managed_tuner import managed
+
+    objectives = _objectives(config, plan)
+    if plan.get("objectives"):  # they decide; a loss of several is to be minimised
+        mode = "minimize" if objectives.several else objectives.items[0].mode
+        config = _with_mode(config, mode, always=True)
+    inner: Tuner = build("tuner", config, seed)
+    return managed(inner, _plan(plan, objectives), seed)
+
+
+def planned_assessor(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: int) -> Assessor:
+    """Build an assessor, which judges by the first objective.
+
+    Args:
+        config: of the assessor, see `build`.
+        plan: None: it judges by what it takes for the result.
+        seed: of the assessor.
+
+    Raises:
+        Exception: whatever import or constructor raise.
+    """
+    objectives = (plan or {}).get("objectives")
+    if not objectives:
+        assessor: Assessor = build("assessor", config, seed)
+        return assessor
+    first = objectives[0]
+    inner = build("assessor", _with_mode(config, first["mode"], always=False), seed)
+    return MetricAssessor(inner, first["metric"])
+
+
+def planned_advisor(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: int) -> Any:  # noqa: ANN401 - an advisor
+    """Build an advisor for the objectives of a plan; it has no other part of one.
+
+    Args:
+        config: of the advisor, see `build`.
+        plan: None: it decides itself what it takes for the result.
+        seed: of the advisor.
+
+    Raises:
+        Exception: whatever import or constructor raise; also that it takes one objective only.
+    """
+    objectives = (plan or {}).get("objectives")
+    if objectives:
+        modes = {item["metric"]: item["mode"] for item in objectives}
+        mode = modes if len(modes) > 1 else objectives[0]["mode"]
+        config = _with_mode(config, mode, always=True)
+    return build("advisor", config, seed)
+
+
+def metric_of(config: dict[str, Any], plan: Mapping[str, Any] | None) -> str | None:
+    """Return the one metric that a named advisor is to see; None: reports as they are."""
+    objectives = (plan or {}).get("objectives") or []
+    named = bool(config.get("name"))
+    return str(objectives[0]["metric"]) if named and len(objectives) == 1 else None
+
+
+class MetricAssessor(Assessor):
+    """Shows an assessor one metric of what trials report.
+
+    Args:
+        assessor: that judges.
+        metric: which; a plain number is `default`.
+    """
+
+    def __init__(self, assessor: Assessor, metric: str) -> None:
+        self._assessor = assessor
+        self._metric = metric
+
+    def assess_trial(self, trial_job_id: str, trial_history: list[Any]) -> AssessResult:
+        """See the base."""
+        from nni.hpo.objectives import part_of
+
+        history = [part_of(value, self._metric) for value in trial_history]
+        return self._assessor.assess_trial(trial_job_id, history)
+
+    def trial_end(self, trial_job_id: str, success: bool) -> None:  # noqa: FBT001 - documented signature
+        """See the base."""
+        self._assessor.trial_end(trial_job_id, success)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - `state` and `load_state`, where there are any
+        return getattr(self._assessor, name)
+
+
+def _with_mode(config: dict[str, Any], mode: Any, *, always: bool) -> dict[str, Any]:  # noqa: ANN401 - a word, or a dict of them
+    """Return a configuration with a mode in its arguments.
+
+    Args:
+        config: of an algorithm. A class of the user's own gets a mode only if it has one.
+        mode: the mode, or a dict of metric to mode.
+        always: also where the user gave another one.
+    """
+    arguments = dict(config.get("class_args") or {})
+    if (config.get("name") and (always or _MODE not in arguments)) or (
+        always and _MODE in arguments
+    ):
+        arguments[_MODE] = mode
+    return {**config, "class_args": arguments}
+
+
+def _objectives(config: dict[str, Any], plan: Mapping[str, Any]) -> Objectives:
+    from nni.hpo.objectives import objectives_of
+
+    limits = plan.get("constraints") or ()
+    named = {item["metric"]: item["mode"] for item in plan.get("objectives") or ()}
+    if named:
+        return objectives_of(named, limits)
+    defaults: Mapping[str, Any] = {}
+    if config.get("name"):
+        defaults = factory.find("tuner", config["name"]).defaults
+    arguments = config.get("class_args") or {}
+    return objectives_of(arguments.get(_MODE) or defaults.get(_MODE) or "maximize", limits)
+
+
+def _plan(plan: Mapping[str, Any], objectives: Objectives) -> SearchPlan:
+    from nni.hpo.search.managed_tuner import SearchPlan
+    from nni.hpo.search.stopping_rules import (
+        NoImprovement,
+        RegretBound,
+        StoppingRule,
+        TargetReached,
+    )
+
+    stop = plan.get("stop") or {}
+    rules: list[StoppingRule] = []
+    if "no_improvement" in stop:
+        rules.append(NoImprovement(stop["no_improvement"]))
+    if "target" in stop:
+        rules.append(TargetReached(stop["target"], objectives.items[0].mode))
+    if "regret_bound" in stop:
+        rules.append(RegretBound(stop["regret_bound"]))
+    return SearchPlan(
+        objectives,
+        plan.get("duplicates") or "replicate",
+        first=tuple(plan.get("enqueue") or ()),
+        known=tuple(plan.get("known") or ()),
+        rules=tuple(rules),
+    )
+
+
+_NUMPY_SEEDS: Final = 2**32
+"""`numpy.random.seed` takes less than this."""
+
+
+def build(
+    kind: Literal["tuner", "assessor", "advisor"], config: dict[str, Any], seed: int | None
+) -> Any:  # noqa: ANN401 - a tuner, assessor or advisor
+    """Build one algorithm.
+
+    Args:
+        kind: what it is used as.
+        config: `name`, or `class_name` and perhaps `code_directory`; `class_args`.
+        seed: for constructors of named algorithms that take one.
+
+    Raises:
+        Exception: whatever import or constructor raise.
+    """
+    if config.get("name"):
+        return factory.create(kind, config["name"], config.get("class_args"), seed)
+    return factory.create_custom(
+        kind,
+        config["class_name"],
+        config.get("class_args"),
+        config.get("code_directory") or None,
+    )
+
+
+def display_name(config: dict[str, Any]) -> str:
+    """Return the name or class of an algorithm, for its suggestions' provenance."""
+    return str(config.get("name") or config["class_name"])
+
+
+def seed_global_generators(seed: int, *, custom: bool) -> None:
+    """Seed what a careless algorithm may draw from.
+
+    Args:
+        seed: any int.
+        custom: whether the user's own classes will run: they may use numpy's global generator.
+            Built-in algorithms draw from their own, so numpy is not imported for them.
+    """
+    random.seed(seed)
+    if custom and find_spec("numpy") is not None:
+        import_module("numpy.random").seed(seed % _NUMPY_SEEDS)
+
+
+def machine_provenance() -> dict[str, str]:
+    """Return the versions and the machine that matter for repeating an algorithm's answers."""
+    facts = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "cpus": str(os.cpu_count()),
+        "nni": str(getattr(import_module("nni"), "__version__", "unknown")),
+    }
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        facts["numpy"] = str(numpy.__version__)
+    return facts

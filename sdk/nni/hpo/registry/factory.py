@@ -1,0 +1,329 @@
+"""Names of algorithms, and how to check and build what a name stands for.
+
+A third party adds an algorithm with an entry point of the group `nni.hpo` whose object is an
+`AlgorithmEntry`; a user registers one with `nnictl algo register`. Nothing here imports an
+algorithm before it is asked for.
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, cast, get_args, overload
+
+from nni.hpo.advisor import MsgDispatcherBase
+from nni.hpo.base import Assessor, Tuner
+from nni.hpo.json_value import JsonValue
+from nni.hpo.registry.entries import BUILT_IN, AlgorithmEntry, Kind
+from nni.hpo.registry.registrations import registered
+from nni.hpo.space.parser import parse_space
+
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "Algorithm",
+    "AlgorithmEntry",
+    "Kind",
+    "algorithms",
+    "create",
+    "create_custom",
+    "custom_class",
+    "find",
+    "named_class",
+    "validate",
+]
+
+Algorithm: TypeAlias = Tuner | Assessor | MsgDispatcherBase
+
+ENTRY_POINT_GROUP: Final = "nni.hpo"
+
+_BASES: Final[Mapping[Kind, type]] = {
+    "tuner": Tuner,
+    "assessor": Assessor,
+    "advisor": MsgDispatcherBase,
+}
+
+
+@cache
+def _third_party() -> tuple[AlgorithmEntry, ...]:
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
+    entries: list[AlgorithmEntry] = []
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        entry = point.load()
+        if not isinstance(entry, AlgorithmEntry):
+            raise TypeError(
+                f"entry point {point.name!r} of group {ENTRY_POINT_GROUP!r} must be an "
+                f"AlgorithmEntry, got {entry!r:.200}"
+            )
+        entries.append(entry)
+    return tuple(entries)
+
+
+def algorithms(kind: Kind | None = None) -> tuple[AlgorithmEntry, ...]:
+    """Return all known algorithms; of one kind if `kind` is given.
+
+    Built-in ones come first, then what the user registered, then entry points; a name that is taken
+    does not count again.
+
+    Raises:
+        ValueError: the file of registered algorithms cannot be read.
+    """
+    every: dict[tuple[Kind, str], AlgorithmEntry] = {}
+    for entry in (*BUILT_IN, *registered(), *_third_party()):
+        every.setdefault((entry.kind, entry.name), entry)
+    return tuple(entry for entry in every.values() if kind is None or entry.kind == kind)
+
+
+def find(kind: Kind, name: str) -> AlgorithmEntry:
+    """Return the algorithm of this kind and name.
+
+    Raises:
+        ValueError: there is none; the text lists those that exist.
+    """
+    if kind not in get_args(Kind):
+        raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {kind!r}")
+    for entry in BUILT_IN:
+        if (entry.kind, entry.name) == (kind, name):
+            return entry
+    entries = {entry.name: entry for entry in algorithms(kind)}
+    if name in entries:
+        return entries[name]
+    known = ", ".join(entries) or "none"
+    folded = {known_name.casefold(): known_name for known_name in entries}
+    close = get_close_matches(str(name).casefold(), folded, n=1)
+    hint = f"; did you mean {folded[close[0]]!r}?" if close else _hint_of_kind(name)
+    raise ValueError(f"{kind} name must be one of {known}; got {name!r}{hint}")
+
+
+def validate(
+    kind: Kind,
+    name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    search_space: object = None,
+    *,
+    several_outcomes: bool = False,
+) -> None:
+    """Check the choice of an algorithm, its arguments and the space it is to work on.
+
+    Imports no algorithm, unless an entry names a validator or space check of its own.
+
+    Args:
+        kind: what the algorithm is used as.
+        name: of a built-in or registered algorithm.
+        class_args: of the configuration; None for none.
+        search_space: None leaves the space unchecked, as for assessors.
+        several_outcomes: it is to learn several objectives, or limits on outcomes.
+
+    Raises:
+        ValueError: something is wrong; the text says what, and what would be right.
+    """
+    entry = find(kind, name)
+    _check_class_args(entry, dict(class_args or {}))
+    replaced = entry.space_argument and (class_args or {}).get(entry.space_argument) is not None
+    if search_space is None or kind == "assessor" or replaced:
+        return
+    if several_outcomes and entry.any_space_with_outcomes:
+        parse_space(search_space, algorithm=name)
+    elif entry.space_check:
+        _load(entry.space_check)(search_space)
+    elif kind == "tuner":
+        parse_space(search_space, algorithm=name, types=entry.types, nested=entry.nested)
+
+
+def check_replaceable(
+    kind: Kind, name: str, class_args: Mapping[str, JsonValue] | None = None
+) -> None:
+    """Check that an algorithm takes another search space while it runs.
+
+    Raises:
+        ValueError: it goes on with the one that it has; or the name is unknown.
+    """
+    entry = find(kind, name)
+    given = (class_args or {}).get(entry.space_argument) if entry.space_argument else None
+    remedy = "create a new experiment with the new one, and warm-start it from this one"
+    if given is not None:
+        raise ValueError(
+            f"{name} has its search space from {entry.space_argument} = {given!r} and keeps it; "
+            "create a new experiment without that argument"
+        )
+    if entry.keeps_first_space:
+        raise ValueError(f"{name} keeps the search space that it began with; {remedy}")
+
+
+def _check_class_args(entry: AlgorithmEntry, class_args: dict[str, JsonValue]) -> None:
+    validator = entry.validator
+    if isinstance(validator, str):
+        validator = _load(validator)()
+    try:
+        validator.validate_class_args(**class_args)
+    except ValueError:
+        raise
+    except Exception as error:  # a validator rejects with any type
+        raise ValueError(f"classArgs of {entry.name}: {error}") from error
+
+
+@overload
+def create(
+    kind: Literal["tuner"],
+    name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    seed: int | None = None,
+    optimize_mode: str | None = None,
+) -> Tuner: ...
+@overload
+def create(
+    kind: Literal["assessor"],
+    name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    seed: int | None = None,
+    optimize_mode: str | None = None,
+) -> Assessor: ...
+@overload
+def create(
+    kind: Kind,
+    name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    seed: int | None = None,
+    optimize_mode: str | None = None,
+) -> Algorithm: ...
+def create(
+    kind: Kind,
+    name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    seed: int | None = None,
+    optimize_mode: str | None = None,
+) -> Algorithm:
+    """Check the arguments and build a named algorithm.
+
+    Args:
+        kind: what the algorithm is used as.
+        name: of a built-in or registered algorithm.
+        class_args: keyword arguments of the constructor.
+        seed: given to constructors that take one, unless `class_args` does.
+        optimize_mode: the same; None means `maximize`, which is what a configuration means that
+            does not say.
+
+    Returns:
+        An object of the base class of `kind`.
+
+    Raises:
+        ValueError: a name or an argument is wrong.
+        ImportError: a dependency is missing; the text names the extra to install.
+    """
+    entry = find(kind, name)
+    given = dict(class_args or {})
+    _check_class_args(entry, given)
+    cls = named_class(kind, name)
+    arguments = {**entry.defaults, **given}
+    taken = inspect.signature(cls).parameters
+    arguments |= {
+        key: value
+        for key, value in (("seed", seed), ("optimize_mode", optimize_mode))
+        if value is not None and key in taken and key not in given
+    }
+    return cls(**arguments)
+
+
+def _hint_of_kind(name: str) -> str:
+    """Say under what an algorithm is to be named that was named as something else."""
+    for kind in get_args(Kind):
+        if any(entry.name == name for entry in algorithms(kind)):
+            return f"; {name} is a name for {kind}"
+    return ""
+
+
+def named_class(kind: Kind, name: str) -> type[Algorithm]:
+    """Import the class of a named algorithm.
+
+    Raises:
+        ValueError: there is no such name.
+        TypeError: its class is none of `kind`.
+        ImportError: a dependency is missing; the text names the extra to install.
+    """
+    entry = find(kind, name)
+    try:
+        cls = _load(entry.class_path)
+    except ImportError as error:
+        if not entry.extra:
+            raise
+        raise ImportError(
+            f"{kind} {name} needs a package that is missing ({error}); "
+            f"install it with: pip install 'nni[{entry.extra}]'"
+        ) from error
+    return _checked_class(cls, kind)
+
+
+def argument_names(entry: AlgorithmEntry) -> tuple[str, ...]:
+    """Return what the constructor of an algorithm takes; none if it cannot be imported."""
+    try:
+        return tuple(inspect.signature(named_class(entry.kind, entry.name)).parameters)
+    except (ImportError, TypeError):
+        return ()
+
+
+def create_custom(
+    kind: Kind,
+    class_name: str,
+    class_args: Mapping[str, JsonValue] | None = None,
+    code_directory: str | Path | None = None,
+) -> Algorithm:
+    """Build an algorithm from the user's own class.
+
+    Args:
+        kind: what the algorithm is used as.
+        class_name: qualified, such as `my_tuner.MyTuner`.
+        class_args: keyword arguments of the constructor.
+        code_directory: put first on the import path, and left there: the class may import more
+            when it runs.
+
+    Raises:
+        ValueError: `class_name` is not qualified, or its module has no such class.
+        TypeError: the class is none of `kind`, or refuses its arguments.
+        ImportError: its module cannot be imported.
+    """
+    return _built(custom_class(kind, class_name, code_directory), kind, dict(class_args or {}))
+
+
+def custom_class(
+    kind: Kind, class_name: str, code_directory: str | Path | None = None
+) -> type[Algorithm]:
+    """Import the user's own class; arguments as `create_custom`.
+
+    Raises:
+        ValueError: `class_name` is not qualified, or its module has no such class.
+        TypeError: the class is none of `kind`.
+        ImportError: its module cannot be imported.
+    """
+    module_name, _, attribute = class_name.rpartition(".")
+    if not module_name:
+        raise ValueError(
+            f"className must be qualified, as in 'my_module.{class_name}', got {class_name!r}"
+        )
+    if code_directory is not None:
+        folder = str(Path(code_directory).resolve())
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    module = importlib.import_module(module_name)
+    cls = getattr(module, attribute, None)
+    if not isinstance(cls, type):
+        raise ValueError(f"className {class_name!r}: module {module_name!r} has no such class")  # noqa: TRY004 - one type for all faults of an input
+    return _checked_class(cls, kind)
+
+
+def _checked_class(cls: type, kind: Kind) -> type[Algorithm]:
+    base = _BASES[kind]
+    if not issubclass(cls, base):
+        raise TypeError(f"{kind} {cls.__qualname__} must be a subclass of {base.__qualname__}")
+    return cast("type[Algorithm]", cls)
+
+
+def _built(cls: type, kind: Kind, arguments: dict[str, JsonValue]) -> Algorithm:
+    return _checked_class(cls, kind)(**arguments)
+
+
+def _load(path: str) -> JsonValue:
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,286 @@
+"""A search in this process that an advisor drives: ASHA, Hyperband, BOHB, or a class of yours.
+
+The advisor decides what runs next, for how long (`TRIAL_BUDGET` in the configuration), from which
+checkpoint, and when a trial ends early, as it does in an experiment.
+"""
+
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import RLock
+from typing import Any, Final, TypeVar
+
+from nni.errors import NoMoreTrialError
+from nni.hpo import commands
+from nni.hpo.advisor import MsgDispatcherBase
+from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY
+from nni.hpo.json_value import JsonValue
+from nni.hpo.objectives import DEFAULT_METRIC, Objectives
+from nni.hpo.registry.factory import create
+from nni.hpo.search.advisor_driver import AdvisorHosting
+from nni.hpo.search.driver import MetricCommand, TrialEndCommand
+from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial
+from nni.hpo.search.stopping_rules import StoppingRule, Watch
+from nni.hpo.space.feasibility import broken_constraints
+
+_T = TypeVar("_T")
+
+_one_at_a_time: Final = RLock()
+"""What an advisor says goes to the one host that its process is connected with."""
+
+
+class AdvisedSearch:
+    """Asks an advisor, tells it what trials report, and stops those that it gives up.
+
+    Methods may be called from several threads. After use it must be closed, which removes the
+    folder in which the checkpoints of its trials lie.
+
+    Args:
+        advisor: built, without a space yet.
+        search_space: in its JSON form.
+        objectives: what counts as best.
+        first: configurations to evaluate before any of the advisor's.
+        known: samples `{"parameter", "value"}` of earlier searches.
+        rules: any of them ends the search.
+
+    Raises:
+        ValueError: the advisor refuses the space, or a first configuration breaks a constraint.
+    """
+
+    def __init__(
+        self,
+        advisor: MsgDispatcherBase,
+        search_space: JsonValue,
+        objectives: Objectives,
+        *,
+        first: Sequence[JsonValue] = (),
+        known: Sequence[JsonValue] = (),
+        rules: Sequence[StoppingRule] = (),
+    ) -> None:
+        self._space = search_space
+        self._check_first(first)
+        metric = objectives.items[0].metric
+        own = objectives.several or metric == DEFAULT_METRIC
+        self._hosting = AdvisorHosting(advisor, {}, self._hear, None if own else metric)
+        self._watch = Watch(rules, objectives)
+        self._outcomes = Outcomes(objectives)
+        self._first = deque(first)
+        self._ready: deque[tuple[int, Any]] = deque()
+        self._requested = 0
+        self._promised = 0
+        self._exhausted = False
+        self._failure = ""
+        self._open: dict[int, tuple[StudyTrial, int | None]] = {}
+        """Trials that have not ended, with their id for the advisor; None of the first ones."""
+        self._asked = 0
+        self._given_up: set[str] = set()
+        self._folder: TemporaryDirectory[str] | None = None
+        self._call(lambda: self._hosting.initialize(search_space))
+        if known:
+            self._call(lambda: self._hosting.import_data(list(known)))
+            self._check()
+
+    def ask(self) -> StudyTrial:
+        """Return the next trial to evaluate.
+
+        Raises:
+            NoMoreTrialError: the advisor has none left, or none before open trials are told, or a
+                rule ended the search.
+            RuntimeError: the advisor raised.
+        """
+        with _one_at_a_time:
+            self._check()
+            if self._watch.reason:
+                raise NoMoreTrialError(self._watch.reason)
+            if self._first:
+                return self._opened(self._first.popleft(), None)
+            if not (self._ready or self._promised or self._exhausted):
+                self._request()
+            if self._ready:
+                number, parameters = self._ready.popleft()
+                return self._opened(self._with_own_folders(parameters), number)
+            if self._exhausted:
+                raise NoMoreTrialError("the advisor has no more trials")
+            raise NoMoreTrialError("the advisor waits for results of open trials; tell them first")
+
+    def tell(self, trial: int, value: JsonValue) -> None:
+        """Report what a trial gave; None of one that gave nothing."""
+        with _one_at_a_time:
+            opened, number = self._open.pop(trial)
+            self._watch.tell(opened.parameters, value, self._space)
+            if value is not None:
+                self._outcomes.add(_without_folders(opened), value)
+            if number is None:
+                if value is not None:
+                    sample = {"parameter": opened.parameters, "value": value}
+                    self._call(lambda: self._hosting.import_data([sample]))
+                return
+            if value is not None:
+                self._metric(opened, number, value, 0, final=True)
+            stopped = str(opened.id) in self._given_up
+            unsuccessful = "EARLY_STOPPED" if stopped else "FAILED"
+            event = "SUCCEEDED" if value is not None else unsuccessful
+            end = TrialEndCommand(str(opened.id), number, event, customized=False)
+            self._call(lambda: self._hosting.trial_end(end))
+
+    def is_bad(self, trial_id: int, history: list[JsonValue]) -> bool:
+        """Tell the advisor the latest report of a trial; return whether it gives the trial up."""
+        with _one_at_a_time:
+            opened, number = self._open[trial_id]
+            if number is not None:
+                self._metric(opened, number, history[-1], len(history) - 1, final=False)
+            return str(trial_id) in self._given_up
+
+    def end(self, trial_id: int, *, success: bool) -> None:
+        """Learn nothing: `tell` has told it."""
+
+    @property
+    def best_value(self) -> float:
+        """See `Study`."""
+        return self._outcomes.best()[0]
+
+    @property
+    def best_parameters(self) -> JsonValue:
+        """See `Study`; without the folders of checkpoints, which go when the search is closed."""
+        return self._outcomes.best()[1].parameters
+
+    @property
+    def pareto_front(self) -> list[FrontPoint]:
+        """See `Study`."""
+        return self._outcomes.front()
+
+    @property
+    def stopped_because(self) -> str:
+        """See `Study`."""
+        return self._watch.reason
+
+    def close(self) -> None:
+        """Remove the checkpoints."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _check_first(self, configurations: Sequence[JsonValue]) -> None:
+        broken = broken_constraints(self._space, tuple(configurations))
+        for configuration, constraint in zip(configurations, broken, strict=True):
+            if constraint:
+                raise ValueError(
+                    f"enqueued configuration {configuration!r:.200} must keep the constraint "
+                    f"{constraint}"
+                )
+
+    def _call(self, work: Callable[[], _T]) -> _T:
+        with _one_at_a_time:
+            commands.connect(self._hosting)
+            try:
+                return work()
+            finally:
+                commands.connect(None)
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        """Take a word of the advisor; see `nni.hpo.search.driver.Say`."""
+        if "late" in message:
+            self._ready.extend((number, parameters) for number, parameters, _ in message["late"])
+            self._promised -= len(message["late"])
+            if message.get("exhausted"):
+                self._exhausted, self._promised = True, 0
+        elif "stop" in message:
+            self._given_up.add(message["stop"])
+        elif "failed" in message:
+            failed = message["failed"]
+            self._failure = f"{failed['call']} failed:\n{failed['traceback']}"
+
+    def _check(self) -> None:
+        if self._failure:
+            raise RuntimeError(self._failure)
+
+    def _request(self) -> None:
+        number = self._requested
+        self._requested += 1
+        answer = self._call(lambda: self._hosting.generate([number]))
+        self._ready.extend((number, parameters) for number, parameters, _ in answer.parameters)
+        self._promised += answer.deferred
+        self._exhausted = answer.exhausted or not (answer.parameters or answer.deferred)
+        for folder in answer.released:
+            shutil.rmtree(self._own_folder(folder), ignore_errors=True)
+
+    def _opened(self, parameters: JsonValue, number: int | None) -> StudyTrial:
+        trial = StudyTrial(self._asked, parameters)
+        self._asked += 1
+        self._open[trial.id] = (trial, number)
+        return trial
+
+    def _metric(
+        self, trial: StudyTrial, number: int, value: JsonValue, sequence: int, *, final: bool
+    ) -> None:
+        command = MetricCommand(
+            trial_id=str(trial.id),
+            attempt=1,
+            parameter_id=number,
+            final=final,
+            sequence=sequence,
+            value=value,
+            customized=False,
+        )
+        self._call(lambda: self._hosting.metric(command))
+
+    def _with_own_folders(self, parameters: JsonValue) -> JsonValue:
+        """Return a configuration whose checkpoints lie in a folder that no other search has."""
+        if not isinstance(parameters, dict):
+            return parameters
+        folders = {
+            key: str(self._own_folder(parameters[key]))
+            for key in (LOAD_KEY, SAVE_KEY)
+            if key in parameters
+        }
+        for folder in folders.values():
+            Path(folder).mkdir(exist_ok=True)
+        return parameters | folders
+
+    def _own_folder(self, named: str) -> Path:
+        if self._folder is None:
+            self._folder = TemporaryDirectory(prefix="nni-checkpoints-")
+        return Path(self._folder.name) / Path(named).name
+
+
+def _without_folders(trial: StudyTrial) -> StudyTrial:
+    if not isinstance(trial.parameters, dict):
+        return trial
+    kept = {k: v for k, v in trial.parameters.items() if k not in {LOAD_KEY, SAVE_KEY}}
+    return StudyTrial(trial.id, kept)
+
+
+@contextmanager
+def advised_search(
+    advisor: str | MsgDispatcherBase,
+    arguments: dict[str, JsonValue] | None,
+    search_space: JsonValue,
+    objectives: Objectives,
+    *,
+    first: Sequence[JsonValue] = (),
+    known: Sequence[JsonValue] = (),
+    rules: Sequence[StoppingRule] = (),
+    seed: int | None = None,
+) -> Iterator[AdvisedSearch]:
+    """Open a search that a named or built advisor drives; see `AdvisedSearch`.
+
+    Raises:
+        ValueError: no advisor has the name, or it refuses its arguments or the space.
+    """
+    if isinstance(advisor, str):
+        modes = {item.metric: item.mode for item in objectives.items}
+        mode: Any = modes if objectives.several else objectives.items[0].mode
+        built: object = create("advisor", advisor, arguments, seed, mode)
+        assert isinstance(built, MsgDispatcherBase), "the registry gives what is asked for"
+    elif arguments:
+        raise ValueError("advisor_args must be left out when advisor is an object")
+    else:
+        built = advisor
+    search = AdvisedSearch(built, search_space, objectives, first=first, known=known, rules=rules)
+    try:
+        yield search
+    finally:
+        search.close()

@@ -1,0 +1,358 @@
+"""What a search wants beside a tuner: points tried first, duplicates, objectives, an early end.
+
+`ManagedTuner` stands between a tuner and those who call it, so that all of this is the same for
+every tuner, in one process and in the service.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, Literal, TypeAlias, get_args
+
+from nni.hpo.base import DEFERRED, Resumable, StartLater, Tuner, generate, samples
+from nni.hpo.json_value import JsonValue
+from nni.hpo.objectives import MINIMIZED, Objectives
+from nni.hpo.search._scoring import Lesson, Scoring
+from nni.hpo.search.stopping_rules import StoppingRule, Watch
+from nni.hpo.space.domains import Space, configuration_hash
+from nni.hpo.space.feasibility import broken_constraints
+from nni.hpo.space.parser import parse_space
+
+DuplicatePolicy: TypeAlias = Literal["replicate", "resample", "reuse"]
+
+DUPLICATE_POLICIES: Final = get_args(DuplicatePolicy)
+
+_REUSES: Final = 100
+"""Known results that a tuner is told in a row before a point that is new is drawn for it."""
+_RESAMPLES: Final = 20
+"""Proposals that are turned down in a row before that."""
+_DRAWS: Final = 1000
+"""Draws after which the search space counts as exhausted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """What a user wants of a search, beside its tuner and its space."""
+
+    objectives: Objectives = MINIMIZED
+    duplicates: DuplicatePolicy = "replicate"
+    """What becomes of a proposal that has been evaluated or is running: `replicate` runs it again;
+    `resample` asks for another one; `reuse` tells the tuner the known result and asks again."""
+    first: tuple[JsonValue, ...] = ()
+    """Configurations to try before any of the tuner's."""
+    known: tuple[JsonValue, ...] = ()
+    """Samples `{"parameter", "value"}` of earlier searches."""
+    rules: tuple[StoppingRule, ...] = ()
+    """Any of them ends the search."""
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        if self.duplicates not in DUPLICATE_POLICIES:
+            raise ValueError(
+                f"duplicates must be one of {', '.join(DUPLICATE_POLICIES)}; "
+                f"got {self.duplicates!r}"
+            )
+
+
+def managed(tuner: Tuner, plan: SearchPlan, seed: int | None = None) -> "ManagedTuner":
+    """Return a tuner that carries out a plan with another one.
+
+    Args:
+        tuner: has no space yet. Built to minimise if there are several objectives, else for the
+            mode of the only one.
+        plan: what is wanted.
+        seed: of the points that replace duplicates.
+    """
+    kind = ResumableManagedTuner if isinstance(tuner, Resumable) else ManagedTuner
+    return kind(tuner, plan, seed)
+
+
+@dataclass(slots=True)
+class _Past:
+    """What is known of the configurations of a search, by hash."""
+
+    results: dict[str, JsonValue] = field(default_factory=dict)
+    """First report of each."""
+    running: dict[str, int] = field(default_factory=dict)
+    """How many open trials have each."""
+
+    def start(self, key: str) -> None:
+        self.running[key] = self.running.get(key, 0) + 1
+
+    def end(self, key: str) -> None:
+        left = self.running.get(key, 0) - 1
+        if left > 0:
+            self.running[key] = left
+        else:
+            self.running.pop(key, None)
+
+    def has(self, key: str) -> bool:
+        return key in self.results or key in self.running
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A trial that has not ended."""
+
+    inner: int | None
+    """Its id for the tuner; None of one that the tuner did not propose."""
+    key: str
+    configuration: JsonValue
+
+
+class ManagedTuner(Tuner):
+    """Carries out a `SearchPlan` with a tuner; made by `managed`.
+
+    Ids that the tuner sees are its own: a duplicate costs it one that no trial has.
+    """
+
+    def __init__(self, tuner: Tuner, plan: SearchPlan, seed: int | None) -> None:
+        self._tuner = tuner
+        self._plan = plan
+        self._rng = Random(seed)
+        self._scoring = Scoring(plan.objectives, vector=tuner.multi_objective)
+        self._watch = Watch(plan.rules, plan.objectives)
+        self._search_space: JsonValue = None
+        self._space: Space | None = None
+        self._first = deque(plan.first)
+        self._past = _Past()
+        self._next_inner = 0
+        self._open: dict[int, _Open] = {}
+        self._deferred: dict[int, int] = {}
+        if tuner.multi_objective:
+            tuner.set_objectives(plan.objectives)
+
+    @property
+    def ended_because(self) -> str:
+        """Why a rule ended the search; empty if none did."""
+        return self._watch.reason
+
+    @property
+    def explanation(self) -> str:
+        """How the tuner searches, and why; empty if it does not tell."""
+        return str(getattr(self._tuner, "explanation", ""))
+
+    def released_checkpoints(self) -> tuple[str, ...]:
+        """Return the checkpoint folders that the tuner will never again have a trial load."""
+        released = getattr(self._tuner, "released_checkpoints", None)
+        return tuple(map(str, released())) if callable(released) else ()
+
+    def enqueue(self, configuration: JsonValue) -> None:
+        """Have a configuration tried before any of the tuner's.
+
+        Raises:
+            ValueError: it breaks a constraint of the search space.
+        """
+        self._check_first([configuration])
+        self._first.append(deepcopy(configuration))
+
+    def update_search_space(self, search_space: JsonValue) -> None:
+        """See the base.
+
+        The first space brings what earlier searches found to the tuner; with a later one, points to
+        be tried first that break its constraints are not tried any more.
+        """
+        begins = self._search_space is None
+        self._tuner.update_search_space(search_space)
+        self._search_space = search_space
+        try:
+            self._space = parse_space(search_space)
+        except ValueError:  # a language of the tuner's own
+            self._space = None
+        if not begins:
+            broken = broken_constraints(search_space, tuple(self._first))
+            self._first = deque(
+                point for point, rule in zip(self._first, broken, strict=True) if not rule
+            )
+            return
+        self._check_first(self._plan.first)
+        if self._plan.known:
+            self.import_data(list(self._plan.known))
+
+    def prepare_parameters(self) -> None:
+        """See the base."""
+        if not self._first and not self._watch.reason:
+            self._tuner.prepare_parameters()
+
+    def generate_multiple_parameters(
+        self, parameter_id_list: list[int], **kwargs: object
+    ) -> list[JsonValue]:
+        """See the base."""
+        start_later = kwargs.get("st_callback")
+        later = start_later if callable(start_later) else None
+        answer: list[JsonValue] = []
+        for parameter_id in parameter_id_list:
+            configuration = self._next(parameter_id, later)
+            if configuration is None:
+                break
+            answer.append(configuration)
+        return answer
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        """See the base."""
+        trial = self._open.get(parameter_id)
+        key = configuration_hash(parameters) if trial is None else trial.key
+        self._past.results.setdefault(key, value)
+        self._watch.tell(parameters, value, self._search_space)
+        for lesson in self._scoring.lessons(parameters, value):
+            own = lesson.parameters is parameters and trial is not None
+            if own and trial is not None and trial.inner is not None:
+                self._tuner.receive_trial_result(trial.inner, parameters, lesson.value, **kwargs)
+            else:
+                self._teach([lesson])
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
+        """See the base."""
+        trial = self._open.pop(parameter_id, None)
+        if trial is None:
+            return  # told twice
+        self._past.end(trial.key)
+        if trial.inner is not None:
+            self._tuner.trial_end(trial.inner, success, **kwargs)
+
+    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        """See the base. Samples that break a constraint are left out by the tuner.
+
+        A configuration that was to be tried first, and has been measured, is not tried any more: a
+        resumed experiment gets its own results in this way.
+        """
+        lessons: list[Lesson] = []
+        for sample in samples(data):
+            key = configuration_hash(sample.parameter)
+            self._past.results.setdefault(key, sample.value)
+            self._first = deque(c for c in self._first if configuration_hash(c) != key)
+            lessons += self._scoring.lessons(sample.parameter, sample.value)
+        self._teach(lessons)
+
+    def resume_search(self, data: list[dict[str, JsonValue]]) -> None:
+        """Learn the results of this very search, from before it was interrupted.
+
+        Stopping rules count them, which they do not with results of other searches.
+        """
+        self.import_data(data)
+        results = [(sample["parameter"], sample["value"]) for sample in data]
+        self._watch.recall(results, self._search_space)
+
+    def _teach(self, lessons: Sequence[Lesson]) -> None:
+        """Tell the tuner results of trials that are not its own."""
+        if lessons:
+            self._tuner.import_data(
+                [{"parameter": lesson.parameters, "value": lesson.value} for lesson in lessons]
+            )
+
+    def _check_first(self, configurations: Sequence[JsonValue]) -> None:
+        broken = broken_constraints(self._search_space, configurations)
+        for configuration, constraint in zip(configurations, broken, strict=True):
+            if constraint:
+                raise ValueError(
+                    f"enqueued configuration {configuration!r:.200} must keep the constraint "
+                    f"{constraint}"
+                )
+
+    def _next(self, parameter_id: int, start_later: StartLater | None) -> JsonValue:
+        """Return a configuration for a trial, or `DEFERRED`; None if there are no more."""
+        if self._watch.reason:
+            return None
+        if self._first:
+            return self._opened(parameter_id, None, deepcopy(self._first.popleft()))
+        for count in range(_REUSES):
+            inner = self._next_inner
+            self._next_inner += 1
+            self._deferred[inner] = parameter_id
+            answer = generate(self._tuner, [inner], self._later(start_later))
+            if inner not in self._deferred:  # deferred, and started within the same call
+                return DEFERRED
+            if answer.deferred:
+                return DEFERRED
+            del self._deferred[inner]
+            if not answer.parameters:
+                return None
+            configuration = answer.parameters[0][1]
+            key = configuration_hash(configuration)
+            if self._plan.duplicates == "replicate" or not self._past.has(key):
+                return self._opened(parameter_id, inner, configuration)
+            self._turn_down(inner, key, configuration)
+            if count + 1 >= _RESAMPLES and self._plan.duplicates == "resample":
+                break
+        return self._unseen(parameter_id)
+
+    def _turn_down(self, inner: int, key: str, configuration: JsonValue) -> None:
+        """Tell the tuner what became of a duplicate: its known result, or nothing."""
+        value = self._past.results.get(key)
+        reused = self._plan.duplicates == "reuse" and value is not None
+        if reused:
+            for lesson in self._scoring.lessons(configuration, value):
+                if lesson.parameters is configuration:
+                    self._tuner.receive_trial_result(inner, configuration, lesson.value)
+                else:
+                    self._teach([lesson])
+        self._tuner.trial_end(inner, reused)
+
+    def _unseen(self, parameter_id: int) -> JsonValue:
+        """Return a draw that is new, for a tuner that keeps to what is known; None if exhausted."""
+        if self._space is None:
+            return None
+        for _ in range(_DRAWS):
+            configuration = self._space.draw(self._rng)
+            if not self._past.has(configuration_hash(configuration)):
+                return self._opened(parameter_id, None, configuration)
+        return None
+
+    def _opened(self, parameter_id: int, inner: int | None, configuration: JsonValue) -> JsonValue:
+        key = configuration_hash(configuration)
+        self._past.start(key)
+        self._open[parameter_id] = _Open(inner, key, deepcopy(configuration))
+        return configuration
+
+    def _later(self, start_later: StartLater | None) -> StartLater | None:
+        """Return what starts a deferred trial of the tuner under the id that waits for it."""
+        if start_later is None:
+            return None
+
+        def start(inner: int, configuration: JsonValue) -> None:
+            parameter_id = self._deferred.pop(inner)
+            start_later(parameter_id, self._opened(parameter_id, inner, configuration))
+
+        return start
+
+
+class ResumableManagedTuner(ManagedTuner):
+    """The same, of a tuner that can be put aside."""
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON."""
+        from nni.hpo.json_value import random_state
+
+        assert isinstance(self._tuner, Resumable)
+        return {
+            "tuner": self._tuner.state(),
+            "rng": random_state(self._rng),
+            "scoring": self._scoring.state(),
+            "watch": self._watch.state(),
+            "first": list(self._first),
+            "results": self._past.results,
+            "next_inner": self._next_inner,
+            "open": [[key, t.inner, t.configuration] for key, t in self._open.items()],
+            "deferred": list(self._deferred.items()),
+        }
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """Go on from a state of a tuner that was built and given its space alike."""
+        from nni.hpo.json_value import restore_random
+
+        assert isinstance(self._tuner, Resumable)
+        self._tuner.load_state(state["tuner"])
+        restore_random(self._rng, state["rng"])
+        self._scoring.load_state(state["scoring"])
+        self._watch.load_state(state["watch"])
+        self._first = deque(state["first"])
+        self._past = _Past(dict(state["results"]))
+        self._next_inner = int(state["next_inner"])
+        self._deferred = dict(state["deferred"])
+        self._open = {}
+        for parameter_id, inner, configuration in state["open"]:
+            self._opened(parameter_id, inner, configuration)

@@ -1,0 +1,302 @@
+"""Ask and tell: a tuner used from one's own loop, in one process, without any service."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
+from functools import cache
+from threading import Lock
+from typing import Any
+
+from nni.errors import NoMoreTrialError
+from nni.hpo.base import Resumable, Tuner, generate
+from nni.hpo.json_value import JsonValue
+from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of, require_numbers
+from nni.hpo.registry.factory import create
+from nni.hpo.search.earlier_results import EarlierResults, samples_of
+from nni.hpo.search.managed_tuner import DuplicatePolicy, ManagedTuner, SearchPlan, managed
+from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial
+from nni.hpo.search.stopping_rules import StoppingRule
+from nni.hpo.space.typed_space import TypedSpace, is_type_of_space
+
+
+def named_arguments(
+    tuner_args: Mapping[str, JsonValue] | None, optimize_mode: str, seed: int | None
+) -> dict[str, JsonValue]:
+    """Return the arguments of a tuner that is named together with a mode and a seed.
+
+    Raises:
+        ValueError: `tuner_args` holds another `optimize_mode` or `seed`, or the mode is unknown.
+    """
+    arguments = dict(tuner_args or {})
+    checked_optimize_mode(optimize_mode)
+    for key, outer in (("optimize_mode", optimize_mode), ("seed", seed)):
+        inner = arguments.pop(key, outer)
+        if inner != outer:
+            raise ValueError(
+                f"tuner_args[{key!r}] must equal the argument {key}={outer!r} or be left out, "
+                f"got {inner!r}"
+            )
+    return arguments
+
+
+def _make_tuner(
+    tuner: str | Tuner,
+    tuner_args: Mapping[str, JsonValue] | None,
+    objectives: Objectives,
+    seed: int | None,
+) -> Tuner:
+    # Several objectives become a loss, for tuners that know one number only.
+    optimize_mode = "minimize" if objectives.several else objectives.items[0].mode
+    arguments = named_arguments(tuner_args, optimize_mode, seed)
+    if isinstance(tuner, Tuner):
+        if tuner_args:
+            raise ValueError("tuner_args must be left out when tuner is an object")
+        return tuner
+    return create("tuner", tuner, arguments, seed, optimize_mode)
+
+
+class Study:
+    """A search that the caller drives.
+
+    Starts no thread. Its methods may be called from several threads; each holds one lock while the
+    tuner works.
+
+    Args:
+        search_space: what the tuner takes; for built-in ones a dict of name to
+            `{"_type": ..., "_value": [...]}`. Or a type or function that describes it, see
+            `nni.hpo.search_space`; then `StudyTrial.configuration` is typed.
+        tuner: name of a tuner, or a tuner that is built but has no space yet.
+        tuner_args: further arguments of a named tuner.
+        optimize_mode: `minimize` or `maximize`; or a dict of metric to mode, with several
+            objectives or other names than `default`. Then results are dicts of these metrics.
+        constraints: limits on outcomes, dicts with `metric` and `max`: what is beyond is never the
+            best. Constraints between parameters stand in the search space.
+        duplicates: what becomes of a proposal that was evaluated or is open: `replicate` evaluates
+            it again, `resample` asks for another one, `reuse` tells the tuner the known result and
+            asks again.
+        warm_start_from: results of earlier searches of this space: a `Study`, what `optimize`
+            returned, samples `{"parameter", "value"}`, the path of a file of them as
+            `nnictl experiment export` writes it, or a list of these.
+        stop: rules that end the search, see `nni.hpo.search.stopping_rules`; for one objective.
+        seed: makes the same calls give the same configurations; None for different ones.
+
+    Raises:
+        ValueError: an argument or the space is wrong.
+        TypeError: the space is a type that describes none.
+
+    Example:
+        ```python
+        study = Study({"x": {"_type": "uniform", "_value": [-1, 1]}}, seed=0)
+        for _ in range(50):
+            trial = study.ask()
+            study.tell(trial, trial.parameters["x"] ** 2)
+        study.best_value
+        ```
+    """
+
+    def __init__(  # noqa: PLR0913 - one argument per wish
+        self,
+        search_space: JsonValue,
+        *,
+        tuner: str | Tuner = "auto",
+        tuner_args: Mapping[str, JsonValue] | None = None,
+        optimize_mode: str | Mapping[str, str] = "minimize",
+        constraints: Sequence[Mapping[str, JsonValue]] | None = None,
+        duplicates: DuplicatePolicy = "replicate",
+        warm_start_from: EarlierResults = None,
+        stop: StoppingRule | Sequence[StoppingRule] = (),
+        seed: int | None = None,
+    ) -> None:
+        self._objectives = objectives_of(optimize_mode, constraints)
+        plan = SearchPlan(
+            self._objectives,
+            duplicates,
+            known=tuple(samples_of(warm_start_from)),
+            rules=tuple(stop) if isinstance(stop, Sequence) else (stop,),
+        )
+        self._tuner: ManagedTuner = managed(
+            _make_tuner(tuner, tuner_args, self._objectives, seed), plan, seed
+        )
+        self._typed = TypedSpace(search_space) if is_type_of_space(search_space) else None
+        self.search_space: JsonValue = (
+            search_space if self._typed is None else self._typed.search_space()
+        )
+        """In its JSON form."""
+        self._tuner.update_search_space(self.search_space)
+        self._lock = Lock()
+        self._next_id = 0
+        self._open: dict[int, StudyTrial] = {}
+        self._outcomes = Outcomes(self._objectives)
+
+    def enqueue(self, parameters: JsonValue) -> None:
+        """Have a configuration evaluated before any that the tuner proposes.
+
+        Args:
+            parameters: a configuration of the space; the tuner learns its result.
+
+        Raises:
+            ValueError: it breaks a constraint of the search space.
+        """
+        with self._lock:
+            self._tuner.enqueue(parameters)
+
+    def ask(self) -> StudyTrial:
+        """Return the next configuration to evaluate.
+
+        Raises:
+            NoMoreTrialError: the tuner has none left, or none before open trials are told, or a
+                stopping rule ended the search.
+        """
+        with self._lock:
+            with one_blas_thread():
+                answer = generate(self._tuner, [self._next_id])
+            if not answer.parameters:
+                if answer.deferred:
+                    raise NoMoreTrialError(
+                        "the tuner waits for results of open trials; tell them first"
+                    )
+                raise NoMoreTrialError(self.stopped_because or "the search space is exhausted")
+            ((trial_id, parameters),) = answer.parameters
+            self._next_id += 1
+            self._open[trial_id] = StudyTrial(trial_id, parameters, self._typed)
+            # The caller may take it apart.
+            return StudyTrial(trial_id, deepcopy(parameters), self._typed)
+
+    def tell(self, trial: StudyTrial | int, value: JsonValue) -> None:
+        """Report the result of a trial.
+
+        Args:
+            trial: what `ask` returned, or its id.
+            value: a number, or a dict whose `default`, or whose every objective, is one; None for
+                a trial that failed.
+
+        Raises:
+            ValueError: the trial is not open: never asked for, or already told.
+            TypeError: the value is neither None nor numeric.
+        """
+        trial_id = trial.id if isinstance(trial, StudyTrial) else trial
+        if value is not None:
+            require_numbers("value must be", value, self._objectives)
+        with self._lock:
+            opened = self._open.pop(trial_id, None)
+            if opened is None:
+                raise ValueError(f"trial must be open, got id {trial_id!r}: unknown or told before")
+            self._learn(opened, value)
+
+    def _learn(self, trial: StudyTrial, value: JsonValue) -> None:
+        if value is not None:
+            self._tuner.receive_trial_result(
+                trial.id, trial.parameters, value, trial_job_id=str(trial.id), customized=False
+            )
+            self._outcomes.add(trial, value)
+        self._tuner.trial_end(trial.id, value is not None, trial_job_id=str(trial.id))
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return what `load_state` needs to go on from here, as JSON.
+
+        Raises:
+            TypeError: the tuner is one of your own that cannot be put aside.
+        """
+        with self._lock:
+            return {
+                "search_space": deepcopy(self.search_space),
+                "tuner": deepcopy(self._resumable().state()),
+                "next_id": self._next_id,
+                "open": [[trial.id, deepcopy(trial.parameters)] for trial in self._open.values()],
+                "told": [
+                    [trial.id, deepcopy(trial.parameters), value]
+                    for trial, value in self._outcomes.told
+                ],
+            }
+
+    def load_state(self, state: Mapping[str, JsonValue]) -> None:
+        """Go on from a state, in a study that was made with the same arguments and not asked yet.
+
+        Open trials stay open, and stopping rules have counted all that was told.
+
+        Raises:
+            ValueError: this study was asked before, or the state is of another search space.
+            TypeError: the tuner is one of your own that cannot be put aside.
+        """
+        with self._lock:
+            if self._next_id:
+                raise ValueError(f"state must be loaded before the first ask, got {self._next_id}")
+            if state["search_space"] != self.search_space:
+                raise ValueError("state must be of the search space of this study")
+            self._resumable().load_state(deepcopy(state["tuner"]))
+            self._next_id = int(state["next_id"])
+            for trial_id, parameters in state["open"]:
+                self._open[trial_id] = StudyTrial(trial_id, deepcopy(parameters), self._typed)
+            for trial_id, parameters, value in state["told"]:
+                trial = StudyTrial(trial_id, deepcopy(parameters), self._typed)
+                self._outcomes.add(trial, value)
+
+    def _resumable(self) -> Resumable:
+        if not isinstance(self._tuner, Resumable):
+            raise TypeError("tuner must have the methods state and load_state to be put aside")
+        return self._tuner
+
+    @property
+    def best_value(self) -> float:
+        """Best number told so far, of the trials within all constraints.
+
+        Raises:
+            ValueError: no finite number was told, or there are several objectives.
+        """
+        return self._outcomes.best()[0]
+
+    @property
+    def best_trial(self) -> StudyTrial:
+        """The first trial that reached `best_value`; ValueError if there is none."""
+        return self._outcomes.best()[1]
+
+    @property
+    def best_parameters(self) -> JsonValue:
+        """The configuration of `best_trial`; ValueError if there is none."""
+        return self.best_trial.parameters
+
+    @property
+    def pareto_front(self) -> list[FrontPoint]:
+        """The trials that no other one beats in every objective, in the order of telling.
+
+        With one objective, all that reached the best value. What is beyond a constraint, or lacks
+        a finite number, is not among them.
+        """
+        with self._lock:
+            return self._outcomes.front()
+
+    @property
+    def results(self) -> list[tuple[StudyTrial, JsonValue]]:
+        """All trials that gave a result, and what was told, in the order of telling."""
+        with self._lock:
+            return list(self._outcomes.told)
+
+    @property
+    def explanation(self) -> str:
+        """How the tuner searches at present, and why; empty if it does not tell. `auto` does."""
+        with self._lock:
+            return self._tuner.explanation
+
+    @property
+    def stopped_because(self) -> str:
+        """Why a stopping rule ended the search; empty if none did."""
+        return self._tuner.ended_because
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which numpy's linear algebra takes one thread; nothing without numpy."""
+    if "numpy" not in sys.modules:
+        return nullcontext()
+    controller = _controller()
+    return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller() -> Any:  # noqa: ANN401 - of a package without types
+    """Return what limits the libraries that are loaded now; None if it is not installed."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
+    return ThreadpoolController()

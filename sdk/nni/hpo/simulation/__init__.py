@@ -1,0 +1,1 @@
+"""Simulation of experiments on recorded learning curves, in virtual time."""

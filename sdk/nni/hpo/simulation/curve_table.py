@@ -1,0 +1,253 @@
+"""Recorded learning curves: what every configuration of a grid gave, step by step, and how fast.
+
+A table stands for a training script wherever the script itself is too slow:
+`nni.hpo.simulation.simulator` runs whole experiments on one in milliseconds. It is made
+once, by `tabulate`, and kept as JSON.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from nni.hpo.json_value import JsonValue
+from nni.hpo.objectives import OptimizeMode, checked_optimize_mode
+from nni.hpo.space.domains import same_value
+from nni.hpo.space.parser import parse_space
+
+FORM: Final = 1
+"""Version of the file."""
+_SPACE_KEYS: Final = ("_type", "_value")
+_LOGARITHMIC: Final = frozenset({"loguniform", "qloguniform", "lognormal", "qlognormal"})
+_SECONDS_DIGITS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One hyperparameter of the grid."""
+
+    name: str
+    type: str
+    """A `_type` of the search space language."""
+    range: tuple[JsonValue, ...]
+    """Its `_value`."""
+    values: tuple[JsonValue, ...]
+    """Where it was measured; for numbers ascending."""
+
+    def index(self, value: object) -> int:
+        """Return the place of what was measured nearest to a value.
+
+        Raises:
+            ValueError: it is none of the options, or no number.
+        """
+        if self.type == "choice":
+            for place, option in enumerate(self.values):
+                if same_value(option, value):
+                    return place
+            raise ValueError(f"{self.name} must be one of {list(self.values)}, got {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            raise ValueError(f"{self.name} must be a number, got {value!r}")
+        points = [self._scaled(point) for point in self.values]
+        wanted = self._scaled(value)
+        right = bisect_left(points, wanted)
+        if right == 0 or right == len(points):
+            return min(right, len(points) - 1)
+        return right if points[right] - wanted < wanted - points[right - 1] else right - 1
+
+    def _scaled(self, value: Any) -> float:  # noqa: ANN401 - a number, as the caller has seen
+        if self.type in _LOGARITHMIC:
+            return math.log(value) if value > 0 else -math.inf
+        return float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """What one configuration gave."""
+
+    values: tuple[float, ...]
+    """The metric after each step; NaN where training had diverged."""
+    step_s: float
+    """How long a step took, on average."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurveTable:
+    """Learning curves over a full grid of configurations.
+
+    Raises:
+        ValueError: the parts do not fit together.
+    """
+
+    axes: tuple[Axis, ...]
+    curves: tuple[Curve, ...]
+    """One for each point of the grid, the last axis running fastest."""
+    optimize_mode: OptimizeMode = "maximize"
+    step: str = "epoch"
+    """What a step is, in a word."""
+    about: str = ""
+    """How the table was made."""
+    _strides: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        checked_optimize_mode(self.optimize_mode)
+        parse_space(self.search_space, algorithm="a table of curves", nested=False)
+        sizes = [len(axis.values) for axis in self.axes]
+        count = math.prod(sizes)
+        if not sizes or count == 0 or count != len(self.curves):
+            raise ValueError(f"curves must be {count}, one a grid point, got {len(self.curves)}")
+        if len({len(curve.values) for curve in self.curves}) != 1 or not self.curves[0].values:
+            raise ValueError("all curves must have the same number of steps, at least one")
+        strides = tuple(math.prod(sizes[place + 1 :]) for place in range(len(sizes)))
+        object.__setattr__(self, "_strides", strides)
+
+    @property
+    def search_space(self) -> dict[str, JsonValue]:
+        """The space in which configurations are looked for."""
+        return {axis.name: {"_type": axis.type, "_value": list(axis.range)} for axis in self.axes}
+
+    @property
+    def steps(self) -> int:
+        """Length of every curve."""
+        return len(self.curves[0].values)
+
+    @property
+    def best_value(self) -> float:
+        """The best value at the end of any curve: what no search on this table can beat."""
+        ends = [curve.values[-1] for curve in self.curves if math.isfinite(curve.values[-1])]
+        return max(ends) if self.optimize_mode == "maximize" else min(ends)
+
+    def curve(self, parameters: Mapping[str, JsonValue]) -> Curve:
+        """Return the curve of the grid point nearest to a configuration.
+
+        Names that are no axis, such as `TRIAL_BUDGET`, are passed over.
+
+        Raises:
+            ValueError: a hyperparameter is missing, or its value is none of its kind.
+        """
+        place = 0
+        for axis, stride in zip(self.axes, self._strides, strict=True):
+            if axis.name not in parameters:
+                raise ValueError(f"{axis.name} must be given, got {sorted(parameters)}")
+            place += stride * axis.index(parameters[axis.name])
+        return self.curves[place]
+
+    def to_json(self) -> str:
+        """Return the table as the text of its file."""
+        head = {
+            "form": FORM,
+            "about": self.about,
+            "optimize_mode": self.optimize_mode,
+            "step": self.step,
+            "axes": {
+                axis.name: {
+                    "_type": axis.type,
+                    "_value": list(axis.range),
+                    "values": list(axis.values),
+                }
+                for axis in self.axes
+            },
+            "step_s": [round(curve.step_s, _SECONDS_DIGITS) for curve in self.curves],
+        }
+        rows = [
+            json.dumps([None if math.isnan(value) else value for value in curve.values])
+            for curve in self.curves
+        ]
+        return json.dumps(head, indent=1)[:-2] + ',\n "curves": [\n' + ",\n".join(rows) + "\n]}\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> CurveTable:
+        """Return the table that a text tells.
+
+        Raises:
+            ValueError: it is none, or of a later version.
+        """
+        try:
+            content = json.loads(text)
+            if content["form"] > FORM:
+                raise ValueError(f"it has form {content['form']}, known are those up to {FORM}")  # noqa: TRY301 - said as one of its faults
+            axes = tuple(
+                Axis(name, axis["_type"], tuple(axis["_value"]), tuple(axis["values"]))
+                for name, axis in content["axes"].items()
+            )
+            curves = tuple(
+                Curve(tuple(math.nan if value is None else float(value) for value in row), step_s)
+                for row, step_s in zip(content["curves"], content["step_s"], strict=True)
+            )
+            return cls(axes, curves, content["optimize_mode"], content["step"], content["about"])
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"the text is no table of curves: {error}") from error
+
+    @classmethod
+    def load(cls, path: str | Path) -> CurveTable:
+        """Read a table from its file.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is no table.
+        """
+        return cls.from_json(Path(path).read_text("utf-8"))
+
+    def save(self, path: str | Path) -> None:
+        """Write the table to a file."""
+        Path(path).write_text(self.to_json(), "utf-8")
+
+
+def tabulate(
+    search_space: Mapping[str, Mapping[str, Any]],
+    grid: Mapping[str, Sequence[JsonValue]],
+    train: Callable[[dict[str, JsonValue]], Iterable[float]],
+    *,
+    optimize_mode: Literal["maximize", "minimize"] = "maximize",
+    step: str = "epoch",
+    about: str = "",
+    digits: int = 5,
+    clock_s: Callable[[], float] = time.perf_counter,
+) -> CurveTable:
+    """Train at every point of a grid and return the table.
+
+    Args:
+        search_space: as tuners take it; options of a `choice` must be plain values.
+        grid: the values to measure, by the name of each hyperparameter that is no `choice`; of a
+            `choice` all options are measured.
+        train: gives the metric after each step of training with a configuration; the time between
+            two of them is taken as that of a step.
+        optimize_mode: which way is better.
+        step: what a step is, in a word.
+        about: how the table was made.
+        digits: to which the metric is rounded.
+        clock_s: measures the steps; `time.process_time` on a machine that is busy otherwise.
+
+    Raises:
+        ValueError: grid and space do not fit together, or a curve has another length.
+    """
+    axes = tuple(_axis(name, search_space[name], grid.get(name)) for name in search_space)
+    curves = []
+    for point in itertools.product(*(axis.values for axis in axes)):
+        names = [axis.name for axis in axes]
+        began_s = clock_s()
+        values = [round(value, digits) for value in train(dict(zip(names, point, strict=True)))]
+        step_s = (clock_s() - began_s) / max(1, len(values))
+        curves.append(Curve(tuple(values), step_s))
+    return CurveTable(axes, tuple(curves), optimize_mode, step, about)
+
+
+def _axis(name: str, entry: Mapping[str, Any], values: Sequence[JsonValue] | None) -> Axis:
+    kind, range_ = (entry[key] for key in _SPACE_KEYS)
+    if kind == "choice":
+        return Axis(name, kind, tuple(range_), tuple(range_))
+    if not values:
+        raise ValueError(f"grid must name values of {name}, which is no choice")
+    return Axis(name, kind, tuple(range_), tuple(sorted(values, key=_number)))
+
+
+def _number(value: JsonValue) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"grid must hold numbers for what is no choice, got {value!r}")  # noqa: TRY004 - one type for all faults of an input
+    return value

@@ -1,0 +1,388 @@
+"""Whole experiments on recorded learning curves, in virtual time: seconds take microseconds.
+
+`simulate` runs a tuner with an assessor, or an advisor, as an experiment does: several trials at
+once that report step by step, are stopped early, and end in an order that their speeds decide. The
+training is looked up in a `nni.hpo.CurveTable`, and the clock jumps from one report to the next. So
+schedulers can be compared over hundreds of experiments where real ones would take days. The same
+call with the same seed gives the same run.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from nni.hpo import commands
+from nni.hpo.advisor import MsgDispatcherBase
+from nni.hpo.base import Assessor, Tuner
+from nni.hpo.host.construction import seed_global_generators
+from nni.hpo.json_value import JsonValue
+from nni.hpo.objectives import loss_of
+from nni.hpo.registry.factory import create
+from nni.hpo.registry.validation import check_count
+from nni.hpo.search.advisor_driver import AdvisorHosting
+from nni.hpo.search.driver import HostedAlgorithm, MetricCommand, TrialEndCommand
+from nni.hpo.search.tuner_driver import TunerHosting
+from nni.hpo.simulation.curve_table import Curve, CurveTable
+
+BUDGET_KEY: Final = "TRIAL_BUDGET"
+"""In a configuration: for how many steps it is trained."""
+LOAD_KEY: Final = "load_checkpoint_dir"
+SAVE_KEY: Final = "save_checkpoint_dir"
+
+Status = Literal["SUCCEEDED", "EARLY_STOPPED", "CUT_OFF"]
+"""`CUT_OFF`: it was running when the time was over."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedTrial:
+    """What became of one configuration."""
+
+    id: int
+    """Counts from 0 in the order of starting."""
+    parameters: dict[str, JsonValue]
+    status: Status
+    value: float | None
+    """The final result; `None` unless it succeeded with a finite one."""
+    steps: int
+    """How many it was trained for."""
+    resumed_at: int
+    """How many its checkpoint had behind it; 0 without one."""
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedRun:
+    """One experiment that was simulated."""
+
+    trials: tuple[SimulatedTrial, ...]
+    """In the order of starting."""
+    duration_s: float
+    """Virtual time until the last trial ended."""
+    best: SimulatedTrial | None
+    """The one with the best final result, the earlier of equal ones; `None`: none has any."""
+    progress: tuple[tuple[float, float], ...]
+    """(time in seconds, value) of every final result that was better than all before."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps were trained in all."""
+        return sum(trial.steps for trial in self.trials)
+
+    def best_at(self, time_s: float) -> float | None:
+        """Return the best final result known at a time; `None`: there was none yet."""
+        known = [value for at_s, value in self.progress if at_s <= time_s]
+        return known[-1] if known else None
+
+
+def simulate(  # noqa: PLR0913 - one argument for each choice of an experiment
+    table: CurveTable,
+    *,
+    tuner: str | Tuner | None = None,
+    tuner_args: Mapping[str, JsonValue] | None = None,
+    assessor: str | Assessor | None = None,
+    assessor_args: Mapping[str, JsonValue] | None = None,
+    advisor: str | MsgDispatcherBase | None = None,
+    advisor_args: Mapping[str, JsonValue] | None = None,
+    trials: int = 100,
+    concurrency: int = 1,
+    seed: int = 0,
+    max_duration_s: float = math.inf,
+    trial_steps: int | None = None,
+) -> SimulatedRun:
+    """Run an experiment on a table of curves.
+
+    A trial reports the value after each step as intermediate result and the last one as its final
+    result. It is trained to step `TRIAL_BUDGET` of its configuration, or else for ``trial_steps``;
+    a configuration with `load_checkpoint_dir` goes on at the step where the trial that saved there
+    had come to, on its own curve.
+
+    Args:
+        table: what training gives.
+        tuner: name or object; either this or an advisor.
+        tuner_args: of a named tuner.
+        assessor: name or object; may stop trials early.
+        assessor_args: of a named assessor.
+        advisor: name or object; takes the place of tuner and assessor.
+        advisor_args: of a named advisor.
+        trials: most trials ever started.
+        concurrency: most trials at once.
+        seed: of named algorithms that take one, and of the global generators.
+        max_duration_s: virtual time after which everything is cut off; > 0.
+        trial_steps: steps of a trial that names no budget; `None`: the whole curve.
+
+    Raises:
+        ValueError: an argument is wrong, or a configuration has no curve.
+        RuntimeError: the algorithm raised.
+    """
+    check_count("trials", trials, least=1)
+    check_count("concurrency", concurrency, least=1)
+    if trial_steps is not None:
+        check_count("trial_steps", trial_steps, least=1)
+    if not max_duration_s > 0:
+        raise ValueError(f"max_duration_s must be > 0, got {max_duration_s!r}")
+    if (tuner is None) == (advisor is None) or (advisor is not None and assessor is not None):
+        raise ValueError("give a tuner and perhaps an assessor, or an advisor alone")
+    seed_global_generators(seed, custom=True)
+    training = TableTraining(table, trial_steps or table.steps)
+    lab = _Lab(training, trials, concurrency, max_duration_s)
+    mode = table.optimize_mode
+    if advisor is not None:
+        if isinstance(advisor, str):
+            advisor = _advisor(advisor, advisor_args, seed, mode)
+        hosted_advisor = AdvisorHosting(advisor, {}, lab.say)
+        commands.connect(hosted_advisor)
+        return lab.run(hosted_advisor)
+    assert tuner is not None, "checked above"
+    if isinstance(tuner, str):
+        tuner = create("tuner", tuner, tuner_args, seed, mode)
+    if isinstance(assessor, str):
+        assessor = create("assessor", assessor, assessor_args, seed, mode)
+    return lab.run(TunerHosting(tuner, assessor, {}, lab.say))
+
+
+def _advisor(
+    name: str, arguments: Mapping[str, JsonValue] | None, seed: int, mode: str
+) -> MsgDispatcherBase:
+    built: object = create("advisor", name, arguments, seed, mode)
+    if not isinstance(built, MsgDispatcherBase):
+        raise ValueError(f"advisor must name an advisor, got {name!r}")  # noqa: TRY004 - a wrong name
+    return built
+
+
+@dataclass(slots=True)
+class TableTraining:
+    """Training as a table has it, budgets and checkpoints included."""
+
+    table: CurveTable
+    trial_steps: int
+    """Steps of a configuration that names no budget."""
+    _saved: dict[str, int] = field(default_factory=dict)
+
+    def lesson(self, parameters: Mapping[str, Any]) -> Curve:
+        """Return what training with a configuration gives, from its checkpoint on, if it has one.
+
+        Beyond the end of its curve a configuration stays as good as it was there.
+
+        Raises:
+            ValueError: the configuration has no curve, or its budget is no number >= 1.
+        """
+        curve = self.table.curve(parameters)
+        first, last = self.resumed_at(parameters), len(curve.values) - 1
+        steps = range(first, self._budget(parameters, first + self.trial_steps))
+        return Curve(tuple(curve.values[min(step, last)] for step in steps), curve.step_s)
+
+    def resumed_at(self, parameters: Mapping[str, Any]) -> int:
+        """Return how many steps the checkpoint of a configuration has behind it; 0 without one.
+
+        A checkpoint that has come to the budget or beyond costs one step nevertheless.
+        """
+        saved = self._saved.get(parameters.get(LOAD_KEY, ""), 0)
+        return min(saved, self._budget(parameters, saved + 1) - 1)
+
+    def _budget(self, parameters: Mapping[str, Any], otherwise: int) -> int:
+        """Return the step that a configuration is trained to."""
+        budget = parameters.get(BUDGET_KEY, otherwise)
+        if isinstance(budget, bool) or not isinstance(budget, int | float) or budget < 1:
+            raise ValueError(f"{BUDGET_KEY} must be a number >= 1, got {budget!r}")
+        return int(budget)
+
+    def save(self, parameters: Mapping[str, Any], steps: int) -> None:
+        """Keep how far a configuration has come, if it names a place for that.
+
+        Args:
+            parameters: the configuration.
+            steps: how many it was trained for since its own checkpoint.
+        """
+        if SAVE_KEY in parameters:
+            self._saved[parameters[SAVE_KEY]] = self.resumed_at(parameters) + steps
+
+
+@dataclass(slots=True)
+class _Trial:
+    """A trial that runs."""
+
+    id: int
+    parameter_id: int
+    parameters: dict[str, Any]
+    lesson: Curve
+    resumed_at: int
+    start_s: float
+    steps: int = 0
+
+    @property
+    def name(self) -> str:
+        """Its id as algorithms are told."""
+        return f"{self.id:05d}"
+
+    def value(self) -> float:
+        """Return the metric after the steps done so far."""
+        return self.lesson.values[self.steps - 1]
+
+
+@dataclass(slots=True)
+class _Lab:
+    """The experiment: slots, a heap of what happens next, and what the algorithm says."""
+
+    training: TableTraining
+    limit: int
+    concurrency: int
+    max_duration_s: float
+    now_s: float = 0.0
+    _hosted: HostedAlgorithm = field(init=False)
+    _due: list[tuple[float, int, _Trial]] = field(default_factory=list)
+    _events: int = 0
+    _started: int = 0
+    _asked: int = 0
+    _promised: int = 0
+    _exhausted: bool = False
+    _live: dict[str, _Trial] = field(default_factory=dict)
+    _queue: list[tuple[int, Any]] = field(default_factory=list)
+    _stops: list[str] = field(default_factory=list)
+    """Trials that are to be stopped once the algorithm has returned."""
+    _ended: list[SimulatedTrial] = field(default_factory=list)
+    _progress: list[tuple[float, float]] = field(default_factory=list)
+    _best: SimulatedTrial | None = None
+
+    def run(self, hosted: HostedAlgorithm) -> SimulatedRun:
+        """Run until nothing is left to do, or the time is over."""
+        self._hosted = hosted
+        hosted.initialize(self.training.table.search_space)
+        self._go_on()
+        while self._due:
+            at_s, _, trial = heapq.heappop(self._due)
+            if at_s > self.max_duration_s:
+                self._cut_off()
+                break
+            self.now_s = at_s
+            if trial.name in self._live:
+                self._step(trial)
+                self._go_on()
+        self._ended.sort(key=lambda trial: trial.id)
+        return SimulatedRun(tuple(self._ended), self.now_s, self._best, tuple(self._progress))
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Take a word of the algorithm; see `nni.hpo.search.driver.Say`."""
+        if "late" in message:
+            self._queue += [(id_, parameters) for id_, parameters, _ in message["late"]]
+            self._exhausted = self._exhausted or bool(message.get("exhausted"))
+            promised = self._promised - len(message["late"])
+            self._promised = 0 if message.get("exhausted") else promised
+        elif "stop" in message:
+            self._stops.append(message["stop"])
+        elif "failed" in message:
+            failed = message["failed"]
+            raise RuntimeError(f"{failed['call']} failed:\n{failed['traceback']}")
+
+    def _go_on(self) -> None:
+        """Ask for what the free slots can take, and start what has been proposed."""
+        while self._start_queued() or self._ask():
+            pass
+
+    def _ask(self) -> bool:
+        """Ask for parameters; whether it may be worth looking again."""
+        waiting = len(self._queue) + self._promised
+        wanted = min(
+            self.concurrency - len(self._live) - waiting, self.limit - self._started - waiting
+        )
+        if wanted <= 0 or self._exhausted:
+            return False
+        ids = list(range(self._asked, self._asked + wanted))
+        self._asked += wanted
+        answer = self._hosted.generate(ids)
+        self._queue += [(id_, parameters) for id_, parameters, _ in answer.parameters]
+        self._promised += answer.deferred
+        short = wanted - len(answer.parameters) - answer.deferred
+        self._exhausted = answer.exhausted or short > 0
+        return bool(answer.parameters)
+
+    def _start_queued(self) -> bool:
+        if not self._queue or len(self._live) >= self.concurrency:
+            return False
+        parameter_id, parameters = self._queue.pop(0)
+        trial = _Trial(
+            id=self._started,
+            parameter_id=parameter_id,
+            parameters=dict(parameters),
+            lesson=self.training.lesson(parameters),
+            resumed_at=self.training.resumed_at(parameters),
+            start_s=self.now_s,
+        )
+        self._started += 1
+        self._live[trial.name] = trial
+        self._schedule(trial)
+        return True
+
+    def _schedule(self, trial: _Trial) -> None:
+        self._events += 1  # things due at one moment happen in the order of their making
+        due_s = trial.start_s + (trial.steps + 1) * trial.lesson.step_s
+        heapq.heappush(self._due, (due_s, self._events, trial))
+
+    def _step(self, trial: _Trial) -> None:
+        """Train one step, report it, and end if it was the last."""
+        trial.steps += 1
+        value = trial.value()
+        self._tell(trial, value, trial.steps - 1, final=False)
+        if trial.name not in self._live:
+            return  # the report has cost it its life
+        if trial.steps < len(trial.lesson.values):
+            self._schedule(trial)
+            return
+        self._tell(trial, value, 0, final=True)
+        if trial.name in self._live:
+            self.training.save(trial.parameters, trial.steps)
+            self._end(trial, "SUCCEEDED", value)
+
+    def _tell(self, trial: _Trial, value: float, sequence: int, *, final: bool) -> None:
+        self._hosted.metric(
+            MetricCommand(
+                trial_id=trial.name,
+                attempt=1,
+                parameter_id=trial.parameter_id,
+                final=final,
+                sequence=sequence,
+                value=value,
+                customized=False,
+            )
+        )
+        while self._stops:
+            stopped = self._live.get(self._stops.pop(0))
+            if stopped is not None:
+                self._end(stopped, "EARLY_STOPPED")
+
+    def _end(self, trial: _Trial, status: Status, value: float | None = None) -> None:
+        del self._live[trial.name]
+        ended = self._record(trial, status, value)
+        mode = self.training.table.optimize_mode
+        loss = loss_of(ended.value, mode)
+        best = None if self._best is None else loss_of(self._best.value, mode)
+        if loss is not None and ended.value is not None and (best is None or loss < best):
+            self._best = ended
+            self._progress.append((self.now_s, ended.value))
+        if status != "CUT_OFF":
+            self._hosted.trial_end(
+                TrialEndCommand(trial.name, trial.parameter_id, status, customized=False)
+            )
+
+    def _record(self, trial: _Trial, status: Status, value: float | None) -> SimulatedTrial:
+        ended = SimulatedTrial(
+            id=trial.id,
+            parameters=trial.parameters,
+            status=status,
+            value=value if value is not None and math.isfinite(value) else None,
+            steps=trial.steps,
+            resumed_at=trial.resumed_at,
+            start_s=trial.start_s,
+            end_s=self.now_s,
+        )
+        self._ended.append(ended)
+        return ended
+
+    def _cut_off(self) -> None:
+        self.now_s = self.max_duration_s
+        for trial in list(self._live.values()):
+            self._end(trial, "CUT_OFF")

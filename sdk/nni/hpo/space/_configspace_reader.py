@@ -1,0 +1,179 @@
+"""A `ConfigSpace.ConfigurationSpace` as a search space; see `nni.hpo.space.configspace`."""
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import Any, Final
+
+from nni.hpo.json_value import JsonValue
+from nni.hpo.space.constraints import FORBID_KEY
+from nni.hpo.space.domains import CONSTRAINTS_KEY
+from nni.hpo.space.parser import parse_space
+
+META_KEY: Final = "nni"
+"""Under which a hyperparameter keeps what it was made from."""
+_FORBIDDEN: Final = {
+    "ForbiddenLessThanClause": "<",
+    "ForbiddenLessThanEqualsClause": "<=",
+    "ForbiddenGreaterThanClause": ">",
+    "ForbiddenGreaterThanEqualsClause": ">=",
+    "ForbiddenLessThanRelation": "<",
+    "ForbiddenLessThanEqualsRelation": "<=",
+    "ForbiddenEqualsRelation": "==",
+    "ForbiddenGreaterThanRelation": ">",
+    "ForbiddenGreaterThanEqualsRelation": ">=",
+}
+
+
+def from_configspace(space: Any) -> dict[str, JsonValue]:  # noqa: ANN401 - ships no types
+    """Return the search space that a ConfigSpace is.
+
+    A hyperparameter that depends on a categorical one becomes part of the branches in which it is
+    active.
+
+    Args:
+        space: a `ConfigSpace.ConfigurationSpace`.
+
+    Raises:
+        ValueError: a hyperparameter, condition or clause has no form in this language; the text
+            names it.
+    """
+    reader = _Reader(space)
+    entries = reader.level(reader.roots())
+    constraints = list(reader.constraints())
+    if constraints:
+        entries[CONSTRAINTS_KEY] = constraints
+    parse_space(entries)
+    return entries
+
+
+class _Reader:
+    """Reads one ConfigSpace."""
+
+    def __init__(self, space: Any) -> None:  # noqa: ANN401 - ships no types
+        self._space = space
+        self._activation: dict[str, tuple[str, tuple[JsonValue, ...]]] = {}
+        for condition in space.conditions:
+            self._read_condition(condition)
+
+    def _read_condition(self, condition: Any) -> None:  # noqa: ANN401 - ships no types
+        kind = type(condition).__name__
+        if kind == "EqualsCondition":
+            values = (_plain(condition.value),)
+        elif kind == "InCondition":
+            values = tuple(map(_plain, condition.values))
+        else:
+            raise ValueError(
+                f"condition {condition} has no form in a search space: it must ask for values of "
+                "one categorical hyperparameter"
+            )
+        child, parent = condition.child.name, condition.parent
+        if type(parent).__name__ != "CategoricalHyperparameter" or child in self._activation:
+            raise ValueError(
+                f"condition {condition} has no form in a search space: a hyperparameter may "
+                "depend on one categorical hyperparameter"
+            )
+        self._activation[child] = (parent.name, values)
+
+    def roots(self) -> list[str]:
+        """Return the names that are always active."""
+        return [name for name in self._space if name not in self._activation]
+
+    def level(self, names: Iterable[str]) -> dict[str, JsonValue]:
+        """Return the entries of hyperparameters of one level."""
+        return {self._key(name): self._entry(name) for name in names}
+
+    def _key(self, name: str) -> str:
+        meta = self._space[name].meta or {}
+        return str(meta[META_KEY]["key"]) if META_KEY in meta else name
+
+    def _entry(self, name: str) -> JsonValue:
+        hyperparameter = self._space[name]
+        meta = hyperparameter.meta or {}
+        if META_KEY in meta:
+            return meta[META_KEY]["entry"]
+        kind = type(hyperparameter).__name__
+        if kind == "CategoricalHyperparameter":
+            options = [self._option(name, _plain(value)) for value in hyperparameter.choices]
+            return {"_type": "choice", "_value": options}
+        if kind == "OrdinalHyperparameter":
+            return {"_type": "choice", "_value": list(map(_plain, hyperparameter.sequence))}
+        if kind == "Constant":
+            return {"_type": "choice", "_value": [_plain(hyperparameter.value)]}
+        return _numbers(hyperparameter, kind)
+
+    def _option(self, name: str, value: JsonValue) -> JsonValue:
+        children = [
+            child
+            for child, (parent, values) in self._activation.items()
+            if parent == name and value in values
+        ]
+        return {"_name": str(value), **self.level(children)} if children else value
+
+    def constraints(self) -> Iterator[JsonValue]:
+        """Yield the forbidden clauses as constraints."""
+        for clause in self._space.forbidden_clauses:
+            kind = type(clause).__name__
+            parts = list(clause.components) if kind == "ForbiddenAndConjunction" else [clause]
+            equal = [self._values_of(part) for part in parts]
+            if all(values is not None for values in equal):
+                for values in product(*(values for values in equal if values is not None)):
+                    yield {FORBID_KEY: dict(values)}
+            else:
+                yield f"not ({' and '.join(self._text(part) for part in parts)})"
+
+    def _values_of(self, clause: Any) -> list[tuple[str, JsonValue]] | None:  # noqa: ANN401 - ships no types
+        """Return name and value of what an equality forbids; None for other clauses."""
+        kind = type(clause).__name__
+        if kind == "ForbiddenEqualsClause":
+            return [(self._way(clause.hyperparameter.name), _plain(clause.value))]
+        if kind == "ForbiddenInClause":
+            name = self._way(clause.hyperparameter.name)
+            return [(name, _plain(value)) for value in clause.values]
+        return None
+
+    def _text(self, clause: Any) -> str:  # noqa: ANN401 - ships no types
+        kind = type(clause).__name__
+        values = self._values_of(clause)
+        if values is not None:
+            listed = ", ".join(_literal(value) for _, value in values)
+            return f"`{values[0][0]}` in [{listed}]"
+        if kind not in _FORBIDDEN:
+            raise ValueError(f"forbidden clause {clause} has no form in a search space")
+        if kind.endswith("Relation"):
+            left, right = self._way(clause.left.name), f"`{self._way(clause.right.name)}`"
+        else:
+            left, right = self._way(clause.hyperparameter.name), _literal(_plain(clause.value))
+        return f"`{left}` {_FORBIDDEN[kind]} {right}"
+
+    def _way(self, name: str) -> str:
+        """Return what constraints call a hyperparameter: its parents' names, and its own."""
+        if META_KEY in (self._space[name].meta or {}):
+            return name
+        parent = self._activation.get(name)
+        return name if parent is None else f"{self._way(parent[0])}/{name}"
+
+
+def _numbers(hyperparameter: Any, kind: str) -> JsonValue:  # noqa: ANN401 - ships no types
+    low, high = _plain(hyperparameter.lower), _plain(hyperparameter.upper)
+    if kind == "UniformFloatHyperparameter":
+        return {"_type": "loguniform" if hyperparameter.log else "uniform", "_value": [low, high]}
+    if kind == "UniformIntegerHyperparameter":
+        if hyperparameter.log:
+            return {"_type": "qloguniform", "_value": [low, high, 1]}
+        return {"_type": "randint", "_value": [low, high + 1]}
+    if kind == "NormalFloatHyperparameter" and not hyperparameter.log:
+        return {
+            "_type": "normal",
+            "_value": [_plain(hyperparameter.mu), _plain(hyperparameter.sigma)],
+        }
+    raise ValueError(
+        f"hyperparameter {hyperparameter.name!r}: {kind} has no form in a search space"
+    )
+
+
+def _plain(value: Any) -> JsonValue:  # noqa: ANN401 - numpy's numbers and strings too
+    return value.item() if hasattr(value, "item") else value
+
+
+def _literal(value: JsonValue) -> str:
+    return f"'{value}'" if isinstance(value, str) else repr(value).lower()

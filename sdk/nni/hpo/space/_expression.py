@@ -1,0 +1,370 @@
+"""The little language of constraints: parsed here, turned into Python functions, never evaluated.
+
+Numbers, strings, `true`, `false`, `none`, lists; names of hyperparameters; `+ - * / // % **`;
+`== != < <= > >=`, chained as in `1 < x <= y`; `in`, `not in`; `and`, `or`, `not`; parentheses.
+A name is written as it is in the configuration, inner ones with a slash, `model/lr`; one that is no
+plain word, or a word of this language, stands in backticks. `a/b` without spaces is the inner name
+where there is one, and a division where there is none.
+
+Numbers that differ by rounding only are equal, in `<` and `>=` too: 0.30000000000000004 is not
+greater than 0.3.
+"""
+
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, TypeAlias
+
+from nni.hpo.json_value import JsonValue
+from nni.hpo.space.domains import RELATIVE_TOLERANCE, same_value
+
+Evaluation: TypeAlias = Callable[[Sequence[JsonValue]], JsonValue]
+"""Takes the values of an expression's names, in order; raises what Python's operators raise."""
+
+MOST_CHARACTERS: Final = 2000
+_MOST_NESTED: Final = 50
+_LARGEST_POWER: Final = 1e4
+"""Of a base or exponent that is raised exactly; greater ones are raised as floats."""
+
+_TOKEN: Final = re.compile(
+    r"""\s*(?:
+    (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    | (?P<name>[^\W\d]\w*(?:/[^\W\d]\w*)*)
+    | `(?P<quoted>[^`]+)`
+    | (?P<string>'[^']*'|"[^"]*")
+    | (?P<symbol>\*\*|//|<=|>=|==|!=|[-+*/%<>()\[\],])
+    )""",
+    re.VERBOSE,
+)
+_WORDS: Final = frozenset({"and", "or", "not", "in"})
+_CONSTANTS: Final = {
+    "true": True,
+    "True": True,
+    "false": False,
+    "False": False,
+    "none": None,
+    "None": None,
+    "null": None,
+}
+
+
+class ExpressionError(ValueError):
+    """A text that is no expression, or that means nothing for the values it was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A parsed text."""
+
+    text: str
+    names: tuple[str, ...]
+    """What it refers to, each once."""
+    evaluate: Evaluation
+    """Takes the values of `names`."""
+
+    def holds(self, values: Sequence[JsonValue]) -> bool:
+        """Whether it is true of the values of its names.
+
+        Raises:
+            ExpressionError: it is neither true nor false of them.
+            ArithmeticError: it cannot be computed, as in a division by 0.
+        """
+        return _truth(self.evaluate(values))
+
+
+def parse(text: str, known: Collection[str]) -> Expression:
+    """Return the expression that a text is.
+
+    Args:
+        text: in the language above, of at most `MOST_CHARACTERS`.
+        known: the names that there are.
+
+    Raises:
+        ExpressionError: the text breaks a rule; the message says where.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise ExpressionError(f"must have at most {MOST_CHARACTERS} characters, has {len(text)}")
+    return _Parser(text, known).parse()
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    """number, string, name, symbol or end."""
+    text: str
+    at: int
+
+
+def _tokens(text: str, known: Collection[str]) -> list[_Token]:
+    tokens: list[_Token] = []
+    at = 0
+    while text[at:].strip():
+        match = _TOKEN.match(text, at)
+        if match is None or match.lastgroup is None:
+            at += len(text[at:]) - len(text[at:].lstrip())
+            raise ExpressionError(f"{_odd(text[at:])} at character {at + 1}")
+        kind, word, start = match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)
+        at = match.end()
+        if kind == "name":
+            while word not in known and "/" in word:  # a division after all
+                word = word.rpartition("/")[0]
+            at = start + len(word)
+            if word in _WORDS:
+                kind = "symbol"
+        tokens.append(_Token("name!" if kind == "quoted" else kind, word, start))
+    return [*tokens, _Token("end", "", len(text))]
+
+
+def _odd(rest: str) -> str:
+    signs = (("&&", "and"), ("||", "or"), ("!", "not"), ("=<", "<="), ("=>", ">="), ("=", "=="))
+    for sign, word in signs:
+        if rest.startswith(sign):
+            return f"{sign!r} is written {word!r}; found"
+    return f"cannot read {rest[:10]!r}"
+
+
+class _Parser:
+    """Recursive descent, one method per level of precedence."""
+
+    def __init__(self, text: str, known: Collection[str]) -> None:
+        self._text = text
+        self._known = known
+        self._tokens = _tokens(text, known)
+        self._next = 0
+        self._depth = 0
+        self._names: list[str] = []
+
+    def parse(self) -> Expression:
+        evaluation = self._either()
+        if self._peek().kind != "end":
+            raise self._unexpected("an operator")
+        return Expression(self._text, tuple(self._names), evaluation)
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self, *symbols: str) -> str | None:
+        """Go past one of the symbols and return it; None if none of them is next."""
+        token = self._peek()
+        if token.kind == "symbol" and token.text in symbols:
+            self._next += 1
+            return token.text
+        return None
+
+    def _expect(self, symbol: str) -> None:
+        if self._take(symbol) is None:
+            raise self._unexpected(repr(symbol))
+
+    def _unexpected(self, wanted: str) -> ExpressionError:
+        token = self._peek()
+        found = "the end" if token.kind == "end" else repr(token.text)
+        return ExpressionError(f"expected {wanted}, found {found} at character {token.at + 1}")
+
+    def _either(self) -> Evaluation:
+        self._depth += 1
+        if self._depth > _MOST_NESTED:
+            raise ExpressionError(f"parentheses must be nested at most {_MOST_NESTED} deep")
+        left = self._both()
+        while self._take("or"):
+            left = _or(left, self._both())
+        self._depth -= 1
+        return left
+
+    def _both(self) -> Evaluation:
+        left = self._negation()
+        while self._take("and"):
+            left = _and(left, self._negation())
+        return left
+
+    def _negation(self) -> Evaluation:
+        count = 0
+        while self._take("not"):
+            count += 1
+        inner = self._comparison()
+        if not count:
+            return inner
+        return lambda values: _truth(inner(values)) is (count % 2 == 0)
+
+    def _comparison(self) -> Evaluation:
+        parts = [self._sum()]
+        compares: list[Callable[[JsonValue, JsonValue], bool]] = []
+        while (compare := self._comparator()) is not None:
+            compares.append(compare)
+            parts.append(self._sum())
+        if not compares:
+            return parts[0]
+        if len(compares) == 1:
+            (left, right), (only,) = parts, compares
+            return lambda values: only(left(values), right(values))
+
+        def chained(values: Sequence[JsonValue]) -> bool:
+            every = [part(values) for part in parts]
+            return all(
+                compare(a, b) for compare, a, b in zip(compares, every, every[1:], strict=False)
+            )
+
+        return chained
+
+    def _comparator(self) -> Callable[[JsonValue, JsonValue], bool] | None:
+        symbol = self._take(*_COMPARISONS)
+        if symbol is not None:
+            return _COMPARISONS[symbol]
+        if self._take("in"):
+            return _is_in
+        if self._take("not"):
+            self._expect("in")
+            return lambda item, items: not _is_in(item, items)
+        return None
+
+    def _sum(self) -> Evaluation:
+        left = self._product()
+        while (symbol := self._take("+", "-")) is not None:
+            left = _arithmetic(symbol, left, self._product())
+        return left
+
+    def _product(self) -> Evaluation:
+        left = self._signed()
+        while (symbol := self._take("*", "/", "//", "%")) is not None:
+            left = _arithmetic(symbol, left, self._signed())
+        return left
+
+    def _signed(self) -> Evaluation:
+        negative = False
+        while (symbol := self._take("+", "-")) is not None:
+            negative ^= symbol == "-"
+        inner = self._power()
+        return (lambda values: -_number(inner(values))) if negative else inner
+
+    def _power(self) -> Evaluation:
+        base = self._atom()
+        if self._take("**"):
+            return _arithmetic("**", base, self._signed())  # to the right, and -1 may follow
+        return base
+
+    def _atom(self) -> Evaluation:
+        if self._take("("):
+            inner = self._either()
+            if self._peek().text != ",":
+                self._expect(")")
+                return inner
+            return self._list(")", [inner])
+        if self._take("["):
+            return self._list("]", [])
+        token = self._peek()
+        if token.kind in {"end", "symbol"}:
+            raise self._unexpected("a value")
+        self._next += 1
+        if token.kind == "name" and token.text in _CONSTANTS:
+            return _constant(_CONSTANTS[token.text])
+        if token.kind in {"name", "name!"}:
+            return self._name(token)
+        if token.kind == "string":
+            return _constant(token.text[1:-1])
+        number = float(token.text)
+        return _constant(int(token.text) if token.text.isdigit() else number)
+
+    def _list(self, closing: str, items: list[Evaluation]) -> Evaluation:
+        while not self._take(closing):
+            if items:
+                self._expect(",")
+                if self._take(closing):
+                    break
+            items.append(self._either())
+        return lambda values: [item(values) for item in items]
+
+    def _name(self, token: _Token) -> Evaluation:
+        name = token.text
+        if name not in self._known:
+            close = get_close_matches(name, self._known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            known = ", ".join(sorted(self._known)) or "none"
+            raise ExpressionError(
+                f"unknown name {name!r} at character {token.at + 1}{hint} (known: {known:.500})"
+            )
+        if name not in self._names:
+            self._names.append(name)
+        return operator.itemgetter(self._names.index(name))
+
+
+def _constant(value: JsonValue) -> Evaluation:
+    return lambda _values: value
+
+
+def _truth(value: JsonValue) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ExpressionError(f"must be true or false, got {value!r:.100}: compare it with something")
+
+
+def _number(value: JsonValue) -> float:
+    if isinstance(value, int | float):  # true counts as 1, so that switches can be added up
+        return value
+    raise ExpressionError(f"must be a number to calculate with or to order, got {value!r:.100}")
+
+
+def _and(left: Evaluation, right: Evaluation) -> Evaluation:
+    return lambda values: _truth(left(values)) and _truth(right(values))
+
+
+def _or(left: Evaluation, right: Evaluation) -> Evaluation:
+    return lambda values: _truth(left(values)) or _truth(right(values))
+
+
+def _arithmetic(symbol: str, left: Evaluation, right: Evaluation) -> Evaluation:
+    calculate = _ARITHMETIC[symbol]
+    return lambda values: calculate(_number(left(values)), _number(right(values)))
+
+
+def _raised(base: float, exponent: float) -> float:
+    if abs(base) > _LARGEST_POWER or abs(exponent) > _LARGEST_POWER:
+        base, exponent = float(base), float(exponent)
+    elif isinstance(base, int) and isinstance(exponent, int) and exponent > 64:  # noqa: PLR2004 - exact up to here
+        base = float(base)
+    power = base**exponent
+    if isinstance(power, complex):
+        raise ArithmeticError(f"{base!r} ** {exponent!r} is no real number")  # noqa: TRY004 - of a value, not of its type
+    return float(power) if isinstance(power, float) else power
+
+
+_ARITHMETIC: Final[dict[str, Callable[[float, float], float]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": _raised,
+}
+
+
+def _equal(left: JsonValue, right: JsonValue) -> bool:
+    return same_value(left, right)
+
+
+def _below(left: JsonValue, right: JsonValue) -> bool:
+    a, b = _number(left), _number(right)
+    return a < b and not math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE)
+
+
+def _not_above(left: JsonValue, right: JsonValue) -> bool:
+    a, b = _number(left), _number(right)
+    return a <= b or math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE)
+
+
+def _is_in(item: JsonValue, items: JsonValue) -> bool:
+    if not isinstance(items, list):
+        raise ExpressionError(f"'in' must be followed by a list, got {items!r:.100}")
+    return any(same_value(item, other) for other in items)
+
+
+_COMPARISONS: Final[dict[str, Callable[[JsonValue, JsonValue], bool]]] = {
+    "==": _equal,
+    "!=": lambda left, right: not _equal(left, right),
+    "<": _below,
+    "<=": _not_above,
+    ">": lambda left, right: _below(right, left),
+    ">=": lambda left, right: _not_above(right, left),
+}

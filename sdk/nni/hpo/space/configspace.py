@@ -1,0 +1,286 @@
+"""Search spaces as ConfigSpace objects and back, with conditions and forbidden clauses.
+
+Needs the extra `nni[configspace]`; the package is imported when one of the functions is called.
+
+A hyperparameter within a branch is called by its whole path, `model/deep/layers`, and is active
+under the condition that its choice took the branch. Options that are no strings are their JSON
+texts; steps are ordinals where there are few; a lognormal one is the normal of its logarithm.
+`parameters_of` turns a configuration into what a trial gets. What was made by `to_configspace`
+comes back as it was; other ConfigSpaces come back as far as this language can say them.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final
+
+from nni.hpo.json_value import JsonValue
+from nni.hpo.space._configspace_reader import META_KEY, from_configspace
+from nni.hpo.space.constraints import FORBID_KEY
+from nni.hpo.space.domains import (
+    CONSTRAINTS_KEY,
+    Branch,
+    Choice,
+    Integer,
+    Normal,
+    NumericDomain,
+    Parameter,
+    Space,
+    canonical_json,
+)
+from nni.hpo.space.parser import parse_space, place, walk
+
+__all__ = ["from_configspace", "parameters_of", "to_configspace"]
+
+_MOST_STEPS: Final = 1000
+"""Values up to which a stepped range is an ordinal."""
+_TAILS: Final = 8.0
+"""Deviations to either side at which a normal distribution is cut off: ConfigSpace has no other."""
+
+_NAME: Final = r"`[^`]+`|[^\W\d]\w*(?:/[^\W\d]\w*)*"
+_NUMBER: Final = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_RELATION: Final = re.compile(
+    rf"\s*(?P<left>{_NAME})\s*(?P<operator><=|>=|<|>)\s*(?:(?P<number>{_NUMBER})|(?P<right>{_NAME}))\s*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """`left operator right`."""
+
+    left: str
+    """Name of a hyperparameter."""
+    operator: str
+    """One of < <= > >=."""
+    right: str | float
+    """Name of another one, or a number."""
+
+
+def relation_of(text: str) -> Relation | None:
+    """Return the comparison that a constraint is; None if it is anything else."""
+    match = _RELATION.fullmatch(text)
+    if match is None:
+        return None
+    right = float(match["number"]) if match["number"] else match["right"].strip("`")
+    return Relation(match["left"].strip("`"), match["operator"], right)
+
+
+def to_configspace(
+    search_space: JsonValue, *, name: str | None = None, seed: int | None = None
+) -> Any:  # noqa: ANN401 - ships no types
+    """Return a `ConfigSpace.ConfigurationSpace` with the hyperparameters of a search space.
+
+    Args:
+        search_space: in the usual language.
+        name: of the new space.
+        seed: of its draws.
+
+    Raises:
+        ValueError: the space breaks a rule, or has a constraint that is neither a forbidden
+            combination nor compares one hyperparameter with another one or with a number.
+        ImportError: ConfigSpace is not installed; `pip install 'nni[configspace]'` does that.
+    """
+    import ConfigSpace
+
+    space = parse_space(search_space)
+    made = ConfigSpace.ConfigurationSpace(name=name, seed=seed)
+    allowed = {} if space.anchor is None else place(space, space.anchor)
+    for parameter, entry in _entries(space, search_space):
+        made.add(_hyperparameter(parameter, entry, allowed))
+    for parameter, branch in _branches(space):
+        for inner in branch.space.parameters:
+            made.add(
+                ConfigSpace.EqualsCondition(made[inner.path], made[parameter.path], branch.name)
+            )
+    for constraint in search_space.get(CONSTRAINTS_KEY, ()):
+        made.add(*_clauses(made, space, constraint))
+    return made
+
+
+def _entries(space: Space, entries: JsonValue) -> Iterator[tuple[Parameter, JsonValue]]:
+    """Yield all parameters with what the user wrote of each, outer ones first."""
+    for parameter in space.parameters:
+        entry = entries[parameter.key]
+        yield parameter, entry
+        if isinstance(parameter.domain, Choice):
+            for branch, option in zip(parameter.domain.branches(), entry["_value"], strict=True):
+                if branch is not None:
+                    yield from _entries(branch.space, option)
+
+
+def _branches(space: Space) -> Iterator[tuple[Parameter, Branch]]:
+    """Yield all branches, each with the choice that opens it."""
+    for parameter in walk(space):
+        if isinstance(parameter.domain, Choice):
+            for branch in parameter.domain.branches():
+                if branch is not None:
+                    yield parameter, branch
+
+
+def _hyperparameter(parameter: Parameter, entry: JsonValue, allowed: Mapping[str, object]) -> Any:  # noqa: ANN401 - ships no types
+    """Return one hyperparameter.
+
+    Args:
+        parameter: what it is.
+        entry: what the user wrote of it.
+        allowed: an allowed configuration, as `place` gives it: ConfigSpace demands that its
+            defaults are one. Empty where everything is allowed.
+    """
+    import ConfigSpace
+
+    path, domain = parameter.path, parameter.domain
+    own: dict[str, Any] = {"meta": {META_KEY: {"key": parameter.key, "entry": entry}}}
+    default: Any = allowed.get(path)
+    if isinstance(domain, Choice):
+        texts = list(dict.fromkeys(map(_option_text, domain.options)))
+        if default is not None:
+            own["default_value"] = _option_text(domain.options[default])
+        return ConfigSpace.CategoricalHyperparameter(path, texts, **own)
+    low, high = _bounds(domain)
+    if low == high:
+        return ConfigSpace.Constant(path, low, **own)
+    if default is not None:
+        own["default_value"] = _scaled(domain, default)
+    if isinstance(domain, Integer):
+        return ConfigSpace.UniformIntegerHyperparameter(path, int(low), int(high), **own)
+    if isinstance(domain, Normal):
+        return ConfigSpace.NormalFloatHyperparameter(
+            path, domain.mu, domain.sigma, low, high, **own
+        )
+    if domain.q is not None and not domain.log:
+        first, last = domain.steps()
+        if last - first < _MOST_STEPS:
+            steps = [domain.snap(step * domain.q) for step in range(first, last + 1)]
+            return ConfigSpace.OrdinalHyperparameter(path, list(dict.fromkeys(steps)), **own)
+    return ConfigSpace.UniformFloatHyperparameter(path, low, high, log=domain.log, **own)
+
+
+def _bounds(domain: NumericDomain) -> tuple[float, float]:
+    if isinstance(domain, Integer):
+        return domain.lower, domain.upper - 1
+    if isinstance(domain, Normal):
+        return domain.mu - _TAILS * domain.sigma, domain.mu + _TAILS * domain.sigma
+    return domain.low, domain.high
+
+
+def _scaled(domain: NumericDomain, value: float) -> float:
+    """Return a value as ConfigSpace has it: of lognormal types the logarithm."""
+    if isinstance(domain, Normal) and domain.log:
+        return math.log(value) if value > 0 else _bounds(domain)[0]
+    return value
+
+
+def _option_text(option: object) -> str:
+    if isinstance(option, Branch):
+        return option.name
+    return option if isinstance(option, str) else canonical_json(option)
+
+
+def parameters_of(search_space: JsonValue, configuration: Mapping[str, Any]) -> JsonValue:
+    """Return what a trial gets for a configuration of `to_configspace(search_space)`.
+
+    Args:
+        search_space: the one that was converted.
+        configuration: a `ConfigSpace.Configuration`, or a dict like it.
+
+    Raises:
+        KeyError: an active hyperparameter is missing.
+        ValueError: a value lies outside the space.
+    """
+    return _parameters(parse_space(search_space), configuration)
+
+
+def _parameters(space: Space, configuration: Mapping[str, Any]) -> dict[str, JsonValue]:
+    return {p.key: _value(p, configuration[p.path], configuration) for p in space.parameters}
+
+
+def _value(parameter: Parameter, given: Any, configuration: Mapping[str, Any]) -> JsonValue:  # noqa: ANN401 - ships no types
+    domain = parameter.domain
+    if isinstance(domain, Choice):
+        for option in domain.options:
+            if _option_text(option) == str(given):
+                if isinstance(option, Branch):
+                    return {"_name": option.name, **_parameters(option.space, configuration)}
+                return option
+        raise ValueError(f"parameter {parameter.path!r}: no option is {given!r}")
+    if isinstance(domain, Integer):
+        return domain.check(int(given))
+    if isinstance(domain, Normal):
+        return domain.from_bell(float(given))
+    return domain.snap(float(given))
+
+
+def _clauses(made: Any, space: Space, constraint: JsonValue) -> list[Any]:  # noqa: ANN401 - ships no types
+    """Return the forbidden clauses that a constraint is."""
+    import ConfigSpace
+
+    by_path = {parameter.path: parameter for parameter in walk(space)}
+    if isinstance(constraint, dict):
+        combinations = product(
+            *(
+                [(made[path], _forbidden_value(by_path[path], value)) for path in paths]
+                for paths, value in (
+                    (_paths(space, name), value) for name, value in constraint[FORBID_KEY].items()
+                )
+            )
+        )
+        found = []
+        for combination in combinations:
+            clauses = [ConfigSpace.ForbiddenEqualsClause(h, value) for h, value in combination]
+            several = len(clauses) > 1
+            found.append(ConfigSpace.ForbiddenAndConjunction(*clauses) if several else clauses[0])
+        return found
+    relation = relation_of(constraint)
+    if relation is None:
+        raise ValueError(
+            f"constraint {constraint!r} has no form in ConfigSpace: it must compare two "
+            f"hyperparameters, or one with a number, or be a {{'{FORBID_KEY}': ...}}"
+        )
+    return [_clause(made, left, relation) for left in _paths(space, relation.left)]
+
+
+def _clause(made: Any, left: str, relation: Relation) -> Any:  # noqa: ANN401 - ships no types
+    """Return the clause that forbids the opposite of a relation."""
+    import ConfigSpace
+
+    kind = {"<": "GreaterThanEquals", "<=": "GreaterThan", ">": "LessThanEquals", ">=": "LessThan"}
+    word = kind[relation.operator]
+    if isinstance(relation.right, str):
+        return getattr(ConfigSpace, f"Forbidden{word}Relation")(made[left], made[relation.right])
+    return getattr(ConfigSpace, f"Forbidden{word}Clause")(made[left], relation.right)
+
+
+def _forbidden_value(parameter: Parameter, value: JsonValue) -> Any:  # noqa: ANN401 - ships no types
+    domain = parameter.domain
+    if isinstance(domain, Choice):
+        if any(branch is not None and branch.name == value for branch in domain.branches()):
+            return value
+        return _option_text(domain.options[domain.position(value)])
+    return _scaled(domain, domain.check(value))
+
+
+def _paths(space: Space, name: str) -> list[str]:
+    """Return the paths of the hyperparameters that a constraint calls by one name."""
+    found = []
+    plain = name.removesuffix("/_name")
+    for path, short in _short_names(space, (), ()):
+        if plain in {path, short}:
+            found.append(path)
+    return found
+
+
+def _short_names(
+    space: Space, path: tuple[str, ...], short: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
+    for parameter in space.parameters:
+        yield "/".join((*path, parameter.key)), "/".join((*short, parameter.key))
+        if isinstance(parameter.domain, Choice):
+            for branch in parameter.domain.branches():
+                if branch is not None:
+                    yield from _short_names(
+                        branch.space,
+                        (*path, parameter.key, branch.name),
+                        (*short, parameter.key),
+                    )

@@ -1,0 +1,285 @@
+"""Constraints between hyperparameters: what the key `_constraints` of a search space says.
+
+A list of texts such as `"width * layers <= 2048"`, in the language of `nni.hpo.space._expression`,
+and of forbidden combinations such as `{"_forbid": {"optimizer": "sgd", "model/_name": "mlp"}}`. A
+name is the way to a value in the configuration: `model/lr` is the `lr` of whichever branch `model`
+took, `model/deep/lr` that of its branch `deep`, `model` itself the branch's name. A constraint that
+names a parameter which the configuration does not have holds; one that cannot be computed does not.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final, NoReturn
+
+from nni.hpo.json_value import JsonValue
+from nni.hpo.space._expression import Expression, ExpressionError, parse
+from nni.hpo.space.domains import (
+    CONSTRAINTS_KEY,
+    Choice,
+    Parameter,
+    Space,
+    canonical_json,
+    same_value,
+)
+
+FORBID_KEY: Final = "_forbid"
+
+DRAWS: Final = 10_000
+"""Draws after which a space without an allowed one is refused."""
+_EXAMINED: Final = 32
+"""Draws on which every constraint must at least mean something."""
+_MOST: Final = 1000
+"""Constraints of one space."""
+_NAME: Final = "_name"
+
+
+class InfeasibleSpaceError(ValueError):
+    """The constraints of a search space seem to allow nothing."""
+
+
+class _Absent:
+    """What a reference gives where the configuration has no such parameter."""
+
+
+_ABSENT: Final = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The way to one value of a configuration."""
+
+    keys: tuple[str, ...]
+    branches: tuple[str | None, ...] = ()
+    """Per step the branch that must have been taken; None where any will do. Empty: any."""
+
+    def find(self, configuration: JsonValue) -> JsonValue:
+        """Return the value, a branch's name for a branch, or `_ABSENT`."""
+        value = configuration
+        for step, key in enumerate(self.keys):
+            if not isinstance(value, Mapping) or key not in value:
+                return _ABSENT
+            if self.branches and self.branches[step] not in {None, value.get(_NAME)}:
+                return _ABSENT
+            value = value[key]
+        return value[_NAME] if isinstance(value, Mapping) and _NAME in value else value
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A constraint that is written as an expression; see `nni.hpo.space.domains.Rule`."""
+
+    text: str
+    references: tuple[Reference, ...]
+    """Of the expression's names."""
+    expression: Expression
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """See the protocol."""
+        return frozenset(reference.keys[0] for reference in self.references)
+
+    def holds(self, configuration: JsonValue) -> bool:
+        """See the protocol."""
+        try:
+            return self.judge(configuration)
+        except (ExpressionError, ArithmeticError):
+            return False
+
+    def judge(self, configuration: JsonValue) -> bool:
+        """Return the same, but raise ExpressionError where the constraint means nothing."""
+        values = [reference.find(configuration) for reference in self.references]
+        if any(value is _ABSENT for value in values):
+            return True
+        try:
+            return self.expression.holds(values)
+        except ArithmeticError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """A combination of values that must not occur; see `nni.hpo.space.domains.Rule`."""
+
+    text: str
+    values: tuple[tuple[Reference, JsonValue], ...]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """See the protocol."""
+        return frozenset(reference.keys[0] for reference, _ in self.values)
+
+    def holds(self, configuration: JsonValue) -> bool:
+        """See the protocol."""
+        return not all(
+            same_value(reference.find(configuration), value) for reference, value in self.values
+        )
+
+    judge = holds
+
+
+def constrained(space: Space, declared: object) -> Space:
+    """Return a space with the constraints that are declared for it.
+
+    Args:
+        space: without any.
+        declared: value of the key `_constraints`.
+
+    Raises:
+        ValueError: a constraint breaks a rule; the text names it.
+        InfeasibleSpaceError: none of `DRAWS` draws is allowed.
+    """
+    rules = declared_rules(space, declared)
+    return replace(space, rules=rules, anchor=_allowed_draw(space, rules)) if rules else space
+
+
+def declared_rules(space: Space, declared: object) -> tuple[Comparison | Forbidden, ...]:
+    """Return the constraints that are declared for a space, whether or not they can be kept.
+
+    Raises:
+        ValueError: a constraint breaks a rule; the text names it.
+    """
+    names = _names_of(space)
+    return read_rules(declared, {name: found[0] for name, found in names.items()}, names)
+
+
+def read_rules(
+    declared: object,
+    references: Mapping[str, Reference],
+    names: "Mapping[str, tuple[Reference, list[Parameter]]] | None" = None,
+) -> tuple[Comparison | Forbidden, ...]:
+    """Return the constraints that a value of the key `_constraints` declares.
+
+    Args:
+        declared: what stands there.
+        references: what the names stand for.
+        names: the parameters that each name may mean, where that is known.
+
+    Raises:
+        ValueError: a constraint breaks a rule; the text names it.
+    """
+    if not isinstance(declared, list | tuple) or len(declared) > _MOST:
+        raise ValueError(
+            f"search space, {CONSTRAINTS_KEY}: must be a list of at most {_MOST} texts and "
+            f"{{'{FORBID_KEY}': {{name: value}}}}, got {declared!r:.200}"
+        )
+    rules: list[Comparison | Forbidden] = []
+    for number, item in enumerate(declared):
+        if isinstance(item, str):
+            rules.append(_comparison(number, item, references))
+        elif isinstance(item, dict) and list(item) == [FORBID_KEY]:
+            rules.append(_forbidden(number, item[FORBID_KEY], references, names or {}))
+        else:
+            _refuse(number, item, f"must be a text or {{'{FORBID_KEY}': {{name: value}}}}")
+    return tuple(rules)
+
+
+def _refuse(number: int, item: object, reason: object) -> NoReturn:
+    raise ValueError(f"search space, {CONSTRAINTS_KEY}[{number}] {item!r:.200}: {reason}")
+
+
+def _comparison(number: int, text: str, references: Mapping[str, Reference]) -> Comparison:
+    try:
+        expression = parse(text, references.keys())
+    except ExpressionError as error:
+        _refuse(number, text, error)
+    if not expression.names:
+        _refuse(number, text, "must name a hyperparameter")
+    return Comparison(text, tuple(references[name] for name in expression.names), expression)
+
+
+def _forbidden(
+    number: int,
+    combination: object,
+    references: Mapping[str, Reference],
+    names: Mapping[str, tuple[Reference, list[Parameter]]],
+) -> Forbidden:
+    if not isinstance(combination, dict) or not combination:
+        _refuse(number, {FORBID_KEY: combination}, "must be a dict of name to value, not empty")
+    for name, value in combination.items():
+        if name not in references:
+            known = ", ".join(sorted(references))
+            _refuse(number, {FORBID_KEY: combination}, f"unknown name {name!r} (known: {known})")
+        parameters = names[name][1] if name in names else []
+        if parameters and not any(_can_be(parameter, value) for parameter in parameters):
+            _refuse(number, {FORBID_KEY: combination}, f"{name!r} is never {value!r}")
+    values = tuple((references[name], value) for name, value in combination.items())
+    return Forbidden(canonical_json({FORBID_KEY: combination}), values)
+
+
+def _can_be(parameter: Parameter, value: object) -> bool:
+    domain = parameter.domain
+    if isinstance(domain, Choice):
+        if any(branch is not None and branch.name == value for branch in domain.branches()):
+            return True
+        try:
+            domain.position(value)
+        except ValueError:
+            return False
+        return True
+    try:
+        domain.check(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _names_of(space: Space) -> dict[str, tuple[Reference, list[Parameter]]]:
+    """Return all names that constraints of a space may use, and what each may mean."""
+    names: dict[str, tuple[Reference, list[Parameter]]] = {}
+    for reference, parameter in _ways(space, (), (None,)):
+        short = Reference(reference.keys)
+        names.setdefault("/".join(short.keys), (short, []))[1].append(parameter)
+        if any(reference.branches):
+            names.setdefault(parameter.path, (reference, []))[1].append(parameter)
+        if isinstance(parameter.domain, Choice) and any(parameter.domain.branches()):
+            inner = Reference((*short.keys, _NAME))
+            names.setdefault("/".join(inner.keys), (inner, []))[1].append(parameter)
+    return names
+
+
+def _ways(
+    space: Space, keys: tuple[str, ...], branches: tuple[str | None, ...]
+) -> Iterator[tuple[Reference, Parameter]]:
+    for parameter in space.parameters:
+        way = (*keys, parameter.key)
+        yield Reference(way, branches), parameter
+        if isinstance(parameter.domain, Choice):
+            for branch in parameter.domain.branches():
+                if branch is not None:
+                    yield from _ways(branch.space, way, (*branches, branch.name))
+
+
+def _allowed_draw(space: Space, rules: Sequence[Comparison | Forbidden]) -> dict[str, JsonValue]:
+    """Return a configuration that all constraints allow.
+
+    Raises:
+        ValueError: a constraint means nothing for a draw.
+        InfeasibleSpaceError: none was found.
+    """
+    rng = Random(0)
+    held = [0] * len(rules)
+    found: dict[str, JsonValue] | None = None
+    for count in range(DRAWS):
+        if found is not None and count >= _EXAMINED:
+            return found
+        configuration = space.draw(rng)
+        judgements = [_judged(*item, configuration) for item in enumerate(rules)]
+        held = [before + now for before, now in zip(held, judgements, strict=True)]
+        if found is None and all(judgements):
+            found = configuration
+    if found is not None:
+        return found
+    rarest = min(range(len(rules)), key=held.__getitem__)
+    raise InfeasibleSpaceError(
+        f"search space, {CONSTRAINTS_KEY}: none of {DRAWS} draws keeps all constraints; "
+        f"{rules[rarest].text!r} alone is kept by {held[rarest]} of them: "
+        "widen the space or loosen the constraints"
+    )
+
+
+def _judged(number: int, rule: Comparison | Forbidden, configuration: JsonValue) -> bool:
+    try:
+        return rule.judge(configuration)
+    except ExpressionError as error:
+        _refuse(number, rule.text, f"{error} (in {configuration!r:.200})")

@@ -1,0 +1,303 @@
+"""Reading and checking search spaces, and finding a configuration's place in one."""
+
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NoReturn
+
+from nni.hpo.json_value import JsonValue
+from nni.hpo.space.constraints import constrained
+from nni.hpo.space.domains import (
+    CONSTRAINTS_KEY,
+    Branch,
+    Choice,
+    Domain,
+    Integer,
+    Normal,
+    Parameter,
+    Space,
+    Uniform,
+)
+
+ALL_TYPES: Final = (
+    "choice",
+    "randint",
+    "uniform",
+    "quniform",
+    "loguniform",
+    "qloguniform",
+    "normal",
+    "qnormal",
+    "lognormal",
+    "qlognormal",
+)
+"""Every `_type` of the search space language."""
+
+RESERVED_KEYS: Final = frozenset({"_name", CONSTRAINTS_KEY})
+"""Names that no hyperparameter may have in any tuner."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+_PAIR = 2  # values of a range without a step
+_TRIPLE = 3  # values of a range with one
+
+
+def parse_space(
+    search_space: object,
+    *,
+    algorithm: str = "this tuner",
+    types: tuple[str, ...] = ALL_TYPES,
+    nested: bool = True,
+    reserved: frozenset[str] = frozenset(),
+) -> Space:
+    """Return the space that `search_space` describes.
+
+    Args:
+        search_space: dict of name to `{"_type": ..., "_value": [...]}`; perhaps with constraints
+            under the key `_constraints`, see `nni.hpo.space.constraints`.
+        algorithm: name used in errors.
+        types: the `_type`s that it supports.
+        nested: whether it supports dict options.
+        reserved: names that it claims for itself, besides `RESERVED_KEYS`.
+
+    Raises:
+        ValueError: the description breaks a rule; the text names parameter, rule and value.
+    """
+    reader = _Reader(algorithm, types, nested=nested, reserved=reserved | RESERVED_KEYS)
+    if not isinstance(search_space, dict) or CONSTRAINTS_KEY not in search_space:
+        return reader.space(search_space, ())
+    entries = {key: entry for key, entry in search_space.items() if key != CONSTRAINTS_KEY}
+    return constrained(reader.space(entries, ()), search_space[CONSTRAINTS_KEY])
+
+
+class _Reader:
+    """Reads one search space for one algorithm."""
+
+    def __init__(
+        self, algorithm: str, types: tuple[str, ...], *, nested: bool, reserved: frozenset[str]
+    ) -> None:
+        self._algorithm = algorithm
+        self._types = types
+        self._nested = nested
+        self._reserved = reserved
+
+    def space(self, entries: object, where: tuple[str, ...]) -> Space:
+        if not isinstance(entries, dict):
+            raise ValueError(  # noqa: TRY004 - one type for all faults of an input
+                "search space must be a dict of name to {'_type': ..., '_value': [...]}, "
+                f"got {type(entries).__name__} {entries!r:.200}"
+            )
+        return Space(tuple(self._parameter(key, entry, where) for key, entry in entries.items()))
+
+    def _parameter(self, key: object, entry: object, where: tuple[str, ...]) -> Parameter:
+        if not isinstance(key, str):
+            raise ValueError(f"search space: names must be strings, got {key!r}")  # noqa: TRY004 - one type for all faults of an input
+        path = "/".join((*where, key))
+        if key in self._reserved:
+            _refuse(path, f"name {key!r} is reserved in {self._algorithm}; rename the parameter")
+        if not isinstance(entry, dict) or "_type" not in entry or "_value" not in entry:
+            _refuse(path, f"must be {{'_type': ..., '_value': [...]}}, got {entry!r:.200}")
+        kind = entry["_type"]
+        if kind not in ALL_TYPES:
+            _refuse(path, f"_type must be one of {', '.join(ALL_TYPES)}; got {kind!r}")
+        if kind not in self._types:
+            _refuse(
+                path,
+                f"_type {kind!r} is not supported by {self._algorithm}; "
+                f"it supports {', '.join(self._types)}",
+            )
+        values = entry["_value"]
+        if not isinstance(values, list | tuple):
+            _refuse(path, f"_value of {kind} must be a list, got {values!r:.200}")
+        return Parameter(key, path, kind, self._domain(kind, list(values), path, (*where, key)))
+
+    def _domain(self, kind: str, values: list[object], path: str, where: tuple[str, ...]) -> Domain:
+        if kind == "choice":
+            return self._choice(values, path, where)
+        if kind == "randint":
+            return _integer(values, path)
+        if kind.endswith("normal"):
+            return _normal(kind, values, path)
+        return _uniform(kind, values, path)
+
+    def _choice(self, options: list[object], path: str, where: tuple[str, ...]) -> Choice:
+        if not options:
+            _refuse(path, "_value of choice must hold at least one option, got []")
+        names: set[str] = set()
+        parsed: list[object] = []
+        for option in options:
+            if not isinstance(option, dict):
+                parsed.append(option)
+                continue
+            branch = self._branch(option, path, where)
+            if branch.name in names:
+                _refuse(path, f"_name must be unique within a choice, got {branch.name!r} twice")
+            names.add(branch.name)
+            parsed.append(branch)
+        try:
+            return Choice(tuple(parsed))
+        except (TypeError, ValueError) as error:
+            _refuse(path, f"options must be JSON values ({error}), got {options!r:.200}")
+
+    def _branch(
+        self, option: dict[JsonValue, JsonValue], path: str, where: tuple[str, ...]
+    ) -> Branch:
+        name = option.get("_name")
+        if not isinstance(name, str):
+            _refuse(
+                path,
+                "a dict option must hold '_name', a string that identifies the branch; "
+                f"got {option!r:.200}",
+            )
+        if not self._nested:
+            _refuse(path, f"nested choice is not supported by {self._algorithm}")
+        entries = {key: entry for key, entry in option.items() if key != "_name"}
+        return Branch(name, self.space(entries, (*where, name)))
+
+
+def _refuse(path: str, reason: str) -> NoReturn:
+    raise ValueError(f"search space, parameter {path!r}: {reason}")
+
+
+def _numbers(kind: str, values: list[object], names: tuple[str, ...], path: str) -> list[float]:
+    if len(values) != len(names):
+        _refuse(path, f"_value of {kind} must be [{', '.join(names)}], got {values!r:.200}")
+    return [_number(value, name, path) for value, name in zip(values, names, strict=True)]
+
+
+def _number(value: object, name: str, path: str) -> float:
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)  # YAML 1.1 readers leave 1e-5 a string
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        _refuse(path, f"{name} must be a number, got {value!r}")
+    if not math.isfinite(value):
+        _refuse(path, f"{name} must be finite, got {value!r}")
+    return value
+
+
+def _step(values: list[float], path: str) -> float | None:
+    if len(values) != _TRIPLE:
+        return None
+    if values[2] <= 0:
+        _refuse(path, f"q must be > 0, got {values[2]!r}")
+    return float(values[2])
+
+
+def _integer(values: list[object], path: str) -> Integer:
+    if len(values) == 1:
+        warnings.warn(
+            f"search space, parameter {path!r}: randint with one number is an old form of "
+            f"[0, {values[0]!r}]; write both bounds",
+            stacklevel=2,
+        )
+        values = [0, *values]
+    lower, upper = _numbers("randint", values, ("lower", "upper"), path)
+    if lower != int(lower) or upper != int(upper):
+        _refuse(path, f"bounds of randint must be integers, got {values!r}")
+    if lower >= upper:
+        _refuse(path, f"randint needs lower < upper (upper is excluded), got {values!r}")
+    return Integer(int(lower), int(upper))
+
+
+def _uniform(kind: str, values: list[object], path: str) -> Uniform:
+    names = ("low", "high", "q") if kind.startswith("q") else ("low", "high")
+    numbers = _numbers(kind, values, names, path)
+    low, high = numbers[:_PAIR]
+    log = kind.endswith("loguniform")
+    if low > high:
+        _refuse(path, f"low must be <= high, got {values!r}")
+    if not math.isfinite(high - low):
+        _refuse(path, f"high - low must be a finite number, got {values!r}")
+    if log and low <= 0:
+        _refuse(path, f"low of {kind} must be > 0, got {low!r}")
+    return Uniform(float(low), float(high), _step(numbers, path), log)
+
+
+def _normal(kind: str, values: list[object], path: str) -> Normal:
+    names = ("mu", "sigma", "q") if kind.startswith("q") else ("mu", "sigma")
+    numbers = _numbers(kind, values, names, path)
+    mu, sigma = numbers[:_PAIR]
+    if sigma <= 0:
+        _refuse(path, f"sigma must be > 0, got {sigma!r}")
+    return Normal(float(mu), float(sigma), _step(numbers, path), kind.endswith("lognormal"))
+
+
+def place(
+    space: Space, configuration: object, *, ignore: frozenset[str] = frozenset()
+) -> dict[str, object]:
+    """Return the active parameters of a configuration: path to value.
+
+    The value of a choice is the position of its option; numbers are those of the domain, without
+    the noise of a round trip through text.
+
+    Args:
+        space: the space to look into.
+        configuration: what a trial got, or what a user imports.
+        ignore: keys of the top level that do not belong to the space.
+
+    Raises:
+        ValueError: the configuration lies outside the space; the text names the parameter.
+    """
+    found: dict[str, object] = {}
+    _place(space, configuration, "", ignore, found)
+    broken = space.broken(configuration)
+    if broken is not None:
+        raise ValueError(f"configuration breaks the constraint {broken.text}")
+    return found
+
+
+def _place(
+    space: Space,
+    configuration: object,
+    where: str,
+    ignore: frozenset[str],
+    found: dict[str, object],
+) -> None:
+    if not isinstance(configuration, Mapping):
+        raise ValueError(f"{where or 'configuration'}: must be a dict, got {configuration!r:.200}")  # noqa: TRY004 - one type for all faults of an input
+    expected = {parameter.key for parameter in space.parameters}
+    given = configuration.keys() - ignore
+    if given != expected:
+        missing, surplus = sorted(expected - given), sorted(map(str, given - expected))
+        raise ValueError(
+            f"{where or 'configuration'}: keys must be those of the search space; "
+            f"missing {missing}, unknown {surplus}"
+        )
+    for parameter in space.parameters:
+        value = configuration[parameter.key]
+        try:
+            if not isinstance(parameter.domain, Choice):
+                found[parameter.path] = parameter.domain.check(value)
+                continue
+            position = parameter.domain.position(value)
+        except ValueError as error:
+            raise ValueError(f"parameter {parameter.path!r}: {error}") from None
+        found[parameter.path] = position
+        option = parameter.domain.options[position]
+        if isinstance(option, Branch):
+            inside = f"parameter {parameter.path!r}"
+            _place(option.space, value, inside, frozenset({"_name"}), found)
+
+
+def contains(space: Space, configuration: object) -> bool:
+    """Whether `configuration` is a point of `space`."""
+    try:
+        place(space, configuration)
+    except ValueError:
+        return False
+    return True
+
+
+def walk(space: Space) -> Iterator[Parameter]:
+    """Yield all parameters, those of branches after the choice that opens them."""
+    for parameter in space.parameters:
+        yield parameter
+        if isinstance(parameter.domain, Choice):
+            for branch in parameter.domain.branches():
+                if branch is not None:
+                    yield from walk(branch.space)
+
+
+SpaceCheck = Callable[[object], object]
+"""Raises ValueError for a search space that an algorithm refuses."""

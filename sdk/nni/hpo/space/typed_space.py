@@ -1,0 +1,231 @@
+"""Search spaces from types: one declaration gives the space and a typed configuration.
+
+A dataclass, a pydantic model or a function's signature is a search space. What is tuned says so in
+its type; structures inside are looked into, and a union of structures is a choice of them:
+
+```python
+@dataclass
+class Forest:
+    depth: Annotated[int, RandInt(2, 12)] = 6
+
+@dataclass
+class Linear:
+    pass
+
+@dataclass
+class Training:
+    model: Forest | Linear
+    rate: Annotated[float, LogUniform(1e-5, 1e-1)] = 1e-3
+    epochs: int = 10                                        # not tuned: keeps its value
+
+search_space(Training)                                      # the JSON form, for any tuner
+configuration(Training, nni.get_next_parameter()).model     # a Forest or a Linear
+```
+
+A structure that is no choice is flattened: its fields are called `<field>/<inner field>`. JSON
+stays what travels; types are for the two ends. Constraints between the fields stand on the
+outermost type, or on the function, as its attribute `_constraints`; in a class it is a `ClassVar`:
+
+```python
+    _constraints: ClassVar = ["batch * epochs <= 4096", {"_forbid": {"model": "Linear", "seed": 0}}]
+```
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final, TypeVar, overload
+
+from nni.hpo.json_value import JsonValue
+from nni.hpo.space._type_reader import (
+    Field,
+    Numbers,
+    Option,
+    Options,
+    Plain,
+    Structure,
+    is_type_of_space,
+    read_structure,
+)
+from nni.hpo.space.domains import CONSTRAINTS_KEY, same_value
+
+__all__ = ["TypedSpace", "as_json", "configuration", "is_type_of_space", "search_space"]
+
+T = TypeVar("T")
+
+_NAME: Final = "_name"
+"""Key of the branch that was chosen."""
+
+
+class TypedSpace:
+    """A type as a search space.
+
+    Args:
+        source: a dataclass, a pydantic model, or a function.
+
+    Raises:
+        TypeError: it is none of these, or a field's type breaks a rule.
+    """
+
+    def __init__(self, source: object) -> None:
+        self._structure = read_structure(source)
+        self._constraints = getattr(source, CONSTRAINTS_KEY, None)
+
+    def search_space(self) -> dict[str, JsonValue]:
+        """Return its JSON form: name to `{"_type": ..., "_value": [...]}`.
+
+        Raises:
+            ValueError: a range or constraint in it breaks a rule of search spaces.
+        """
+        from nni.hpo.space.parser import parse_space  # trials need it not, and pay for every import
+
+        entries = dict(_entries(self._structure, ""))
+        if self._constraints is not None:
+            entries[CONSTRAINTS_KEY] = list(self._constraints)
+        parse_space(entries, algorithm="typed search spaces")
+        return entries
+
+    def configuration(self, parameters: JsonValue, arguments: Sequence[str] | None = None) -> Any:  # noqa: ANN401 - the source decides
+        """Return the typed form of a configuration; see the function of the same name."""
+        if not isinstance(parameters, Mapping):
+            raise ValueError(f"a configuration must be a dict, got {parameters!r:.200}")  # noqa: TRY004 - one type for all faults of an input
+        if arguments is not None:
+            from nni.hpo.space._command_line import with_arguments
+
+            parameters = with_arguments(self._structure, parameters, arguments)
+        return _build(self._structure, parameters, "", "")
+
+
+def search_space(source: object) -> dict[str, JsonValue]:
+    """Return the search space that a type describes.
+
+    Args:
+        source: a dataclass, a pydantic model, or a function, whose arguments are then tuned.
+            `Annotated[..., Choice() | RandInt() | Uniform() | ...]` says what is tuned and how;
+            a field without that needs a default, and keeps it.
+
+    Raises:
+        TypeError: it is none of these, or a field's type breaks a rule; the text names it.
+        ValueError: a range breaks a rule of search spaces, as in `Uniform(1, 0)`.
+    """
+    return TypedSpace(source).search_space()
+
+
+def as_json(space: JsonValue) -> JsonValue:
+    """Return a search space in JSON, whichever form it was given in; errors are as above."""
+    return search_space(space) if is_type_of_space(space) else space
+
+
+@overload
+def configuration(
+    source: type[T], parameters: JsonValue, arguments: Sequence[str] | None = None
+) -> T: ...
+@overload
+def configuration(
+    source: Callable[..., Any], parameters: JsonValue, arguments: Sequence[str] | None = None
+) -> dict[str, Any]: ...
+def configuration(
+    source: Any, parameters: JsonValue, arguments: Sequence[str] | None = None
+) -> Any:
+    """Return a configuration as an object of the type that described its space.
+
+    Args:
+        source: what `search_space` was given.
+        parameters: what `nni.get_next_parameter` returned. What is missing takes its default, so
+            `{}`, which a trial outside an experiment gets, gives all defaults. Keys that the type
+            does not have, such as those that an advisor adds, are left out.
+        arguments: words of a command line such as `sys.argv[1:]`, that win over `parameters`: an
+            option for each field, as in `--rate 0.01 --model Svm --model/Svm/c 3`. None: there is
+            no command line.
+
+    Returns:
+        An object of the class; for a function, the arguments to call it with. Numbers have the
+        declared type, options are the objects that were listed.
+
+    Raises:
+        ValueError: a value lies outside the type, or is missing and has no default.
+        SystemExit: the command line is wrong, or asks for help.
+    """
+    return TypedSpace(source).configuration(parameters, arguments)
+
+
+def _entries(structure: Structure, prefix: str) -> Iterator[tuple[str, JsonValue]]:
+    for field in structure.fields:
+        key = prefix + field.name
+        content = field.content
+        if isinstance(content, Structure):
+            yield from _entries(content, f"{key}/")
+        elif isinstance(content, Numbers):
+            yield key, content.range.entry()
+        elif isinstance(content, Options):
+            values = [_option_entry(option) for option in content.options]
+            yield key, {"_type": "choice", "_value": values}
+
+
+def _option_entry(option: Option) -> JsonValue:
+    if option.branch is None:
+        return option.wire
+    return {_NAME: option.wire, **dict(_entries(option.branch, ""))}
+
+
+def _build(structure: Structure, parameters: Mapping[str, Any], prefix: str, place: str) -> Any:  # noqa: ANN401 - an object of the user's class
+    """Make the object of a structure.
+
+    Args:
+        structure: what to make.
+        parameters: the values of this level of the configuration.
+        prefix: what the keys of this structure start with in it.
+        place: where this level is in the whole configuration, for errors.
+    """
+    values: dict[str, Any] = {}
+    for field in structure.fields:
+        key = prefix + field.name
+        if isinstance(field.content, Structure):
+            given = any(name.startswith(f"{key}/") for name in parameters)
+            if given or not field.has_default:
+                values[field.argument] = _build(field.content, parameters, f"{key}/", place)
+        elif key in parameters:
+            values[field.argument] = _value(field, parameters[key], place + key)
+        elif not field.has_default:
+            raise ValueError(
+                f"parameter {place + key!r} must have a value or, in {structure.name}, a default"
+            )
+    return structure.build(values)
+
+
+def _value(field: Field, value: JsonValue, path: str) -> object:
+    content = field.content
+    if isinstance(content, Options):
+        return _chosen(content, value, path)
+    if isinstance(content, Numbers):
+        return value if content.type is None else _number(value, content.type, path)
+    assert isinstance(content, Plain)
+    return _plain(value, content.hint, path)
+
+
+def _chosen(content: Options, value: JsonValue, path: str) -> object:
+    name = value.get(_NAME) if isinstance(value, Mapping) else None
+    for option in content.options:
+        if option.branch is not None:
+            if name == option.wire:
+                return _build(option.branch, value, "", f"{path}/{name}/")
+        elif same_value(option.wire, value):
+            return option.value
+    shown = ", ".join(repr(option.wire) for option in content.options)
+    raise ValueError(f"parameter {path!r} must be one of {shown}; got {value!r:.200}")
+
+
+def _number(value: JsonValue, wanted: type[int] | type[float], path: str) -> float:
+    """Return a number in its declared type: tuners give 7.0 for steps of 1."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or (wanted is int and not float(value).is_integer()):
+        raise ValueError(f"parameter {path!r} must be of type {wanted.__name__}, got {value!r}")
+    return wanted(value)
+
+
+def _plain(value: JsonValue, hint: object, path: str) -> object:
+    """Return the value of a field that is not tuned, but was set all the same."""
+    if hint is int or hint is float:
+        return _number(value, hint, path)
+    if isinstance(hint, type) and issubclass(hint, Enum) and isinstance(value, str):
+        return hint[value] if value in hint.__members__ else hint(value)
+    return value

@@ -1,0 +1,102 @@
+"""The tuner of an experiment and the plan around it."""
+
+from typing import Any
+
+import pytest
+
+from nni.hpo.base import AssessResult, Resumable, Tuner, generate
+from nni.hpo.host.construction import planned_assessor, planned_tuner
+from nni.hpo.search.managed_tuner import ManagedTuner
+from nni.hpo.tuners.random_search import RandomTuner
+
+SPACE = {"x": {"_type": "randint", "_value": [0, 50]}}
+
+
+def tuner_of(name: str, plan: Any, **class_args: Any) -> Tuner:
+    tuner = planned_tuner({"name": name, "class_args": class_args}, plan, 1)
+    tuner.update_search_space(SPACE)
+    return tuner
+
+
+def play(tuner: Tuner, value: Any, count: int) -> list[int]:
+    seen = []
+    for parameter_id in range(count):
+        for _, parameters in generate(tuner, [parameter_id]).parameters:
+            seen.append(parameters["x"])
+            tuner.receive_trial_result(parameter_id, parameters, value(parameters["x"]))
+            tuner.trial_end(parameter_id, True)
+    return seen
+
+
+def test_without_a_plan_there_is_nothing_but_the_tuner() -> None:
+    assert isinstance(tuner_of("Random", None), RandomTuner)
+
+
+@pytest.mark.parametrize(("mode", "better"), [("minimize", min), ("maximize", max)])
+def test_objectives_decide_the_mode(mode: str, better: Any) -> None:
+    plan = {"objectives": [{"metric": "cost", "mode": mode}]}
+    opposite = "minimize" if mode == "maximize" else "maximize"
+    tuner = tuner_of("TPE", plan, optimize_mode=opposite)
+    tuner.update_search_space({"x": {"_type": "randint", "_value": [0, 1000]}})
+
+    seen = play(tuner, lambda x: {"cost": x}, 60)
+
+    # The last ten proposals are near the good end; without a model they would be anywhere, and a
+    # model of the opposite would have them at the other end.
+    assert sum(abs(x - better(0, 1000)) for x in seen[-10:]) / 10 < 250
+
+
+def test_the_target_is_in_the_direction_of_the_tuner() -> None:
+    tuner = tuner_of("Random", {"stop": {"target": 40}}, optimize_mode="maximize")
+
+    seen = play(tuner, lambda x: x, 200)
+
+    assert seen[-1] >= 40
+    assert all(x < 40 for x in seen[:-1])
+
+
+def test_every_part_of_a_plan_arrives() -> None:
+    plan = {
+        "constraints": [{"metric": "cost", "max": 5}],
+        "duplicates": "reuse",
+        "enqueue": [{"x": 7}],
+        "known": [{"parameter": {"x": 3}, "value": {"default": 1, "cost": 1}}],
+        "stop": {"no_improvement": 4, "regret_bound": 1e-9},
+    }
+    tuner = tuner_of("GPTuner", plan)
+    assert isinstance(tuner, ManagedTuner)
+
+    seen = play(tuner, lambda x: {"default": -x, "cost": 1}, 20)
+
+    assert seen[0] == 7
+    assert 3 not in seen
+    assert len(seen) < 20
+    assert tuner.ended_because.startswith("no improvement over 4")
+
+
+def test_custom_classes_have_plans_too() -> None:
+    config = {"class_name": "nni.hpo.tuners.random_search.RandomTuner", "class_args": {}}
+
+    tuner = planned_tuner(config, {"enqueue": [{"x": 7}]}, 1)
+    tuner.update_search_space(SPACE)
+
+    assert play(tuner, lambda x: x, 1) == [7]
+
+
+def test_an_assessor_judges_by_the_first_objective() -> None:
+    plan = {"objectives": [{"metric": "loss", "mode": "minimize"}]}
+    assessor = planned_assessor({"name": "Medianstop", "class_args": {}}, plan, 1)
+    assessor.assess_trial("good", [{"loss": 1.0, "default": 0}])
+    assessor.trial_end("good", True)
+
+    assert assessor.assess_trial("worse", [{"loss": 5.0, "default": 9}]) is AssessResult.Bad
+    assert assessor.assess_trial("better", [{"loss": 0.5, "default": -9}]) is AssessResult.Good
+
+
+def test_an_assessor_can_be_put_aside_if_it_could_before() -> None:
+    plan = {"objectives": [{"metric": "loss", "mode": "minimize"}]}
+    config = {"name": "Medianstop", "class_args": {}}
+
+    plain, planned = planned_assessor(config, None, 1), planned_assessor(config, plan, 1)
+
+    assert isinstance(planned, Resumable) == isinstance(plain, Resumable)

@@ -1,0 +1,94 @@
+"""Checks of class arguments."""
+
+import subprocess
+import sys
+
+import pytest
+
+from nni.hpo.registry.entries import BUILT_IN
+from nni.hpo.registry.validation import ClassArgsValidator, TableValidator, check_count, number
+
+MAKE = ClassArgsValidator()
+
+
+def test_base_accepts_everything() -> None:
+    given = {"anything": object()}
+
+    MAKE.validate_class_args(**given)
+
+    assert set(given) == {"anything"}
+
+
+@pytest.mark.parametrize("value", ["maximize", "minimize"])
+def test_choices_accepts_what_it_lists(value: str) -> None:
+    assert MAKE.choices("optimize_mode", "maximize", "minimize")(value)
+
+
+@pytest.mark.parametrize("value", ["max", None, 1, ["maximize"]])
+def test_choices_names_the_key_of_what_it_refuses(value: object) -> None:
+    with pytest.raises(ValueError, match="optimize_mode must be one of 'maximize', 'minimize'"):
+        MAKE.choices("optimize_mode", "maximize", "minimize")(value)
+
+
+def test_choices_keeps_booleans_and_numbers_apart() -> None:
+    with pytest.raises(ValueError, match="must be one of"):
+        MAKE.choices("flag", True, False)(1)
+
+
+@pytest.mark.parametrize("value", [0, 9999])
+def test_range_includes_both_ends(value: int) -> None:
+    assert MAKE.range("start_step", int, 0, 9999)(value)
+
+
+@pytest.mark.parametrize("value", [-1, 10000, 1.5, "1", True, None])
+def test_range_names_the_key_of_what_it_refuses(value: object) -> None:
+    with pytest.raises(ValueError, match="start_step must"):
+        MAKE.range("start_step", int, 0, 9999)(value)
+
+
+def test_range_of_floats_takes_ints() -> None:
+    assert MAKE.range("threshold", float, 0, 1)(1)
+
+
+def test_path_refuses_empty_text() -> None:
+    assert MAKE.path("file")("a/b")
+    with pytest.raises(ValueError, match="file must be a path"):
+        MAKE.path("file")("")
+
+
+def test_table_refuses_unknown_and_missing_arguments() -> None:
+    required = number("n", int, 1, 9)
+    table = TableValidator("Demo", {"n": type(required)(required.checker, required=True)})
+
+    table.validate_class_args(n=3)
+    with pytest.raises(ValueError, match="Demo: unknown argument 'm'; known: n"):
+        table.validate_class_args(n=3, m=1)
+    with pytest.raises(ValueError, match="Demo: 'n' is required"):
+        table.validate_class_args()
+
+
+@pytest.mark.claim("hpo", 47)
+def test_medianstop_refuses_a_negative_start_step() -> None:
+    (entry,) = [entry for entry in BUILT_IN if entry.name == "Medianstop"]
+    assert isinstance(entry.validator, ClassArgsValidator)
+
+    entry.validator.validate_class_args(optimize_mode="minimize", start_step=5)
+    with pytest.raises(ValueError, match=r"start_step must lie in \[0, 9999\], got -1"):
+        entry.validator.validate_class_args(start_step=-1)
+
+
+@pytest.mark.parametrize("value", [0, 1.0, True, "3", None])
+def test_check_count_refuses_what_is_no_count(value: object) -> None:
+    with pytest.raises(ValueError, match="trials must be an int >= 1"):
+        check_count("trials", value, least=1)
+
+
+def test_validator_is_importable_without_numpy() -> None:
+    program = (
+        "import sys, nni.hpo.registry.validation\n"
+        "assert not {'numpy', 'scipy', 'grpc', 'pydantic'} & set(sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+
+    assert done.returncode == 0

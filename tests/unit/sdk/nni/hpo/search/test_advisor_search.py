@@ -1,0 +1,216 @@
+"""Advisors in one process: they decide budgets, checkpoints and early ends of `optimize`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nni.hpo import NoImprovement, optimize
+from nni.hpo.advisor import MsgDispatcherBase
+from nni.hpo.advisors.asha import ASHA
+from nni.hpo.commands import CommandType
+from nni.hpo.objectives import MINIMIZED
+from nni.hpo.search.advisor_search import AdvisedSearch
+from nni.hpo.search.optimization import OptimizeResult
+
+SPACE = {"x": {"_type": "uniform", "_value": [-5, 5]}}
+NAMED = [
+    ("ASHA", {"max_budget": 9}),
+    ("ASHA", {"max_budget": 9, "mode": "stopping"}),
+    ("Hyperband", {"R": 9}),
+    ("BOHB", {"min_budget": 1, "max_budget": 9}),
+]
+
+
+def training(parameters: dict[str, Any]) -> Iterator[float]:
+    """Yield a loss per step, from the checkpoint on if there is one."""
+    step = 0
+    if "load_checkpoint_dir" in parameters:
+        step = int((Path(parameters["load_checkpoint_dir"]) / "step").read_text())
+    while step < parameters["TRIAL_BUDGET"]:
+        step += 1
+        yield (parameters["x"] - 1) ** 2 + 1 / step
+    if "save_checkpoint_dir" in parameters:
+        (Path(parameters["save_checkpoint_dir"]) / "step").write_text(str(step))
+
+
+def run(name: str, arguments: dict[str, Any], **more: Any) -> OptimizeResult:
+    return optimize(
+        training, SPACE, advisor=name, advisor_args=arguments, trials=40, seed=1, **more
+    )
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize(("name", "arguments"), NAMED)
+def test_named_advisor_spends_little_on_bad_configurations(
+    name: str, arguments: dict[str, Any], concurrency: int
+) -> None:
+    result = run(name, arguments, concurrency=concurrency)
+
+    budgets = [len(record.intermediate) for record in result.trials]
+    assert len(result.trials) == 40
+    assert len(set(budgets)) > 1
+    assert sum(budgets) < 40 * 9 / 2
+    assert result.best_parameters["TRIAL_BUDGET"] == 9
+    assert result.best_value == min(r.value for r in result.trials if r.value is not None)
+
+
+@pytest.mark.parametrize(("name", "arguments"), NAMED)
+def test_seed_makes_it_repeatable(name: str, arguments: dict[str, Any]) -> None:
+    first, second = run(name, arguments), run(name, arguments)
+
+    assert [r.value for r in first.trials] == [r.value for r in second.trials]
+
+
+def test_promoted_trial_goes_on_from_the_checkpoint_of_its_own_search() -> None:
+    result = run("ASHA", {"max_budget": 9})
+
+    promoted = [r for r in result.trials if "load_checkpoint_dir" in r.parameters]
+    assert promoted
+    for record in promoted:
+        budget = record.parameters["TRIAL_BUDGET"]
+        assert len(record.intermediate) == budget - budget // 3
+        assert not Path(record.parameters["load_checkpoint_dir"]).exists()  # gone with the search
+    assert "load_checkpoint_dir" not in result.best_parameters
+
+
+def test_trial_that_is_given_up_is_closed() -> None:
+    closed = []
+
+    def objective(parameters: dict[str, Any]) -> Iterator[float]:
+        try:
+            yield from training(parameters)
+        except GeneratorExit:
+            closed.append(parameters["x"])
+            raise
+
+    result = optimize(
+        objective, SPACE, advisor=ASHA("minimize", max_budget=9, mode="stopping", seed=0), trials=20
+    )
+
+    stopped = [r.parameters["x"] for r in result.trials if r.status == "EARLY_STOPPED"]
+    assert stopped
+    assert closed == stopped
+
+
+def test_several_objectives_give_a_front() -> None:
+    def objective(parameters: dict[str, Any]) -> dict[str, float]:
+        return {"loss": parameters["x"] ** 2, "size": (parameters["x"] - 2) ** 2}
+
+    result = optimize(
+        objective, SPACE, advisor="MOASHA", trials=30, seed=0,
+        optimize_mode={"loss": "minimize", "size": "minimize"},
+    )  # fmt: skip
+
+    assert len(result.pareto_front) > 1
+
+
+def test_one_named_metric_is_what_the_advisor_sees() -> None:
+    def objective(parameters: dict[str, Any]) -> dict[str, float]:
+        return {"accuracy": -((parameters["x"] - 1) ** 2), "seconds": 1.0}
+
+    result = optimize(
+        objective, SPACE, advisor="BOHB", advisor_args={"min_budget": 1, "max_budget": 3},
+        trials=60, seed=0, optimize_mode={"accuracy": "maximize"},
+    )  # fmt: skip
+
+    assert result.best_value > -0.05
+
+
+def test_failed_trial_does_not_end_the_search() -> None:
+    def objective(parameters: dict[str, Any]) -> float:
+        if parameters["x"] < 0:
+            raise OSError("no room")
+        return float(parameters["x"])
+
+    result = optimize(
+        objective, SPACE, advisor="Hyperband", advisor_args={"R": 9}, trials=30, seed=0
+    )
+
+    assert {r.status for r in result.trials} == {"SUCCEEDED", "FAILED"}
+    assert len(result.trials) == 30
+
+
+def test_first_configurations_earlier_results_and_rules_count() -> None:
+    result = optimize(
+        lambda parameters: (parameters["x"] - 1) ** 2, SPACE, advisor="ASHA", trials=200, seed=0,
+        enqueue=[{"x": 1.0}], warm_start_from=[{"parameter": {"x": 2.0}, "value": 1.0}],
+        stop=NoImprovement(10),
+    )  # fmt: skip
+
+    assert result.trials[0].parameters == {"x": 1.0}
+    assert result.best_value == 0
+    assert len(result.trials) < 50
+    assert "10" in result.stopped_because
+
+
+class Raising(MsgDispatcherBase):
+    """Raises at the first result."""
+
+    def load_checkpoint(self) -> None:
+        """Keep nothing."""
+
+    save_checkpoint = load_checkpoint
+
+    def handle_initialize(self, data: object) -> None:
+        self.send(CommandType.Initialized, "")
+
+    def handle_request_trial_jobs(self, data: int) -> None:
+        for number in range(data):
+            self.send(CommandType.NewTrialJob, {"parameter_id": number, "parameters": {"x": 1}})
+
+    def handle_report_metric_data(self, data: object) -> None:
+        raise ArithmeticError("cannot learn")
+
+    def handle_update_search_space(self, data: object) -> None: ...
+
+    def handle_import_data(self, data: object) -> None: ...
+
+    def handle_add_customized_trial(self, data: object) -> None: ...
+
+    def handle_trial_end(self, data: object) -> None: ...
+
+
+def test_advisor_that_raises_ends_the_search_with_its_words() -> None:
+    with pytest.raises(RuntimeError, match="cannot learn"):
+        optimize(lambda _: 1.0, SPACE, advisor=Raising(), trials=5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"advisor": "ASHA", "tuner": "TPE"}, "left out with an advisor"),
+        ({"advisor": "ASHA", "assessor": "Medianstop"}, "left out with an advisor"),
+        ({"advisor": "ASHA", "constraints": [{"metric": "a", "max": 1}]}, "constraints must"),
+        ({"advisor": "ASHA", "duplicates": "reuse"}, "duplicates must be 'replicate'"),
+        ({"advisor": "Asha"}, "did you mean 'ASHA'"),
+        ({"advisor": "ASHA", "advisor_args": {"eta": 1}}, "eta"),
+        ({"advisor": ASHA(), "advisor_args": {"eta": 3}}, "advisor is an object"),
+        ({"advisor_args": {"eta": 3}}, "without an advisor"),
+        ({"tuner": "ASHA"}, "ASHA is a name for advisor"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_before_the_first_trial(
+    arguments: dict[str, Any], words: str
+) -> None:
+    def objective(_: object) -> float:
+        pytest.fail("called")
+
+    with pytest.raises(ValueError, match=words):
+        optimize(objective, SPACE, **arguments)
+
+
+def test_typed_space_is_refused_with_the_remedy() -> None:
+    def objective(x: int) -> float:
+        return x
+
+    with pytest.raises(ValueError, match=r"nni.hpo.search_space"):
+        optimize(objective, objective, advisor="ASHA")
+
+
+def test_first_configuration_must_keep_the_constraints() -> None:
+    space = SPACE | {"_constraints": ["x > 0"]}
+
+    with pytest.raises(ValueError, match="must keep the constraint x > 0"):
+        AdvisedSearch(ASHA(), space, MINIMIZED, first=[{"x": -1}])

@@ -1,0 +1,265 @@
+"""Points tried first, duplicates, earlier results and objectives around a tuner."""
+
+from typing import Any, ClassVar
+
+import pytest
+
+from nni.errors import NoMoreTrialError
+from nni.hpo.base import DEFERRED, Tuner, generate
+from nni.hpo.json_value import JsonValue
+from nni.hpo.objectives import Objectives, objectives_of
+from nni.hpo.search.managed_tuner import DuplicatePolicy, ManagedTuner, SearchPlan, managed
+from nni.hpo.search.stopping_rules import NoImprovement, TargetReached
+
+SPACE: dict[str, Any] = {"x": {"_type": "randint", "_value": [0, 4]}}
+
+
+class RecordingTuner(Tuner):
+    """Proposes what it was given, in order, and remembers what it was told."""
+
+    def __init__(self, *proposals: int) -> None:
+        self.proposals = list(proposals)
+        self.told: list[tuple[JsonValue, JsonValue]] = []
+        self.ended: list[tuple[int, bool]] = []
+        self.imported: list[JsonValue] = []
+
+    def update_search_space(self, search_space: JsonValue) -> None:
+        del search_space
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
+        del parameter_id, kwargs
+        if not self.proposals:
+            raise NoMoreTrialError
+        return {"x": self.proposals.pop(0)}
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
+    ) -> None:
+        self.told.append((parameters["x"], value))
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:
+        self.ended.append((parameter_id, success))
+
+    def import_data(self, data: list[dict[str, JsonValue]]) -> None:
+        self.imported += [(item["parameter"]["x"], item["value"]) for item in data]
+
+
+class VectorTuner(RecordingTuner):
+    multi_objective: ClassVar[bool] = True
+
+    def set_objectives(self, objectives: Objectives) -> None:
+        self.objectives = objectives
+
+
+class LateTuner(RecordingTuner):
+    """Defers everything; serves it when told a result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[tuple[int, Any]] = []
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
+        self.waiting.append((parameter_id, kwargs["st_callback"]))
+        return DEFERRED
+
+    def serve(self) -> None:
+        parameter_id, start = self.waiting.pop(0)
+        start(parameter_id, {"x": parameter_id})
+
+
+def ready(tuner: Tuner, space: JsonValue = None, **plan: Any) -> ManagedTuner:
+    made = managed(tuner, SearchPlan(**plan), seed=0)
+    made.update_search_space(SPACE if space is None else space)
+    return made
+
+
+def run(tuner: ManagedTuner, count: int, first: int = 0, value: Any = None) -> list[int]:
+    """Run trials one after the other; the result is x, or `value`."""
+    seen = []
+    for parameter_id in range(first, first + count):
+        for _, parameters in generate(tuner, [parameter_id]).parameters:
+            seen.append(parameters["x"])
+            told = parameters["x"] if value is None else value(parameters["x"])
+            tuner.receive_trial_result(parameter_id, parameters, told)
+            tuner.trial_end(parameter_id, True)
+    return seen
+
+
+def test_points_of_the_user_come_first_and_are_told_as_imported() -> None:
+    inner = RecordingTuner(1)
+    tuner = ready(inner, first=({"x": 3},))
+    tuner.enqueue({"x": 2})
+
+    assert run(tuner, 3) == [3, 2, 1]
+    assert inner.imported == [(3, 3), (2, 2)]
+    assert inner.told == [(1, 1)]
+    assert inner.ended == [(0, True)]
+
+
+def test_points_that_were_measured_are_not_tried_first_again() -> None:
+    tuner = ready(RecordingTuner(1), first=({"x": 3}, {"x": 2}))
+
+    tuner.import_data([{"parameter": {"x": 3}, "value": 1.0}])
+
+    assert run(tuner, 2) == [2, 1]
+
+
+def test_points_of_the_user_keep_the_constraints() -> None:
+    space = {**SPACE, "_constraints": ["x < 2"]}
+
+    with pytest.raises(ValueError, match="must keep the constraint x < 2"):
+        ready(RecordingTuner(), space, first=({"x": 3},))
+    with pytest.raises(ValueError, match="must keep the constraint x < 2"):
+        ready(RecordingTuner(), space).enqueue({"x": 2})
+
+
+def test_points_that_break_the_constraints_of_a_later_space_are_not_tried() -> None:
+    tuner = ready(RecordingTuner(1), first=({"x": 3}, {"x": 0}))
+
+    tuner.update_search_space({**SPACE, "_constraints": ["x < 3"]})
+
+    assert dict(generate(tuner, [0, 1]).parameters) == {0: {"x": 0}, 1: {"x": 1}}
+
+
+def test_replicated_duplicates_run_again() -> None:
+    assert run(ready(RecordingTuner(1, 1, 1)), 3) == [1, 1, 1]
+
+
+def test_reused_duplicates_tell_the_known_result() -> None:
+    inner = RecordingTuner(1, 1, 1, 2)
+    tuner = ready(inner, duplicates="reuse")
+
+    assert run(tuner, 2) == [1, 2]
+    assert inner.told == [(1, 1), (1, 1), (1, 1), (2, 2)]
+    assert [success for _, success in inner.ended] == [True] * 4
+    assert len({inner_id for inner_id, _ in inner.ended}) == 4
+
+
+def test_resampled_duplicates_are_turned_down() -> None:
+    inner = RecordingTuner(1, 1, 2)
+    tuner = ready(inner, duplicates="resample")
+
+    assert run(tuner, 2) == [1, 2]
+    assert inner.told == [(1, 1), (2, 2)]
+    assert inner.ended == [(0, True), (1, False), (2, True)]
+
+
+@pytest.mark.parametrize("policy", ["resample", "reuse"])
+def test_running_configurations_are_duplicates_too(policy: DuplicatePolicy) -> None:
+    tuner = ready(RecordingTuner(1, 1, 2), duplicates=policy)
+
+    answer = generate(tuner, [0, 1])
+
+    assert [parameters["x"] for _, parameters in answer.parameters] == [1, 2]
+
+
+@pytest.mark.parametrize("policy", ["resample", "reuse"])
+def test_a_stubborn_tuner_is_helped_until_all_is_tried(policy: DuplicatePolicy) -> None:
+    tuner = ready(RecordingTuner(*[1] * 1000), duplicates=policy)
+
+    assert sorted(run(tuner, 9)) == [0, 1, 2, 3]
+    assert generate(tuner, [99]).exhausted
+
+
+def test_equal_numbers_of_different_types_are_the_same_configuration() -> None:
+    tuner = ready(
+        RecordingTuner(2, 3), duplicates="resample", known=({"parameter": {"x": 2.0}, "value": 1},)
+    )
+
+    assert run(tuner, 1) == [3]
+
+
+def test_earlier_results_reach_the_tuner_once() -> None:
+    inner = RecordingTuner(1)
+    tuner = ready(inner, known=({"parameter": {"x": 3}, "value": 7},))
+
+    tuner.update_search_space(SPACE)
+
+    assert inner.imported == [(3, 7)]
+
+
+def test_a_rule_ends_the_search() -> None:
+    tuner = ready(RecordingTuner(3, 1, 2), rules=(TargetReached(1.0),))
+
+    assert run(tuner, 3) == [3, 1]
+    assert tuner.ended_because == "the target 1 is reached"
+
+
+def test_rules_count_what_this_search_gave_before_it_was_resumed() -> None:
+    own = [{"parameter": {"x": n}, "value": 1.0} for n in range(3)]
+    rules = (NoImprovement(4),)
+    resumed, warm = (ready(RecordingTuner(7, 8, 9), rules=rules) for _ in range(2))
+
+    resumed.resume_search(own)
+    warm.import_data(own)
+    for tuner in (resumed, warm):
+        run(tuner, 2, value=lambda _: 2.0)
+
+    assert resumed.ended_because == "no improvement over 4 trials"
+    assert warm.ended_because == ""
+    assert run(resumed, 1, first=2) == []
+
+
+def test_a_search_that_a_rule_has_ended_is_over_when_it_is_resumed() -> None:
+    tuner = ready(RecordingTuner(7), rules=(TargetReached(0.5),))
+
+    tuner.resume_search([{"parameter": {"x": 1}, "value": 0.25}])
+
+    assert run(tuner, 1) == []
+    assert tuner.ended_because == "the target 0.5 is reached"
+
+
+def test_deferred_trials_start_under_the_ids_that_wait() -> None:
+    inner = LateTuner()
+    tuner = ready(inner, first=({"x": 9},))
+    started: list[tuple[int, JsonValue]] = []
+
+    answer = generate(tuner, [7, 8], lambda key, parameters: started.append((key, parameters)))
+    inner.serve()
+
+    assert [key for key, _ in answer.parameters] == [7]
+    assert answer.deferred == (8,)
+    assert started == [(8, {"x": 0})]  # the tuner's own id was 0
+
+
+def test_one_number_is_taken_out_of_reports() -> None:
+    inner = RecordingTuner(1, 2)
+    tuner = ready(inner, objectives=objectives_of({"cost": "minimize"}))
+
+    run(tuner, 2, value=lambda x: {"cost": 10 * x, "default": 0})
+
+    assert inner.told == [(1, 10), (2, 20)]
+
+
+def test_tuners_for_several_objectives_get_whole_reports() -> None:
+    inner = VectorTuner(1)
+    objectives = objectives_of({"a": "minimize", "b": "maximize"})
+    tuner = ready(inner, objectives=objectives)
+
+    run(tuner, 1, value=lambda x: {"a": x, "b": x})
+
+    assert inner.objectives is objectives
+    assert inner.told == [(1, {"a": 1, "b": 1})]
+
+
+def test_the_tuner_prepares_unless_points_of_the_user_come_first() -> None:
+    class PreparingTuner(RecordingTuner):
+        prepared = 0
+
+        def prepare_parameters(self) -> None:
+            self.prepared += 1
+
+    inner = PreparingTuner(1, 2)
+    tuner = ready(inner, first=({"x": 7},))
+
+    tuner.prepare_parameters()
+    assert inner.prepared == 0
+    run(tuner, 1)
+    tuner.prepare_parameters()
+
+    assert inner.prepared == 1
+
+
+def test_unknown_policies_are_refused() -> None:
+    with pytest.raises(ValueError, match="duplicates must be one of replicate, resample, reuse"):
+        SearchPlan(duplicates="again")  # type: ignore[arg-type] # what a user may write

@@ -1,0 +1,47 @@
+"""Which trials of a search are best."""
+
+import pytest
+
+from nni.hpo.objectives import objectives_of
+from nni.hpo.search.outcomes import Outcomes, StudyTrial
+
+
+def outcomes(
+    values: list[object], mode: str | dict[str, str], limits: list[dict[str, object]] | None = None
+) -> Outcomes:
+    found = Outcomes(objectives_of(mode, limits))
+    for number, value in enumerate(values):
+        found.add(StudyTrial(number, {"x": number}), value)
+    return found
+
+
+def test_best_is_the_first_of_equal_ones_within_the_limits() -> None:
+    found = outcomes(
+        [{"default": 3, "ms": 5}, {"default": 9, "ms": 11}, {"default": 7, "ms": 1},
+         {"default": 7, "ms": 2}],
+        "maximize", [{"metric": "ms", "max": 10}],
+    )  # fmt: skip
+
+    value, trial = found.best()
+
+    assert (value, trial.id) == (7, 2)
+    assert [point.trial.id for point in found.front()] == [2, 3]
+
+
+def test_front_of_several_objectives_has_no_best() -> None:
+    found = outcomes(
+        [{"a": 1, "b": 3}, {"a": 2, "b": 2}, {"a": 3, "b": 3}, {"a": float("nan"), "b": 0}],
+        {"a": "minimize", "b": "minimize"},
+    )
+
+    assert [point.values for point in found.front()] == [{"a": 1, "b": 3}, {"a": 2, "b": 2}]
+    with pytest.raises(ValueError, match="see pareto_front"):
+        found.best()
+
+
+def test_nothing_finite_is_no_best() -> None:
+    found = outcomes([float("inf")], "minimize")
+
+    assert found.front() == []
+    with pytest.raises(ValueError, match="no trial has been told a finite value"):
+        found.best()

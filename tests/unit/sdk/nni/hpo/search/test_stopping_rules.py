@@ -1,0 +1,140 @@
+"""Rules that end a search."""
+
+import json
+import math
+from random import Random
+from typing import Any
+
+import pytest
+
+from nni.hpo.objectives import objectives_of
+from nni.hpo.search.stopping_rules import (
+    Finding,
+    NoImprovement,
+    RegretBound,
+    StoppingRule,
+    TargetReached,
+    Watch,
+    largest_gain,
+)
+
+SPACE: dict[str, Any] = {
+    "x": {"_type": "uniform", "_value": [-1, 1]},
+    "y": {"_type": "uniform", "_value": [-1, 1]},
+}
+
+
+def ends_after(rule: StoppingRule, losses: list[float]) -> int | None:
+    """Return after how many results the search ends; None if it does not."""
+    for count in range(1, len(losses) + 1):
+        if rule.reason([Finding({}, loss) for loss in losses[:count]], SPACE):
+            return count
+    return None
+
+
+def test_no_improvement_counts_from_the_best_result() -> None:
+    assert ends_after(NoImprovement(3), [5, 4, 4, 4, 3, 3, 3, 3, 3]) == 8
+    assert ends_after(NoImprovement(3), [5, 4, 3, 2, 1, 0]) is None
+
+
+def test_small_improvements_may_count_as_none() -> None:
+    losses = [1 - 0.01 * n for n in range(10)]
+
+    assert ends_after(NoImprovement(3, least=0.1), losses) == 4
+    assert ends_after(NoImprovement(3), losses) is None
+
+
+def test_trials_without_a_result_are_no_improvement() -> None:
+    assert ends_after(NoImprovement(2), [1.0, math.inf, math.inf]) == 3
+    assert ends_after(NoImprovement(2), [math.inf] * 9) is None
+
+
+def test_target_is_reached_in_its_own_direction() -> None:
+    assert ends_after(TargetReached(1.0), [3, 2, 1, 0]) == 3
+    assert ends_after(TargetReached(0.9, "maximize"), [-0.5, -0.9, -1.0]) == 2
+
+
+def bowl(count: int, seed: int = 0) -> list[Finding]:
+    """Return results of a search that closes in on the minimum of a bowl."""
+    rng = Random(seed)
+    findings = []
+    for number in range(count):
+        width = 1.0 if number < count // 2 else 0.1
+        point = {"x": width * rng.uniform(-1, 1), "y": width * rng.uniform(-1, 1)}
+        findings.append(Finding(point, 3 * (point["x"] ** 2 + point["y"] ** 2)))
+    return findings
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_can_be_gained_is_bounded_and_shrinks(seed: int) -> None:
+    few, many = bowl(12, seed), bowl(60, seed)
+
+    # The minimum is 0, so the best loss is the true regret.
+    assert largest_gain(few, SPACE) >= min(finding.loss for finding in few)
+    assert largest_gain(many, SPACE) < largest_gain(few, SPACE)
+    assert largest_gain(many, SPACE) < 0.3
+
+
+def test_regret_bound_looks_now_and_then() -> None:
+    findings = bowl(60)
+
+    assert "can still be gained" in RegretBound(0.5, every=10).reason(findings, SPACE)
+    assert RegretBound(0.5, every=7).reason(findings, SPACE) == ""
+    assert RegretBound(0.5, every=1).reason(findings[:9], SPACE) == ""
+
+
+def test_watch_leaves_out_what_is_beyond_a_limit() -> None:
+    watch = Watch([TargetReached(1.0)], objectives_of("minimize", [{"metric": "cost", "max": 5}]))
+
+    watch.tell({}, {"default": 0, "cost": 9}, SPACE)
+    assert watch.reason == ""
+    watch.tell({}, {"default": 1, "cost": 1}, SPACE)
+
+    assert watch.reason == "the target 1 is reached"
+
+
+def test_watch_goes_on_from_its_state() -> None:
+    one, other = (Watch([NoImprovement(3)], objectives_of("minimize")) for _ in range(2))
+    one.tell({}, 1.0, SPACE)
+    one.tell({}, None, SPACE)
+
+    other.load_state(json.loads(json.dumps(one.state())))
+    for _ in range(2):
+        other.tell({}, 2.0, SPACE)
+
+    assert other.reason == "no improvement over 3 trials"
+
+
+def test_watch_counts_what_is_recalled() -> None:
+    watch = Watch([NoImprovement(3)], objectives_of("minimize"))
+
+    watch.recall([({}, 1.0), ({}, 2.0), ({}, 2.0)], SPACE)
+    before = watch.reason
+    watch.tell({}, 2.0, SPACE)
+
+    assert before == ""
+    assert watch.reason == "no improvement over 3 trials"
+
+
+def test_regret_is_of_the_space_that_is_searched_now() -> None:
+    findings = bowl(60)
+    elsewhere = SPACE | {"x": {"_type": "uniform", "_value": [5, 6]}}
+
+    assert RegretBound(1e9, every=1).reason(findings, elsewhere) == ""
+    assert RegretBound(1e9, every=1).reason(findings, {"combine_params": {}}) == ""
+
+
+def test_rules_need_one_objective() -> None:
+    with pytest.raises(ValueError, match="need one objective"):
+        Watch([NoImprovement(3)], objectives_of({"a": "minimize", "b": "minimize"}))
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(ValueError, match="trials"):
+        NoImprovement(0)
+    with pytest.raises(ValueError, match="least must be >= 0"):
+        NoImprovement(1, -1.0)
+    with pytest.raises(ValueError, match="must be finite"):
+        TargetReached(math.nan)
+    with pytest.raises(ValueError, match="bound must be > 0"):
+        RegretBound(0.0)

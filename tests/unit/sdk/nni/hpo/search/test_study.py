@@ -1,0 +1,371 @@
+"""Ask and tell."""
+
+import json
+import math
+import threading
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from nni.errors import NoMoreTrialError
+from nni.hpo import NoImprovement, RandomTuner, Study, StudyTrial, Tuner, Uniform
+
+SPACE = {"x": {"_type": "uniform", "_value": [-1, 1]}}
+TWO = {"x": {"_type": "choice", "_value": [1, 2]}}
+
+
+def test_ask_gives_ids_from_zero_and_points_of_the_space() -> None:
+    study = Study(SPACE, tuner="Random", seed=0)
+
+    trials = [study.ask() for _ in range(5)]
+
+    assert [trial.id for trial in trials] == [0, 1, 2, 3, 4]
+    assert all(-1 <= trial.parameters["x"] <= 1 for trial in trials)
+
+
+def test_best_follows_the_mode() -> None:
+    low, high = Study(SPACE, seed=0), Study(SPACE, seed=0, optimize_mode="maximize")
+    for study in (low, high):
+        for value in (2.0, 1.0, 3.0):
+            study.tell(study.ask(), value)
+
+    assert low.best_value == 1.0
+    assert low.best_trial.id == 1
+    assert high.best_value == 3.0
+    assert high.best_parameters == high.best_trial.parameters
+
+
+def test_study_learns() -> None:
+    study = Study(SPACE, seed=3)
+    for _ in range(60):
+        trial = study.ask()
+        study.tell(trial, (trial.parameters["x"] - 0.3) ** 2)
+
+    # Random search comes this close with probability 0.6 in 60 draws; TPE does for seeds 0 to 99.
+    assert study.best_value < 1e-4
+
+
+def test_same_seed_gives_the_same_study() -> None:
+    def play(seed: int) -> list[object]:
+        study = Study(SPACE, seed=seed)
+        seen: list[object] = []
+        for _ in range(25):
+            trial = study.ask()
+            seen.append(trial.parameters)
+            study.tell(trial, trial.parameters["x"])
+        return seen
+
+    assert play(1) == play(1)
+    assert play(1) != play(2)
+
+
+def test_caller_may_take_the_parameters_apart() -> None:
+    study = Study(SPACE, seed=0)
+    trial = study.ask()
+    x = trial.parameters.pop("x")
+
+    study.tell(trial, 1.0)
+
+    assert study.best_parameters == {"x": x}
+
+
+def test_tell_takes_ids_and_dicts_and_failures() -> None:
+    study = Study(SPACE, seed=0)
+    first, second = study.ask(), study.ask()
+
+    study.tell(first.id, {"default": 0.5, "more": [1]})
+    study.tell(second, None)
+
+    assert study.best_value == 0.5
+
+
+@pytest.mark.claim("hpo", 8)
+def test_values_that_are_not_finite_are_no_best_and_no_error() -> None:
+    study = Study(SPACE, seed=0, optimize_mode="maximize")
+    for value in (math.nan, math.inf, 1.0, -math.inf):
+        study.tell(study.ask(), value)
+
+    assert study.best_value == 1.0
+
+
+@pytest.mark.parametrize("value", ["1", [1], {}, {"loss": 1}, True, {"default": "a"}])
+def test_values_that_are_no_numbers_are_refused(value: object) -> None:
+    study = Study(SPACE, seed=0)
+    trial = study.ask()
+
+    with pytest.raises(TypeError, match="value must be a number"):
+        study.tell(trial, value)
+    study.tell(trial, 1)
+
+
+def test_trial_is_told_once_and_must_have_been_asked_for() -> None:
+    study = Study(SPACE, seed=0)
+    trial = study.ask()
+    study.tell(trial, 1)
+
+    with pytest.raises(ValueError, match="must be open"):
+        study.tell(trial, 1)
+    with pytest.raises(ValueError, match="must be open"):
+        study.tell(StudyTrial(7, {}), 1)
+
+
+def test_best_before_any_result_says_so() -> None:
+    with pytest.raises(ValueError, match="no trial has been told"):
+        _ = Study(SPACE).best_value
+
+
+def test_exhausted_space_raises_no_more_trial_error() -> None:
+    study = Study(TWO, tuner="GridSearch")
+    study.ask()
+    study.ask()
+
+    with pytest.raises(NoMoreTrialError, match="exhausted"):
+        study.ask()
+
+
+@pytest.mark.parametrize(
+    ("tuner_args", "text"),
+    [
+        ({"optimize_mode": "maximize"}, r"tuner_args\['optimize_mode'\] must equal"),
+        ({"seed": 4}, r"tuner_args\['seed'\] must equal"),
+        ({"no_such": 4}, "unknown argument 'no_such'"),
+    ],
+)
+def test_contradicting_tuner_args_are_refused(tuner_args: dict[str, object], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Study(SPACE, tuner_args=tuner_args, seed=3)
+
+
+def test_repeated_mode_and_seed_are_accepted() -> None:
+    study = Study(SPACE, tuner_args={"optimize_mode": "minimize", "seed": 3}, seed=3)
+
+    assert study.ask().parameters == Study(SPACE, seed=3).ask().parameters
+
+
+def test_tuner_may_be_an_object() -> None:
+    assert Study(SPACE, tuner=RandomTuner(seed=0)).ask().id == 0
+    with pytest.raises(ValueError, match="tuner_args must be left out"):
+        Study(SPACE, tuner=RandomTuner(), tuner_args={"seed": 1}, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("space", "arguments", "text"),
+    [
+        ({"x": 1}, {}, "parameter 'x'"),
+        (SPACE, {"tuner": "TBE"}, "tuner name must be one of"),
+        (SPACE, {"optimize_mode": "min"}, "optimize_mode must be"),
+    ],
+)
+def test_bad_arguments_are_refused(space: object, arguments: dict[str, str], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Study(space, **arguments)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_study_starts_no_thread() -> None:
+    before = threading.active_count()
+    study = Study(SPACE, seed=0)
+    for _ in range(15):
+        study.tell(study.ask(), 1)
+
+    assert threading.active_count() == before
+
+
+def test_trial_of_a_typed_space_has_both_forms() -> None:
+    @dataclass
+    class Point:
+        x: Annotated[float, Uniform(-1, 1)]
+
+    study = Study(Point, seed=0)
+    trial = study.ask()
+    study.tell(trial, 0.5)
+
+    assert trial.configuration == Point(trial.parameters["x"])
+    assert study.best_trial.configuration == trial.configuration
+
+
+def test_configuration_of_a_plain_space_is_the_parameters() -> None:
+    trial = Study(SPACE, seed=0).ask()
+
+    assert trial.configuration is trial.parameters
+
+
+BOTH = {"a": "minimize", "b": "maximize"}
+
+
+def test_several_objectives_have_a_front_and_no_best() -> None:
+    study = Study({"x": {"_type": "uniform", "_value": [0, 1]}}, optimize_mode=BOTH, seed=0)
+    points = [(1.0, 1.0), (2.0, 2.0), (3.0, 1.0)]
+    for a, b in points:
+        study.tell(study.ask(), {"a": a, "b": b})
+
+    assert [point.values for point in study.pareto_front] == [
+        {"a": 1.0, "b": 1.0},
+        {"a": 2.0, "b": 2.0},
+    ]
+    with pytest.raises(ValueError, match="see pareto_front"):
+        _ = study.best_value
+    with pytest.raises(TypeError, match="a dict with a number for 'b'"):
+        study.tell(study.ask(), {"a": 1})
+
+
+def test_the_best_trial_keeps_the_limits_on_outcomes() -> None:
+    study = Study(
+        {"x": {"_type": "uniform", "_value": [0, 1]}},
+        constraints=[{"metric": "cost", "max": 5}],
+        seed=0,
+    )
+    study.tell(study.ask(), {"default": 0.0, "cost": 9})
+    study.tell(study.ask(), {"default": 2.0, "cost": 1})
+
+    assert study.best_value == 2.0
+    assert [point.values for point in study.pareto_front] == [{"default": 2.0}]
+
+
+def test_enqueued_points_are_asked_first() -> None:
+    study = Study({"x": {"_type": "uniform", "_value": [0, 1]}}, seed=0)
+    study.enqueue({"x": 0.25})
+
+    assert study.ask().parameters == {"x": 0.25}
+
+
+def test_a_study_goes_on_from_another_one() -> None:
+    space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
+    first = Study(space, seed=0)
+    for _ in range(40):
+        trial = first.ask()
+        first.tell(trial, (trial.parameters["x"] - 0.3) ** 2)
+
+    second = Study(space, tuner="TPE", warm_start_from=first, seed=1)
+    proposals = [second.ask().parameters["x"] for _ in range(10)]
+
+    # Without results, ten draws of [-1, 1] lie 0.65 away from 0.3 on average.
+    assert sum(abs(x - 0.3) for x in proposals) / 10 < 0.3
+
+
+def test_a_rule_that_ends_the_search_says_why() -> None:
+    study = Study({"x": {"_type": "uniform", "_value": [0, 1]}}, stop=NoImprovement(2), seed=0)
+    for value in (1.0, 2.0, 2.0):
+        study.tell(study.ask(), value)
+
+    with pytest.raises(NoMoreTrialError, match="no improvement over 2 trials"):
+        study.ask()
+    assert study.stopped_because == "no improvement over 2 trials"
+
+
+@pytest.mark.parametrize("tuner", ["auto", "TPE", "GridSearch", "Evolution"])
+def test_study_goes_on_from_its_state(tuner: str) -> None:
+    space = {"x": {"_type": "quniform", "_value": [0, 1, 0.05]}}
+    studies = [Study(space, tuner=tuner, seed=3) for _ in range(2)]
+    one, other = studies
+    for _ in range(6):
+        trial = one.ask()
+        one.tell(trial, trial.parameters["x"])
+    waiting = one.ask()
+
+    other.load_state(json.loads(json.dumps(one.state())))
+    for study in studies:
+        study.tell(waiting.id, waiting.parameters["x"])
+
+    assert other.results == one.results
+    assert other.best_trial == one.best_trial
+    for _ in range(6):
+        asked = [study.ask() for study in studies]
+        assert asked[0] == asked[1]
+        for study, trial in zip(studies, asked, strict=True):
+            study.tell(trial, trial.parameters["x"])
+
+
+def test_rules_count_on_in_a_study_that_was_put_aside() -> None:
+    space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+    one, other = (Study(space, stop=NoImprovement(3), seed=0) for _ in range(2))
+    for value in (1.0, 2.0, 2.0):
+        one.tell(one.ask(), value)
+
+    other.load_state(one.state())
+    other.tell(other.ask(), 2.0)
+
+    assert other.stopped_because == "no improvement over 3 trials"
+    with pytest.raises(NoMoreTrialError, match="no improvement"):
+        other.ask()
+
+
+def test_state_that_does_not_fit_is_refused() -> None:
+    class Own(Tuner):
+        def update_search_space(self, search_space: object) -> None:
+            pass
+
+        def receive_trial_result(self, *args: object, **kwargs: object) -> None:
+            pass
+
+    study = Study({"x": {"_type": "uniform", "_value": [0, 1]}}, seed=0)
+    state = study.state()
+    study.ask()
+
+    with pytest.raises(ValueError, match="before the first ask"):
+        study.load_state(state)
+    with pytest.raises(ValueError, match="search space"):
+        Study({"x": {"_type": "uniform", "_value": [0, 2]}}).load_state(state)
+    with pytest.raises(TypeError, match="state and load_state"):
+        Study({"x": {"_type": "uniform", "_value": [0, 1]}}, tuner=Own()).state()
+
+
+def test_duplicates_are_not_asked_again_if_unwanted() -> None:
+    study = Study({"x": {"_type": "randint", "_value": [0, 5]}}, duplicates="resample", seed=0)
+    seen = []
+    for _ in range(5):
+        trial = study.ask()
+        seen.append(trial.parameters["x"])
+        study.tell(trial, 1.0)
+
+    assert sorted(seen) == [0, 1, 2, 3, 4]
+    with pytest.raises(NoMoreTrialError, match="exhausted"):
+        study.ask()
+
+
+def test_tuner_that_does_not_tell_how_it_searches() -> None:
+    assert Study(SPACE, tuner="Random").explanation == ""
+
+
+def test_default_tuner_tells_how_it_searches() -> None:
+    assert Study(SPACE).explanation.startswith("1 parameter without branches: 5 points")
+
+
+def threads() -> set[int]:
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
+
+
+class Looking(Tuner):
+    """Notes how many threads it has."""
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    def update_search_space(self, search_space: object) -> None:
+        """Take any."""
+
+    def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, float]:
+        np.linalg.cholesky(np.eye(3))
+        self.seen |= threads()
+        return {"x": 1.0}
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: object, value: object, **kwargs: object
+    ) -> None:
+        """Learn nothing."""
+
+
+def test_tuner_has_one_thread_and_the_caller_keeps_its_own() -> None:
+    tuner = Looking()
+    study = Study({}, tuner=tuner)
+
+    with threadpool_limits(2, user_api="blas"):
+        study.ask()
+        after = threads()
+
+    assert tuner.seen == {1}
+    assert after == {2}

@@ -1,0 +1,260 @@
+"""How tuner and assessor are called."""
+
+from typing import Any
+
+import pytest
+
+from nni.errors import NoMoreTrialError
+from nni.hpo.base import DEFERRED, Assessor, AssessResult, Tuner
+from nni.hpo.search.driver import MetricCommand, TrialEndCommand
+from nni.hpo.search.tuner_driver import TunerHosting
+
+ORIGIN = {"algorithm": "R", "results": 0}
+
+
+class Recorder(Tuner):
+    """Notes its calls; `plan` says what it answers."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.plan: Any = lambda parameter_id: {"n": parameter_id}
+        self.start_later: Any = None
+
+    def update_search_space(self, search_space: Any) -> None:
+        self.calls.append(("space", search_space))
+
+    def generate_parameters(self, parameter_id: int, **kwargs: Any) -> Any:
+        self.start_later = kwargs["st_callback"]
+        return self.plan(parameter_id)
+
+    def receive_trial_result(
+        self, parameter_id: int, parameters: Any, value: Any, **kwargs: Any
+    ) -> None:
+        self.calls.append(("result", parameter_id, parameters, value, kwargs))
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: Any) -> None:
+        self.calls.append(("end", parameter_id, success, kwargs))
+
+
+class Preparing(Recorder):
+    """Notes also that it was let prepare."""
+
+    def prepare_parameters(self) -> None:
+        self.calls.append(("prepare",))
+
+
+class Judge(Assessor):
+    """Finds every history that ends with a negative number bad; raises at zero."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[Any]] = []
+        self.ended: list[tuple[str, bool]] = []
+
+    def assess_trial(self, trial_job_id: str, trial_history: list[Any]) -> AssessResult:
+        self.seen.append(list(trial_history))
+        if trial_history[-1] == 0:
+            raise ZeroDivisionError
+        return AssessResult(trial_history[-1] > 0)
+
+    def trial_end(self, trial_job_id: str, success: bool) -> None:
+        self.ended.append((trial_job_id, success))
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.tuner, self.judge = Recorder(), Judge()
+        self.said: list[dict[str, Any]] = []
+        self.hosting = TunerHosting(self.tuner, self.judge, {"algorithm": "R"}, self.said.append)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def report(value: Any, *, attempt: int = 1, final: bool = False, customized: bool = False) -> Any:
+    return MetricCommand("t", attempt, 0, final, 0, value, customized)
+
+
+def test_answer_carries_parameters_and_where_they_come_from(bench: Bench) -> None:
+    answer = bench.hosting.generate([0, 1])
+
+    assert answer.parameters == (
+        (0, {"n": 0}, ORIGIN),
+        (1, {"n": 1}, ORIGIN),
+    )
+    assert (answer.exhausted, answer.deferred) == (False, 0)
+
+
+def test_exhausted_tuner_gives_what_it_has(bench: Bench) -> None:
+    def plan(parameter_id: int) -> Any:
+        if parameter_id:
+            raise NoMoreTrialError
+        return {}
+
+    bench.tuner.plan = plan
+
+    answer = bench.hosting.generate([0, 1, 2])
+
+    assert (len(answer.parameters), answer.exhausted, answer.deferred) == (1, True, 0)
+
+
+def test_deferred_parameters_are_said_when_they_come(bench: Bench) -> None:
+    bench.tuner.plan = lambda _: DEFERRED
+
+    answer = bench.hosting.generate([0])
+    bench.tuner.start_later(0, {"late": True})
+    bench.hosting.metric(report(1.0, final=True))
+
+    assert (answer.parameters, answer.deferred, answer.exhausted) == ((), 1, False)
+    assert bench.said == [{"late": [(0, {"late": True}, ORIGIN)]}]
+    assert bench.tuner.calls[-1][2] == {"late": True}
+
+
+def test_deferred_and_started_at_once_is_part_of_the_answer(bench: Bench) -> None:
+    def plan(parameter_id: int) -> Any:
+        bench.tuner.start_later(parameter_id, {"now": True})
+        return DEFERRED
+
+    bench.tuner.plan = plan
+
+    answer = bench.hosting.generate([4])
+
+    assert answer.parameters == ((4, {"now": True}, ORIGIN),)
+    assert (answer.deferred, bench.said) == (0, [])
+
+
+def test_result_comes_with_the_object_that_was_made(bench: Bench) -> None:
+    made = bench.hosting.generate([0]).parameters[0][1]
+
+    bench.hosting.metric(report({"default": 2}, final=True))
+
+    (call,) = bench.tuner.calls
+    assert call[:2] == ("result", 0)
+    assert call[2] is made
+    assert call[3:] == ({"default": 2}, {"trial_job_id": "t", "customized": False})
+
+
+def test_recorded_parameters_replace_what_was_made(bench: Bench) -> None:
+    bench.hosting.generate([0, 1])
+
+    bench.hosting.record(0, {"n": 0})
+    bench.hosting.record(1, {"n": "log"})
+    bench.hosting.metric(MetricCommand("t", 1, 1, True, 0, 1.0, False))
+
+    assert bench.said == [{"diverged": [1, {"n": "log"}, {"n": 1}]}]
+    assert bench.tuner.calls[-1][2] == {"n": "log"}
+
+
+def test_equal_parameters_are_equal_in_any_order_and_with_nan(bench: Bench) -> None:
+    bench.tuner.plan = lambda _: {"a": float("nan"), "b": (1, 2)}
+    bench.hosting.generate([0])
+
+    bench.hosting.record(0, {"b": [1, 2], "a": float("nan")})
+
+    assert bench.said == []
+
+
+def test_histories_only_grow_over_attempts(bench: Bench) -> None:
+    for value in (5, 6):
+        bench.hosting.metric(report(value))
+    for value in (5, 7, 8):
+        bench.hosting.metric(report(value, attempt=2))
+
+    assert bench.judge.seen == [[5], [5, 6], [5, 7, 8]]
+
+
+def test_bad_trial_is_advised_to_stop(bench: Bench) -> None:
+    bench.hosting.metric(report(-1))
+
+    assert bench.said == [{"stop": "t"}]
+
+
+def test_exception_of_the_assessor_counts_as_good(bench: Bench) -> None:
+    bench.hosting.metric(report(0))
+
+    ((failure,),) = (list(message.values()) for message in bench.said)
+    assert failure["call"] == "assess_trial"
+    assert failure["skipped"]
+    assert "ZeroDivisionError" in failure["traceback"]
+
+
+@pytest.mark.parametrize("event", ["SUCCEEDED", "FAILED", "EARLY_STOPPED", "USER_CANCELED"])
+def test_only_a_completed_trial_is_a_success(bench: Bench, event: str) -> None:
+    bench.hosting.trial_end(TrialEndCommand("t", 0, event, customized=False))
+
+    success = event == "SUCCEEDED"
+    assert bench.tuner.calls == [("end", 0, success, {"trial_job_id": "t"})]
+    assert bench.judge.ended == [("t", success)]
+
+
+def test_tuner_hears_nothing_of_trials_that_the_user_added(bench: Bench) -> None:
+    bench.hosting.add_customized(0, {"n": 9})
+    bench.hosting.metric(report(1.0, customized=True))
+    bench.hosting.metric(report(1.0, final=True, customized=True))
+    bench.hosting.trial_end(TrialEndCommand("t", 0, "SUCCEEDED", customized=True))
+
+    assert bench.tuner.calls == []
+    assert bench.judge.seen == [[1.0]]
+    assert bench.judge.ended == [("t", True)]
+
+
+def test_own_results_are_told_apart_by_who_wants_to_know() -> None:
+    class Plain(Recorder):
+        def import_data(self, data: Any) -> None:
+            self.calls.append(("imported", data))
+
+    class Resuming(Plain):
+        def resume_search(self, data: Any) -> None:
+            self.calls.append(("resumed", data))
+
+    plain, resuming = Plain(), Resuming()
+    for tuner in (plain, resuming):
+        hosting = TunerHosting(tuner, None, {"algorithm": "R"}, list[dict[str, Any]]().append)
+        hosting.import_data([1], own=True)
+        hosting.import_data([2])
+
+    assert plain.calls == [("imported", [1]), ("imported", [2])]
+    assert resuming.calls == [("resumed", [1]), ("imported", [2])]
+
+
+def test_suggestions_tell_how_many_results_were_known(bench: Bench) -> None:
+    bench.hosting.import_data([{"parameter": {}, "value": 1}, {"parameter": {}, "value": 2}])
+    bench.hosting.metric(report(1.0, final=True))
+    bench.hosting.metric(report(1.0, final=True, customized=True))
+
+    ((_, _, provenance),) = bench.hosting.generate([1]).parameters
+
+    assert provenance == {"algorithm": "R", "results": 3}
+
+
+def preparations(*steps: str) -> list[int]:
+    """Give how often a tuner was let prepare, after each step."""
+    tuner = Preparing()
+    hosting = TunerHosting(tuner, None, {"algorithm": "R"}, lambda _: None)
+    hosting.initialize({})
+    counts = []
+    for number, step in enumerate(steps):
+        if step == "ask":
+            hosting.generate([number])
+        elif step == "result":
+            hosting.metric(MetricCommand(f"t{number}", 0, number, True, 0, 1.0, False))
+        else:
+            hosting.metric(MetricCommand(f"t{number}", 0, number, False, 0, 1.0, False))
+        hosting.prepare()
+        counts.append(tuner.calls.count(("prepare",)))
+    return counts
+
+
+def test_the_next_point_is_prepared_once_after_a_result() -> None:
+    assert preparations("ask", "result", "intermediate", "intermediate") == [0, 1, 1, 1]
+
+
+def test_preparing_goes_on_while_requests_follow_results() -> None:
+    assert preparations("ask", "result", "ask", "result", "ask", "result") == [0, 1, 1, 2, 2, 3]
+
+
+def test_preparing_pauses_when_it_was_in_vain() -> None:
+    counts = preparations("result", *(["result"] * 8), "result", "ask")
+
+    assert counts == [1] * 9 + [2, 2]

@@ -1,0 +1,142 @@
+"""Search spaces as ConfigSpace objects and back."""
+
+from random import Random
+from typing import Any
+
+import ConfigSpace
+import pytest
+
+from nni.hpo.space.configspace import (
+    Relation,
+    from_configspace,
+    parameters_of,
+    relation_of,
+    to_configspace,
+)
+from nni.hpo.space.parser import contains, parse_space
+from tests.support.search_spaces import EACH_TYPE, SHARED_NAMES
+
+SPACE: dict[str, Any] = {
+    **EACH_TYPE,
+    "only": {"_type": "randint", "_value": [3, 4]},
+    "point": {"_type": "uniform", "_value": [2, 2]},
+    "model": SHARED_NAMES,
+    "_constraints": [
+        {"_forbid": {"randint": 0, "model": "deep"}},
+        {"_forbid": {"model/act": "relu", "choice": "two"}},
+        "uniform <= 0.5",
+        "`loguniform` > normal",
+    ],
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_draws_of_the_converted_space_are_points_of_the_original() -> None:
+    made = to_configspace(SPACE, seed=1)
+    space = parse_space(SPACE)
+
+    points = [parameters_of(SPACE, dict(c)) for c in made.sample_configuration(200)]
+
+    assert all(contains(space, point) for point in points)
+    assert {point["model"]["_name"] for point in points} == {"none", "linear", "deep"}
+
+
+def test_there_and_back_is_the_same_space() -> None:
+    back = from_configspace(to_configspace(SPACE))
+
+    assert {key: back[key] for key in SPACE if key != "_constraints"} == {
+        key: SPACE[key] for key in SPACE if key != "_constraints"
+    }
+    original, again = parse_space(SPACE), parse_space(back)
+    free = parse_space({key: SPACE[key] for key in SPACE if key != "_constraints"})
+    rng = Random(0)
+    draws = [free.draw(rng) for _ in range(300)]
+    assert [original.allows(draw) for draw in draws] == [again.allows(draw) for draw in draws]
+
+
+def other() -> Any:
+    """Return a space that somebody else made."""
+    space = ConfigSpace.ConfigurationSpace(seed=0)
+    model = ConfigSpace.CategoricalHyperparameter("model", ["svm", "forest", "linear"])
+    c = ConfigSpace.UniformFloatHyperparameter("c", 0.01, 100, log=True)
+    depth = ConfigSpace.UniformIntegerHyperparameter("depth", 1, 32)
+    trees = ConfigSpace.UniformIntegerHyperparameter("trees", 10, 1000, log=True)
+    size = ConfigSpace.OrdinalHyperparameter("size", ["s", "m", "l"])
+    noise = ConfigSpace.NormalFloatHyperparameter("noise", 0, 1, -5, 5)
+    fixed = ConfigSpace.Constant("fixed", 7)
+    space.add(model, c, depth, trees, size, noise, fixed)
+    space.add(ConfigSpace.InCondition(c, model, ["svm", "linear"]))
+    space.add(ConfigSpace.EqualsCondition(depth, model, "forest"))
+    space.add(ConfigSpace.EqualsCondition(trees, model, "forest"))
+    space.add(
+        ConfigSpace.ForbiddenAndConjunction(
+            ConfigSpace.ForbiddenInClause(model, ["svm", "linear"]),
+            ConfigSpace.ForbiddenEqualsClause(size, "l"),
+        ),
+        ConfigSpace.ForbiddenAndConjunction(
+            ConfigSpace.ForbiddenGreaterThanClause(depth, 10),
+            ConfigSpace.ForbiddenEqualsClause(size, "s"),
+        ),
+        ConfigSpace.ForbiddenGreaterThanRelation(depth, trees),
+    )
+    return space
+
+
+def test_conditions_become_branches_and_clauses_become_constraints() -> None:
+    space = from_configspace(other())
+
+    assert space["model"]["_value"] == [
+        {"_name": "svm", "c": {"_type": "loguniform", "_value": [0.01, 100]}},
+        {
+            "_name": "forest",
+            "depth": {"_type": "randint", "_value": [1, 33]},
+            "trees": {"_type": "qloguniform", "_value": [10, 1000, 1]},
+        },
+        {"_name": "linear", "c": {"_type": "loguniform", "_value": [0.01, 100]}},
+    ]
+    assert space["size"] == {"_type": "choice", "_value": ["s", "m", "l"]}
+    assert space["noise"] == {"_type": "normal", "_value": [0, 1]}
+    assert space["fixed"] == {"_type": "choice", "_value": [7]}
+    assert space["_constraints"] == [
+        {"_forbid": {"model": "svm", "size": "l"}},
+        {"_forbid": {"model": "linear", "size": "l"}},
+        "not (`model/depth` > 10 and `size` in ['s'])",
+        "not (`model/depth` > `model/trees`)",
+    ]
+
+
+def test_what_has_no_form_is_refused() -> None:
+    space = ConfigSpace.ConfigurationSpace()
+    space.add(ConfigSpace.BetaFloatHyperparameter("b", 2, 3, 0, 1))
+    with pytest.raises(ValueError, match="hyperparameter 'b'"):
+        from_configspace(space)
+
+    space = ConfigSpace.ConfigurationSpace()
+    a = ConfigSpace.UniformFloatHyperparameter("a", 0, 1)
+    b = ConfigSpace.UniformFloatHyperparameter("b", 0, 1)
+    space.add(a, b)
+    space.add(ConfigSpace.GreaterThanCondition(b, a, 0.5))
+    with pytest.raises(ValueError, match="condition"):
+        from_configspace(space)
+
+    product = {"x": SPACE["uniform"], "_constraints": ["x * x < 0.5"]}
+    with pytest.raises(ValueError, match="has no form in ConfigSpace"):
+        to_configspace(product)
+
+
+@pytest.mark.parametrize(
+    ("text", "relation"),
+    [
+        ("a < b", Relation("a", "<", "b")),
+        ("model/lr<=0.1", Relation("model/lr", "<=", 0.1)),
+        (" `batch size` >= -1e-3 ", Relation("batch size", ">=", -1e-3)),
+        ("a > `b c`", Relation("a", ">", "b c")),
+        ("a == 1", None),
+        ("a + 1 < b", None),
+        ("a < b < c", None),
+        ("not a < b", None),
+        ("1 < a", None),
+    ],
+)
+def test_comparisons_are_recognised(text: str, relation: Relation | None) -> None:
+    assert relation_of(text) == relation

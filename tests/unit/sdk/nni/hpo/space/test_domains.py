@@ -1,0 +1,243 @@
+"""Drawing and recognising the values of single hyperparameters."""
+
+import json
+import math
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from nni.hpo.space.domains import Branch, Choice, Integer, Normal, Space, Uniform, same_value
+from nni.hpo.space.parser import parse_space
+
+DRAWS = 10_000
+
+SPECIFICATIONS: dict[str, list[Any]] = {
+    "choice": ["a", "b"],
+    "randint": [0, 3],
+    "uniform": [-2, 5],
+    "quniform": [1, 10, 3],
+    "loguniform": [1e-4, 1],
+    "qloguniform": [1, 100, 7],
+    "normal": [3, 2],
+    "qnormal": [0, 2, 0.5],
+    "lognormal": [0, 1],
+    "qlognormal": [0, 1, 0.5],
+}
+
+
+def draws(kind: str, values: list[Any], count: int = DRAWS, seed: int = 0) -> list[Any]:
+    space = parse_space({"x": {"_type": kind, "_value": values}})
+    rng = Random(seed)
+    return [space.draw(rng)["x"] for _ in range(count)]
+
+
+@pytest.mark.claim("hpo", 9)
+@pytest.mark.parametrize("kind", ["uniform", "quniform", "loguniform", "qloguniform"])
+def test_bounded_types_stay_in_their_bounds(kind: str) -> None:
+    low, high = SPECIFICATIONS[kind][:2]
+
+    values = draws(kind, SPECIFICATIONS[kind])
+
+    assert all(isinstance(value, float) for value in values)
+    assert low <= min(values)
+    assert max(values) <= high
+
+
+@pytest.mark.claim("hpo", 9)
+def test_randint_gives_each_integer_and_never_the_upper_bound() -> None:
+    values = draws("randint", [0, 3])
+
+    assert set(values) == {0, 1, 2}
+    assert all(type(value) is int for value in values)
+
+
+@pytest.mark.claim("hpo", 9)
+@pytest.mark.parametrize(
+    ("kind", "values", "support"),
+    [
+        ("quniform", [0, 10, 2.5], {0, 2.5, 5, 7.5, 10}),
+        ("quniform", [2, 10, 5], {2, 5, 10}),
+        ("quniform", [1, 10, 3], {1, 3, 6, 9}),
+        ("qloguniform", [1, 10, 3], {1, 3, 6, 9}),
+    ],
+)
+def test_quantised_bounded_types_have_exactly_their_support(
+    kind: str, values: list[object], support: set[float]
+) -> None:
+    assert set(draws(kind, values)) == support
+
+
+@pytest.mark.claim("hpo", 9)
+@pytest.mark.parametrize("kind", ["qnormal", "qlognormal"])
+def test_quantised_bells_give_multiples_of_the_step(kind: str) -> None:
+    step = SPECIFICATIONS[kind][2]
+
+    assert all(value == round(value / step) * step for value in draws(kind, SPECIFICATIONS[kind]))
+
+
+@pytest.mark.claim("hpo", 9)
+def test_bells_have_their_mean_and_spread() -> None:
+    normal = draws("normal", [3, 2])
+    logarithms = [math.log(value) for value in draws("lognormal", [1, 0.5])]
+
+    # The mean of n draws has the standard deviation sigma / sqrt(n): 0.02 and 0.005; five of them.
+    assert abs(sum(normal) / DRAWS - 3) < 0.1
+    assert abs(sum(logarithms) / DRAWS - 1) < 0.025
+
+
+@pytest.mark.claim("hpo", 9)
+def test_choice_gives_each_option_about_equally_often() -> None:
+    counts = Counter(draws("choice", ["a", "b", "c", "d"]))
+
+    # Binomial with n = 10,000, p = 1/4: standard deviation 43; five of them.
+    assert all(abs(count - DRAWS / 4) < 217 for count in counts.values())
+    assert len(counts) == 4
+
+
+@pytest.mark.claim("hpo", 10)
+def test_ends_of_quniform_are_half_as_likely() -> None:
+    counts = Counter(draws("quniform", [0, 10, 2.5]))
+
+    expected = {0: 1 / 8, 2.5: 1 / 4, 5: 1 / 4, 7.5: 1 / 4, 10: 1 / 8}
+    # Standard deviation of a frequency at n = 10,000 is at most 0.0043; five of them.
+    assert all(abs(counts[value] / DRAWS - p) < 0.022 for value, p in expected.items())
+
+
+@pytest.mark.claim("hpo", 11)
+def test_loguniform_is_uniform_in_the_logarithm() -> None:
+    places = sorted((math.log10(value) + 4) / 4 for value in draws("loguniform", [1e-4, 1]))
+
+    # Kolmogorov-Smirnov: the distance exceeds 1.95 / sqrt(n) with probability 0.001.
+    distance = max(abs(place - (rank + 0.5) / DRAWS) for rank, place in enumerate(places))
+    assert distance < 1.95 / math.sqrt(DRAWS)
+
+
+@pytest.mark.claim("hpo", 12)
+def test_only_the_chosen_branch_appears() -> None:
+    space = parse_space(
+        {
+            "layer": {
+                "_type": "choice",
+                "_value": [
+                    {"_name": "Empty"},
+                    {
+                        "_name": "Conv",
+                        "kernel": {"_type": "choice", "_value": [1, 3]},
+                        "act": {
+                            "_type": "choice",
+                            "_value": [
+                                {"_name": "relu"},
+                                {"_name": "leaky", "slope": {"_type": "uniform", "_value": [0, 1]}},
+                            ],
+                        },
+                    },
+                ],
+            }
+        }
+    )
+    rng = Random(0)
+    layers = [space.draw(rng)["layer"] for _ in range(200)]
+
+    shapes = {(tuple(layer), tuple(layer.get("act", ()))) for layer in layers}
+    assert shapes == {
+        (("_name",), ()),
+        (("_name", "kernel", "act"), ("_name",)),
+        (("_name", "kernel", "act"), ("_name", "slope")),
+    }
+
+
+def test_options_keep_their_json_type() -> None:
+    options = [1, 1.5, "1", True, None, [1, 2]]
+
+    drawn = {json.dumps(value) for value in draws("choice", options, 500)}
+
+    assert drawn == {json.dumps(option) for option in options}
+
+
+def test_same_seed_gives_the_same_draws() -> None:
+    assert draws("uniform", [0, 1], 20, seed=5) == draws("uniform", [0, 1], 20, seed=5)
+
+
+def test_lognormal_neither_overflows_nor_becomes_zero() -> None:
+    domain = Normal(0, 1, log=True)
+
+    assert math.isfinite(domain.check(domain.from_bell(1e6)))
+    assert domain.check(domain.from_bell(-1e6)) > 0
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        (1, 1.0, True),
+        (0.3, 0.30000000000000004, True),
+        (0.3, 0.3001, False),
+        (True, 1, False),
+        (True, True, True),
+        ("1", 1, False),
+        ([1, [2.0]], [1.0, [2]], True),
+        ([1], [1, 2], False),
+        ({"a": 1, "b": None}, {"b": None, "a": 1.0}, True),
+        ({"a": 1}, {"a": 2}, False),
+        (None, None, True),
+        (None, 0, False),
+    ],
+)
+def test_same_value_compares_by_meaning(left: object, right: object, same: bool) -> None:
+    assert same_value(left, right) is same
+
+
+@pytest.mark.parametrize(
+    ("value", "position"), [(1, 0), (1.0, 0), ("a", 1), (True, 2), ([1, 2], 3), ({"_name": "b"}, 4)]
+)
+def test_choice_finds_the_position_of_a_value(value: object, position: int) -> None:
+    choice = Choice((1, "a", True, [1, 2], Branch("b", Space(()))))
+
+    assert choice.position(value) == position
+
+
+@pytest.mark.parametrize("value", [False, "b", None, {"_name": "c"}, [2, 1]])
+def test_choice_refuses_what_is_no_option(value: object) -> None:
+    choice = Choice((1, "a", True, [1, 2], Branch("b", Space(()))))
+
+    with pytest.raises(ValueError, match="must be one of"):
+        choice.position(value)
+
+
+@pytest.mark.parametrize(
+    ("domain", "value"),
+    [
+        (Uniform(0, 1), 1.1),
+        (Uniform(0, 1), "0.5"),
+        (Uniform(0, 1), True),
+        (Uniform(0, 1), math.nan),
+        (Uniform(0, 10, 2.5), 3.0),
+        (Integer(0, 3), 3),
+        (Integer(0, 3), 1.5),
+        (Normal(0, 1, log=True), -1.0),
+        (Normal(0, 1, log=True), 0.0),
+        (Normal(0, 1, 0.5), 0.3),
+        (Normal(0, 1), None),
+    ],
+)
+def test_domains_refuse_values_outside(domain: Uniform | Integer | Normal, value: object) -> None:
+    with pytest.raises(ValueError, match="must"):
+        domain.check(value)
+
+
+@pytest.mark.parametrize(
+    ("domain", "value", "expected"),
+    [
+        (Uniform(0, 1), 1, 1.0),
+        (Uniform(0, 1, 0.1), 0.1 + 0.2, 3 * 0.1),
+        (Uniform(2, 10, 5), 2, 2.0),
+        (Integer(0, 3), 2.0, 2),
+        (Normal(0, 1, 0.5, log=True), 0, 0.0),
+        (Normal(0, 1), -7, -7.0),
+    ],
+)
+def test_domains_recognise_their_values(
+    domain: Uniform | Integer | Normal, value: object, expected: float
+) -> None:
+    assert domain.check(value) == expected
