@@ -19,8 +19,16 @@ def pareto_front(losses: Sequence[Sequence[float]]) -> list[int]:
     Args:
         losses: one tuple of finite numbers per result, all of one length >= 1; smaller is better.
 
+    Returns:
+        Positions in `losses`, ascending.
+
     Source: Kung, Luccio and Preparata, On Finding the Maxima of a Set of Vectors, 1975, for two
     objectives; for more, comparison with the front so far in lexicographic order.
+
+    Example:
+        >>> from nni.hpo import pareto_front
+        >>> pareto_front([(1, 3), (2, 2), (3, 3), (3, 1)])
+        [0, 1, 3]
     """
     order = sorted(range(len(losses)), key=lambda index: tuple(losses[index]))
     if losses and len(losses[0]) == 1:
