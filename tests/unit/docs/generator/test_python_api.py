@@ -1,0 +1,32 @@
+"""Every public name exists, is listed once, and is documented."""
+
+from importlib import import_module
+
+import pytest
+
+from docs.generator.python_api import PUBLIC_MODULES, home_of, public_names, python_pages
+
+NAMES = [(module, name) for module in PUBLIC_MODULES for name in public_names(module)]
+
+
+@pytest.mark.parametrize("module", PUBLIC_MODULES)
+def test_all_of_a_public_module_exists(module: str) -> None:
+    found = import_module(module)
+
+    assert len(set(found.__all__)) == len(found.__all__)
+    assert [name for name in found.__all__ if not hasattr(found, name)] == []
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES, ids=[".".join(one) for one in NAMES])
+def test_public_class_or_function_has_a_docstring(module: str, name: str) -> None:
+    value = getattr(import_module(module), name)
+
+    assert value.__doc__ if callable(value) else home_of(module, name)
+
+
+def test_pages_name_every_public_name() -> None:
+    pages = python_pages()
+
+    for module, name in NAMES:
+        assert f"\n## {name}\n" in pages[f"reference/python/{module}.md"]
+        assert f"::: {home_of(module, name)}\n" in pages[f"reference/python/{module}.md"]
