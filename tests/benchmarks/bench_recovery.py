@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from nni.hpo.host.checkpoints import Due
+from nni.hpo.host.checkpoints import CheckpointSchedule
 from nni.hpo.host.command_loop import CommandLoop
 from tests.benchmarks.measure import print_figure, print_header
 from tests.benchmarks.mixed_space import SPACE, drawn_points, value_of
@@ -46,7 +46,7 @@ class Mine(Tuner):
 Command = dict[str, Any]
 
 
-class Always(Due):
+class Always(CheckpointSchedule):
     """Takes a checkpoint at every chance."""
 
     def __call__(self) -> bool:
@@ -65,7 +65,7 @@ class Quiet:
         """Give the commands."""
         return self._commands
 
-    def say(self, message: Command) -> None:
+    def write(self, message: Command) -> None:
         """Forget an answer."""
 
 

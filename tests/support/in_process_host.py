@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from nni.hpo.host.checkpoints import Due
+from nni.hpo.host.checkpoints import CheckpointSchedule
 from nni.hpo.host.command_loop import CommandLoop
 from svc_dispatcher.adapters.host_lines import line_of, output_of
 from svc_dispatcher.domain import commands as c
@@ -27,9 +27,11 @@ class InProcessHost:
         self._world = world
         # Due about every twentieth time it is asked, since its work is counted by the asking.
         steps = itertools.count(1)
-        due = Due(work_s=lambda: float(next(steps) * 1_000))
+        due = CheckpointSchedule(work_s=lambda: float(next(steps) * 1_000))
         self._loop = CommandLoop(
-            self, lambda _: None, due if world.checkpoints else Due(work_s=lambda: 0.0)
+            self,
+            lambda _: None,
+            due if world.checkpoints else CheckpointSchedule(work_s=lambda: 0.0),
         )
         self._said: list[Output] = []
         self._stuck = False
@@ -37,7 +39,7 @@ class InProcessHost:
     def commands(self) -> Iterable[dict[str, Any]]:
         return ()
 
-    def say(self, message: dict[str, Any]) -> None:
+    def write(self, message: dict[str, Any]) -> None:
         self._said.append(output_of(json.dumps(message).encode()))
 
     def send(self, commands: Sequence[c.Command]) -> None:
@@ -54,7 +56,7 @@ class InProcessHost:
     def _handle(self, command: dict[str, Any]) -> None:
         alive = self._loop.handle(command)
         if alive:
-            self.say({"done": command["position"]})
+            self.write({"done": command["position"]})
             self._loop.prepare()
         outputs, self._said = self._said, []
         loop = asyncio.get_running_loop()

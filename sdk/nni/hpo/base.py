@@ -51,7 +51,7 @@ class Tuner(ABC):
 
     multi_objective: ClassVar[bool] = False
     """Whether it learns several metrics at once: then it is told them with `set_objectives`, and
-    results as they were reported. Else it gets one number, see `nni.hpo.search._scoring`."""
+    results as they were reported. Else it gets one number, see `nni.hpo.search._scalarization`."""
 
     @abstractmethod
     def update_search_space(self, search_space: JsonValue) -> None:

@@ -22,7 +22,7 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.models.forest import Tree, grown_forest
 from nni.hpo.models.targets import warped
 from nni.hpo.objectives import DEFAULT_METRIC, loss_of, part_of
-from nni.hpo.space.domains import Choice, Normal, Space
+from nni.hpo.space.domains import ChoiceDomain, NormalDomain, Space
 from nni.hpo.space.parser import parse_space, place, walk
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def importances(
             f"importance needs at least {LEAST_TRIALS} trials whose {metric!r} is a finite number, "
             f"not all equal; got {len(losses)} of {len(trials)}"
         )
-    axes = axes_of(space)
+    axes = columns_of(space)
     if not axes:
         raise ValueError("importance needs a search space that is not empty")
     points = np.array([[axis.coordinate(found) for axis in axes] for found in places])
@@ -123,7 +123,7 @@ def _thinned(
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class HyperparameterColumn:
     """One hyperparameter as a column of the forest."""
 
     path: str
@@ -139,7 +139,7 @@ class Axis:
         if value is None:
             return 0.5
         coordinate = self.column.coordinate(value)
-        if isinstance(self.column.domain, Normal):
+        if isinstance(self.column.domain, NormalDomain):
             return 0.5 * (1.0 + math.erf((coordinate - 0.5) / (BELL_WIDTH * _ROOT_OF_TWO)))
         return min(max(coordinate, 0.0), 1.0)
 
@@ -148,13 +148,13 @@ class Axis:
         return self.coordinate(placed) / max(self.options - 1, 1)
 
 
-def axes_of(space: Space) -> list[Axis]:
+def columns_of(space: Space) -> list[HyperparameterColumn]:
     """Return all hyperparameters of a space, those of branches too, as columns."""
     columns = {c.parameter.path: c for level in levels_of(space) for c in level.numeric}
     return [
-        Axis(p.path, len(p.domain.options), None)
-        if isinstance(p.domain, Choice)
-        else Axis(p.path, 0, columns[p.path])
+        HyperparameterColumn(p.path, len(p.domain.options), None)
+        if isinstance(p.domain, ChoiceDomain)
+        else HyperparameterColumn(p.path, 0, columns[p.path])
         for p in walk(space)
     ]
 

@@ -4,7 +4,7 @@ from random import Random
 from statistics import median_low
 
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space.domains import CONSTRAINTS_KEY, Branch, Choice, Parameter, Space
+from nni.hpo.space.domains import CONSTRAINTS_KEY, Branch, ChoiceDomain, Parameter, Space
 from nni.hpo.space.parser import parse_space
 
 _DRAWS = 9
@@ -21,7 +21,7 @@ def constrained_space(search_space: JsonValue) -> JsonValue:
     """
     space = parse_space(search_space)
     draws = [space.draw(Random(seed)) for seed in range(_DRAWS)]
-    numbers = [p.key for p in space.parameters if not isinstance(p.domain, Choice)]
+    numbers = [p.key for p in space.parameters if not isinstance(p.domain, ChoiceDomain)]
     constraints: list[JsonValue] = [
         f"`{key}` <= {median_low(draw[key] for draw in draws)!r}" for key in numbers[:_MOST_NUMBERS]
     ]
@@ -32,7 +32,7 @@ def constrained_space(search_space: JsonValue) -> JsonValue:
 
 
 def _forbidden(space: Space) -> list[JsonValue]:
-    choices = [p for p in space.parameters if isinstance(p.domain, Choice)]
+    choices = [p for p in space.parameters if isinstance(p.domain, ChoiceDomain)]
     several = [p for p in choices if len(_options(p)) > 1]
     if not several:
         return []
@@ -45,7 +45,7 @@ def _forbidden(space: Space) -> list[JsonValue]:
 
 def _options(parameter: Parameter) -> list[JsonValue]:
     """Return the options of a choice that differ; of a branch its name."""
-    assert isinstance(parameter.domain, Choice)
+    assert isinstance(parameter.domain, ChoiceDomain)
     options = parameter.domain.options
     return [
         option.name if isinstance(option, Branch) else option

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
-from nni.hpo.host.checkpoints import Due
+from nni.hpo.host.checkpoints import CheckpointSchedule
 from nni.hpo.host.command_loop import CommandLoop
 from nni_proto.experiment.v1 import event_pb2
 from svc_dispatcher.adapters.host_lines import line_of, output_of
@@ -33,14 +33,16 @@ class LocalHost:
 
     def __init__(self) -> None:
         self.eager = False
-        self._loop = CommandLoop(self, configure_log=lambda _: None, due=Due(work_s=lambda: 0.0))
+        self._loop = CommandLoop(
+            self, configure_log=lambda _: None, due=CheckpointSchedule(work_s=lambda: 0.0)
+        )
         self._said: list[answers.Output] = []
 
     def commands(self) -> Iterable[dict[str, Any]]:
         """See `Pipe`; commands come through `handle`."""
         return ()
 
-    def say(self, message: dict[str, Any]) -> None:
+    def write(self, message: dict[str, Any]) -> None:
         """See `Pipe`."""
         self._said.append(output_of(json.dumps(message).encode()))
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from nni.hpo.simulation.curve_table import Axis, Curve, CurveTable
+from nni.hpo.simulation.curve_table import Curve, CurveTable, GridAxis
 from nni_benchmark.tables import (
     CURVES,
     DATA_SETS,
@@ -62,7 +62,7 @@ def test_joined_models_answer_as_each_alone() -> None:
 
 
 def test_unknown_branch_is_refused_with_those_there_are() -> None:
-    axis = Axis("x", "uniform", (0.0, 1.0), (0.0, 1.0))
+    axis = GridAxis("x", "uniform", (0.0, 1.0), (0.0, 1.0))
     leaf = CurveTable((axis,), (Curve((1.0,), 0.1), Curve((2.0,), 0.1)), "minimize")
     table = GridTable({}, {"a": leaf})
 

@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space.domains import Choice, Integer, Normal, Parameter, Space, Uniform
+from nni.hpo.space.domains import (
+    ChoiceDomain,
+    IntegerDomain,
+    NormalDomain,
+    Parameter,
+    Space,
+    UniformDomain,
+)
 from nni.hpo.space.parser import parse_space, place
 
 ParameterKey: TypeAlias = tuple[str | int, ...]
@@ -83,7 +90,7 @@ def _add(
         key = (*where, parameter.key)
         values = list(entries[parameter.key]["_value"])
         specs[key] = _spec(parameter, values, key)
-        if isinstance(parameter.domain, Choice):
+        if isinstance(parameter.domain, ChoiceDomain):
             for position, branch in enumerate(parameter.domain.branches()):
                 if branch is not None:
                     _add(branch.space, (*key, position), values[position], specs)
@@ -92,13 +99,13 @@ def _add(
 def _spec(parameter: Parameter, values: list[JsonValue], key: ParameterKey) -> ParameterSpec:
     domain = parameter.domain
     spec = ParameterSpec(parameter.key, parameter.kind, values, key, categorical=False)
-    if isinstance(domain, Choice):
+    if isinstance(domain, ChoiceDomain):
         return spec._replace(categorical=True, size=len(domain.options))
-    if isinstance(domain, Integer):
+    if isinstance(domain, IntegerDomain):
         both = [domain.lower, domain.upper]
         return spec._replace(values=both, categorical=True, size=domain.upper - domain.lower)
     spec = spec._replace(q=domain.q, log_distributed=domain.log)
-    if isinstance(domain, Normal):
+    if isinstance(domain, NormalDomain):
         return spec._replace(normal_distributed=True, mu=domain.mu, sigma=domain.sigma)
     low, high = domain.low, domain.high
     clip = (low, high)
@@ -146,14 +153,14 @@ def _formatted(spec: ParameterSpec, value: JsonValue) -> float:
     entry = {"_type": spec.type, "_value": spec.values}
     space = parse_space({spec.name: entry})
     (parameter,) = space.parameters
-    if isinstance(parameter.domain, Choice):
+    if isinstance(parameter.domain, ChoiceDomain):
         try:
             return parameter.domain.position(value)
         except ValueError as error:
             raise ValueError(f"parameter {spec.name!r}: {error}") from None
     found = place(space, {spec.name: value})[spec.name]
     assert isinstance(found, int | float)
-    if isinstance(parameter.domain, Integer):
+    if isinstance(parameter.domain, IntegerDomain):
         return found - parameter.domain.lower
     if not spec.log_distributed:
         return found
@@ -195,13 +202,13 @@ def _value(spec: ParameterSpec, number: float) -> JsonValue:
     if spec.type == "randint":
         return int(number) + spec.values[0]
     domain = _domain_of(spec)
-    if isinstance(domain, Normal):
+    if isinstance(domain, NormalDomain):
         return domain.from_bell(number)
     return domain.snap(math.exp(number) if spec.log_distributed else number)
 
 
-def _domain_of(spec: ParameterSpec) -> Uniform | Normal:
+def _domain_of(spec: ParameterSpec) -> UniformDomain | NormalDomain:
     if spec.normal_distributed:
-        return Normal(spec.mu, spec.sigma, spec.q, spec.log_distributed)
+        return NormalDomain(spec.mu, spec.sigma, spec.q, spec.log_distributed)
     assert spec.clip is not None
-    return Uniform(*spec.clip, spec.q, spec.log_distributed)
+    return UniformDomain(*spec.clip, spec.q, spec.log_distributed)

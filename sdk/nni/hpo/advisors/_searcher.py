@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from nni.hpo.base import Tuner, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.registry.factory import create, find
-from nni.hpo.space.domains import Choice, Space
+from nni.hpo.space.domains import ChoiceDomain, Space
 
 RANDOM: Final = "Random"
 _FEWEST: Final = 8
@@ -101,7 +101,7 @@ def parameter_count(space: Space) -> int:
     count = 0
     for parameter in space.parameters:
         count += 1
-        if isinstance(parameter.domain, Choice):
+        if isinstance(parameter.domain, ChoiceDomain):
             branches = filter(None, parameter.domain.branches())
             count += sum(parameter_count(branch.space) for branch in branches)
     return count

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space.domains import (
     Branch,
-    Choice,
-    Integer,
-    Normal,
+    ChoiceDomain,
+    IntegerDomain,
+    NormalDomain,
     NumericDomain,
     Parameter,
     Space,
@@ -56,16 +56,16 @@ class NumericColumn:
         """Return the coordinate of one value of a stepped column; 0 for others."""
         if self.step == 0:
             return 0.0
-        if isinstance(self.domain, Integer):
+        if isinstance(self.domain, IntegerDomain):
             return 0.5 * self.step
         return -self.origin / self.extent  # of the value 0, which is a multiple of every step
 
     def value(self, coordinate: float) -> int | float:
         """Return the value of the domain nearest to a coordinate."""
         raw = self.origin + coordinate * self.extent
-        if isinstance(self.domain, Integer):
+        if isinstance(self.domain, IntegerDomain):
             return min(max(round(raw), self.domain.lower), self.domain.upper - 1)
-        if isinstance(self.domain, Normal):
+        if isinstance(self.domain, NormalDomain):
             return self.domain.from_bell(raw)
         return self.domain.snap(math.exp(raw) if self.log else raw)
 
@@ -75,7 +75,7 @@ class ChoiceColumn:
     """One choice of a level."""
 
     parameter: Parameter
-    domain: Choice
+    domain: ChoiceDomain
     branches: tuple["Level | None", ...]
     """Per option the level that it opens."""
 
@@ -119,7 +119,7 @@ def _add_level(space: Space, levels: list[Level | None]) -> Level:
     choices: list[ChoiceColumn] = []
     for parameter in space.parameters:
         domain = parameter.domain
-        if isinstance(domain, Choice):
+        if isinstance(domain, ChoiceDomain):
             branches = tuple(
                 _add_level(branch.space, levels) if branch is not None else None
                 for branch in domain.branches()
@@ -133,7 +133,7 @@ def _add_level(space: Space, levels: list[Level | None]) -> Level:
 
 
 def _numeric_column(parameter: Parameter, domain: NumericDomain) -> NumericColumn:
-    if isinstance(domain, Integer):
+    if isinstance(domain, IntegerDomain):
         count = domain.upper - domain.lower
         # Every integer owns a bin of the same width; coordinate 0 is the left edge of the first.
         return NumericColumn(
@@ -145,7 +145,7 @@ def _numeric_column(parameter: Parameter, domain: NumericDomain) -> NumericColum
             bounded=True,
             step=1 / count,
         )
-    if isinstance(domain, Normal):
+    if isinstance(domain, NormalDomain):
         extent = domain.sigma / BELL_WIDTH
         step = domain.q / extent if domain.q is not None and not domain.log else 0.0
         return NumericColumn(

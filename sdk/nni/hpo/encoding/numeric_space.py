@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from nni.hpo.space.domains import Choice, Space
+from nni.hpo.space.domains import ChoiceDomain, Space
 from nni.hpo.space.parser import parse_space
 
 NUMERIC_TYPES: Final = ("choice", "randint", "uniform", "quniform", "loguniform", "qloguniform")
@@ -33,7 +33,7 @@ def numeric_space(search_space: object, algorithm: str, types: tuple[str, ...]) 
     """
     space = parse_space(search_space, algorithm=algorithm, types=types, nested=False)
     for parameter in space.parameters:
-        if isinstance(parameter.domain, Choice):
+        if isinstance(parameter.domain, ChoiceDomain):
             for option in parameter.domain.options:
                 if not is_finite_number(option):
                     raise ValueError(

@@ -17,7 +17,7 @@ from nni.hpo.arrays import Bools, Floats
 from nni.hpo.encoding.columns import NumericColumn, levels_of
 from nni.hpo.encoding.numeric_space import is_finite_number
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space.domains import Choice, Integer, Space, Uniform, same_value
+from nni.hpo.space.domains import ChoiceDomain, IntegerDomain, Space, UniformDomain, same_value
 from nni.hpo.space.parser import place
 
 _MOST_LISTED: Final = 50_000
@@ -84,7 +84,7 @@ class UnitCube:
         columns = {column.parameter.key: column for column in level.numeric}
         self.axes: Final = tuple(
             _choice_axis(parameter.key, parameter.domain)
-            if isinstance(parameter.domain, Choice)
+            if isinstance(parameter.domain, ChoiceDomain)
             else _number_axis(columns[parameter.key])
             for parameter in space.parameters
         )
@@ -98,7 +98,7 @@ class UnitCube:
         """Return the `(d,)` point of the middle of all ranges and the first option of choices."""
         start = np.full((1, len(self.axes)), 0.5)
         for column, parameter in enumerate(self.space.parameters):
-            if isinstance(parameter.domain, Choice):
+            if isinstance(parameter.domain, ChoiceDomain):
                 start[0, column] = self.axes[column].coordinate(parameter.domain.options[0])
         snapped: Floats = self.snap(start)[0]
         return snapped
@@ -120,7 +120,7 @@ class UnitCube:
         coordinates = []
         for parameter, axis in zip(self.space.parameters, self.axes, strict=True):
             value: JsonValue = placed[parameter.path]
-            if isinstance(parameter.domain, Choice):
+            if isinstance(parameter.domain, ChoiceDomain):
                 value = parameter.domain.options[value]
             coordinates.append(axis.coordinate(value))
         return np.array(coordinates, dtype=np.float64)
@@ -241,7 +241,7 @@ def _spread(position: int, count: int) -> float:
     return 0.5 if count == 1 else position / (count - 1)
 
 
-def _choice_axis(key: str, domain: Choice) -> Axis:
+def _choice_axis(key: str, domain: ChoiceDomain) -> Axis:
     numeric = all(map(is_finite_number, domain.options))
     options: list[JsonValue] = []
     for position, option in enumerate(domain.options):
@@ -262,10 +262,10 @@ def values_on_axis(column: NumericColumn) -> Floats | None:
     domain = column.domain
     if column.extent == 0:
         return np.array([0.5])
-    if isinstance(domain, Integer):
+    if isinstance(domain, IntegerDomain):
         count = domain.upper - domain.lower
         return None if count > _MOST_LISTED else (np.arange(count) + 0.5) / count
-    assert isinstance(domain, Uniform)
+    assert isinstance(domain, UniformDomain)
     if domain.q is None:
         return None
     first, last = domain.steps()

@@ -2,7 +2,7 @@
 
 python -m nni.hpo.host --in-fd 5 --out-fd 6 --parent-pid 123     serve one algorithm
 python -m nni.hpo.host --check < request.json                    try a custom class
-python -m nni.hpo.host --importance < request.json               say which parameters matter
+python -m nni.hpo.host --importance < request.json               send which parameters matter
 """
 
 import argparse

@@ -24,7 +24,7 @@ that a replay does 0.4 s of work again at most; see `tests/benchmarks/bench_reco
 
 
 @dataclass(slots=True)
-class Due:
+class CheckpointSchedule:
     """Says when a checkpoint is worth its cost.
 
     Args:
@@ -45,7 +45,7 @@ class Due:
         self._cost_s = self._last_s - began_s
 
 
-class Checkpoints:
+class CheckpointFile:
     """The one checkpoint of an experiment's algorithm.
 
     Args:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from nni.hpo import commands
-from nni.hpo.host.checkpoints import Checkpoints, Due
+from nni.hpo.host.checkpoints import CheckpointFile, CheckpointSchedule
 from nni.hpo.host.construction import (
     display_name,
     machine_provenance,
@@ -16,15 +16,15 @@ from nni.hpo.host.construction import (
     planned_tuner,
     seed_global_generators,
 )
-from nni.hpo.search.advisor_driver import AdvisorHosting
+from nni.hpo.search.advisor_driver import AdvisorDriver
 from nni.hpo.search.driver import (
-    HostedAlgorithm,
+    AlgorithmDriver,
     MetricCommand,
     TrialEndCommand,
-    failure,
+    failure_report,
     traceback_text,
 )
-from nni.hpo.search.tuner_driver import TunerHosting
+from nni.hpo.search.tuner_driver import TunerDriver
 
 FORMAT: Final = "[%(asctime)s] %(levelname)s (%(name)s/%(threadName)s) %(message)s"
 DATE_FORMAT: Final = "%Y-%m-%d %H:%M:%S"
@@ -73,7 +73,7 @@ class Pipe(Protocol):
     def commands(self) -> Iterable[dict[str, Any]]:
         """Give one command after another until there are no more."""
 
-    def say(self, message: dict[str, Any]) -> None:
+    def write(self, message: dict[str, Any]) -> None:
         """Send one answer now."""
 
 
@@ -93,14 +93,14 @@ class CommandLoop:
         self,
         pipe: Pipe,
         configure_log: Callable[[str], None] = _configure_logging,
-        due: Due | None = None,
+        due: CheckpointSchedule | None = None,
     ) -> None:
         self._pipe = pipe
         self._configure_log = configure_log
         self._position: list[int] = [0, 0]
-        self._algorithm: HostedAlgorithm | None = None
-        self._due = due or Due()
-        self._checkpoints = Checkpoints(None, {})
+        self._algorithm: AlgorithmDriver | None = None
+        self._due = due or CheckpointSchedule()
+        self._checkpoints = CheckpointFile(None, {})
         self._restored: list[int] = [0, 0]
 
     def run(self) -> None:
@@ -122,7 +122,7 @@ class CommandLoop:
         if operation == "generate":
             alive = self._generate(self._algorithm, command)
         else:
-            self._tell(self._algorithm, command)
+            self._apply(self._algorithm, command)
             alive = True
         if alive and operation in {"generate", "trial_end"}:
             self._take_checkpoint(self._algorithm)
@@ -133,11 +133,11 @@ class CommandLoop:
         if self._algorithm is not None:
             self._algorithm.prepare()
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         message["position"] = self._position
-        self._pipe.say(message)
+        self._pipe.write(message)
 
-    def _initialized(self, command: dict[str, Any]) -> HostedAlgorithm | None:
+    def _initialized(self, command: dict[str, Any]) -> AlgorithmDriver | None:
         self._configure_log(command["log_level"])
         _logger.debug("logging at level %s", command["log_level"])
         self._pipe.eager = command["eager"]
@@ -147,7 +147,7 @@ class CommandLoop:
             self._restore(algorithm, command)
         except (Exception, SystemExit) as error:
             _logger.exception("the algorithm cannot be started")
-            self._say(
+            self._send(
                 {"unbuildable": f"{type(error).__name__}: {error}"}
                 | {"traceback": traceback_text()}
             )
@@ -158,10 +158,10 @@ class CommandLoop:
             "provenance": machine_provenance(),
         }
         _logger.info("the algorithm is ready")
-        self._say({"ready": ready})
+        self._send({"ready": ready})
         return algorithm
 
-    def _built(self, command: dict[str, Any]) -> HostedAlgorithm:
+    def _built(self, command: dict[str, Any]) -> AlgorithmDriver:
         seed: int = command["seed"]
         configs = {
             kind: command[kind] for kind in ("tuner", "assessor", "advisor") if command.get(kind)
@@ -173,7 +173,7 @@ class CommandLoop:
             plan = command.get("plan")
             advisor = planned_advisor(configs["advisor"], plan, seed)
             metric = metric_of(configs["advisor"], plan)
-            advisor_hosting = AdvisorHosting(advisor, origin, self._say, metric)
+            advisor_hosting = AdvisorDriver(advisor, origin, self._send, metric)
             commands.connect(advisor_hosting)
             return advisor_hosting
         origin = _origin(configs["tuner"], seed)
@@ -181,9 +181,9 @@ class CommandLoop:
         assessor = None
         if "assessor" in configs:
             assessor = planned_assessor(configs["assessor"], command.get("plan"), seed)
-        return TunerHosting(tuner, assessor, origin, self._say)
+        return TunerDriver(tuner, assessor, origin, self._send)
 
-    def _restore(self, algorithm: HostedAlgorithm, command: dict[str, Any]) -> None:
+    def _restore(self, algorithm: AlgorithmDriver, command: dict[str, Any]) -> None:
         """Go on from the checkpoint, if there is one of this very algorithm and log."""
         named = not any(
             (command.get(kind) or {}).get("class_name") for kind in ("tuner", "assessor", "advisor")
@@ -193,7 +193,7 @@ class CommandLoop:
         identity = {key: command[key] for key in _IDENTITY} | machine_provenance()
         if command.get("plan"):
             identity["plan"] = command["plan"]
-        self._checkpoints = Checkpoints(path, identity)
+        self._checkpoints = CheckpointFile(path, identity)
         kept = self._checkpoints.load()
         if kept is not None:
             position, state = kept
@@ -201,7 +201,7 @@ class CommandLoop:
             self._restored = position
             _logger.info("the algorithm goes on from its checkpoint at event %s", position)
 
-    def _take_checkpoint(self, algorithm: HostedAlgorithm) -> None:
+    def _take_checkpoint(self, algorithm: AlgorithmDriver) -> None:
         if self._position <= self._restored or not self._checkpoints.wanted or not self._due():
             return
         began_s = self._due.work_s()
@@ -210,14 +210,14 @@ class CommandLoop:
             self._checkpoints.save(self._position, state)
         self._due.taken(began_s)
 
-    def _generate(self, algorithm: HostedAlgorithm, command: dict[str, Any]) -> bool:
+    def _generate(self, algorithm: AlgorithmDriver, command: dict[str, Any]) -> bool:
         """Answer a request; return whether the algorithm survived it."""
         try:
             past = self._position <= self._restored
             make = algorithm.repeat if past else algorithm.generate
             answer = make(command["parameter_ids"])
             if not command["replayed"]:
-                self._say(
+                self._send(
                     {
                         "parameters": answer.parameters,
                         "request_id": command["request_id"],
@@ -228,11 +228,11 @@ class CommandLoop:
                 )
         except Exception:
             _logger.exception("generating parameters failed")
-            self._say(failure("generate_parameters", skipped=False))
+            self._send(failure_report("generate_parameters", skipped=False))
             return False
         return True
 
-    def _tell(self, algorithm: HostedAlgorithm, command: dict[str, Any]) -> None:
+    def _apply(self, algorithm: AlgorithmDriver, command: dict[str, Any]) -> None:
         operation = command["op"]
         if operation == "metric":
             algorithm.metric(MetricCommand(*command["metric"]))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from nni.hpo.json_value import plain_value
 
 _READ_BYTES: Final = 1 << 20
-_DONE_DELAY_S: Final = 0.005
+_REPORT_DELAY_S: Final = 0.005
 """How long handled commands may go unreported while more are waiting: saves a system call and a
 wake-up of the dispatcher for each of a crowd of small commands."""
 
@@ -20,7 +20,7 @@ class CommandPipe:
     """Reads commands and writes answers.
 
     What an algorithm says is written at once; that a command is done is told together with it, or
-    when no more commands are waiting, or after a few milliseconds. `say` may be called from any
+    when no more commands are waiting, or after a few milliseconds. `write` may be called from any
     thread, the rest from the one that iterates.
 
     Args:
@@ -36,7 +36,7 @@ class CommandPipe:
         self._out_fd = out_fd
         self._lock = threading.Lock()
         self._position: list[int] | None = None
-        self._told_at_s = 0.0
+        self._reported_at_s = 0.0
         self._unfinished: list[bytes] = []
         self.eager = False
         """Report every command at once: after a death it must be known which command it was."""
@@ -53,7 +53,7 @@ class CommandPipe:
             for command in json.loads(b"[%b]" % b",".join(self._whole_lines(chunk))):
                 yield command
                 self._handled(command.get("position"))
-            self._tell_done()
+            self._report_done()
             if not self.eager and not self._more_wait():
                 self.idle()
 
@@ -68,7 +68,7 @@ class CommandPipe:
         self._unfinished = [rest]
         return lines
 
-    def say(self, message: dict[str, Any]) -> None:
+    def write(self, message: dict[str, Any]) -> None:
         """Write one answer now.
 
         Raises:
@@ -83,14 +83,14 @@ class CommandPipe:
         if position is None:
             return
         self._position = position
-        if self.eager or time.monotonic() - self._told_at_s > _DONE_DELAY_S:
-            self._tell_done()
+        if self.eager or time.monotonic() - self._reported_at_s > _REPORT_DELAY_S:
+            self._report_done()
 
-    def _tell_done(self) -> None:
+    def _report_done(self) -> None:
         position, self._position = self._position, None
         if position is not None:
-            self._told_at_s = time.monotonic()
-            self.say({"done": position})
+            self._reported_at_s = time.monotonic()
+            self.write({"done": position})
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)

@@ -9,12 +9,12 @@ from typing import Any
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.commands import CommandType, MetricType
 from nni.hpo.search.driver import (
-    Answer,
-    KnownParameters,
+    CallbackGuard,
     MetricCommand,
+    ParameterTable,
     Provenance,
-    Rim,
-    Say,
+    SendMessage,
+    Suggestions,
     TrialEndCommand,
     released_by,
 )
@@ -22,7 +22,7 @@ from nni.hpo.search.driver import (
 _logger = logging.getLogger(__name__)
 
 
-class AdvisorHosting:
+class AdvisorDriver:
     """Calls the handlers of an advisor and gives its jobs the ids that were asked for.
 
     An advisor names its jobs itself, by any JSON value; the first id asked for goes to the first
@@ -33,7 +33,7 @@ class AdvisorHosting:
     Args:
         advisor: what is hosted.
         origin: what is the same in the provenance of every suggestion.
-        say: where answers go.
+        send: where answers go.
         metric: the one part of reports that the advisor sees; None: reports as they are.
     """
 
@@ -44,50 +44,50 @@ class AdvisorHosting:
         self,
         advisor: MsgDispatcherBase,
         origin: dict[str, Any],
-        say: Say,
+        send: SendMessage,
         metric: str | None = None,
     ) -> None:
         self._advisor = advisor
         self._metric = metric
         self._provenance = Provenance(origin)
-        self._say = say
-        self._rim = Rim(say)
-        self._known = KnownParameters(say)
+        self._send = send
+        self._guard = CallbackGuard(send)
+        self._known = ParameterTable(send)
         self._lock = RLock()
         self._wanted: deque[int] = deque()
         self._asked: set[int] = set()
         """Ids of the latest request."""
         self._surplus: deque[dict[str, Any]] = deque()
         self._jobs: dict[int, dict[str, Any]] = {}
-        self._answering: list[tuple[int, Any, dict[str, Any]]] | None = None
+        self._batch: list[tuple[int, Any, dict[str, Any]]] | None = None
         self._exhausted = False
 
     def initialize(self, search_space: object) -> None:
-        """See `HostedAlgorithm`."""
+        """See `AlgorithmDriver`."""
         self._advisor.process_command(CommandType.Initialize, search_space)
 
     def update_search_space(self, search_space: object) -> None:
-        """See `HostedAlgorithm`."""
+        """See `AlgorithmDriver`."""
         self._exhausted = False
         self._handle(CommandType.UpdateSearchSpace, search_space)
 
-    def generate(self, parameter_ids: list[int]) -> Answer:
-        """See `HostedAlgorithm`."""
+    def generate(self, parameter_ids: list[int]) -> Suggestions:
+        """See `AlgorithmDriver`."""
         with self._lock:
-            self._answering = []
+            self._batch = []
             self._exhausted = False
             self._asked = set(parameter_ids)
             self._wanted.extend(parameter_ids)
             while self._surplus and self._wanted:
                 self._serve(self._surplus.popleft())
-            missing = len(parameter_ids) - len(self._answering)
+            missing = len(parameter_ids) - len(self._batch)
         try:
             if missing > 0:
                 self._advisor.process_command(CommandType.RequestTrialJobs, missing)
         finally:
             with self._lock:
-                answer, self._answering = self._answering or [], None
-        return Answer(
+                answer, self._batch = self._batch or [], None
+        return Suggestions(
             tuple(answer),
             deferred=0 if self._exhausted else len(set(parameter_ids).intersection(self._wanted)),
             exhausted=self._exhausted,
@@ -105,10 +105,10 @@ class AdvisorHosting:
                 # The answer in hand tells of its own ids only.
                 promised = not self._asked.issuperset(self._wanted)
                 self._wanted.clear()
-                if self._answering is None or promised:
-                    self._say({"late": [], "exhausted": True})
+                if self._batch is None or promised:
+                    self._send({"late": [], "exhausted": True})
         elif command is CommandType.KillTrialJob:
-            self._say({"stop": str(data)})
+            self._send({"stop": str(data)})
         elif command is not CommandType.Initialized:
             _logger.warning("an advisor cannot send %s here; ignored", command.name)
 
@@ -120,16 +120,16 @@ class AdvisorHosting:
         self._jobs[parameter_id] = job
         self._known.put(parameter_id, job["parameters"])
         suggestion = (parameter_id, job["parameters"], self._provenance.now())
-        if self._answering is not None:
-            self._answering.append(suggestion)
+        if self._batch is not None:
+            self._batch.append(suggestion)
         else:
-            self._say({"late": [suggestion]})
+            self._send({"late": [suggestion]})
 
     def prepare(self) -> None:
-        """See `HostedAlgorithm`; advisors have nothing to prepare."""
+        """See `AlgorithmDriver`; advisors have nothing to prepare."""
 
     def metric(self, command: MetricCommand) -> None:
-        """See `HostedAlgorithm`."""
+        """See `AlgorithmDriver`."""
         job = self._jobs.get(command.parameter_id)
         if command.customized or job is None:
             return
@@ -151,7 +151,7 @@ class AdvisorHosting:
         return part_of(value, self._metric)
 
     def trial_end(self, command: TrialEndCommand) -> None:
-        """See `HostedAlgorithm`."""
+        """See `AlgorithmDriver`."""
         job = self._jobs.pop(command.parameter_id, None)
         self._known.forget(command.parameter_id)
         if command.customized or job is None:
@@ -164,13 +164,13 @@ class AdvisorHosting:
         self._handle(CommandType.TrialEnd, data)
 
     def import_data(self, data: object, *, own: bool = False) -> None:
-        """See `HostedAlgorithm`."""
+        """See `AlgorithmDriver`."""
         del own
         self._provenance.imported(data)
         self._handle(CommandType.ImportData, data)
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:
-        """See `HostedAlgorithm`."""
+        """See `AlgorithmDriver`."""
         data = {
             "parameter_id": parameter_id,
             "parameters": parameters,
@@ -179,7 +179,7 @@ class AdvisorHosting:
         self._handle(CommandType.AddCustomizedTrialJob, data)
 
     def record(self, parameter_id: int, parameters: object) -> None:
-        """See `HostedAlgorithm`."""
+        """See `AlgorithmDriver`."""
         if self._known.record(parameter_id, parameters):
             return
         with self._lock:
@@ -189,20 +189,20 @@ class AdvisorHosting:
             self._jobs[parameter_id] = named | {"parameters": parameters}
 
     def knows(self, parameter_id: int) -> bool:
-        """See `HostedAlgorithm`."""
+        """See `AlgorithmDriver`."""
         return parameter_id in self._known
 
     def snapshot(self) -> dict[str, Any] | None:
-        """See `HostedAlgorithm`; advisors cannot tell."""
+        """See `AlgorithmDriver`; advisors cannot tell."""
         return None
 
     def restore(self, state: dict[str, Any]) -> None:
-        """See `HostedAlgorithm`; never called, since there are no snapshots."""
+        """See `AlgorithmDriver`; never called, since there are no snapshots."""
         raise TypeError("an advisor has no snapshots to go on from")
 
-    def repeat(self, parameter_ids: list[int]) -> Answer:
-        """See `HostedAlgorithm`; never called, since there are no snapshots."""
+    def repeat(self, parameter_ids: list[int]) -> Suggestions:
+        """See `AlgorithmDriver`; never called, since there are no snapshots."""
         raise TypeError("an advisor has no snapshots to go on from")
 
     def _handle(self, command: CommandType, data: object) -> None:
-        self._rim.call(f"handle_{command.value}", self._advisor.process_command, command, data)
+        self._guard.call(f"handle_{command.value}", self._advisor.process_command, command, data)

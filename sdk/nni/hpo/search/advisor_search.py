@@ -20,19 +20,19 @@ from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import DEFAULT_METRIC, Objectives
 from nni.hpo.registry.factory import create
-from nni.hpo.search.advisor_driver import AdvisorHosting
+from nni.hpo.search.advisor_driver import AdvisorDriver
 from nni.hpo.search.driver import MetricCommand, TrialEndCommand
 from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial
-from nni.hpo.search.stopping_rules import StoppingRule, Watch
+from nni.hpo.search.stopping_rules import StoppingMonitor, StoppingRule
 from nni.hpo.space.feasibility import broken_constraints
 
 _T = TypeVar("_T")
 
-_one_at_a_time: Final = RLock()
+_connection_lock: Final = RLock()
 """What an advisor says goes to the one host that its process is connected with."""
 
 
-class AdvisedSearch:
+class AdvisorSearch:
     """Asks an advisor, tells it what trials report, and stops those that it gives up.
 
     Methods may be called from several threads. After use it must be closed, which removes the
@@ -64,8 +64,8 @@ class AdvisedSearch:
         self._check_first(first)
         metric = objectives.items[0].metric
         own = objectives.several or metric == DEFAULT_METRIC
-        self._hosting = AdvisorHosting(advisor, {}, self._hear, None if own else metric)
-        self._watch = Watch(rules, objectives)
+        self._driver = AdvisorDriver(advisor, {}, self._receive, None if own else metric)
+        self._monitor = StoppingMonitor(rules, objectives)
         self._outcomes = Outcomes(objectives)
         self._first = deque(first)
         self._ready: deque[tuple[int, Any]] = deque()
@@ -76,11 +76,11 @@ class AdvisedSearch:
         self._open: dict[int, tuple[StudyTrial, int | None]] = {}
         """Trials that have not ended, with their id for the advisor; None of the first ones."""
         self._asked = 0
-        self._given_up: set[str] = set()
+        self._stopped: set[str] = set()
         self._folder: TemporaryDirectory[str] | None = None
-        self._call(lambda: self._hosting.initialize(search_space))
+        self._call(lambda: self._driver.initialize(search_space))
         if known:
-            self._call(lambda: self._hosting.import_data(list(known)))
+            self._call(lambda: self._driver.import_data(list(known)))
             self._check()
 
     def ask(self) -> StudyTrial:
@@ -91,10 +91,10 @@ class AdvisedSearch:
                 rule ended the search.
             RuntimeError: the advisor raised.
         """
-        with _one_at_a_time:
+        with _connection_lock:
             self._check()
-            if self._watch.reason:
-                raise NoMoreTrialError(self._watch.reason)
+            if self._monitor.reason:
+                raise NoMoreTrialError(self._monitor.reason)
             if self._first:
                 return self._opened(self._first.popleft(), None)
             if not (self._ready or self._promised or self._exhausted):
@@ -108,31 +108,31 @@ class AdvisedSearch:
 
     def tell(self, trial: int, value: JsonValue) -> None:
         """Report what a trial gave; None of one that gave nothing."""
-        with _one_at_a_time:
+        with _connection_lock:
             opened, number = self._open.pop(trial)
-            self._watch.tell(opened.parameters, value, self._space)
+            self._monitor.tell(opened.parameters, value, self._space)
             if value is not None:
                 self._outcomes.add(_without_folders(opened), value)
             if number is None:
                 if value is not None:
                     sample = {"parameter": opened.parameters, "value": value}
-                    self._call(lambda: self._hosting.import_data([sample]))
+                    self._call(lambda: self._driver.import_data([sample]))
                 return
             if value is not None:
                 self._metric(opened, number, value, 0, final=True)
-            stopped = str(opened.id) in self._given_up
+            stopped = str(opened.id) in self._stopped
             unsuccessful = "EARLY_STOPPED" if stopped else "FAILED"
             event = "SUCCEEDED" if value is not None else unsuccessful
             end = TrialEndCommand(str(opened.id), number, event, customized=False)
-            self._call(lambda: self._hosting.trial_end(end))
+            self._call(lambda: self._driver.trial_end(end))
 
-    def is_bad(self, trial_id: int, history: list[JsonValue]) -> bool:
+    def should_stop(self, trial_id: int, history: list[JsonValue]) -> bool:
         """Tell the advisor the latest report of a trial; return whether it gives the trial up."""
-        with _one_at_a_time:
+        with _connection_lock:
             opened, number = self._open[trial_id]
             if number is not None:
                 self._metric(opened, number, history[-1], len(history) - 1, final=False)
-            return str(trial_id) in self._given_up
+            return str(trial_id) in self._stopped
 
     def end(self, trial_id: int, *, success: bool) -> None:
         """Learn nothing: `tell` has told it."""
@@ -155,7 +155,7 @@ class AdvisedSearch:
     @property
     def stopped_because(self) -> str:
         """See `Study`."""
-        return self._watch.reason
+        return self._monitor.reason
 
     def close(self) -> None:
         """Remove the checkpoints."""
@@ -173,14 +173,14 @@ class AdvisedSearch:
                 )
 
     def _call(self, work: Callable[[], _T]) -> _T:
-        with _one_at_a_time:
-            commands.connect(self._hosting)
+        with _connection_lock:
+            commands.connect(self._driver)
             try:
                 return work()
             finally:
                 commands.connect(None)
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _receive(self, message: dict[str, Any]) -> None:
         """Take a word of the advisor; see `nni.hpo.search.driver.Say`."""
         if "late" in message:
             self._ready.extend((number, parameters) for number, parameters, _ in message["late"])
@@ -188,7 +188,7 @@ class AdvisedSearch:
             if message.get("exhausted"):
                 self._exhausted, self._promised = True, 0
         elif "stop" in message:
-            self._given_up.add(message["stop"])
+            self._stopped.add(message["stop"])
         elif "failed" in message:
             failed = message["failed"]
             self._failure = f"{failed['call']} failed:\n{failed['traceback']}"
@@ -200,7 +200,7 @@ class AdvisedSearch:
     def _request(self) -> None:
         number = self._requested
         self._requested += 1
-        answer = self._call(lambda: self._hosting.generate([number]))
+        answer = self._call(lambda: self._driver.generate([number]))
         self._ready.extend((number, parameters) for number, parameters, _ in answer.parameters)
         self._promised += answer.deferred
         self._exhausted = answer.exhausted or not (answer.parameters or answer.deferred)
@@ -225,7 +225,7 @@ class AdvisedSearch:
             value=value,
             customized=False,
         )
-        self._call(lambda: self._hosting.metric(command))
+        self._call(lambda: self._driver.metric(command))
 
     def _with_own_folders(self, parameters: JsonValue) -> JsonValue:
         """Return a configuration whose checkpoints lie in a folder that no other search has."""
@@ -254,7 +254,7 @@ def _without_folders(trial: StudyTrial) -> StudyTrial:
 
 
 @contextmanager
-def advised_search(
+def advisor_search(
     advisor: str | MsgDispatcherBase,
     arguments: dict[str, JsonValue] | None,
     search_space: JsonValue,
@@ -264,8 +264,8 @@ def advised_search(
     known: Sequence[JsonValue] = (),
     rules: Sequence[StoppingRule] = (),
     seed: int | None = None,
-) -> Iterator[AdvisedSearch]:
-    """Open a search that a named or built advisor drives; see `AdvisedSearch`.
+) -> Iterator[AdvisorSearch]:
+    """Open a search that a named or built advisor drives; see `AdvisorSearch`.
 
     Raises:
         ValueError: no advisor has the name, or it refuses its arguments or the space.
@@ -279,7 +279,7 @@ def advised_search(
         raise ValueError("advisor_args must be left out when advisor is an object")
     else:
         built = advisor
-    search = AdvisedSearch(built, search_space, objectives, first=first, known=known, rules=rules)
+    search = AdvisorSearch(built, search_space, objectives, first=first, known=known, rules=rules)
     try:
         yield search
     finally:

@@ -13,12 +13,12 @@ _logger = logging.getLogger(__name__)
 
 _TRACEBACK_LIMIT_CHARACTERS: Final = 16_000
 
-Say = Callable[[dict[str, Any]], None]
+SendMessage = Callable[[dict[str, Any]], None]
 """Sends one answer to the dispatcher; the loop adds the position of the command in hand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Suggestions:
     """What an algorithm gave for one request."""
 
     parameters: tuple[tuple[int, Any, dict[str, Any]], ...]
@@ -66,7 +66,7 @@ class TrialEndCommand:
         return self.event == "SUCCEEDED"
 
 
-class HostedAlgorithm(Protocol):
+class AlgorithmDriver(Protocol):
     """An algorithm as the command loop drives it: one call at a time, in log order."""
 
     lookahead: bool
@@ -80,7 +80,7 @@ class HostedAlgorithm(Protocol):
     def update_search_space(self, search_space: object) -> None:
         """Give another search space; exceptions are reported and skipped."""
 
-    def generate(self, parameter_ids: list[int]) -> Answer:
+    def generate(self, parameter_ids: list[int]) -> Suggestions:
         """Ask for parameters; exceptions pass through."""
 
     def prepare(self) -> None:
@@ -115,15 +115,15 @@ class HostedAlgorithm(Protocol):
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a snapshot of an algorithm that was built and initialized alike."""
 
-    def repeat(self, parameter_ids: list[int]) -> Answer:
-        """Answer a request that was answered before the snapshot, from what is known."""
+    def repeat(self, parameter_ids: list[int]) -> Suggestions:
+        """Suggestions a request that was answered before the snapshot, from what is known."""
 
 
 @dataclass(slots=True)
-class Rim:
+class CallbackGuard:
     """Calls an algorithm's callbacks; an exception costs that call and no more."""
 
-    say: Say
+    send: SendMessage
 
     def call(self, name: str, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any callback
         """Return what `callback` returns, or None after reporting that it raised.
@@ -138,11 +138,11 @@ class Rim:
             return callback(*args, **kwargs)
         except Exception:
             _logger.exception("%s failed; the experiment goes on without this call", name)
-            self.say(failure(name, skipped=True))
+            self.send(failure_report(name, skipped=True))
             return None
 
 
-def failure(call: str, *, skipped: bool) -> dict[str, Any]:
+def failure_report(call: str, *, skipped: bool) -> dict[str, Any]:
     """Return the report of the exception in hand."""
     return {"failed": {"call": call, "traceback": traceback_text(), "skipped": skipped}}
 
@@ -171,10 +171,10 @@ class Provenance:
 
 
 @dataclass(slots=True)
-class KnownParameters:
+class ParameterTable:
     """Configurations of live trials by parameter id, where the log has the last word."""
 
-    say: Say
+    send: SendMessage
     _by_id: dict[int, Any] = field(default_factory=dict)
 
     def put(self, parameter_id: int, parameters: object) -> None:
@@ -207,7 +207,7 @@ class KnownParameters:
         if _text(replayed) == _text(recorded):
             return True
         self._by_id[parameter_id] = recorded
-        self.say({"diverged": [parameter_id, recorded, replayed]})
+        self.send({"diverged": [parameter_id, recorded, replayed]})
         return False
 
 

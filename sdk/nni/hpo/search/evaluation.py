@@ -19,7 +19,7 @@ from nni.hpo.search.outcomes import StudyTrial
 
 _logger = logging.getLogger(__name__)
 
-Objective = Callable[..., JsonValue]
+ObjectiveFunction = Callable[..., JsonValue]
 """Takes a configuration, typed if the search space is a type; returns a number, or a dict whose
 `default` is one. A generator may yield intermediate results first; its return value, or else its
 last yield, is the final one."""
@@ -62,10 +62,10 @@ class Search(Protocol):
         ...
 
 
-class Judge(Protocol):
+class EarlyStopper(Protocol):
     """What may end a trial early. Called from several threads."""
 
-    def is_bad(self, trial_id: int, history: list[JsonValue]) -> bool:
+    def should_stop(self, trial_id: int, history: list[JsonValue]) -> bool:
         """Whether a trial is to end, given what it has reported, the latest last."""
         ...
 
@@ -88,15 +88,15 @@ def deadline(timeout: float | timedelta | None) -> float:
     return time.monotonic() + seconds
 
 
-class AssessorJudge:
+class AssessorStopper:
     """Calls an assessor, one trial at a time; without one, all is good."""
 
     def __init__(self, assessor: Assessor | None) -> None:
         self._assessor = assessor
         self._lock = Lock()
 
-    def is_bad(self, trial_id: int, history: list[JsonValue]) -> bool:
-        """See `Judge`."""
+    def should_stop(self, trial_id: int, history: list[JsonValue]) -> bool:
+        """See `EarlyStopper`."""
         if self._assessor is None:
             return False
         with self._lock:
@@ -108,17 +108,17 @@ class AssessorJudge:
             return answer is AssessResult.Bad
 
     def end(self, trial_id: int, *, success: bool) -> None:
-        """See `Judge`."""
+        """See `EarlyStopper`."""
         if self._assessor is not None:
             with self._lock:
                 self._assessor.trial_end(str(trial_id), success)
 
 
-class Evaluation:
+class ObjectiveEvaluator:
     """Calls the objective, one trial at a time per thread, and judges what it yields."""
 
     def __init__(
-        self, call: Callable[[StudyTrial], JsonValue], judge: Judge, objectives: Objectives
+        self, call: Callable[[StudyTrial], JsonValue], judge: EarlyStopper, objectives: Objectives
     ) -> None:
         self._call_objective = call
         self.judge = judge
@@ -154,7 +154,7 @@ class Evaluation:
         try:
             while True:
                 history.append(self._checked(next(outcome)))
-                if self.judge.is_bad(trial.id, history):
+                if self.judge.should_stop(trial.id, history):
                     outcome.close()
                     return None, True
         except StopIteration as end:
@@ -171,13 +171,13 @@ class Evaluation:
         return scalar_metric(part_of(result, self._objectives.items[0].metric))
 
 
-class Loop:
+class EvaluationLoop:
     """Asks, evaluates and tells until a limit is reached."""
 
     def __init__(
         self,
         search: Search,
-        evaluation: Evaluation,
+        evaluation: ObjectiveEvaluator,
         limit: int,
         deadline: float,
     ) -> None:

@@ -14,8 +14,8 @@ from typing import Final, Literal, TypeAlias, get_args
 from nni.hpo.base import DEFERRED, Resumable, StartLater, Tuner, generate, samples
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import MINIMIZED, Objectives
-from nni.hpo.search._scoring import Lesson, Scoring
-from nni.hpo.search.stopping_rules import StoppingRule, Watch
+from nni.hpo.search._scalarization import Scalarizer, TunerResult
+from nni.hpo.search.stopping_rules import StoppingMonitor, StoppingRule
 from nni.hpo.space.domains import Space, configuration_hash
 from nni.hpo.space.feasibility import broken_constraints
 from nni.hpo.space.parser import parse_space
@@ -70,7 +70,7 @@ def managed(tuner: Tuner, plan: SearchPlan, seed: int | None = None) -> "Managed
 
 
 @dataclass(slots=True)
-class _Past:
+class _ConfigurationHistory:
     """What is known of the configurations of a search, by hash."""
 
     results: dict[str, JsonValue] = field(default_factory=dict)
@@ -112,12 +112,12 @@ class ManagedTuner(Tuner):
         self._tuner = tuner
         self._plan = plan
         self._rng = Random(seed)
-        self._scoring = Scoring(plan.objectives, vector=tuner.multi_objective)
-        self._watch = Watch(plan.rules, plan.objectives)
+        self._scalarizer = Scalarizer(plan.objectives, vector=tuner.multi_objective)
+        self._monitor = StoppingMonitor(plan.rules, plan.objectives)
         self._search_space: JsonValue = None
         self._space: Space | None = None
         self._first = deque(plan.first)
-        self._past = _Past()
+        self._history = _ConfigurationHistory()
         self._next_inner = 0
         self._open: dict[int, _Open] = {}
         self._deferred: dict[int, int] = {}
@@ -127,7 +127,7 @@ class ManagedTuner(Tuner):
     @property
     def ended_because(self) -> str:
         """Why a rule ended the search; empty if none did."""
-        return self._watch.reason
+        return self._monitor.reason
 
     @property
     def explanation(self) -> str:
@@ -173,7 +173,7 @@ class ManagedTuner(Tuner):
 
     def prepare_parameters(self) -> None:
         """See the base."""
-        if not self._first and not self._watch.reason:
+        if not self._first and not self._monitor.reason:
             self._tuner.prepare_parameters()
 
     def generate_multiple_parameters(
@@ -196,21 +196,21 @@ class ManagedTuner(Tuner):
         """See the base."""
         trial = self._open.get(parameter_id)
         key = configuration_hash(parameters) if trial is None else trial.key
-        self._past.results.setdefault(key, value)
-        self._watch.tell(parameters, value, self._search_space)
-        for lesson in self._scoring.lessons(parameters, value):
-            own = lesson.parameters is parameters and trial is not None
+        self._history.results.setdefault(key, value)
+        self._monitor.tell(parameters, value, self._search_space)
+        for result in self._scalarizer.tuner_results(parameters, value):
+            own = result.parameters is parameters and trial is not None
             if own and trial is not None and trial.inner is not None:
-                self._tuner.receive_trial_result(trial.inner, parameters, lesson.value, **kwargs)
+                self._tuner.receive_trial_result(trial.inner, parameters, result.value, **kwargs)
             else:
-                self._teach([lesson])
+                self._import_results([result])
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
         """See the base."""
         trial = self._open.pop(parameter_id, None)
         if trial is None:
             return  # told twice
-        self._past.end(trial.key)
+        self._history.end(trial.key)
         if trial.inner is not None:
             self._tuner.trial_end(trial.inner, success, **kwargs)
 
@@ -220,13 +220,13 @@ class ManagedTuner(Tuner):
         A configuration that was to be tried first, and has been measured, is not tried any more: a
         resumed experiment gets its own results in this way.
         """
-        lessons: list[Lesson] = []
+        tuner_results: list[TunerResult] = []
         for sample in samples(data):
             key = configuration_hash(sample.parameter)
-            self._past.results.setdefault(key, sample.value)
+            self._history.results.setdefault(key, sample.value)
             self._first = deque(c for c in self._first if configuration_hash(c) != key)
-            lessons += self._scoring.lessons(sample.parameter, sample.value)
-        self._teach(lessons)
+            tuner_results += self._scalarizer.tuner_results(sample.parameter, sample.value)
+        self._import_results(tuner_results)
 
     def resume_search(self, data: list[dict[str, JsonValue]]) -> None:
         """Learn the results of this very search, from before it was interrupted.
@@ -235,13 +235,16 @@ class ManagedTuner(Tuner):
         """
         self.import_data(data)
         results = [(sample["parameter"], sample["value"]) for sample in data]
-        self._watch.recall(results, self._search_space)
+        self._monitor.replay(results, self._search_space)
 
-    def _teach(self, lessons: Sequence[Lesson]) -> None:
+    def _import_results(self, tuner_results: Sequence[TunerResult]) -> None:
         """Tell the tuner results of trials that are not its own."""
-        if lessons:
+        if tuner_results:
             self._tuner.import_data(
-                [{"parameter": lesson.parameters, "value": lesson.value} for lesson in lessons]
+                [
+                    {"parameter": result.parameters, "value": result.value}
+                    for result in tuner_results
+                ]
             )
 
     def _check_first(self, configurations: Sequence[JsonValue]) -> None:
@@ -255,7 +258,7 @@ class ManagedTuner(Tuner):
 
     def _next(self, parameter_id: int, start_later: StartLater | None) -> JsonValue:
         """Return a configuration for a trial, or `DEFERRED`; None if there are no more."""
-        if self._watch.reason:
+        if self._monitor.reason:
             return None
         if self._first:
             return self._opened(parameter_id, None, deepcopy(self._first.popleft()))
@@ -273,23 +276,23 @@ class ManagedTuner(Tuner):
                 return None
             configuration = answer.parameters[0][1]
             key = configuration_hash(configuration)
-            if self._plan.duplicates == "replicate" or not self._past.has(key):
+            if self._plan.duplicates == "replicate" or not self._history.has(key):
                 return self._opened(parameter_id, inner, configuration)
-            self._turn_down(inner, key, configuration)
+            self._reject_duplicate(inner, key, configuration)
             if count + 1 >= _RESAMPLES and self._plan.duplicates == "resample":
                 break
         return self._unseen(parameter_id)
 
-    def _turn_down(self, inner: int, key: str, configuration: JsonValue) -> None:
+    def _reject_duplicate(self, inner: int, key: str, configuration: JsonValue) -> None:
         """Tell the tuner what became of a duplicate: its known result, or nothing."""
-        value = self._past.results.get(key)
+        value = self._history.results.get(key)
         reused = self._plan.duplicates == "reuse" and value is not None
         if reused:
-            for lesson in self._scoring.lessons(configuration, value):
-                if lesson.parameters is configuration:
-                    self._tuner.receive_trial_result(inner, configuration, lesson.value)
+            for result in self._scalarizer.tuner_results(configuration, value):
+                if result.parameters is configuration:
+                    self._tuner.receive_trial_result(inner, configuration, result.value)
                 else:
-                    self._teach([lesson])
+                    self._import_results([result])
         self._tuner.trial_end(inner, reused)
 
     def _unseen(self, parameter_id: int) -> JsonValue:
@@ -298,13 +301,13 @@ class ManagedTuner(Tuner):
             return None
         for _ in range(_DRAWS):
             configuration = self._space.draw(self._rng)
-            if not self._past.has(configuration_hash(configuration)):
+            if not self._history.has(configuration_hash(configuration)):
                 return self._opened(parameter_id, None, configuration)
         return None
 
     def _opened(self, parameter_id: int, inner: int | None, configuration: JsonValue) -> JsonValue:
         key = configuration_hash(configuration)
-        self._past.start(key)
+        self._history.start(key)
         self._open[parameter_id] = _Open(inner, key, deepcopy(configuration))
         return configuration
 
@@ -331,10 +334,10 @@ class ResumableManagedTuner(ManagedTuner):
         return {
             "tuner": self._tuner.state(),
             "rng": random_state(self._rng),
-            "scoring": self._scoring.state(),
-            "watch": self._watch.state(),
+            "scoring": self._scalarizer.state(),
+            "watch": self._monitor.state(),
             "first": list(self._first),
-            "results": self._past.results,
+            "results": self._history.results,
             "next_inner": self._next_inner,
             "open": [[key, t.inner, t.configuration] for key, t in self._open.items()],
             "deferred": list(self._deferred.items()),
@@ -347,10 +350,10 @@ class ResumableManagedTuner(ManagedTuner):
         assert isinstance(self._tuner, Resumable)
         self._tuner.load_state(state["tuner"])
         restore_random(self._rng, state["rng"])
-        self._scoring.load_state(state["scoring"])
-        self._watch.load_state(state["watch"])
+        self._scalarizer.load_state(state["scoring"])
+        self._monitor.load_state(state["watch"])
         self._first = deque(state["first"])
-        self._past = _Past(dict(state["results"]))
+        self._history = _ConfigurationHistory(dict(state["results"]))
         self._next_inner = int(state["next_inner"])
         self._deferred = dict(state["deferred"])
         self._open = {}

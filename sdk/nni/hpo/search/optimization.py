@@ -13,13 +13,13 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of
 from nni.hpo.registry.factory import create, named_class
 from nni.hpo.registry.validation import check_count
-from nni.hpo.search.advisor_search import AdvisedSearch, advised_search
+from nni.hpo.search.advisor_search import AdvisorSearch, advisor_search
 from nni.hpo.search.earlier_results import EarlierResults, samples_of
 from nni.hpo.search.evaluation import (
-    AssessorJudge,
-    Evaluation,
-    Loop,
-    Objective,
+    AssessorStopper,
+    EvaluationLoop,
+    ObjectiveEvaluator,
+    ObjectiveFunction,
     TrialRecord,
     deadline,
 )
@@ -54,7 +54,7 @@ class OptimizeResult:
 
 
 def optimize(  # noqa: PLR0913 - documented signature
-    objective: Objective,
+    objective: ObjectiveFunction,
     search_space: JsonValue = None,
     *,
     tuner: str | Tuner = "auto",
@@ -79,8 +79,8 @@ def optimize(  # noqa: PLR0913 - documented signature
     whose objective raises has failed; the search goes on.
 
     Args:
-        objective: called once per trial with a configuration; see `Objective`. With several at a
-            time it is called from that many threads.
+        objective: called once per trial with a configuration; see `ObjectiveFunction`. With a
+            `concurrency` above 1 it is called from that many threads.
         search_space: see `Study`. Of a function, the objective gets the arguments by name; None
             stands for the objective itself.
         tuner: name or object, see `Study`.
@@ -117,7 +117,7 @@ def optimize(  # noqa: PLR0913 - documented signature
     end_s = deadline(timeout)
     space = objective if search_space is None else search_space
     objectives = objectives_of(optimize_mode, constraints)
-    opened: AbstractContextManager[AdvisedSearch | Study]
+    opened: AbstractContextManager[AdvisorSearch | Study]
     if advisor is None:
         if advisor_args:
             raise ValueError("advisor_args must be left out without an advisor")
@@ -137,7 +137,7 @@ def optimize(  # noqa: PLR0913 - documented signature
         opened = nullcontext(study)
     else:
         _check_alone(tuner, tuner_args, assessor, constraints, duplicates, space)
-        opened = advised_search(
+        opened = advisor_search(
             advisor,
             dict(advisor_args or {}),
             space,
@@ -150,11 +150,11 @@ def optimize(  # noqa: PLR0913 - documented signature
     with opened as search:
         judge = (
             search
-            if isinstance(search, AdvisedSearch)
-            else AssessorJudge(_make_assessor(assessor, objectives.items[0].mode))
+            if isinstance(search, AdvisorSearch)
+            else AssessorStopper(_make_assessor(assessor, objectives.items[0].mode))
         )
-        evaluation = Evaluation(_call_of(objective, space), judge, objectives)
-        loop = Loop(search, evaluation, trials, end_s)
+        evaluation = ObjectiveEvaluator(_call_of(objective, space), judge, objectives)
+        loop = EvaluationLoop(search, evaluation, trials, end_s)
         records = loop.run_here() if concurrency == 1 else loop.run_threads(concurrency)
         return _result(search, tuple(sorted(records, key=lambda record: record.id)), objectives)
 
@@ -186,7 +186,7 @@ def _check_alone(
         )
 
 
-def _call_of(objective: Objective, space: object) -> Callable[[StudyTrial], JsonValue]:
+def _call_of(objective: ObjectiveFunction, space: object) -> Callable[[StudyTrial], JsonValue]:
     """Return what calls the objective with a trial's configuration."""
     if not is_type_of_space(space):
         return lambda trial: objective(deepcopy(trial.parameters))  # which may take it apart
@@ -209,7 +209,7 @@ def _make_assessor(assessor: str | Assessor | None, optimize_mode: str) -> Asses
 
 
 def _result(
-    search: AdvisedSearch | Study, records: tuple[TrialRecord, ...], objectives: Objectives
+    search: AdvisorSearch | Study, records: tuple[TrialRecord, ...], objectives: Objectives
 ) -> OptimizeResult:
     errors = [record.error for record in records if record.error is not None]
     if errors and len(errors) == len(records):

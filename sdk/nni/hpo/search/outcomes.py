@@ -56,12 +56,12 @@ class Outcomes:
     def __init__(self, objectives: Objectives) -> None:
         self._objectives = objectives
         self._best: tuple[float, StudyTrial] | None = None
-        self.told: list[tuple[StudyTrial, JsonValue]] = []
+        self.results: list[tuple[StudyTrial, JsonValue]] = []
         """All trials that gave a result, and what it was."""
 
     def add(self, trial: StudyTrial, value: JsonValue) -> None:
         """Take in what a trial gave; whether it is numeric has been checked."""
-        self.told.append((trial, value))
+        self.results.append((trial, value))
         losses = self._objectives.losses(value)
         feasible = losses is not None and self._objectives.excess(value) == 0
         if losses and feasible and (self._best is None or losses[0] < self._best[0]):
@@ -88,7 +88,7 @@ class Outcomes:
         """
         complete = [
             (trial, value, losses)
-            for trial, value in list(self.told)
+            for trial, value in list(self.results)
             if self._objectives.excess(value) == 0
             and (losses := self._objectives.losses(value)) is not None
         ]

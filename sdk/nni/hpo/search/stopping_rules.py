@@ -11,9 +11,9 @@ from nni.hpo.objectives import Objectives
 from nni.hpo.registry.validation import check_count
 from nni.hpo.space.domains import Space
 
-_LEAST_MODELLED: Final = 10
+_MIN_RESULTS: Final = 10
 """Results before which no bound is believed."""
-_POINTS: Final = 500
+_CANDIDATES: Final = 500
 """Draws among which the best that may still be there is looked for."""
 _SMOOTHNESS: Final = 2.5
 _LEAST_NOISE: Final = 1e-6
@@ -22,7 +22,7 @@ _WIDTH: Final = 1.96
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SearchResult:
     """One feasible result of a search."""
 
     parameters: JsonValue
@@ -33,11 +33,11 @@ class Finding:
 class StoppingRule(Protocol):
     """Says after each result whether the search may end."""
 
-    def reason(self, findings: Sequence[Finding], search_space: JsonValue) -> str:
+    def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
         """Return why the search may end, in words; empty if it may not.
 
         Args:
-            findings: all feasible results with a finite number, in the order of their coming;
+            results: all feasible results with a finite number, in the order of their coming;
                 results without one stand as an infinite loss.
             search_space: of the search.
         """
@@ -62,14 +62,14 @@ class NoImprovement:
         if not self.least >= 0:
             raise ValueError(f"least must be >= 0, got {self.least!r}")
 
-    def reason(self, findings: Sequence[Finding], search_space: JsonValue) -> str:
+    def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
         """See `StoppingRule`."""
         del search_space
         best, age = math.inf, 0
-        for finding in findings:
+        for result in results:
             age += 1
-            if finding.loss < best - self.least:
-                best, age = finding.loss, 0
+            if result.loss < best - self.least:
+                best, age = result.loss, 0
         if best < math.inf and age >= self.trials:
             return f"no improvement over {age} trials"
         return ""
@@ -92,11 +92,11 @@ class TargetReached:
         if not math.isfinite(self.value):
             raise ValueError(f"value must be finite, got {self.value!r}")
 
-    def reason(self, findings: Sequence[Finding], search_space: JsonValue) -> str:
+    def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
         """See `StoppingRule`."""
         del search_space
         target = -self.value if self.optimize_mode == "maximize" else self.value
-        if any(finding.loss <= target for finding in findings):
+        if any(result.loss <= target for result in results):
             return f"the target {self.value:g} is reached"
         return ""
 
@@ -125,21 +125,21 @@ class RegretBound:
         if not 0 < self.bound < math.inf:
             raise ValueError(f"bound must be > 0 and finite, got {self.bound!r}")
 
-    def reason(self, findings: Sequence[Finding], search_space: JsonValue) -> str:
+    def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
         """See `StoppingRule`."""
         from nni.hpo.space.parser import parse_space
 
-        if len(findings) < _LEAST_MODELLED or len(findings) % self.every:
+        if len(results) < _MIN_RESULTS or len(results) % self.every:
             return ""
         try:
             space = parse_space(search_space)
         except ValueError:
             return ""  # a language of the tuner's own, of which nothing is modelled
         # A space that was changed has left results behind.
-        known = [f for f in findings if f.loss < math.inf and _lies_in(space, f.parameters)]
-        if len(known) < _LEAST_MODELLED:
+        known = [f for f in results if f.loss < math.inf and _lies_in(space, f.parameters)]
+        if len(known) < _MIN_RESULTS:
             return ""
-        gain = largest_gain(known, search_space)
+        gain = regret_upper_bound(known, search_space)
         return f"at most {gain:.3g} can still be gained" if gain < self.bound else ""
 
 
@@ -159,32 +159,32 @@ def _placed(space: Space, parameters: JsonValue) -> dict[str, object]:
     return place(space, parameters, ignore=frozenset(parameters.keys() - own))
 
 
-def largest_gain(findings: Sequence[Finding], search_space: JsonValue) -> float:
+def regret_upper_bound(results: Sequence[SearchResult], search_space: JsonValue) -> float:
     """Return by how much the best result may still be beaten, with 95 % confidence.
 
     Args:
-        findings: at least two, with finite losses.
+        results: at least two, with finite losses.
         search_space: of the usual language.
     """
     import numpy as np
 
-    from nni.hpo.importance import axes_of
+    from nni.hpo.importance import columns_of
     from nni.hpo.models.matern import Matern
     from nni.hpo.models.surrogate import Surrogate
     from nni.hpo.space.parser import parse_space
 
     space = parse_space(search_space)
-    axes = axes_of(space)
+    axes = columns_of(space)
     rng = Random(0)
 
     def row(configuration: JsonValue) -> list[float]:
         placed = _placed(space, configuration)
         return [axis.unit_coordinate(placed) for axis in axes]
 
-    points = [np.array(row(finding.parameters)) for finding in findings]
-    losses = [finding.loss for finding in findings]
+    points = [np.array(row(result.parameters)) for result in results]
+    losses = [result.loss for result in results]
     belief = Surrogate(Matern.of(_SMOOTHNESS), _LEAST_NOISE).believe(points, losses)
-    drawn = np.array([row(space.draw(rng)) for _ in range(_POINTS)])
+    drawn = np.array([row(space.draw(rng)) for _ in range(_CANDIDATES)])
     means, deviations = belief.model.predict(np.concatenate([belief.points, drawn]))
     count = len(belief.points)
     upper = float((means[:count] + _WIDTH * deviations[:count]).min())
@@ -199,7 +199,7 @@ def _unit_of(losses: list[float], targets: list[float]) -> float:
     return (losses[(len(losses) - 1) // 2] - losses[0]) / rise if rise > 0 else 0.0
 
 
-class Watch:
+class StoppingMonitor:
     """Collects the results of a search and asks the rules about them.
 
     Args:
@@ -215,15 +215,15 @@ class Watch:
             raise ValueError("stopping rules need one objective; leave them out with several")
         self._rules = tuple(rules)
         self._objectives = objectives
-        self._findings: list[Finding] = []
+        self._results: list[SearchResult] = []
         self.reason = ""
         """Why the search may end; empty while it may not."""
 
     def tell(self, parameters: JsonValue, value: JsonValue, search_space: JsonValue) -> None:
         """Learn a result; None of a trial that gave none."""
-        self.recall([(parameters, value)], search_space)
+        self.replay([(parameters, value)], search_space)
 
-    def recall(
+    def replay(
         self, results: Sequence[tuple[JsonValue, JsonValue]], search_space: JsonValue
     ) -> None:
         """Learn parameters and values that this search gave already, in the order of their coming.
@@ -236,15 +236,15 @@ class Watch:
             losses = self._objectives.losses(value)
             feasible = losses is not None and self._objectives.excess(value) == 0
             loss = losses[0] if losses is not None and feasible else math.inf
-            self._findings.append(Finding(parameters, loss))
+            self._results.append(SearchResult(parameters, loss))
         for rule in self._rules:
-            self.reason = self.reason or rule.reason(self._findings, search_space)
+            self.reason = self.reason or rule.reason(self._results, search_space)
 
     def state(self) -> JsonValue:
         """Return what `load_state` needs, as JSON."""
-        return [[[f.parameters, f.loss] for f in self._findings], self.reason]
+        return [[[f.parameters, f.loss] for f in self._results], self.reason]
 
     def load_state(self, state: JsonValue) -> None:
         """Go on from a state."""
-        findings, self.reason = state
-        self._findings = [Finding(parameters, loss) for parameters, loss in findings]
+        results, self.reason = state
+        self._results = [SearchResult(parameters, loss) for parameters, loss in results]

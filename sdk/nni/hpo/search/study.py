@@ -206,7 +206,7 @@ class Study:
                 "open": [[trial.id, deepcopy(trial.parameters)] for trial in self._open.values()],
                 "told": [
                     [trial.id, deepcopy(trial.parameters), value]
-                    for trial, value in self._outcomes.told
+                    for trial, value in self._outcomes.results
                 ],
             }
 
@@ -270,7 +270,7 @@ class Study:
     def results(self) -> list[tuple[StudyTrial, JsonValue]]:
         """All trials that gave a result, and what was told, in the order of telling."""
         with self._lock:
-            return list(self._outcomes.told)
+            return list(self._outcomes.results)
 
     @property
     def explanation(self) -> str:

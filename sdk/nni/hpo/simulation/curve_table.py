@@ -30,7 +30,7 @@ _SECONDS_DIGITS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class GridAxis:
     """One hyperparameter of the grid."""
 
     name: str
@@ -85,7 +85,7 @@ class CurveTable:
         ValueError: the parts do not fit together.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[GridAxis, ...]
     curves: tuple[Curve, ...]
     """One for each point of the grid, the last axis running fastest."""
     optimize_mode: OptimizeMode = "maximize"
@@ -173,7 +173,7 @@ class CurveTable:
             if content["form"] > FORM:
                 raise ValueError(f"it has form {content['form']}, known are those up to {FORM}")  # noqa: TRY301 - said as one of its faults
             axes = tuple(
-                Axis(name, axis["_type"], tuple(axis["_value"]), tuple(axis["values"]))
+                GridAxis(name, axis["_type"], tuple(axis["_value"]), tuple(axis["values"]))
                 for name, axis in content["axes"].items()
             )
             curves = tuple(
@@ -238,13 +238,13 @@ def tabulate(
     return CurveTable(axes, tuple(curves), optimize_mode, step, about)
 
 
-def _axis(name: str, entry: Mapping[str, Any], values: Sequence[JsonValue] | None) -> Axis:
+def _axis(name: str, entry: Mapping[str, Any], values: Sequence[JsonValue] | None) -> GridAxis:
     kind, range_ = (entry[key] for key in _SPACE_KEYS)
     if kind == "choice":
-        return Axis(name, kind, tuple(range_), tuple(range_))
+        return GridAxis(name, kind, tuple(range_), tuple(range_))
     if not values:
         raise ValueError(f"grid must name values of {name}, which is no choice")
-    return Axis(name, kind, tuple(range_), tuple(sorted(values, key=_number)))
+    return GridAxis(name, kind, tuple(range_), tuple(sorted(values, key=_number)))
 
 
 def _number(value: JsonValue) -> float:

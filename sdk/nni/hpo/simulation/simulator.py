@@ -23,9 +23,9 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import loss_of
 from nni.hpo.registry.factory import create
 from nni.hpo.registry.validation import check_count
-from nni.hpo.search.advisor_driver import AdvisorHosting
-from nni.hpo.search.driver import HostedAlgorithm, MetricCommand, TrialEndCommand
-from nni.hpo.search.tuner_driver import TunerHosting
+from nni.hpo.search.advisor_driver import AdvisorDriver
+from nni.hpo.search.driver import AlgorithmDriver, MetricCommand, TrialEndCommand
+from nni.hpo.search.tuner_driver import TunerDriver
 from nni.hpo.simulation.curve_table import Curve, CurveTable
 
 BUDGET_KEY: Final = "TRIAL_BUDGET"
@@ -134,7 +134,7 @@ def simulate(  # noqa: PLR0913 - one argument for each choice of an experiment
     if advisor is not None:
         if isinstance(advisor, str):
             advisor = _advisor(advisor, advisor_args, seed, mode)
-        hosted_advisor = AdvisorHosting(advisor, {}, lab.say)
+        hosted_advisor = AdvisorDriver(advisor, {}, lab.say)
         commands.connect(hosted_advisor)
         return lab.run(hosted_advisor)
     assert tuner is not None, "checked above"
@@ -142,7 +142,7 @@ def simulate(  # noqa: PLR0913 - one argument for each choice of an experiment
         tuner = create("tuner", tuner, tuner_args, seed, mode)
     if isinstance(assessor, str):
         assessor = create("assessor", assessor, assessor_args, seed, mode)
-    return lab.run(TunerHosting(tuner, assessor, {}, lab.say))
+    return lab.run(TunerDriver(tuner, assessor, {}, lab.say))
 
 
 def _advisor(
@@ -233,7 +233,7 @@ class _Lab:
     concurrency: int
     max_duration_s: float
     now_s: float = 0.0
-    _hosted: HostedAlgorithm = field(init=False)
+    _hosted: AlgorithmDriver = field(init=False)
     _due: list[tuple[float, int, _Trial]] = field(default_factory=list)
     _events: int = 0
     _started: int = 0
@@ -248,7 +248,7 @@ class _Lab:
     _progress: list[tuple[float, float]] = field(default_factory=list)
     _best: SimulatedTrial | None = None
 
-    def run(self, hosted: HostedAlgorithm) -> SimulatedRun:
+    def run(self, hosted: AlgorithmDriver) -> SimulatedRun:
         """Run until nothing is left to do, or the time is over."""
         self._hosted = hosted
         hosted.initialize(self.training.table.search_space)

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, NoReturn
 
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space._type_reader import Field, Numbers, Option, Options, Structure
+from nni.hpo.space._type_reader import ChoiceContent, Field, FieldOption, NumberContent, Structure
 
 _NAME = "_name"
 """Key of the branch that was chosen."""
@@ -74,7 +74,7 @@ def _leaves(
             yield from _leaves(field.content, branches, f"{key}/")
             continue
         yield _Leaf(branches, key, field)
-        if isinstance(field.content, Options):
+        if isinstance(field.content, ChoiceContent):
             for option in field.content.options:
                 if option.branch is not None:
                     inside = (*branches, (key, option.branch.name))
@@ -97,9 +97,9 @@ def _level(
 def _reader(field: Field) -> Callable[[str], JsonValue]:
     """Return what turns the text of an option into a value of the configuration."""
     content = field.content
-    if isinstance(content, Numbers):
+    if isinstance(content, NumberContent):
         return content.type or float
-    if isinstance(content, Options):
+    if isinstance(content, ChoiceContent):
         return _option_reader({_text(option): option for option in content.options})
     hint = getattr(content, "hint", None)
     if hint is int or hint is float or hint is str:
@@ -109,7 +109,7 @@ def _reader(field: Field) -> Callable[[str], JsonValue]:
     return _json
 
 
-def _option_reader(options: Mapping[str, Option]) -> Callable[[str], JsonValue]:
+def _option_reader(options: Mapping[str, FieldOption]) -> Callable[[str], JsonValue]:
     def read(text: str) -> JsonValue:
         if text not in options:
             raise argparse.ArgumentTypeError(f"must be one of {', '.join(options)}; got {text}")
@@ -119,7 +119,7 @@ def _option_reader(options: Mapping[str, Option]) -> Callable[[str], JsonValue]:
     return read
 
 
-def _text(option: Option) -> str:
+def _text(option: FieldOption) -> str:
     return option.wire if isinstance(option.wire, str) else json.dumps(option.wire)
 
 
@@ -132,10 +132,10 @@ def _json(text: str) -> JsonValue:
 
 def _help(field: Field) -> str:
     content = field.content
-    if isinstance(content, Numbers):
+    if isinstance(content, NumberContent):
         entry = content.range.entry()
         text = f"{entry['_type']} {entry['_value']}"
-    elif isinstance(content, Options):
+    elif isinstance(content, ChoiceContent):
         text = "one of " + ", ".join(map(_text, content.options))
     else:
         text = "not tuned"

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space.domains import RELATIVE_TOLERANCE, same_value
 
-Evaluation: TypeAlias = Callable[[Sequence[JsonValue]], JsonValue]
+Evaluator: TypeAlias = Callable[[Sequence[JsonValue]], JsonValue]
 """Takes the values of an expression's names, in order; raises what Python's operators raise."""
 
 MOST_CHARACTERS: Final = 2000
@@ -62,7 +62,7 @@ class Expression:
     text: str
     names: tuple[str, ...]
     """What it refers to, each once."""
-    evaluate: Evaluation
+    evaluate: Evaluator
     """Takes the values of `names`."""
 
     def holds(self, values: Sequence[JsonValue]) -> bool:
@@ -163,7 +163,7 @@ class _Parser:
         found = "the end" if token.kind == "end" else repr(token.text)
         return ExpressionError(f"expected {wanted}, found {found} at character {token.at + 1}")
 
-    def _either(self) -> Evaluation:
+    def _either(self) -> Evaluator:
         self._depth += 1
         if self._depth > _MOST_NESTED:
             raise ExpressionError(f"parentheses must be nested at most {_MOST_NESTED} deep")
@@ -173,13 +173,13 @@ class _Parser:
         self._depth -= 1
         return left
 
-    def _both(self) -> Evaluation:
+    def _both(self) -> Evaluator:
         left = self._negation()
         while self._take("and"):
             left = _and(left, self._negation())
         return left
 
-    def _negation(self) -> Evaluation:
+    def _negation(self) -> Evaluator:
         count = 0
         while self._take("not"):
             count += 1
@@ -188,7 +188,7 @@ class _Parser:
             return inner
         return lambda values: _truth(inner(values)) is (count % 2 == 0)
 
-    def _comparison(self) -> Evaluation:
+    def _comparison(self) -> Evaluator:
         parts = [self._sum()]
         compares: list[Callable[[JsonValue, JsonValue], bool]] = []
         while (compare := self._comparator()) is not None:
@@ -219,32 +219,32 @@ class _Parser:
             return lambda item, items: not _is_in(item, items)
         return None
 
-    def _sum(self) -> Evaluation:
+    def _sum(self) -> Evaluator:
         left = self._product()
         while (symbol := self._take("+", "-")) is not None:
             left = _arithmetic(symbol, left, self._product())
         return left
 
-    def _product(self) -> Evaluation:
+    def _product(self) -> Evaluator:
         left = self._signed()
         while (symbol := self._take("*", "/", "//", "%")) is not None:
             left = _arithmetic(symbol, left, self._signed())
         return left
 
-    def _signed(self) -> Evaluation:
+    def _signed(self) -> Evaluator:
         negative = False
         while (symbol := self._take("+", "-")) is not None:
             negative ^= symbol == "-"
         inner = self._power()
         return (lambda values: -_number(inner(values))) if negative else inner
 
-    def _power(self) -> Evaluation:
+    def _power(self) -> Evaluator:
         base = self._atom()
         if self._take("**"):
             return _arithmetic("**", base, self._signed())  # to the right, and -1 may follow
         return base
 
-    def _atom(self) -> Evaluation:
+    def _atom(self) -> Evaluator:
         if self._take("("):
             inner = self._either()
             if self._peek().text != ",":
@@ -266,7 +266,7 @@ class _Parser:
         number = float(token.text)
         return _constant(int(token.text) if token.text.isdigit() else number)
 
-    def _list(self, closing: str, items: list[Evaluation]) -> Evaluation:
+    def _list(self, closing: str, items: list[Evaluator]) -> Evaluator:
         while not self._take(closing):
             if items:
                 self._expect(",")
@@ -275,7 +275,7 @@ class _Parser:
             items.append(self._either())
         return lambda values: [item(values) for item in items]
 
-    def _name(self, token: _Token) -> Evaluation:
+    def _name(self, token: _Token) -> Evaluator:
         name = token.text
         if name not in self._known:
             close = get_close_matches(name, self._known, n=1)
@@ -289,7 +289,7 @@ class _Parser:
         return operator.itemgetter(self._names.index(name))
 
 
-def _constant(value: JsonValue) -> Evaluation:
+def _constant(value: JsonValue) -> Evaluator:
     return lambda _values: value
 
 
@@ -305,15 +305,15 @@ def _number(value: JsonValue) -> float:
     raise ExpressionError(f"must be a number to calculate with or to order, got {value!r:.100}")
 
 
-def _and(left: Evaluation, right: Evaluation) -> Evaluation:
+def _and(left: Evaluator, right: Evaluator) -> Evaluator:
     return lambda values: _truth(left(values)) and _truth(right(values))
 
 
-def _or(left: Evaluation, right: Evaluation) -> Evaluation:
+def _or(left: Evaluator, right: Evaluator) -> Evaluator:
     return lambda values: _truth(left(values)) or _truth(right(values))
 
 
-def _arithmetic(symbol: str, left: Evaluation, right: Evaluation) -> Evaluation:
+def _arithmetic(symbol: str, left: Evaluator, right: Evaluator) -> Evaluator:
     calculate = _ARITHMETIC[symbol]
     return lambda values: calculate(_number(left(values)), _number(right(values)))
 

@@ -18,7 +18,7 @@ _UNIONS: Final = (Union, types.UnionType)
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class UntunedContent:
     """Content of a field that is not tuned."""
 
     hint: Any
@@ -26,7 +26,7 @@ class Plain:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class NumberContent:
     """Content of a field that is a tuned number."""
 
     range: Range
@@ -35,7 +35,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class FieldOption:
     """One option of a choice."""
 
     wire: JsonValue
@@ -46,10 +46,10 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ChoiceContent:
     """Content of a field that is a tuned choice."""
 
-    options: tuple[Option, ...]
+    options: tuple[FieldOption, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,12 @@ class Structure:
         return any(
             field.content.is_tuned()
             if isinstance(field.content, Structure)
-            else not isinstance(field.content, Plain)
+            else not isinstance(field.content, UntunedContent)
             for field in self.fields
         )
 
 
-Content: TypeAlias = Plain | Numbers | Options | Structure
+Content: TypeAlias = UntunedContent | NumberContent | ChoiceContent | Structure
 """A `Structure` is content of a field that is a part with fields of its own."""
 
 
@@ -109,7 +109,7 @@ def read_structure(source: object, above: tuple[object, ...] = ()) -> Structure:
     for name, argument, hint, has_default in parts:
         place = f"{_name(source)}.{name}"
         content = _content(hint, place, (*above, source))
-        if isinstance(content, Plain) and not has_default:
+        if isinstance(content, UntunedContent) and not has_default:
             raise TypeError(
                 f"{place} must have a default, or say how it is tuned, for example "
                 "Annotated[float, Uniform(0, 1)] or Annotated[bool, Choice()]"
@@ -223,7 +223,7 @@ def _content(hint: Any, place: str, above: tuple[object, ...]) -> Content:  # no
             return first
         if len(structures) > 1 or first.is_tuned():
             return _options(base, _own_values(base, place), place, above)
-    return Plain(base)
+    return UntunedContent(base)
 
 
 def _split(hint: Any, place: str) -> tuple[Any, Range | Choice | None]:  # noqa: ANN401 - a type hint
@@ -244,17 +244,17 @@ def _members(hint: object) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in _UNIONS else (hint,)
 
 
-def _numbers(base: object, sampling: Range, place: str) -> Numbers:
+def _numbers(base: object, sampling: Range, place: str) -> NumberContent:
     members = [member for member in _members(base) if member is not types.NoneType]
     if members == [Any]:
-        return Numbers(sampling, None)
+        return NumberContent(sampling, None)
     if float in members:
-        return Numbers(sampling, float)
+        return NumberContent(sampling, float)
     if int not in members:
         raise TypeError(f"{place} must be int or float for {sampling}, got {base}")
     if not sampling.is_integral():
         raise TypeError(f"{place} must be float: {sampling} gives fractions")
-    return Numbers(sampling, int)
+    return NumberContent(sampling, int)
 
 
 def _own_values(base: object, place: str) -> tuple[object, ...]:
@@ -280,22 +280,24 @@ def _own_values(base: object, place: str) -> tuple[object, ...]:
 
 def _options(
     base: object, values: tuple[object, ...], place: str, above: tuple[object, ...]
-) -> Options:
+) -> ChoiceContent:
     scalar = base if isinstance(base, type) and base in _SCALARS else None
     options = tuple(_option(value, scalar, place, above) for value in values)
-    return Options(options)
+    return ChoiceContent(options)
 
 
-def _option(value: object, scalar: type | None, place: str, above: tuple[object, ...]) -> Option:
+def _option(
+    value: object, scalar: type | None, place: str, above: tuple[object, ...]
+) -> FieldOption:
     if _is_structure(value):
         structure = read_structure(value, above)
-        return Option(structure.name, value, structure)
+        return FieldOption(structure.name, value, structure)
     if isinstance(value, Enum):
         own = value.value
-        return Option(own if isinstance(own, _SCALARS) else value.name, value)
+        return FieldOption(own if isinstance(own, _SCALARS) else value.name, value)
     if scalar is not None and not _fits(value, scalar):
         raise TypeError(f"{place} must have options of type {scalar.__name__}, got {value!r}")
-    return Option(_wire(value, place), value)
+    return FieldOption(_wire(value, place), value)
 
 
 def _fits(value: object, scalar: type) -> bool:

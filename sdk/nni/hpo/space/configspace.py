@@ -22,9 +22,9 @@ from nni.hpo.space.constraints import FORBID_KEY
 from nni.hpo.space.domains import (
     CONSTRAINTS_KEY,
     Branch,
-    Choice,
-    Integer,
-    Normal,
+    ChoiceDomain,
+    IntegerDomain,
+    NormalDomain,
     NumericDomain,
     Parameter,
     Space,
@@ -104,7 +104,7 @@ def _entries(space: Space, entries: JsonValue) -> Iterator[tuple[Parameter, Json
     for parameter in space.parameters:
         entry = entries[parameter.key]
         yield parameter, entry
-        if isinstance(parameter.domain, Choice):
+        if isinstance(parameter.domain, ChoiceDomain):
             for branch, option in zip(parameter.domain.branches(), entry["_value"], strict=True):
                 if branch is not None:
                     yield from _entries(branch.space, option)
@@ -113,7 +113,7 @@ def _entries(space: Space, entries: JsonValue) -> Iterator[tuple[Parameter, Json
 def _branches(space: Space) -> Iterator[tuple[Parameter, Branch]]:
     """Yield all branches, each with the choice that opens it."""
     for parameter in walk(space):
-        if isinstance(parameter.domain, Choice):
+        if isinstance(parameter.domain, ChoiceDomain):
             for branch in parameter.domain.branches():
                 if branch is not None:
                     yield parameter, branch
@@ -133,7 +133,7 @@ def _hyperparameter(parameter: Parameter, entry: JsonValue, allowed: Mapping[str
     path, domain = parameter.path, parameter.domain
     own: dict[str, Any] = {"meta": {META_KEY: {"key": parameter.key, "entry": entry}}}
     default: Any = allowed.get(path)
-    if isinstance(domain, Choice):
+    if isinstance(domain, ChoiceDomain):
         texts = list(dict.fromkeys(map(_option_text, domain.options)))
         if default is not None:
             own["default_value"] = _option_text(domain.options[default])
@@ -143,9 +143,9 @@ def _hyperparameter(parameter: Parameter, entry: JsonValue, allowed: Mapping[str
         return ConfigSpace.Constant(path, low, **own)
     if default is not None:
         own["default_value"] = _scaled(domain, default)
-    if isinstance(domain, Integer):
+    if isinstance(domain, IntegerDomain):
         return ConfigSpace.UniformIntegerHyperparameter(path, int(low), int(high), **own)
-    if isinstance(domain, Normal):
+    if isinstance(domain, NormalDomain):
         return ConfigSpace.NormalFloatHyperparameter(
             path, domain.mu, domain.sigma, low, high, **own
         )
@@ -158,16 +158,16 @@ def _hyperparameter(parameter: Parameter, entry: JsonValue, allowed: Mapping[str
 
 
 def _bounds(domain: NumericDomain) -> tuple[float, float]:
-    if isinstance(domain, Integer):
+    if isinstance(domain, IntegerDomain):
         return domain.lower, domain.upper - 1
-    if isinstance(domain, Normal):
+    if isinstance(domain, NormalDomain):
         return domain.mu - _TAILS * domain.sigma, domain.mu + _TAILS * domain.sigma
     return domain.low, domain.high
 
 
 def _scaled(domain: NumericDomain, value: float) -> float:
     """Return a value as ConfigSpace has it: of lognormal types the logarithm."""
-    if isinstance(domain, Normal) and domain.log:
+    if isinstance(domain, NormalDomain) and domain.log:
         return math.log(value) if value > 0 else _bounds(domain)[0]
     return value
 
@@ -198,16 +198,16 @@ def _parameters(space: Space, configuration: Mapping[str, Any]) -> dict[str, Jso
 
 def _value(parameter: Parameter, given: Any, configuration: Mapping[str, Any]) -> JsonValue:  # noqa: ANN401 - ships no types
     domain = parameter.domain
-    if isinstance(domain, Choice):
+    if isinstance(domain, ChoiceDomain):
         for option in domain.options:
             if _option_text(option) == str(given):
                 if isinstance(option, Branch):
                     return {"_name": option.name, **_parameters(option.space, configuration)}
                 return option
         raise ValueError(f"parameter {parameter.path!r}: no option is {given!r}")
-    if isinstance(domain, Integer):
+    if isinstance(domain, IntegerDomain):
         return domain.check(int(given))
-    if isinstance(domain, Normal):
+    if isinstance(domain, NormalDomain):
         return domain.from_bell(float(given))
     return domain.snap(float(given))
 
@@ -254,7 +254,7 @@ def _clause(made: Any, left: str, relation: Relation) -> Any:  # noqa: ANN401 - 
 
 def _forbidden_value(parameter: Parameter, value: JsonValue) -> Any:  # noqa: ANN401 - ships no types
     domain = parameter.domain
-    if isinstance(domain, Choice):
+    if isinstance(domain, ChoiceDomain):
         if any(branch is not None and branch.name == value for branch in domain.branches()):
             return value
         return _option_text(domain.options[domain.position(value)])
@@ -276,7 +276,7 @@ def _short_names(
 ) -> Iterator[tuple[str, str]]:
     for parameter in space.parameters:
         yield "/".join((*path, parameter.key)), "/".join((*short, parameter.key))
-        if isinstance(parameter.domain, Choice):
+        if isinstance(parameter.domain, ChoiceDomain):
             for branch in parameter.domain.branches():
                 if branch is not None:
                     yield from _short_names(

@@ -16,7 +16,7 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.space._expression import Expression, ExpressionError, parse
 from nni.hpo.space.domains import (
     CONSTRAINTS_KEY,
-    Choice,
+    ChoiceDomain,
     Parameter,
     Space,
     canonical_json,
@@ -66,8 +66,8 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """A constraint that is written as an expression; see `nni.hpo.space.domains.Rule`."""
+class ExpressionConstraint:
+    """A constraint that is written as an expression; see `nni.hpo.space.domains.Constraint`."""
 
     text: str
     references: tuple[Reference, ...]
@@ -98,8 +98,8 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Forbidden:
-    """A combination of values that must not occur; see `nni.hpo.space.domains.Rule`."""
+class ForbiddenCombination:
+    """A combination of values that must not occur; see `nni.hpo.space.domains.Constraint`."""
 
     text: str
     values: tuple[tuple[Reference, JsonValue], ...]
@@ -133,7 +133,9 @@ def constrained(space: Space, declared: object) -> Space:
     return replace(space, rules=rules, anchor=_allowed_draw(space, rules)) if rules else space
 
 
-def declared_rules(space: Space, declared: object) -> tuple[Comparison | Forbidden, ...]:
+def declared_rules(
+    space: Space, declared: object
+) -> tuple[ExpressionConstraint | ForbiddenCombination, ...]:
     """Return the constraints that are declared for a space, whether or not they can be kept.
 
     Raises:
@@ -147,7 +149,7 @@ def read_rules(
     declared: object,
     references: Mapping[str, Reference],
     names: "Mapping[str, tuple[Reference, list[Parameter]]] | None" = None,
-) -> tuple[Comparison | Forbidden, ...]:
+) -> tuple[ExpressionConstraint | ForbiddenCombination, ...]:
     """Return the constraints that a value of the key `_constraints` declares.
 
     Args:
@@ -163,7 +165,7 @@ def read_rules(
             f"search space, {CONSTRAINTS_KEY}: must be a list of at most {_MOST} texts and "
             f"{{'{FORBID_KEY}': {{name: value}}}}, got {declared!r:.200}"
         )
-    rules: list[Comparison | Forbidden] = []
+    rules: list[ExpressionConstraint | ForbiddenCombination] = []
     for number, item in enumerate(declared):
         if isinstance(item, str):
             rules.append(_comparison(number, item, references))
@@ -178,14 +180,18 @@ def _refuse(number: int, item: object, reason: object) -> NoReturn:
     raise ValueError(f"search space, {CONSTRAINTS_KEY}[{number}] {item!r:.200}: {reason}")
 
 
-def _comparison(number: int, text: str, references: Mapping[str, Reference]) -> Comparison:
+def _comparison(
+    number: int, text: str, references: Mapping[str, Reference]
+) -> ExpressionConstraint:
     try:
         expression = parse(text, references.keys())
     except ExpressionError as error:
         _refuse(number, text, error)
     if not expression.names:
         _refuse(number, text, "must name a hyperparameter")
-    return Comparison(text, tuple(references[name] for name in expression.names), expression)
+    return ExpressionConstraint(
+        text, tuple(references[name] for name in expression.names), expression
+    )
 
 
 def _forbidden(
@@ -193,7 +199,7 @@ def _forbidden(
     combination: object,
     references: Mapping[str, Reference],
     names: Mapping[str, tuple[Reference, list[Parameter]]],
-) -> Forbidden:
+) -> ForbiddenCombination:
     if not isinstance(combination, dict) or not combination:
         _refuse(number, {FORBID_KEY: combination}, "must be a dict of name to value, not empty")
     for name, value in combination.items():
@@ -204,12 +210,12 @@ def _forbidden(
         if parameters and not any(_can_be(parameter, value) for parameter in parameters):
             _refuse(number, {FORBID_KEY: combination}, f"{name!r} is never {value!r}")
     values = tuple((references[name], value) for name, value in combination.items())
-    return Forbidden(canonical_json({FORBID_KEY: combination}), values)
+    return ForbiddenCombination(canonical_json({FORBID_KEY: combination}), values)
 
 
 def _can_be(parameter: Parameter, value: object) -> bool:
     domain = parameter.domain
-    if isinstance(domain, Choice):
+    if isinstance(domain, ChoiceDomain):
         if any(branch is not None and branch.name == value for branch in domain.branches()):
             return True
         try:
@@ -232,7 +238,7 @@ def _names_of(space: Space) -> dict[str, tuple[Reference, list[Parameter]]]:
         names.setdefault("/".join(short.keys), (short, []))[1].append(parameter)
         if any(reference.branches):
             names.setdefault(parameter.path, (reference, []))[1].append(parameter)
-        if isinstance(parameter.domain, Choice) and any(parameter.domain.branches()):
+        if isinstance(parameter.domain, ChoiceDomain) and any(parameter.domain.branches()):
             inner = Reference((*short.keys, _NAME))
             names.setdefault("/".join(inner.keys), (inner, []))[1].append(parameter)
     return names
@@ -244,13 +250,15 @@ def _ways(
     for parameter in space.parameters:
         way = (*keys, parameter.key)
         yield Reference(way, branches), parameter
-        if isinstance(parameter.domain, Choice):
+        if isinstance(parameter.domain, ChoiceDomain):
             for branch in parameter.domain.branches():
                 if branch is not None:
                     yield from _ways(branch.space, way, (*branches, branch.name))
 
 
-def _allowed_draw(space: Space, rules: Sequence[Comparison | Forbidden]) -> dict[str, JsonValue]:
+def _allowed_draw(
+    space: Space, rules: Sequence[ExpressionConstraint | ForbiddenCombination]
+) -> dict[str, JsonValue]:
     """Return a configuration that all constraints allow.
 
     Raises:
@@ -278,7 +286,9 @@ def _allowed_draw(space: Space, rules: Sequence[Comparison | Forbidden]) -> dict
     )
 
 
-def _judged(number: int, rule: Comparison | Forbidden, configuration: JsonValue) -> bool:
+def _judged(
+    number: int, rule: ExpressionConstraint | ForbiddenCombination, configuration: JsonValue
+) -> bool:
     try:
         return rule.judge(configuration)
     except ExpressionError as error:

@@ -57,7 +57,7 @@ def _close(left: float, right: float, scale: float) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform:
+class UniformDomain:
     """`uniform`, `quniform`, `loguniform`, `qloguniform`: a bounded range of floats."""
 
     low: float
@@ -97,7 +97,7 @@ class Uniform:
 
 
 @dataclass(frozen=True, slots=True)
-class Normal:
+class NormalDomain:
     """`normal`, `qnormal`, `lognormal`, `qlognormal`: an unbounded bell of floats."""
 
     mu: float
@@ -131,7 +131,7 @@ class Normal:
 
 
 @dataclass(frozen=True, slots=True)
-class Integer:
+class IntegerDomain:
     """`randint`: the integers of `[lower, upper)`."""
 
     lower: int
@@ -159,7 +159,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceDomain:
     """`choice`: a list of options, each a plain JSON value or a branch."""
 
     options: tuple[object, ...]
@@ -237,8 +237,8 @@ def configuration_hash(configuration: object) -> str:
     return hashlib.sha256(_plain_text(configuration).encode()).hexdigest()
 
 
-NumericDomain: TypeAlias = Uniform | Normal | Integer
-Domain: TypeAlias = NumericDomain | Choice
+NumericDomain: TypeAlias = UniformDomain | NormalDomain | IntegerDomain
+Domain: TypeAlias = NumericDomain | ChoiceDomain
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ class Parameter:
     domain: Domain
 
 
-class Rule(Protocol):
+class Constraint(Protocol):
     """One constraint between the parameters of a space."""
 
     @property
@@ -277,12 +277,12 @@ class Space:
     """The parameters of one level; branches of choices hold the levels below."""
 
     parameters: tuple[Parameter, ...]
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[Constraint, ...] = ()
     """Constraints on whole configurations; the root has them, for all levels."""
     anchor: dict[str, JsonValue] | None = field(default=None, compare=False, repr=False)
     """A configuration that the rules allow; None only where there are no rules."""
 
-    def broken(self, configuration: JsonValue) -> Rule | None:
+    def broken(self, configuration: JsonValue) -> Constraint | None:
         """Return the first rule that a configuration breaks, None if it is allowed."""
         for rule in self.rules:
             if not rule.holds(configuration):
@@ -328,7 +328,7 @@ def active_places(
     found: list[tuple[dict[str, JsonValue], Parameter]] = []
     for parameter in space.parameters:
         found.append((values, parameter))
-        if isinstance(parameter.domain, Choice):
+        if isinstance(parameter.domain, ChoiceDomain):
             value = values[parameter.key]
             option = parameter.domain.options[parameter.domain.position(value)]
             if isinstance(option, Branch):
@@ -337,7 +337,7 @@ def active_places(
 
 
 def _draw(domain: Domain, rng: Random) -> JsonValue:
-    if not isinstance(domain, Choice):
+    if not isinstance(domain, ChoiceDomain):
         return domain.draw(rng)
     option = domain.options[rng.randrange(len(domain.options))]
     if isinstance(option, Branch):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space.constraints import (
-    Comparison,
-    Forbidden,
+    ExpressionConstraint,
+    ForbiddenCombination,
     InfeasibleSpaceError,
     Reference,
     declared_rules,
@@ -65,7 +65,7 @@ def _allowed(
     return allowed
 
 
-def rules_of(search_space: JsonValue) -> tuple[Comparison | Forbidden, ...]:
+def rules_of(search_space: JsonValue) -> tuple[ExpressionConstraint | ForbiddenCombination, ...]:
     """Return the constraints of a search space, in the usual language or that of BatchTuner.
 
     Args:

@@ -11,13 +11,13 @@ from nni.hpo.space.constraints import constrained
 from nni.hpo.space.domains import (
     CONSTRAINTS_KEY,
     Branch,
-    Choice,
+    ChoiceDomain,
     Domain,
-    Integer,
-    Normal,
+    IntegerDomain,
+    NormalDomain,
     Parameter,
     Space,
-    Uniform,
+    UniformDomain,
 )
 
 ALL_TYPES: Final = (
@@ -121,7 +121,7 @@ class _Reader:
             return _normal(kind, values, path)
         return _uniform(kind, values, path)
 
-    def _choice(self, options: list[object], path: str, where: tuple[str, ...]) -> Choice:
+    def _choice(self, options: list[object], path: str, where: tuple[str, ...]) -> ChoiceDomain:
         if not options:
             _refuse(path, "_value of choice must hold at least one option, got []")
         names: set[str] = set()
@@ -136,7 +136,7 @@ class _Reader:
             names.add(branch.name)
             parsed.append(branch)
         try:
-            return Choice(tuple(parsed))
+            return ChoiceDomain(tuple(parsed))
         except (TypeError, ValueError) as error:
             _refuse(path, f"options must be JSON values ({error}), got {options!r:.200}")
 
@@ -184,7 +184,7 @@ def _step(values: list[float], path: str) -> float | None:
     return float(values[2])
 
 
-def _integer(values: list[object], path: str) -> Integer:
+def _integer(values: list[object], path: str) -> IntegerDomain:
     if len(values) == 1:
         warnings.warn(
             f"search space, parameter {path!r}: randint with one number is an old form of "
@@ -197,10 +197,10 @@ def _integer(values: list[object], path: str) -> Integer:
         _refuse(path, f"bounds of randint must be integers, got {values!r}")
     if lower >= upper:
         _refuse(path, f"randint needs lower < upper (upper is excluded), got {values!r}")
-    return Integer(int(lower), int(upper))
+    return IntegerDomain(int(lower), int(upper))
 
 
-def _uniform(kind: str, values: list[object], path: str) -> Uniform:
+def _uniform(kind: str, values: list[object], path: str) -> UniformDomain:
     names = ("low", "high", "q") if kind.startswith("q") else ("low", "high")
     numbers = _numbers(kind, values, names, path)
     low, high = numbers[:_PAIR]
@@ -211,16 +211,16 @@ def _uniform(kind: str, values: list[object], path: str) -> Uniform:
         _refuse(path, f"high - low must be a finite number, got {values!r}")
     if log and low <= 0:
         _refuse(path, f"low of {kind} must be > 0, got {low!r}")
-    return Uniform(float(low), float(high), _step(numbers, path), log)
+    return UniformDomain(float(low), float(high), _step(numbers, path), log)
 
 
-def _normal(kind: str, values: list[object], path: str) -> Normal:
+def _normal(kind: str, values: list[object], path: str) -> NormalDomain:
     names = ("mu", "sigma", "q") if kind.startswith("q") else ("mu", "sigma")
     numbers = _numbers(kind, values, names, path)
     mu, sigma = numbers[:_PAIR]
     if sigma <= 0:
         _refuse(path, f"sigma must be > 0, got {sigma!r}")
-    return Normal(float(mu), float(sigma), _step(numbers, path), kind.endswith("lognormal"))
+    return NormalDomain(float(mu), float(sigma), _step(numbers, path), kind.endswith("lognormal"))
 
 
 def place(
@@ -267,7 +267,7 @@ def _place(
     for parameter in space.parameters:
         value = configuration[parameter.key]
         try:
-            if not isinstance(parameter.domain, Choice):
+            if not isinstance(parameter.domain, ChoiceDomain):
                 found[parameter.path] = parameter.domain.check(value)
                 continue
             position = parameter.domain.position(value)
@@ -293,7 +293,7 @@ def walk(space: Space) -> Iterator[Parameter]:
     """Yield all parameters, those of branches after the choice that opens them."""
     for parameter in space.parameters:
         yield parameter
-        if isinstance(parameter.domain, Choice):
+        if isinstance(parameter.domain, ChoiceDomain):
             for branch in parameter.domain.branches():
                 if branch is not None:
                     yield from walk(branch.space)

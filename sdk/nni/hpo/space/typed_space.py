@@ -37,12 +37,12 @@ from typing import Any, Final, TypeVar, overload
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space._type_reader import (
+    ChoiceContent,
     Field,
-    Numbers,
-    Option,
-    Options,
-    Plain,
+    FieldOption,
+    NumberContent,
     Structure,
+    UntunedContent,
     is_type_of_space,
     read_structure,
 )
@@ -154,14 +154,14 @@ def _entries(structure: Structure, prefix: str) -> Iterator[tuple[str, JsonValue
         content = field.content
         if isinstance(content, Structure):
             yield from _entries(content, f"{key}/")
-        elif isinstance(content, Numbers):
+        elif isinstance(content, NumberContent):
             yield key, content.range.entry()
-        elif isinstance(content, Options):
+        elif isinstance(content, ChoiceContent):
             values = [_option_entry(option) for option in content.options]
             yield key, {"_type": "choice", "_value": values}
 
 
-def _option_entry(option: Option) -> JsonValue:
+def _option_entry(option: FieldOption) -> JsonValue:
     if option.branch is None:
         return option.wire
     return {_NAME: option.wire, **dict(_entries(option.branch, ""))}
@@ -194,15 +194,15 @@ def _build(structure: Structure, parameters: Mapping[str, Any], prefix: str, pla
 
 def _value(field: Field, value: JsonValue, path: str) -> object:
     content = field.content
-    if isinstance(content, Options):
+    if isinstance(content, ChoiceContent):
         return _chosen(content, value, path)
-    if isinstance(content, Numbers):
+    if isinstance(content, NumberContent):
         return value if content.type is None else _number(value, content.type, path)
-    assert isinstance(content, Plain)
+    assert isinstance(content, UntunedContent)
     return _plain(value, content.hint, path)
 
 
-def _chosen(content: Options, value: JsonValue, path: str) -> object:
+def _chosen(content: ChoiceContent, value: JsonValue, path: str) -> object:
     name = value.get(_NAME) if isinstance(value, Mapping) else None
     for option in content.options:
         if option.branch is not None:

@@ -4,7 +4,15 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space.domains import Branch, Choice, Domain, Integer, Parameter, Space, Uniform
+from nni.hpo.space.domains import (
+    Branch,
+    ChoiceDomain,
+    Domain,
+    IntegerDomain,
+    Parameter,
+    Space,
+    UniformDomain,
+)
 
 
 class Grid:
@@ -74,7 +82,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class _IntegerAxis:
-    domain: Integer
+    domain: IntegerDomain
 
     @property
     def size(self) -> int:
@@ -88,7 +96,7 @@ class _IntegerAxis:
 
 
 class _StepAxis:
-    def __init__(self, domain: Uniform, step: float) -> None:
+    def __init__(self, domain: UniformDomain, step: float) -> None:
         self._domain, self._step = domain, step
         self._first, last = domain.steps()
         self.size = last - self._first + 1
@@ -103,7 +111,7 @@ class _StepAxis:
 class _ChoiceAxis:
     """An option listed twice has one place; a branch has as many as its own combinations."""
 
-    def __init__(self, domain: Choice) -> None:
+    def __init__(self, domain: ChoiceDomain) -> None:
         self._domain = domain
         self._grids: list[Grid | None] = []
         self._starts: list[int] = []
@@ -136,10 +144,10 @@ _Axis = _IntegerAxis | _StepAxis | _ChoiceAxis
 
 def _axis(parameter: Parameter) -> _Axis:
     domain: Domain = parameter.domain
-    if isinstance(domain, Integer):
+    if isinstance(domain, IntegerDomain):
         return _IntegerAxis(domain)
-    if isinstance(domain, Choice):
+    if isinstance(domain, ChoiceDomain):
         return _ChoiceAxis(domain)
-    if isinstance(domain, Uniform) and domain.q is not None:
+    if isinstance(domain, UniformDomain) and domain.q is not None:
         return _StepAxis(domain, domain.q)
     raise ValueError(f"parameter {parameter.path!r}: {parameter.kind} has no finite grid")

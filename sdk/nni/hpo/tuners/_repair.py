@@ -6,7 +6,7 @@ from typing import Final
 
 from nni.hpo.encoding.columns import NumericColumn, levels_of
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space.domains import Choice, Space
+from nni.hpo.space.domains import ChoiceDomain, Space
 
 _STEPS: Final = 8
 """Halvings of the way between an allowed number and the wanted one."""
@@ -35,7 +35,7 @@ def repaired(space: Space, wanted: dict[str, JsonValue], rng: Random) -> dict[st
         if space.allows(configuration):
             continue
         configuration[key] = old
-        if isinstance(parameter.domain, Choice):
+        if isinstance(parameter.domain, ChoiceDomain):
             _take_over_branch(space, configuration, key, wanted[key], rng)
         else:
             _approach(space, configuration, key, wanted[key], columns[parameter.path])

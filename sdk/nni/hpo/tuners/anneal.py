@@ -17,7 +17,7 @@ from nni.hpo.base import Tuner, samples
 from nni.hpo.encoding.columns import BELL_WIDTH, NumericColumn, levels_of
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import checked_optimize_mode, loss_of
-from nni.hpo.space.domains import Branch, Choice, Domain, Integer, Parameter, Space
+from nni.hpo.space.domains import Branch, ChoiceDomain, Domain, IntegerDomain, Parameter, Space
 from nni.hpo.space.parser import parse_space, place
 from nni.hpo.tuners._repair import repaired
 
@@ -150,11 +150,11 @@ class AnnealTuner(Tuner):
 
     def _near_value(self, parameter: Parameter, model: Placed, width: float) -> JsonValue:
         around, domain = model[parameter.path], parameter.domain
-        if not isinstance(domain, Choice | Integer):
+        if not isinstance(domain, ChoiceDomain | IntegerDomain):
             return _near_number(self._columns[parameter.path], around, width, self._rng)
         if self._rng.random() < width:
             around = _drawn(domain, self._rng)
-        if isinstance(domain, Integer):
+        if isinstance(domain, IntegerDomain):
             return around
         option = domain.options[around]
         if isinstance(option, Branch):
@@ -164,9 +164,9 @@ class AnnealTuner(Tuner):
 
 def _drawn(domain: Domain, rng: Random) -> int:
     """Return a draw of an unordered domain: an integer, or an option's position."""
-    if isinstance(domain, Choice):
+    if isinstance(domain, ChoiceDomain):
         return rng.randrange(len(domain.options))
-    assert isinstance(domain, Integer)
+    assert isinstance(domain, IntegerDomain)
     return domain.draw(rng)
 
 

@@ -21,7 +21,14 @@ from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY, default_root
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import checked_optimize_mode, loss_of
 from nni.hpo.registry.validation import check_count, check_positive_numbers
-from nni.hpo.space.domains import Choice, Domain, Integer, Normal, Parameter, Space
+from nni.hpo.space.domains import (
+    ChoiceDomain,
+    Domain,
+    IntegerDomain,
+    NormalDomain,
+    Parameter,
+    Space,
+)
 from nni.hpo.space.parser import contains, parse_space
 from nni.hpo.tuners._repair import repaired
 
@@ -262,23 +269,23 @@ class PBTTuner(Tuner):
     def _explored_value(self, parameter: Parameter, value: JsonValue) -> JsonValue:
         if self._rng.random() < self._resample:
             return Space((parameter,)).draw(self._rng)[parameter.key]
-        if isinstance(parameter.domain, Choice):
+        if isinstance(parameter.domain, ChoiceDomain):
             return _neighbour(parameter.domain, value, self._rng)
         return perturbed(parameter.domain, value, self._rng.choice(self._factors))
 
 
 def perturbed(domain: Domain, value: float, factor: float) -> float:
     """Return `value * factor` as the nearest value of a numeric domain."""
-    assert not isinstance(domain, Choice)
+    assert not isinstance(domain, ChoiceDomain)
     moved = value * factor
-    if isinstance(domain, Integer):
+    if isinstance(domain, IntegerDomain):
         return min(max(round(moved), domain.lower), domain.upper - 1)
-    if isinstance(domain, Normal):
+    if isinstance(domain, NormalDomain):
         return moved if domain.q is None else round(moved / domain.q) * domain.q
     return domain.snap(moved)
 
 
-def _neighbour(choice: Choice, value: JsonValue, rng: Random) -> JsonValue:
+def _neighbour(choice: ChoiceDomain, value: JsonValue, rng: Random) -> JsonValue:
     """Return the option before or after `value`; at an end of the list the only neighbour."""
     position = choice.position(value)
     around = [p for p in (position - 1, position + 1) if 0 <= p < len(choice.options)]

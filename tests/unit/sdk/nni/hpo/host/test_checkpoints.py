@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from nni.hpo.host.checkpoints import LEAST_WORK_S, Checkpoints, Due
+from nni.hpo.host.checkpoints import LEAST_WORK_S, CheckpointFile, CheckpointSchedule
 from nni.hpo.registry import factory
 from nni.hpo.search.driver import MetricCommand, TrialEndCommand
-from nni.hpo.search.tuner_driver import TunerHosting
+from nni.hpo.search.tuner_driver import TunerDriver
 
 SPACE = {
     "x": {"_type": "uniform", "_value": [0, 1]},
@@ -21,11 +21,11 @@ SPACE = {
 
 def test_checkpoint_comes_back_to_the_same_algorithm_only(tmp_path: Path) -> None:
     path = tmp_path / "new folder" / "algorithm.json"
-    Checkpoints(path, {"seed": 1}).save([3, 0], {"x": float("inf")})
+    CheckpointFile(path, {"seed": 1}).save([3, 0], {"x": float("inf")})
 
-    assert Checkpoints(path, {"seed": 1}).load() == ([3, 0], {"x": float("inf")})
-    assert Checkpoints(path, {"seed": 2}).load() is None
-    assert Checkpoints(None, {"seed": 1}).load() is None
+    assert CheckpointFile(path, {"seed": 1}).load() == ([3, 0], {"x": float("inf")})
+    assert CheckpointFile(path, {"seed": 2}).load() is None
+    assert CheckpointFile(None, {"seed": 1}).load() is None
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"identity": {}}'])
@@ -33,20 +33,20 @@ def test_damaged_checkpoint_is_no_checkpoint(tmp_path: Path, text: str) -> None:
     path = tmp_path / "algorithm.json"
     path.write_text(text)
 
-    assert Checkpoints(path, {}).load() is None
+    assert CheckpointFile(path, {}).load() is None
 
 
 def test_checkpoint_that_cannot_be_written_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    Checkpoints(tmp_path / "file" / "algorithm.json", {}).save([1, 0], {})
+    CheckpointFile(tmp_path / "file" / "algorithm.json", {}).save([1, 0], {})
 
     assert (tmp_path / "file").read_text() == ""
 
 
 def test_checkpoint_is_due_after_work_that_is_worth_it() -> None:
     worked_s = [LEAST_WORK_S]
-    due = Due(work_s=lambda: worked_s[0])
+    due = CheckpointSchedule(work_s=lambda: worked_s[0])
 
     early = due()
     worked_s[0] += 1.0
@@ -59,14 +59,14 @@ def test_checkpoint_is_due_after_work_that_is_worth_it() -> None:
     assert (early, later, too_soon, due()) == (False, True, False, True)
 
 
-def hosting(said: list[dict[str, Any]], tuner: str = "TPE") -> TunerHosting:
+def hosting(said: list[dict[str, Any]], tuner: str = "TPE") -> TunerDriver:
     built = factory.create("tuner", tuner, {}, 5)
-    made = TunerHosting(built, factory.create("assessor", "Medianstop"), {}, said.append)
+    made = TunerDriver(built, factory.create("assessor", "Medianstop"), {}, said.append)
     made.initialize(SPACE)
     return made
 
 
-def work(made: TunerHosting, ids: range) -> list[Any]:
+def work(made: TunerDriver, ids: range) -> list[Any]:
     suggested = [item for id_ in ids for item in made.generate([id_]).parameters]
     for id_, parameters, _ in suggested[:-1]:
         for attempt in (1, 2):
@@ -81,7 +81,7 @@ def test_restored_algorithm_goes_on_as_the_first(tmp_path: Path, tuner: str) -> 
     said: list[dict[str, Any]] = []
     first = hosting(said, tuner)
     work(first, range(15))
-    checkpoints = Checkpoints(tmp_path / "algorithm.json", {})
+    checkpoints = CheckpointFile(tmp_path / "algorithm.json", {})
     state = first.snapshot()
     assert state is not None
     checkpoints.save([9, 0], state)

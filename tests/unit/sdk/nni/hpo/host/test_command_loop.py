@@ -23,7 +23,7 @@ class MemoryPipe:
     def commands(self) -> Iterable[dict[str, Any]]:
         return self.given
 
-    def say(self, message: dict[str, Any]) -> None:
+    def write(self, message: dict[str, Any]) -> None:
         self.said.append(message)
 
 

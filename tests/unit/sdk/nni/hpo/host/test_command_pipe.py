@@ -85,7 +85,7 @@ def test_eager_pipe_tells_of_every_command(ends: Ends) -> None:
 
 
 def test_numbers_that_are_no_json_survive(ends: Ends) -> None:
-    ends.pipe.say({"value": [float("inf"), float("-inf")]})
+    ends.pipe.write({"value": [float("inf"), float("-inf")]})
 
     assert ends.heard() == [{"value": [float("inf"), float("-inf")]}]
 
@@ -93,7 +93,7 @@ def test_numbers_that_are_no_json_survive(ends: Ends) -> None:
 def test_numpy_values_become_plain(ends: Ends) -> None:
     numpy = pytest.importorskip("numpy")
 
-    ends.pipe.say({"value": [numpy.float64(0.5), numpy.int64(3), numpy.arange(2)]})
+    ends.pipe.write({"value": [numpy.float64(0.5), numpy.int64(3), numpy.arange(2)]})
 
     assert ends.heard() == [{"value": [0.5, 3, [0, 1]]}]
 

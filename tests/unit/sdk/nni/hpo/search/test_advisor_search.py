@@ -11,7 +11,7 @@ from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.advisors.asha import ASHA
 from nni.hpo.commands import CommandType
 from nni.hpo.objectives import MINIMIZED
-from nni.hpo.search.advisor_search import AdvisedSearch
+from nni.hpo.search.advisor_search import AdvisorSearch
 from nni.hpo.search.optimization import OptimizeResult
 
 SPACE = {"x": {"_type": "uniform", "_value": [-5, 5]}}
@@ -213,4 +213,4 @@ def test_first_configuration_must_keep_the_constraints() -> None:
     space = SPACE | {"_constraints": ["x > 0"]}
 
     with pytest.raises(ValueError, match="must keep the constraint x > 0"):
-        AdvisedSearch(ASHA(), space, MINIMIZED, first=[{"x": -1}])
+        AdvisorSearch(ASHA(), space, MINIMIZED, first=[{"x": -1}])

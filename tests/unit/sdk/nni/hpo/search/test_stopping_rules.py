@@ -9,13 +9,13 @@ import pytest
 
 from nni.hpo.objectives import objectives_of
 from nni.hpo.search.stopping_rules import (
-    Finding,
     NoImprovement,
     RegretBound,
+    SearchResult,
+    StoppingMonitor,
     StoppingRule,
     TargetReached,
-    Watch,
-    largest_gain,
+    regret_upper_bound,
 )
 
 SPACE: dict[str, Any] = {
@@ -27,7 +27,7 @@ SPACE: dict[str, Any] = {
 def ends_after(rule: StoppingRule, losses: list[float]) -> int | None:
     """Return after how many results the search ends; None if it does not."""
     for count in range(1, len(losses) + 1):
-        if rule.reason([Finding({}, loss) for loss in losses[:count]], SPACE):
+        if rule.reason([SearchResult({}, loss) for loss in losses[:count]], SPACE):
             return count
     return None
 
@@ -54,15 +54,15 @@ def test_target_is_reached_in_its_own_direction() -> None:
     assert ends_after(TargetReached(0.9, "maximize"), [-0.5, -0.9, -1.0]) == 2
 
 
-def bowl(count: int, seed: int = 0) -> list[Finding]:
+def bowl(count: int, seed: int = 0) -> list[SearchResult]:
     """Return results of a search that closes in on the minimum of a bowl."""
     rng = Random(seed)
-    findings = []
+    results = []
     for number in range(count):
         width = 1.0 if number < count // 2 else 0.1
         point = {"x": width * rng.uniform(-1, 1), "y": width * rng.uniform(-1, 1)}
-        findings.append(Finding(point, 3 * (point["x"] ** 2 + point["y"] ** 2)))
-    return findings
+        results.append(SearchResult(point, 3 * (point["x"] ** 2 + point["y"] ** 2)))
+    return results
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -70,21 +70,23 @@ def test_what_can_be_gained_is_bounded_and_shrinks(seed: int) -> None:
     few, many = bowl(12, seed), bowl(60, seed)
 
     # The minimum is 0, so the best loss is the true regret.
-    assert largest_gain(few, SPACE) >= min(finding.loss for finding in few)
-    assert largest_gain(many, SPACE) < largest_gain(few, SPACE)
-    assert largest_gain(many, SPACE) < 0.3
+    assert regret_upper_bound(few, SPACE) >= min(result.loss for result in few)
+    assert regret_upper_bound(many, SPACE) < regret_upper_bound(few, SPACE)
+    assert regret_upper_bound(many, SPACE) < 0.3
 
 
 def test_regret_bound_looks_now_and_then() -> None:
-    findings = bowl(60)
+    results = bowl(60)
 
-    assert "can still be gained" in RegretBound(0.5, every=10).reason(findings, SPACE)
-    assert RegretBound(0.5, every=7).reason(findings, SPACE) == ""
-    assert RegretBound(0.5, every=1).reason(findings[:9], SPACE) == ""
+    assert "can still be gained" in RegretBound(0.5, every=10).reason(results, SPACE)
+    assert RegretBound(0.5, every=7).reason(results, SPACE) == ""
+    assert RegretBound(0.5, every=1).reason(results[:9], SPACE) == ""
 
 
 def test_watch_leaves_out_what_is_beyond_a_limit() -> None:
-    watch = Watch([TargetReached(1.0)], objectives_of("minimize", [{"metric": "cost", "max": 5}]))
+    watch = StoppingMonitor(
+        [TargetReached(1.0)], objectives_of("minimize", [{"metric": "cost", "max": 5}])
+    )
 
     watch.tell({}, {"default": 0, "cost": 9}, SPACE)
     assert watch.reason == ""
@@ -94,7 +96,7 @@ def test_watch_leaves_out_what_is_beyond_a_limit() -> None:
 
 
 def test_watch_goes_on_from_its_state() -> None:
-    one, other = (Watch([NoImprovement(3)], objectives_of("minimize")) for _ in range(2))
+    one, other = (StoppingMonitor([NoImprovement(3)], objectives_of("minimize")) for _ in range(2))
     one.tell({}, 1.0, SPACE)
     one.tell({}, None, SPACE)
 
@@ -106,9 +108,9 @@ def test_watch_goes_on_from_its_state() -> None:
 
 
 def test_watch_counts_what_is_recalled() -> None:
-    watch = Watch([NoImprovement(3)], objectives_of("minimize"))
+    watch = StoppingMonitor([NoImprovement(3)], objectives_of("minimize"))
 
-    watch.recall([({}, 1.0), ({}, 2.0), ({}, 2.0)], SPACE)
+    watch.replay([({}, 1.0), ({}, 2.0), ({}, 2.0)], SPACE)
     before = watch.reason
     watch.tell({}, 2.0, SPACE)
 
@@ -117,16 +119,16 @@ def test_watch_counts_what_is_recalled() -> None:
 
 
 def test_regret_is_of_the_space_that_is_searched_now() -> None:
-    findings = bowl(60)
+    results = bowl(60)
     elsewhere = SPACE | {"x": {"_type": "uniform", "_value": [5, 6]}}
 
-    assert RegretBound(1e9, every=1).reason(findings, elsewhere) == ""
-    assert RegretBound(1e9, every=1).reason(findings, {"combine_params": {}}) == ""
+    assert RegretBound(1e9, every=1).reason(results, elsewhere) == ""
+    assert RegretBound(1e9, every=1).reason(results, {"combine_params": {}}) == ""
 
 
 def test_rules_need_one_objective() -> None:
     with pytest.raises(ValueError, match="need one objective"):
-        Watch([NoImprovement(3)], objectives_of({"a": "minimize", "b": "minimize"}))
+        StoppingMonitor([NoImprovement(3)], objectives_of({"a": "minimize", "b": "minimize"}))
 
 
 def test_arguments_are_checked() -> None:

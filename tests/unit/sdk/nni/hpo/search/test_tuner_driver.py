@@ -7,7 +7,7 @@ import pytest
 from nni.errors import NoMoreTrialError
 from nni.hpo.base import DEFERRED, Assessor, AssessResult, Tuner
 from nni.hpo.search.driver import MetricCommand, TrialEndCommand
-from nni.hpo.search.tuner_driver import TunerHosting
+from nni.hpo.search.tuner_driver import TunerDriver
 
 ORIGIN = {"algorithm": "R", "results": 0}
 
@@ -43,7 +43,7 @@ class Preparing(Recorder):
         self.calls.append(("prepare",))
 
 
-class Judge(Assessor):
+class EarlyStopper(Assessor):
     """Finds every history that ends with a negative number bad; raises at zero."""
 
     def __init__(self) -> None:
@@ -62,9 +62,9 @@ class Judge(Assessor):
 
 class Bench:
     def __init__(self) -> None:
-        self.tuner, self.judge = Recorder(), Judge()
+        self.tuner, self.judge = Recorder(), EarlyStopper()
         self.said: list[dict[str, Any]] = []
-        self.hosting = TunerHosting(self.tuner, self.judge, {"algorithm": "R"}, self.said.append)
+        self.hosting = TunerDriver(self.tuner, self.judge, {"algorithm": "R"}, self.said.append)
 
 
 @pytest.fixture
@@ -173,10 +173,10 @@ def test_bad_trial_is_advised_to_stop(bench: Bench) -> None:
 def test_exception_of_the_assessor_counts_as_good(bench: Bench) -> None:
     bench.hosting.metric(report(0))
 
-    ((failure,),) = (list(message.values()) for message in bench.said)
-    assert failure["call"] == "assess_trial"
-    assert failure["skipped"]
-    assert "ZeroDivisionError" in failure["traceback"]
+    ((failure_report,),) = (list(message.values()) for message in bench.said)
+    assert failure_report["call"] == "assess_trial"
+    assert failure_report["skipped"]
+    assert "ZeroDivisionError" in failure_report["traceback"]
 
 
 @pytest.mark.parametrize("event", ["SUCCEEDED", "FAILED", "EARLY_STOPPED", "USER_CANCELED"])
@@ -210,7 +210,7 @@ def test_own_results_are_told_apart_by_who_wants_to_know() -> None:
 
     plain, resuming = Plain(), Resuming()
     for tuner in (plain, resuming):
-        hosting = TunerHosting(tuner, None, {"algorithm": "R"}, list[dict[str, Any]]().append)
+        hosting = TunerDriver(tuner, None, {"algorithm": "R"}, list[dict[str, Any]]().append)
         hosting.import_data([1], own=True)
         hosting.import_data([2])
 
@@ -231,7 +231,7 @@ def test_suggestions_tell_how_many_results_were_known(bench: Bench) -> None:
 def preparations(*steps: str) -> list[int]:
     """Give how often a tuner was let prepare, after each step."""
     tuner = Preparing()
-    hosting = TunerHosting(tuner, None, {"algorithm": "R"}, lambda _: None)
+    hosting = TunerDriver(tuner, None, {"algorithm": "R"}, lambda _: None)
     hosting.initialize({})
     counts = []
     for number, step in enumerate(steps):

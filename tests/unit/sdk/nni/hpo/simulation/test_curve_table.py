@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from nni.hpo.simulation.curve_table import Axis, Curve, CurveTable, tabulate
+from nni.hpo.simulation.curve_table import Curve, CurveTable, GridAxis, tabulate
 
-RATE = Axis("rate", "loguniform", (1e-4, 1.0), (1e-4, 1e-2, 1.0))
-KIND = Axis("kind", "choice", ("a", "b"), ("a", "b"))
+RATE = GridAxis("rate", "loguniform", (1e-4, 1.0), (1e-4, 1e-2, 1.0))
+KIND = GridAxis("kind", "choice", ("a", "b"), ("a", "b"))
 
 
 def table() -> CurveTable:
@@ -30,7 +30,7 @@ def test_nearest_point_is_found_on_a_logarithmic_scale(value: float, place: int)
 
 @pytest.mark.parametrize(("value", "place"), [(0, 0), (1.4, 1), (1.6, 2), (99, 2), (-99, 0)])
 def test_nearest_point_is_found_on_a_linear_scale(value: float, place: int) -> None:
-    assert Axis("x", "quniform", (0, 2, 1), (0, 1, 2)).index(value) == place
+    assert GridAxis("x", "quniform", (0, 2, 1), (0, 1, 2)).index(value) == place
 
 
 @pytest.mark.parametrize("value", ["c", None, 0])

@@ -10,7 +10,7 @@ import pytest
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.base import DEFERRED, Assessor, AssessResult, Tuner
-from nni.hpo.simulation.curve_table import Axis, Curve, CurveTable
+from nni.hpo.simulation.curve_table import Curve, CurveTable, GridAxis
 from nni.hpo.simulation.simulator import SimulatedRun, simulate
 
 STEPS = 9
@@ -26,7 +26,7 @@ def table(step_s: float = 1.0) -> CurveTable:
         )
         for x in points
     )
-    return CurveTable((Axis("x", "uniform", (0.0, 1.0), points),), curves)
+    return CurveTable((GridAxis("x", "uniform", (0.0, 1.0), points),), curves)
 
 
 class Scripted(Tuner):
@@ -185,7 +185,7 @@ def test_deferred_parameters_keep_their_slot() -> None:
 
 def test_a_curve_that_diverged_has_no_value() -> None:
     curves = (Curve((math.nan,), 1.0), Curve((0.5,), 1.0))
-    diverging = CurveTable((Axis("x", "choice", (0, 1), (0, 1)),), curves)
+    diverging = CurveTable((GridAxis("x", "choice", (0, 1), (0, 1)),), curves)
 
     run = simulate(diverging, tuner=Scripted(0, 1))
 

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from nni.hpo.space.domains import Branch, Choice, Integer, Normal, Space, Uniform, same_value
+from nni.hpo.space.domains import (
+    Branch,
+    ChoiceDomain,
+    IntegerDomain,
+    NormalDomain,
+    Space,
+    UniformDomain,
+    same_value,
+)
 from nni.hpo.space.parser import parse_space
 
 DRAWS = 10_000
@@ -161,7 +169,7 @@ def test_same_seed_gives_the_same_draws() -> None:
 
 
 def test_lognormal_neither_overflows_nor_becomes_zero() -> None:
-    domain = Normal(0, 1, log=True)
+    domain = NormalDomain(0, 1, log=True)
 
     assert math.isfinite(domain.check(domain.from_bell(1e6)))
     assert domain.check(domain.from_bell(-1e6)) > 0
@@ -192,14 +200,14 @@ def test_same_value_compares_by_meaning(left: object, right: object, same: bool)
     ("value", "position"), [(1, 0), (1.0, 0), ("a", 1), (True, 2), ([1, 2], 3), ({"_name": "b"}, 4)]
 )
 def test_choice_finds_the_position_of_a_value(value: object, position: int) -> None:
-    choice = Choice((1, "a", True, [1, 2], Branch("b", Space(()))))
+    choice = ChoiceDomain((1, "a", True, [1, 2], Branch("b", Space(()))))
 
     assert choice.position(value) == position
 
 
 @pytest.mark.parametrize("value", [False, "b", None, {"_name": "c"}, [2, 1]])
 def test_choice_refuses_what_is_no_option(value: object) -> None:
-    choice = Choice((1, "a", True, [1, 2], Branch("b", Space(()))))
+    choice = ChoiceDomain((1, "a", True, [1, 2], Branch("b", Space(()))))
 
     with pytest.raises(ValueError, match="must be one of"):
         choice.position(value)
@@ -208,20 +216,22 @@ def test_choice_refuses_what_is_no_option(value: object) -> None:
 @pytest.mark.parametrize(
     ("domain", "value"),
     [
-        (Uniform(0, 1), 1.1),
-        (Uniform(0, 1), "0.5"),
-        (Uniform(0, 1), True),
-        (Uniform(0, 1), math.nan),
-        (Uniform(0, 10, 2.5), 3.0),
-        (Integer(0, 3), 3),
-        (Integer(0, 3), 1.5),
-        (Normal(0, 1, log=True), -1.0),
-        (Normal(0, 1, log=True), 0.0),
-        (Normal(0, 1, 0.5), 0.3),
-        (Normal(0, 1), None),
+        (UniformDomain(0, 1), 1.1),
+        (UniformDomain(0, 1), "0.5"),
+        (UniformDomain(0, 1), True),
+        (UniformDomain(0, 1), math.nan),
+        (UniformDomain(0, 10, 2.5), 3.0),
+        (IntegerDomain(0, 3), 3),
+        (IntegerDomain(0, 3), 1.5),
+        (NormalDomain(0, 1, log=True), -1.0),
+        (NormalDomain(0, 1, log=True), 0.0),
+        (NormalDomain(0, 1, 0.5), 0.3),
+        (NormalDomain(0, 1), None),
     ],
 )
-def test_domains_refuse_values_outside(domain: Uniform | Integer | Normal, value: object) -> None:
+def test_domains_refuse_values_outside(
+    domain: UniformDomain | IntegerDomain | NormalDomain, value: object
+) -> None:
     with pytest.raises(ValueError, match="must"):
         domain.check(value)
 
@@ -229,15 +239,15 @@ def test_domains_refuse_values_outside(domain: Uniform | Integer | Normal, value
 @pytest.mark.parametrize(
     ("domain", "value", "expected"),
     [
-        (Uniform(0, 1), 1, 1.0),
-        (Uniform(0, 1, 0.1), 0.1 + 0.2, 3 * 0.1),
-        (Uniform(2, 10, 5), 2, 2.0),
-        (Integer(0, 3), 2.0, 2),
-        (Normal(0, 1, 0.5, log=True), 0, 0.0),
-        (Normal(0, 1), -7, -7.0),
+        (UniformDomain(0, 1), 1, 1.0),
+        (UniformDomain(0, 1, 0.1), 0.1 + 0.2, 3 * 0.1),
+        (UniformDomain(2, 10, 5), 2, 2.0),
+        (IntegerDomain(0, 3), 2.0, 2),
+        (NormalDomain(0, 1, 0.5, log=True), 0, 0.0),
+        (NormalDomain(0, 1), -7, -7.0),
     ],
 )
 def test_domains_recognise_their_values(
-    domain: Uniform | Integer | Normal, value: object, expected: float
+    domain: UniformDomain | IntegerDomain | NormalDomain, value: object, expected: float
 ) -> None:
     assert domain.check(value) == expected

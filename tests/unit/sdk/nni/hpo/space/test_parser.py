@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nni.hpo.space.domains import Integer, Uniform
+from nni.hpo.space.domains import IntegerDomain, UniformDomain
 from nni.hpo.space.parser import ALL_TYPES, contains, parse_space, place, walk
 
 NESTED = {
@@ -104,7 +104,7 @@ def test_empty_space_is_legal() -> None:
 def test_numbers_that_yaml_left_as_text_are_read(text: str, number: float) -> None:
     space = parse_space(entry("uniform", [text, 1]))
 
-    assert space.parameters[0].domain == Uniform(number, 1.0)
+    assert space.parameters[0].domain == UniformDomain(number, 1.0)
 
 
 def test_text_options_of_a_choice_stay_text() -> None:
@@ -117,7 +117,7 @@ def test_randint_with_one_number_starts_at_zero_and_warns() -> None:
     with pytest.warns(UserWarning, match="old form"):
         space = parse_space(entry("randint", [4]))
 
-    assert space.parameters[0].domain == Integer(0, 4)
+    assert space.parameters[0].domain == IntegerDomain(0, 4)
 
 
 def test_paths_are_unique_over_the_tree() -> None:

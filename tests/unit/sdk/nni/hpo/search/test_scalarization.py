@@ -7,29 +7,29 @@ import pytest
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import objectives_of
-from nni.hpo.search._scoring import Scoring
+from nni.hpo.search._scalarization import Scalarizer
 
 TWO = objectives_of({"a": "minimize", "b": "maximize"})
 LIMITED = [{"metric": "cost", "max": 10}]
 
 
-def values(scoring: Scoring, *reports: JsonValue) -> list[JsonValue]:
+def values(scoring: Scalarizer, *reports: JsonValue) -> list[JsonValue]:
     """Return what is told of reports, each of the configuration that counts it."""
     return [
         lesson.value
         for number, report in enumerate(reports)
-        for lesson in scoring.lessons(number, report)
+        for lesson in scoring.tuner_results(number, report)
     ]
 
 
 def test_one_objective_is_told_as_it_was_reported() -> None:
     report = {"default": 1, "other": 2}
 
-    assert values(Scoring(objectives_of("maximize"), vector=False), report, 3) == [report, 3]
+    assert values(Scalarizer(objectives_of("maximize"), vector=False), report, 3) == [report, 3]
 
 
 def test_a_result_that_is_better_in_everything_has_the_lower_loss() -> None:
-    scoring = Scoring(TWO, vector=False)
+    scoring = Scalarizer(TWO, vector=False)
     values(scoring, *({"a": n, "b": -n} for n in range(10)))
 
     best, middle, worst = values(
@@ -41,7 +41,7 @@ def test_a_result_that_is_better_in_everything_has_the_lower_loss() -> None:
 
 
 def test_scales_do_not_matter() -> None:
-    one, other = Scoring(TWO, vector=False), Scoring(TWO, vector=False)
+    one, other = Scalarizer(TWO, vector=False), Scalarizer(TWO, vector=False)
     points = [(n * 7 % 11, n * 5 % 13) for n in range(20)]
 
     plain = values(one, *({"a": a, "b": b} for a, b in points))
@@ -52,7 +52,7 @@ def test_scales_do_not_matter() -> None:
 
 
 def test_any_part_of_the_front_is_good() -> None:
-    scoring = Scoring(TWO, vector=False)
+    scoring = Scalarizer(TWO, vector=False)
     values(scoring, *({"a": 5 + n % 3, "b": -5 - n % 4} for n in range(10)))
 
     left, right, beaten = values(
@@ -63,14 +63,16 @@ def test_any_part_of_the_front_is_good() -> None:
 
 
 def test_the_first_results_are_kept_back_until_there_is_a_scale() -> None:
-    scoring = Scoring(TWO, vector=False)
+    scoring = Scalarizer(TWO, vector=False)
 
     assert values(scoring, *({"a": n, "b": n} for n in range(9))) == []
-    assert len(scoring.lessons("tenth", {"a": 9, "b": 9})) == 10
+    assert len(scoring.tuner_results("tenth", {"a": 9, "b": 9})) == 10
 
 
 def test_of_several_objectives_those_beyond_a_limit_are_the_worst() -> None:
-    scoring = Scoring(objectives_of({"a": "minimize", "cost": "minimize"}, LIMITED), vector=False)
+    scoring = Scalarizer(
+        objectives_of({"a": "minimize", "cost": "minimize"}, LIMITED), vector=False
+    )
 
     values(scoring, *({"a": n, "cost": n} for n in range(10)))
 
@@ -82,12 +84,12 @@ def test_of_several_objectives_those_beyond_a_limit_are_the_worst() -> None:
 
 
 def test_incomplete_reports_teach_nothing() -> None:
-    assert values(Scoring(TWO, vector=False), {"a": 1}, {"a": 1, "b": math.nan}, 3.0) == []
+    assert values(Scalarizer(TWO, vector=False), {"a": 1}, {"a": 1, "b": math.nan}, 3.0) == []
 
 
 @pytest.mark.parametrize("mode", ["minimize", "maximize"])
 def test_beyond_a_limit_is_worse_than_all_within(mode: str) -> None:
-    scoring = Scoring(objectives_of(mode, LIMITED), vector=False)
+    scoring = Scalarizer(objectives_of(mode, LIMITED), vector=False)
     within = values(scoring, *({"default": n, "cost": 1} for n in range(5)))
     numbers = [report["default"] for report in within]
 
@@ -100,19 +102,19 @@ def test_beyond_a_limit_is_worse_than_all_within(mode: str) -> None:
 
 
 def test_what_is_beyond_waits_for_something_within() -> None:
-    scoring = Scoring(objectives_of("minimize", LIMITED), vector=False)
+    scoring = Scalarizer(objectives_of("minimize", LIMITED), vector=False)
 
     assert values(scoring, {"default": 1, "cost": 50}, {"default": 1, "cost": 20}) == []
-    lessons = scoring.lessons("within", {"default": 5.0, "cost": 1})
+    tuner_results = scoring.tuner_results("within", {"default": 5.0, "cost": 1})
 
-    assert [lesson.parameters for lesson in lessons] == ["within", 0, 1]
-    assert lessons[0].value == {"default": 5.0, "cost": 1}
-    assert lessons[1].value > lessons[2].value > 5.0
+    assert [lesson.parameters for lesson in tuner_results] == ["within", 0, 1]
+    assert tuner_results[0].value == {"default": 5.0, "cost": 1}
+    assert tuner_results[1].value > tuner_results[2].value > 5.0
 
 
 def test_goes_on_from_its_state() -> None:
     reports = [{"a": n % 3, "b": n % 5} for n in range(20)]
-    scoring, other = Scoring(TWO, vector=False), Scoring(TWO, vector=False)
+    scoring, other = Scalarizer(TWO, vector=False), Scalarizer(TWO, vector=False)
     values(scoring, *reports[:7])
 
     other.load_state(json.loads(json.dumps(scoring.state())))

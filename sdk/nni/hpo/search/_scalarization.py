@@ -31,7 +31,7 @@ _TILT: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class TunerResult:
     """One result as a tuner is to learn it."""
 
     parameters: JsonValue
@@ -39,8 +39,8 @@ class Lesson:
 
 
 @dataclass(slots=True)
-class Scoring:
-    """Turns reports into lessons.
+class Scalarizer:
+    """Turns reports into tuner_results.
 
     What is beyond a limit can be told how bad it is only when something is within: until then it
     is kept back.
@@ -51,7 +51,7 @@ class Scoring:
     """Whether the tuner takes whole reports."""
     _first: list[tuple[JsonValue, tuple[float, ...], float]] = field(default_factory=list)
     """Of several objectives the first results: configuration, losses and excess."""
-    _kept_back: list[tuple[JsonValue, float]] = field(default_factory=list)
+    _withheld: list[tuple[JsonValue, float]] = field(default_factory=list)
     """Configurations beyond a limit, and by how much."""
     _least: float = 0.0
     _largest: float = 0.0
@@ -63,7 +63,7 @@ class Scoring:
         """In which way the tuner's numbers improve."""
         return "minimize" if self.objectives.several else self.objectives.items[0].mode
 
-    def lessons(self, parameters: JsonValue, value: JsonValue) -> list[Lesson]:
+    def tuner_results(self, parameters: JsonValue, value: JsonValue) -> list[TunerResult]:
         """Return what the tuner is to learn now: the new result first, if it is among it.
 
         Args:
@@ -71,18 +71,18 @@ class Scoring:
             value: what it reported.
         """
         if self.vector:
-            return [Lesson(parameters, value)]
+            return [TunerResult(parameters, value)]
         if self.objectives.several:
             return self._combined(parameters, value)
         if not self.objectives.limits:
-            return [Lesson(parameters, self._own(value))]
+            return [TunerResult(parameters, self._own(value))]
         return self._limited(parameters, value)
 
     def _own(self, value: JsonValue) -> JsonValue:
         metric = self.objectives.items[0].metric
         return value if metric == DEFAULT_METRIC else part_of(value, metric)
 
-    def _combined(self, parameters: JsonValue, value: JsonValue) -> list[Lesson]:
+    def _combined(self, parameters: JsonValue, value: JsonValue) -> list[TunerResult]:
         losses = self.objectives.losses(value)
         if losses is None:
             return []
@@ -94,19 +94,19 @@ class Scoring:
             return []
         return [self._scored(first) for first in reversed(self._first)]
 
-    def _scored(self, result: tuple[JsonValue, tuple[float, ...], float]) -> Lesson:
+    def _scored(self, result: tuple[JsonValue, tuple[float, ...], float]) -> TunerResult:
         parameters, losses, excess = result
         scales = _scales([losses for _, losses, _ in self._first])
         loss = min(scale.loss(losses) for scale in scales)
         if excess > 0:
             loss = max(loss, 0.0) + _BEYOND * (1.0 + _squashed(excess))
-        return Lesson(parameters, loss)
+        return TunerResult(parameters, loss)
 
-    def _limited(self, parameters: JsonValue, value: JsonValue) -> list[Lesson]:
+    def _limited(self, parameters: JsonValue, value: JsonValue) -> list[TunerResult]:
         excess = self.objectives.excess(value)
         if excess > 0:
             if not self._feasible:
-                self._kept_back.append((parameters, excess))
+                self._withheld.append((parameters, excess))
                 return []
             return [self._beyond(parameters, excess)]
         losses = self.objectives.losses(value)
@@ -116,27 +116,27 @@ class Scoring:
         self._least = min(self._least, loss) if self._feasible else loss
         self._largest = max(self._largest, loss) if self._feasible else loss
         self._feasible += 1
-        kept_back, self._kept_back = self._kept_back, []
+        withheld, self._withheld = self._withheld, []
         return [
-            Lesson(parameters, self._own(value)),
-            *(self._beyond(other, by) for other, by in kept_back),
+            TunerResult(parameters, self._own(value)),
+            *(self._beyond(other, by) for other, by in withheld),
         ]
 
-    def _beyond(self, parameters: JsonValue, excess: float) -> Lesson:
+    def _beyond(self, parameters: JsonValue, excess: float) -> TunerResult:
         """Return the lesson of a result beyond a limit: one to two spreads above the worst."""
         spread = (self._largest - self._least) or max(abs(self._largest), 1.0)
         loss = self._largest + spread * (1.0 + _squashed(excess))
-        return Lesson(parameters, -loss if self.optimize_mode == "maximize" else loss)
+        return TunerResult(parameters, -loss if self.optimize_mode == "maximize" else loss)
 
     def state(self) -> JsonValue:
         """Return what `load_state` needs, as JSON."""
-        return [self._first, self._kept_back, self._least, self._largest, self._feasible]
+        return [self._first, self._withheld, self._least, self._largest, self._feasible]
 
     def load_state(self, state: JsonValue) -> None:
         """Go on from a state."""
-        first, kept_back, self._least, self._largest, self._feasible = state
+        first, withheld, self._least, self._largest, self._feasible = state
         self._first = [(parameters, tuple(losses), excess) for parameters, losses, excess in first]
-        self._kept_back = [(parameters, excess) for parameters, excess in kept_back]
+        self._withheld = [(parameters, excess) for parameters, excess in withheld]
 
 
 @dataclass(frozen=True, slots=True)
