@@ -22,7 +22,7 @@ from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.s3 import S3BlobStore
 from svc_manager.blobs.references import hashes_in
 from svc_manager.domain.quota import Quota
-from svc_manager.usecases.storage import ByteRules, keep_bytes
+from svc_manager.usecases.storage import BlobPolicy, build_blob_services
 from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
 from tests.benchmarks.measure import print_figure, print_header
 from tests.support.byte_service import byte_channel
@@ -83,9 +83,9 @@ async def _collect() -> None:
                 f"e{experiment}", payload, expected_sequence=0, epoch=1, append_id="1"
             )
         clock.advance(10)
-        rules = ByteRules(Quota(0, 0), timedelta(0), travel=True)
+        rules = BlobPolicy(Quota(0, 0), timedelta(0), travel=True)
         for _ in range(REPEATS):
-            keeping = keep_bytes(blobs, bus.events, clock, rules, list)
+            keeping = build_blob_services(blobs, bus.events, clock, rules, list)
             for times in (first, second):
                 begin = time.process_time()
                 done = await keeping.collection.collect(dry_run=True)

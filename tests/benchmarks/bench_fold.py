@@ -13,16 +13,15 @@ from nni_proto.trial.v1 import report_pb2
 from nni_wire.values import to_value
 from svc_manager.converters.event_readers import created_event
 from svc_manager.converters.events import Stamp, batch_to_bytes
-from svc_manager.converters.reports import words_from
+from svc_manager.converters.reports import notifications_from
 from svc_manager.converters.tasks import spec_of, task_of
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
-from svc_manager.domain.decide import decide_recorded, decide_word
+from svc_manager.domain import events, inputs
+from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import PublishTask
 from svc_manager.domain.scheduling import settle
 from svc_manager.domain.state import Experiment
-from svc_manager.event_log.reader import Folded, fold_batch
+from svc_manager.event_log.reader import FoldedExperiment, fold_batch
 from svc_manager.event_log.snapshot import decode_snapshot, encode_snapshot
 from tests.benchmarks.measure import print_figure, print_header
 
@@ -64,15 +63,19 @@ class _Load:
             nni_version="0",
             resolved_mode=1,
         )
-        self.round([], i.Recorded(i.Create(created, 0, ""), "", "Create"))
-        self.round([e.AlgorithmStarted(1, lookahead=False, assesses=False, provenance={})])
+        self.round([], inputs.RecordedCommand(inputs.Create(created, 0, ""), "", "Create"))
+        self.round([events.AlgorithmStarted(1, lookahead=False, assesses=False, provenance={})])
         self.spec = spec_of(self.experiment)
 
-    def round(self, words: list[i.Word], recorded: i.Recorded | None = None) -> Round:
+    def round(
+        self,
+        notifications: list[inputs.Notification],
+        recorded: inputs.RecordedCommand | None = None,
+    ) -> Round:
         round_ = Round(self.experiment, self.now_ms, self.ids)
         self.now_ms += 1
-        for word in words:
-            decide_word(round_, word)
+        for notification in notifications:
+            decide_notification(round_, notification)
         if recorded is not None:
             decide_recorded(round_, recorded)
         settle(round_)
@@ -121,7 +124,7 @@ def _run() -> tuple[float, _Load]:
         messages = _answers(load) or [_life(next(iter(load.experiment.live)))]
         begin = time.process_time()
         for message in messages:
-            load.round(words_from(message))
+            load.round(notifications_from(message))
         spent += time.process_time() - begin
     return spent, load
 
@@ -133,7 +136,7 @@ def main() -> int:
     for _ in range(REPEATS):
         spent, load = _run()
         costs.append(spent / TRIALS * 1e3)
-        folded = Folded(Experiment())
+        folded = FoldedExperiment(Experiment())
         begin = time.process_time()
         for sequence, payload in enumerate(load.batches, 1):
             fold_batch(folded, sequence, payload)

@@ -17,7 +17,7 @@ from svc_common.rpc.server import GrpcServer
 from svc_common.storage.ports import BlobStore
 from svc_manager.domain.quota import Quota
 from svc_manager.servicers.byte_servicer import ByteServicer
-from svc_manager.usecases.storage import ByteRules, keep_bytes
+from svc_manager.usecases.storage import BlobPolicy, build_blob_services
 
 NAME = "nni_proto.bytes.v1.ByteService"
 NO_QUOTA = Quota(0, 0)
@@ -26,8 +26,8 @@ NO_QUOTA = Quota(0, 0)
 @asynccontextmanager
 async def byte_service(bus: Bus, blobs: BlobStore, quota: Quota = NO_QUOTA) -> AsyncIterator[str]:
     """Serve the bytes of a store; give the address."""
-    rules = ByteRules(quota, timedelta(0), travel=True)
-    keeping = keep_bytes(blobs, bus.events, SystemClock(), rules, list)
+    rules = BlobPolicy(quota, timedelta(0), travel=True)
+    keeping = build_blob_services(blobs, bus.events, SystemClock(), rules, list)
     servicer = ByteServicer(keeping.exchange, keeping.storage)
     server = GrpcServer([NAME], None)
     server.register(lambda raw: pb_grpc.add_ByteServiceServicer_to_server(servicer, raw))

@@ -12,10 +12,9 @@ from nni_wire.values import to_value
 from svc_manager.adapters.folder_journals import FolderJournals
 from svc_manager.converters.event_readers import created_event
 from svc_manager.converters.events import Stamp, batch_to_bytes
-from svc_manager.converters.reports import words_from
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
-from svc_manager.domain.decide import decide_recorded, decide_word
+from svc_manager.converters.reports import notifications_from
+from svc_manager.domain import events, inputs
+from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.scheduling import settle
 from svc_manager.domain.state import Experiment
@@ -85,26 +84,36 @@ class _Maker:
             nni_version="0",
             resolved_mode=1,
         )
-        self._round([], i.Recorded(i.Create(created, 0, ""), "", "Create"))
-        self._round([e.AlgorithmStarted(1, lookahead=True, assesses=False, provenance={})])
+        self._round([], inputs.RecordedCommand(inputs.Create(created, 0, ""), "", "Create"))
+        self._round([events.AlgorithmStarted(1, lookahead=True, assesses=False, provenance={})])
         while self._experiment.state.name != "DONE":
             self._round(self._answers())
-            self._round([word for key in list(self._experiment.live) for word in self._life(key)])
-        self._round([], i.Recorded(i.Stop(""), "", "Stop"))
+            self._round(
+                [
+                    notification
+                    for key in list(self._experiment.live)
+                    for notification in self._life(key)
+                ]
+            )
+        self._round([], inputs.RecordedCommand(inputs.Stop(""), "", "Stop"))
         return self._batches
 
-    def _round(self, words: list[i.Word], recorded: i.Recorded | None = None) -> None:
+    def _round(
+        self,
+        notifications: list[inputs.Notification],
+        recorded: inputs.RecordedCommand | None = None,
+    ) -> None:
         round_ = Round(self._experiment, self._now_ms, self._ids)
         self._now_ms += 100
-        for word in words:
-            decide_word(round_, word)
+        for notification in notifications:
+            decide_notification(round_, notification)
         if recorded is not None:
             decide_recorded(round_, recorded)
         settle(round_)
         self._batches.append(batch_to_bytes(round_.events, Stamp(1, 0, self._now_ms), 1))
 
-    def _answers(self) -> list[i.Word]:
-        words: list[i.Word] = []
+    def _answers(self) -> list[inputs.Notification]:
+        notifications: list[inputs.Notification] = []
         for request_id, ids in self._experiment.algorithm.asked.items():
             generated = event_pb2.ParametersGenerated(request_id=request_id)
             for parameter_id in sorted(ids):
@@ -113,10 +122,10 @@ class _Maker:
                     to_value({name: self._random.random() for name in self._names})
                 )
             message = inbox_pb2.InboxMessage(parameters_generated=generated)
-            words += words_from(message.SerializeToString())
-        return words
+            notifications += notifications_from(message.SerializeToString())
+        return notifications
 
-    def _life(self, trial_id: str) -> list[i.Word]:
+    def _life(self, trial_id: str) -> list[inputs.Notification]:
         reports = report_pb2.RunnerReports(runner_id="r1")
         for sequence in range(INTERMEDIATES + 3):
             report = reports.reports.add(
@@ -133,4 +142,6 @@ class _Maker:
                 report.exited.cause = report_pb2.EXIT_CAUSE_ENDED
                 report.exited.exit_code = 0
                 report.exited.ended_at.FromMilliseconds(self._now_ms + self._random.randint(1, 99))
-        return words_from(inbox_pb2.InboxMessage(runner_reports=reports).SerializeToString())
+        return notifications_from(
+            inbox_pb2.InboxMessage(runner_reports=reports).SerializeToString()
+        )

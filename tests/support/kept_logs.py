@@ -12,7 +12,7 @@ from nni_wire.values import from_value
 from svc_manager.adapters.event_file import read_records
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
-from svc_manager.event_log.reader import Folded, fold_batch
+from svc_manager.event_log.reader import FoldedExperiment, fold_batch
 from tests.support.simulation.replaying import replay
 
 HERE: Final = Path(__file__).parents[1] / "assets" / "logs"
@@ -25,7 +25,7 @@ def versions() -> list[Path]:
 
 def folded(path: Path) -> Experiment:
     """Fold a log."""
-    state = Folded(Experiment())
+    state = FoldedExperiment(Experiment())
     for sequence, payload in read_records(path):
         fold_batch(state, sequence, payload)
     return state.experiment

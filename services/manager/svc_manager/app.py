@@ -32,7 +32,7 @@ from svc_common.telemetry.metrics import process_registry
 from svc_common.telemetry.tracing import open_tracer
 from svc_manager.actors.leasing import Ownership
 from svc_manager.adapters.blob_views import BlobViews
-from svc_manager.adapters.caching_analyst import RememberingAnalyst
+from svc_manager.adapters.caching_analyst import CachingAnalyst
 from svc_manager.adapters.experiment_folders import LocalFolders
 from svc_manager.adapters.folder_journals import FolderJournals
 from svc_manager.adapters.forwarding_grpc_server import ForwardingGrpcServer
@@ -46,8 +46,8 @@ from svc_manager.adapters.memory_leases import InMemoryLeases
 from svc_manager.adapters.probes import dispatcher_probe, store_probe, views_probe
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
-from svc_manager.agents.presence_cache import PresenceBoard
-from svc_manager.blobs.large_values import BigValues
+from svc_manager.agents.presence_cache import PresenceCache
+from svc_manager.blobs.large_values import LargeValues
 from svc_manager.domain.experiment import CLOSED_STATES
 from svc_manager.domain.lease import ManagerId
 from svc_manager.ports import AlgorithmChecker, Analyst, Listeners, Peers, Presences
@@ -57,15 +57,15 @@ from svc_manager.servicers.history_servicer import HistoryServicer
 from svc_manager.servicers.trial_servicer import TrialServicer
 from svc_manager.settings import Settings
 from svc_manager.telemetry.metrics import Instruments
-from svc_manager.telemetry.telemetry import Witness
+from svc_manager.telemetry.telemetry import Telemetry
 from svc_manager.usecases.analyses import Analyses
-from svc_manager.usecases.archives import Saves, SavingPorts
+from svc_manager.usecases.archives import ArchiveDependencies, Archives
 from svc_manager.usecases.diagnosis import Probe
 from svc_manager.usecases.histories import Histories
 from svc_manager.web.forwarding import Forwarding
 from svc_manager.web.installation import Installation
 from svc_manager.web.listeners.server import WebServer
-from svc_manager.wiring import Around, Manager, Stores, put_together
+from svc_manager.wiring import Around, Manager, Stores, build_manager
 
 _LOCAL_POOL: Final = "local"
 """Pool of experiments that name none; its agents need not wait for a first task."""
@@ -81,7 +81,7 @@ def assemble(  # noqa: PLR0913 - what differs between shapes, and between tests
     me: ManagerId | None = None,
     peers: Peers | None = None,
     analyst: Analyst | None = None,
-    witness: Witness | None = None,
+    telemetry: Telemetry | None = None,
 ) -> Manager:
     """Put the parts together, with the adapters that all shapes have; nothing is started.
 
@@ -95,10 +95,10 @@ def assemble(  # noqa: PLR0913 - what differs between shapes, and between tests
         me: who this manager is to others; None: there are none.
         peers: asks them.
         analyst: the dispatcher's mathematics; None: nobody checks points against constraints.
-        witness: counts and traces what happens; None: nobody looks.
+        telemetry: metrics and traces; None: discarded.
     """
     clock = SystemClock()
-    return put_together(
+    return build_manager(
         Around(
             settings=settings,
             bus=bus,
@@ -117,7 +117,7 @@ def assemble(  # noqa: PLR0913 - what differs between shapes, and between tests
             me=me or ManagerId("alone"),
             analyst=analyst,
             probes=probes or {},
-            witness=witness or Witness(),
+            telemetry=telemetry or Telemetry(),
         )
     )
 
@@ -183,7 +183,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     tracer = await open_tracer(adapters, "manager", settings.version)
     stores = await open_stores(service, settings)
     stores = replace(stores, blobs=with_metrics(stores.blobs, BlobMetrics(registry)))
-    analyst = RememberingAnalyst(GrpcAnalyst(channel, settings.token))
+    analyst = CachingAnalyst(GrpcAnalyst(channel, settings.token))
     boot_id = secrets.token_hex(8)
     channels = Channels(lambda address: open_channel(address, guard.transport, settings.tls_name))
     adapters.push_async_callback(channels.aclose)
@@ -197,7 +197,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
         ManagerId(boot_id),
         GrpcPeers(channels, settings.token, boot_id),
         analyst,
-        Witness(Instruments(registry), tracer),
+        Telemetry(Instruments(registry), tracer),
     )
     replayer = GrpcReplayer(channel, settings.token)
     histories = _history_servicer(manager, replayer, bus, stores.blobs, settings)
@@ -207,7 +207,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
         forwarder, SERVICES, guard, "NNI_MANAGER_GRPC", CallMetrics(registry)
     )
     register(grpc_server, manager, histories)
-    analyses = Analyses(manager.roster, BigValues(stores.blobs), analyst)
+    analyses = Analyses(manager.registry, LargeValues(stores.blobs), analyst)
     forwarding = _forwarding(boot_id, guard, manager.ownership, settings.tls_name, delegation)
     facts = await serve(service, settings, manager, grpc_server, web, analyses, forwarding)
     await take_over(service, manager, bus, stores.presences)
@@ -237,10 +237,10 @@ def _history_servicer(
     manager: Manager, replayer: GrpcReplayer, bus: Bus, blobs: BlobStore, settings: Settings
 ) -> HistoryServicer:
     """Put together what proves, gives away and takes in logs."""
-    ports = SavingPorts(bus.events, blobs, LocalSavedFolders(), RandomIds(), SystemClock())
+    ports = ArchiveDependencies(bus.events, blobs, LocalSavedFolders(), RandomIds(), SystemClock())
     return HistoryServicer(
-        Histories(manager.roster, replayer),
-        Saves(manager.roster, ports, settings.default_root, settings.version),
+        Histories(manager.registry, replayer),
+        Archives(manager.registry, ports, settings.default_root, settings.version),
     )
 
 
@@ -252,17 +252,17 @@ async def take_over(
 ) -> None:
     """Load the experiments and begin to listen to agents."""
     if presences is not None:
-        board = PresenceBoard(bus.signals, presences, manager.agents)
+        board = PresenceCache(bus.signals, presences, manager.agents)
         await board.recall()
         service.tasks.start(board.listen(), "presences")
         service.tasks.start(board.write(), "keep presences")
-    await manager.roster.open()
+    await manager.registry.open()
     if manager.ownership.shared:
-        service.tasks.start(manager.roster.keep(), "leases")
-    manager.agents.watch_for(manager.roster)
+        service.tasks.start(manager.registry.keep(), "leases")
+    manager.agents.attach(manager.registry)
     service.tasks.start(manager.agents.listen(), "agents")
     service.tasks.start(manager.agents.watch(), "silent agents")
-    service.tasks.start(manager.agents.forgive(), "bus away")
+    service.tasks.start(manager.agents.extend_deadlines(), "bus away")
     service.tasks.start(manager.keeping.collection.run(), "collect garbage")
     manager.keeping.collection.want()
 
@@ -275,14 +275,14 @@ async def leave(manager: Manager, *, stop_first: bool) -> None:
     if stop_first:
         await stop_all(manager)
     if manager.ownership.shared:
-        await manager.roster.aclose()
+        await manager.registry.aclose()
 
 
 async def stop_all(manager: Manager) -> None:
     """Stop every experiment that is open, all at once."""
     live = [
         actor.id
-        for actor in manager.roster.found()
+        for actor in manager.registry.found()
         if actor.experiment.created and actor.experiment.state not in CLOSED_STATES
     ]
     results = await asyncio.gather(
@@ -348,7 +348,7 @@ async def serve(
         settings.version,
         f"{host}:{grpc_port}",
         analyses=analyses,
-        instruments=manager.witness.instruments,
+        instruments=manager.telemetry.instruments,
         environment=environment.for_user_code(),
         other_versions=lambda: manager.runners.other_versions(settings.version),
         forwarding=forwarding,
@@ -356,10 +356,10 @@ async def serve(
     http_host, wanted_http_port = address_of("NNI_MANAGER_HTTP", settings.http_address)
     http_port = await web.serve(installation, wanted_http_port)
     service.add_server(web.aclose)
-    manager.ownership.listening(
+    manager.ownership.set_addresses(
         f"{settings.reached_at(host)}:{grpc_port}", f"{settings.reached_at(http_host)}:{http_port}"
     )
-    service.adapters.push_async_callback(manager.roster.aclose)
+    service.adapters.push_async_callback(manager.registry.aclose)
     service.add_consumer(lambda: leave(manager, stop_first=settings.stop_on_term))
     return {"grpc": f"{host}:{grpc_port}", "http": f"{web.scheme}://{http_host}:{http_port}"}
 

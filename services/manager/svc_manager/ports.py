@@ -177,7 +177,7 @@ class Journal(Protocol):
         """Append a batch that is in the log."""
         ...
 
-    def say(self, time_ms: int, level: str, logger: str, text: str) -> None:
+    def add_line(self, time_ms: int, level: str, logger: str, text: str) -> None:
         """Add a line to the text log; it is written by the next `flush`."""
         ...
 

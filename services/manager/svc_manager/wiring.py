@@ -8,11 +8,11 @@ from svc_common import environment
 from svc_common.clock import Clock
 from svc_common.messaging.ports import Bus
 from svc_common.storage.ports import BlobStore
-from svc_manager.actors.experiment_actor import Outside
+from svc_manager.actors.experiment_actor import ActorDependencies
 from svc_manager.actors.leasing import Ownership
-from svc_manager.actors.registry import Roster
-from svc_manager.agents.liveness import AgentWatch
-from svc_manager.blobs.large_values import BigValues
+from svc_manager.actors.registry import ActorRegistry
+from svc_manager.agents.liveness import AgentMonitor
+from svc_manager.blobs.large_values import LargeValues
 from svc_manager.blobs.trial_outputs import TrialOutputs
 from svc_manager.domain.lease import ManagerId
 from svc_manager.domain.state import Experiment
@@ -32,17 +32,17 @@ from svc_manager.ports import (
     Views,
 )
 from svc_manager.settings import Settings
-from svc_manager.telemetry.telemetry import Witness
-from svc_manager.usecases.agents import Runners
-from svc_manager.usecases.analyses import Points
-from svc_manager.usecases.cluster_listing import Everywhere
-from svc_manager.usecases.deletions import Deletion, Deletions
+from svc_manager.telemetry.telemetry import Telemetry
+from svc_manager.usecases.agents import AgentDirectory
+from svc_manager.usecases.analyses import ConstraintChecker
+from svc_manager.usecases.cluster_listing import ClusterListing
+from svc_manager.usecases.deletions import Deletions, ExperimentRemover
 from svc_manager.usecases.diagnosis import Diagnosis, Probe
 from svc_manager.usecases.experiments import Experiments
-from svc_manager.usecases.log_streams import LogFeeds
-from svc_manager.usecases.metric_cache import MetricBooks
-from svc_manager.usecases.opening import OpeningPorts, Openings
-from svc_manager.usecases.storage import ByteKeeping, ByteRules, keep_bytes
+from svc_manager.usecases.log_streams import LogStreams
+from svc_manager.usecases.metric_cache import MetricCache
+from svc_manager.usecases.opening import ActivationDependencies, Activations
+from svc_manager.usecases.storage import BlobPolicy, BlobServices, build_blob_services
 from svc_manager.usecases.trials import Surroundings, Trials
 
 
@@ -89,7 +89,7 @@ class Around:
     """The dispatcher's mathematics; None: nobody checks points against constraints."""
     probes: Mapping[str, Probe] = field(default_factory=dict)
     """What is tried when somebody asks what is wrong, beside bus and agents."""
-    witness: Witness = field(default_factory=Witness)
+    telemetry: Telemetry = field(default_factory=Telemetry)
     """Counts and traces what happens."""
 
 
@@ -98,95 +98,97 @@ class Manager:
     """The manager without its faces."""
 
     ownership: Ownership
-    roster: Roster
-    agents: AgentWatch
+    registry: ActorRegistry
+    agents: AgentMonitor
     experiments: Experiments
     trials: Trials
-    runners: Runners
+    runners: AgentDirectory
     diagnosis: Diagnosis
-    keeping: ByteKeeping
-    witness: Witness
+    keeping: BlobServices
+    telemetry: Telemetry
 
 
 @dataclass(frozen=True, slots=True)
 class _Core:
     """What decides, and what all use cases share."""
 
-    agents: AgentWatch
+    agents: AgentMonitor
     summaries: Summaries
-    big_values: BigValues
-    books: MetricBooks
-    keeping: ByteKeeping
+    large_values: LargeValues
+    books: MetricCache
+    keeping: BlobServices
     ownership: Ownership
-    roster: Roster
-    points: Points | None
+    registry: ActorRegistry
+    points: ConstraintChecker | None
 
 
-def put_together(around: Around) -> Manager:
+def build_manager(around: Around) -> Manager:
     """Put the parts together."""
     core = _core(around)
     surroundings = Surroundings(core.agents, around.clock)
     return Manager(
         core.ownership,
-        core.roster,
+        core.registry,
         core.agents,
         _experiments(around, core),
-        Trials(core.roster, core.big_values, core.books, surroundings, core.points),
-        Runners(core.agents, around.bus.signals),
+        Trials(core.registry, core.large_values, core.books, surroundings, core.points),
+        AgentDirectory(core.agents, around.bus.signals),
         Diagnosis(around.bus, core.agents, around.probes, around.settings.version),
         core.keeping,
-        around.witness,
+        around.telemetry,
     )
 
 
 def _core(around: Around) -> _Core:
     settings, bus, stores, clock = around.settings, around.bus, around.stores, around.clock
-    agents = AgentWatch(bus, clock)
-    summaries = Summaries(stores.views, stores.blobs, around.witness.instruments.views)
-    rules = ByteRules(settings.quota, settings.blob_grace, settings.bytes_travel)
+    agents = AgentMonitor(bus, clock)
+    summaries = Summaries(stores.views, stores.blobs, around.telemetry.instruments.views)
+    rules = BlobPolicy(settings.quota, settings.blob_grace, settings.bytes_travel)
 
     def found() -> list[Experiment]:
-        return [actor.experiment for actor in roster.found()]
+        return [actor.experiment for actor in registry.found()]
 
-    keeping = keep_bytes(stores.blobs, bus.events, clock, rules, found)
-    outside = Outside(
+    keeping = build_blob_services(stores.blobs, bus.events, clock, rules, found)
+    outside = ActorDependencies(
         bus,
         clock,
         around.ids,
         around.listeners,
         agents,
         summaries,
-        BigValues(around.patient_blobs),
+        LargeValues(around.patient_blobs),
         bytes_travel=settings.bytes_travel,
-        witness=around.witness,
+        telemetry=around.telemetry,
         on_end=keeping.collection.want,
     )
     shared = stores.leases is not None
     ownership = Ownership(around.leases, around.me, clock, bus.signals, shared=shared)
-    roster = Roster(outside, around.journals, ownership)
-    around.witness.instruments.look_at(found, agents)
-    big_values = BigValues(stores.blobs)
-    points = None if around.analyst is None else Points(big_values, around.analyst)
-    books = MetricBooks(bus.events)
-    return _Core(agents, summaries, big_values, books, keeping, ownership, roster, points)
+    registry = ActorRegistry(outside, around.journals, ownership)
+    around.telemetry.instruments.register_gauges(found, agents)
+    large_values = LargeValues(stores.blobs)
+    points = None if around.analyst is None else ConstraintChecker(large_values, around.analyst)
+    books = MetricCache(bus.events)
+    return _Core(agents, summaries, large_values, books, keeping, ownership, registry, points)
 
 
 def _experiments(around: Around, core: _Core) -> Experiments:
     return Experiments(
-        core.roster,
+        core.registry,
         _openings(around, core),
-        core.big_values,
+        core.large_values,
         around.checker,
         core.books,
         _log_feeds(around, core.agents),
         _deletions(around, core),
-        Everywhere(core.roster, core.ownership, around.peers, core.summaries, around.bus.events),
+        ClusterListing(
+            core.registry, core.ownership, around.peers, core.summaries, around.bus.events
+        ),
         core.points,
     )
 
 
-def _openings(around: Around, core: _Core) -> Openings:
-    ports = OpeningPorts(
+def _openings(around: Around, core: _Core) -> Activations:
+    ports = ActivationDependencies(
         around.bus.events,
         around.journals,
         around.folders,
@@ -195,10 +197,10 @@ def _openings(around: Around, core: _Core) -> Openings:
         around.ids,
         around.clock,
     )
-    return Openings(
-        core.roster,
+    return Activations(
+        core.registry,
         ports,
-        core.big_values,
+        core.large_values,
         around.settings.default_root,
         around.settings.version,
         environment.for_user_code(),
@@ -206,7 +208,7 @@ def _openings(around: Around, core: _Core) -> Openings:
 
 
 def _deletions(around: Around, core: _Core) -> Deletions:
-    deletion = Deletion(
+    deletion = ExperimentRemover(
         around.bus,
         around.folders,
         core.summaries,
@@ -214,11 +216,11 @@ def _deletions(around: Around, core: _Core) -> Deletions:
         around.settings.home.absolute() / ANNOTATED_CODE_FOLDER,
     )
     tombstones = Tombstones(around.stores.blobs)
-    return Deletions(core.roster, around.bus.events, deletion, tombstones, core.books)
+    return Deletions(core.registry, around.bus.events, deletion, tombstones, core.books)
 
 
-def _log_feeds(around: Around, agents: AgentWatch) -> LogFeeds:
-    return LogFeeds(
+def _log_feeds(around: Around, agents: AgentMonitor) -> LogStreams:
+    return LogStreams(
         around.watches,
         around.bus.log_lines,
         lambda runner_id: agents.is_on(runner_id, around.machine),

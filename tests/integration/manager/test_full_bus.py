@@ -48,7 +48,7 @@ async def fill(world: World) -> None:
 
 async def test_an_experiment_waits_visibly_for_room_and_loses_nothing(world: World) -> None:
     experiment_id = await world.create(max_trial_number=1)
-    await world.reached(experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
+    await world.wait_for_state(experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
     await fill(world)
 
     change = asyncio.ensure_future(
@@ -65,7 +65,7 @@ async def test_an_experiment_waits_visibly_for_room_and_loses_nothing(world: Wor
         await world.create()
     await world.bus.inbox.delete("filler")
     await change
-    done = await world.reached(experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
+    done = await world.wait_for_state(experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
 
     assert done.waiting_for == ""
     assert dict(done.trial_counts) == {"SUCCEEDED": 3}

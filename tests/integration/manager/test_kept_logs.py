@@ -18,7 +18,7 @@ from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.adapters.event_file import read_records
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
-from svc_manager.usecases.archives import Saves, SavingPorts
+from svc_manager.usecases.archives import ArchiveDependencies, Archives
 from tests.support.kept_logs import HERE, summary_of, versions
 from tests.support.simulation.replaying import replay
 from tests.unit.services.manager.world import World, world_on
@@ -92,10 +92,10 @@ async def requests(
 async def test_archive_loads_and_is_the_same_experiment(
     kept: Path, world: World, tmp_path: Path
 ) -> None:
-    ports = SavingPorts(
+    ports = ArchiveDependencies(
         world.bus.events, InMemoryBlobStore(), LocalSavedFolders(), RandomIds(), SystemClock()
     )
-    saves = Saves(world.manager.roster, ports, tmp_path / "experiments", "1.2.3")
+    saves = Archives(world.manager.registry, ports, tmp_path / "experiments", "1.2.3")
 
     with Archive(kept / "experiment.zip") as archive:
         archive.verify()

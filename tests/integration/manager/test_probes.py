@@ -16,7 +16,7 @@ from svc_common.storage.s3 import S3BlobStore
 from svc_manager.adapters.probes import dispatcher_probe, store_probe, views_probe
 from svc_manager.adapters.redis_connection import RedisConnection
 from svc_manager.adapters.redis_views import RedisViews
-from svc_manager.agents.liveness import AgentWatch
+from svc_manager.agents.liveness import AgentMonitor
 from svc_manager.usecases.diagnosis import Diagnosis, Probe, Result
 from tests.support.local_shape import free_port
 from tests.support.stores import RedisServer, S3Server, redis_server
@@ -25,7 +25,7 @@ from tests.support.stores import RedisServer, S3Server, redis_server
 async def finding(probe: Probe) -> tuple[Result, str]:
     """Give what a diagnosis with this one probe says of it."""
     async with InMemoryBus() as bus:
-        agents = AgentWatch(bus, SystemClock())
+        agents = AgentMonitor(bus, SystemClock())
         found = await Diagnosis(bus, agents, {"it": probe}, "4.0").look()
     (one,) = [one for one in found if one.check == "it"]
     return one.result, one.explanation

@@ -15,10 +15,10 @@ from svc_common.errors import AbortedError, FailedPreconditionError
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.tasks import TaskOwner
 from svc_manager.actors.experiment_actor import ExperimentActor
-from svc_manager.domain.inputs import Recorded, Update
+from svc_manager.domain.inputs import RecordedCommand, Update
 from svc_manager.event_log.reader import load
 from svc_manager.usecases.experiments import ConfigChange
-from svc_manager.usecases.opening import Reopening
+from svc_manager.usecases.opening import ReopenRequest
 from tests.support.servers import NatsServer
 from tests.unit.services.manager.world import (
     CountingDispatcher,
@@ -83,7 +83,7 @@ async def test_the_next_manager_goes_on_where_the_last_one_died(
                 experiment_id = await world.create(max_trial_number=60, trial_concurrency=4)
             await asyncio.sleep(0.02)  # some way into the work: anywhere will do
     async with site.manager(agent) as world:
-        done = await world.reached(experiment_id, DONE)
+        done = await world.wait_for_state(experiment_id, DONE)
         trials = (await world.manager.trials.list(experiment_id)).items
 
     assert dict(done.trial_counts) == {"SUCCEEDED": 60}
@@ -99,7 +99,7 @@ async def test_an_experiment_that_cannot_be_loaded_costs_the_others_nothing(
 ) -> None:
     async with site.manager(agent) as world:
         good = await world.create(max_trial_number=4)
-        await world.reached(good, DONE)
+        await world.wait_for_state(good, DONE)
         await world.bus.events.append(
             "garbage1", b"\xff no batch", expected_sequence=0, epoch=1, append_id="0"
         )
@@ -124,7 +124,7 @@ async def test_what_was_reported_while_no_manager_lived_is_counted_once(
         await agent.exit(trial)
 
     async with site.manager(agent) as world:
-        done = await world.reached(experiment_id, DONE)
+        done = await world.wait_for_state(experiment_id, DONE)
         metrics = await world.manager.trials.metrics(experiment_id)
 
     assert dict(done.trial_counts) == {"SUCCEEDED": 2}
@@ -138,12 +138,12 @@ async def test_a_trial_lost_while_no_manager_lived_is_delivered_again(
     async with site.manager(agent) as world:
         experiment_id = await world.create(max_trial_number=1)
         (held,) = await agent.holds(1)
-        await world.reached(experiment_id, experiment_pb2.EXPERIMENT_STATE_NO_MORE_TRIAL)
+        await world.wait_for_state(experiment_id, experiment_pb2.EXPERIMENT_STATE_NO_MORE_TRIAL)
     await agent.lose(held)
     agent.script = succeed
 
     async with site.manager(agent) as world:
-        await world.reached(experiment_id, DONE)
+        await world.wait_for_state(experiment_id, DONE)
 
     assert agent.seen == [(held.task.trial_id, 1), (held.task.trial_id, 2)]
 
@@ -151,7 +151,7 @@ async def test_a_trial_lost_while_no_manager_lived_is_delivered_again(
 async def test_the_port_of_an_experiment_is_opened_again(site: Site, agent: ScriptedAgent) -> None:
     async with site.manager(agent) as world:
         experiment_id = await world.create(port=8080)
-        await world.reached(experiment_id, DONE)
+        await world.wait_for_state(experiment_id, DONE)
     site.listeners.open.clear()
     site.listeners.opened.clear()
 
@@ -169,7 +169,7 @@ async def test_a_manager_that_lost_the_experiment_steps_back(
     async with site.manager(agent) as old:
         experiment_id = await old.create()
         await agent.holds(2)
-        await old.reached(experiment_id, RUNNING)
+        await old.wait_for_state(experiment_id, RUNNING)
         async with site.manager(agent) as new:
             await new.experiments.update(experiment_id, ConfigChange(trial_concurrency=3))
 
@@ -190,7 +190,7 @@ async def test_a_killed_bus_loses_and_doubles_nothing(
             await asyncio.to_thread(own_nats.kill)
             await asyncio.to_thread(own_nats.start)
 
-        done = await world.reached(experiment_id, DONE)
+        done = await world.wait_for_state(experiment_id, DONE)
 
     assert dict(done.trial_counts) == {"SUCCEEDED": 60}
 
@@ -200,14 +200,14 @@ async def test_a_stopped_experiment_is_listed_without_reading_its_log(
 ) -> None:
     async with site.manager(agent) as world:
         experiment_id = await world.create()
-        await world.reached(experiment_id, DONE)
+        await world.wait_for_state(experiment_id, DONE)
         await world.experiments.stop(experiment_id)
-        actor = await world.manager.roster.find(experiment_id)
-        await actor.settled()
+        actor = await world.manager.registry.find(experiment_id)
+        await actor.wait_for_effects()
 
     async with site.manager(agent) as world:
         listed = (await world.experiments.list(include_stopped=True)).items
-        loaded = [actor.id for actor in world.manager.roster.found()]
+        loaded = [actor.id for actor in world.manager.registry.found()]
 
     assert [(view.id, dict(view.trial_counts)) for view in listed] == [
         (experiment_id, {"SUCCEEDED": 5})
@@ -221,7 +221,7 @@ async def test_an_experiment_in_a_copied_folder_is_the_same_experiment_elsewhere
 ) -> None:
     async with site.manager(agent) as world:
         experiment_id = await world.create()
-        await world.reached(experiment_id, DONE)
+        await world.wait_for_state(experiment_id, DONE)
         before = (await world.experiments.stop(experiment_id)).trial_counts
     folder = site.folder / "experiments" / experiment_id
     copy = tmp_path / "elsewhere"
@@ -231,7 +231,7 @@ async def test_an_experiment_in_a_copied_folder_is_the_same_experiment_elsewhere
         elsewhere = Site(shared_nats.url, tmp_path / "other")
         async with elsewhere.manager(ScriptedAgent(bus, succeed)) as world:
             opened = await world.experiments.view(
-                Reopening(experiment_id, experiment_directory=str(copy))
+                ReopenRequest(experiment_id, experiment_directory=str(copy))
             )
             positions = [
                 (message.sequence, event.parameters_generated.based_on.sequence)
@@ -254,9 +254,9 @@ async def test_two_managers_at_once_write_one_log(site: Site, agent: ScriptedAge
     async with site.manager(agent) as one, site.manager(agent) as two:
         experiment_id = await one.create()
         actors: list[ExperimentActor] = [
-            await world.manager.roster.find(experiment_id) for world in (one, two)
+            await world.manager.registry.find(experiment_id) for world in (one, two)
         ]
-        commands = [Recorded(Update(trial_concurrency=n), "", "Test") for n in (5, 6)]
+        commands = [RecordedCommand(Update(trial_concurrency=n), "", "Test") for n in (5, 6)]
         results = await asyncio.gather(
             *(actor.submit(command) for actor, command in zip(actors, commands, strict=True)),
             return_exceptions=True,

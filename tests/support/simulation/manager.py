@@ -10,9 +10,9 @@ from typing import Any, Final, cast
 from nni_proto.runner.v1 import task_pb2
 from svc_common.errors import ServiceError
 from svc_common.messaging.ports import Bus
-from svc_manager.agents.liveness import AgentWatch
+from svc_manager.agents.liveness import AgentMonitor
 from svc_manager.converters.events import Stamp, batch_to_bytes
-from svc_manager.converters.reports import words_from
+from svc_manager.converters.reports import notifications_from
 from svc_manager.converters.tasks import (
     drop_to_bytes,
     forget_to_bytes,
@@ -20,17 +20,15 @@ from svc_manager.converters.tasks import (
     stop_to_bytes,
     task_of,
 )
-from svc_manager.domain import effects as f
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
-from svc_manager.domain.decide import decide_recorded, decide_word
+from svc_manager.domain import effects, events, inputs
+from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import outstanding_effects
 from svc_manager.domain.experiment import CLOSED_STATES
 from svc_manager.domain.scheduling import next_moment_ms, settle
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import TrialState
-from svc_manager.event_log.reader import Folded, fold_batch
+from svc_manager.event_log.reader import FoldedExperiment, fold_batch
 from svc_manager.event_log.snapshot import decode_snapshot, encode_snapshot
 from tests.support.simulation.bus import Letter, SimulatedBus
 from tests.support.simulation.virtual_time import Node, VirtualTime
@@ -56,7 +54,7 @@ class Keeping:
     """How many were drawn."""
     owners: int = 0
     """How many managers there were."""
-    on_events: Callable[[list[e.Event]], None] = lambda _: None
+    on_events: Callable[[list[events.Event]], None] = lambda _: None
     """Told of every batch that a manager knows to be in the log."""
 
 
@@ -93,19 +91,19 @@ class SimulatedManager(Node):
         self._forget_all()
 
     def _forget_all(self) -> None:
-        self._folded = Folded(Experiment())
+        self._folded = FoldedExperiment(Experiment())
         self.epoch = 0
         """Number of its ownership; 0: it has not read the log yet."""
         self._append_count = 0
         self._read_sequence = 0
         self._letters: list[Letter] = []
-        self._words: list[i.Word] = []
-        self._commands: list[tuple[i.Recorded, Answer]] = []
+        self._notifications: list[inputs.Notification] = []
+        self._commands: list[tuple[inputs.RecordedCommand, Answer]] = []
         self._busy = False
         self._woken = False
         self._reading = False
         self._loaded = False
-        self._settle_until: int | None = None
+        self._recovery_end: int | None = None
         self._published: dict[str, list[int]] = {}
         self._replaced: set[tuple[str, int, str]] = set()
         self._withdrawals = 0
@@ -126,7 +124,7 @@ class SimulatedManager(Node):
         self._forget_all()
 
     def _load(self, log: list[Any]) -> None:
-        folded = Folded(Experiment())
+        folded = FoldedExperiment(Experiment())
         if self.keeping.snapshots and self.bus.random.random() < 0.5:
             kept = decode_snapshot(self.bus.random.choice(self.keeping.snapshots))
             if log and kept.sequence <= log[-1].sequence:
@@ -137,13 +135,13 @@ class SimulatedManager(Node):
         self._folded = folded
         self.epoch = folded.epoch + 1
         self._read_sequence = folded.inbox_sequence
-        self._watch = AgentWatch(cast("Bus", SimpleNamespace(signals=_Orders(self))), self.time)
+        self._watch = AgentMonitor(cast("Bus", SimpleNamespace(signals=_Orders(self))), self.time)
         self._loaded = True
-        self._watch.watch_for(self)
+        self._watch.attach(self)
         if self.experiment.created:
             self._spec = spec_of(self.experiment)
-            self._follow_state()
-            self._settle_until = 0
+            self._sync_with_state()
+            self._recovery_end = 0
             if self._reading:
                 self.bus.request(self, self._last_letter, self._settle_after)
         self.later(_JUDGE_EVERY_S, self._judge)
@@ -153,11 +151,11 @@ class SimulatedManager(Node):
         return self.bus.inbox[-1].sequence if self.bus.inbox else 0
 
     def _settle_after(self, sequence: int) -> None:
-        self._settle_until = sequence
+        self._recovery_end = sequence
         self._wake()
 
     def reconnected(self) -> None:
-        """Give every agent the whole time again, as `AgentWatch.forgive` does."""
+        """Give every agent the whole time again, as `AgentWatch.extend_deadlines` does."""
         if self._loaded:
             for agent in self._watch._agents.values():
                 agent.seen_s = max(agent.seen_s, self.time.now_s)
@@ -184,20 +182,20 @@ class SimulatedManager(Node):
         del experiment_id
         return None
 
-    def tell(self, word: i.Word) -> None:
-        """See `ExperimentActor.tell`."""
-        self._words.append(word)
+    def notify(self, notification: inputs.Notification) -> None:
+        """See `ExperimentActor.notify`."""
+        self._notifications.append(notification)
         self._wake()
 
-    def submit(self, recorded: i.Recorded, answer: Answer) -> None:
+    def submit(self, recorded: inputs.RecordedCommand, answer: Answer) -> None:
         """See `ExperimentActor.submit`; who dies answers nobody."""
         self._commands.append((recorded, answer))
         self._wake()
 
-    def heard(self, presence: task_pb2.RunnerPresence) -> None:
+    def handle_presence(self, presence: task_pb2.RunnerPresence) -> None:
         """Take in an agent's presence."""
         if self._loaded:
-            self._watch.heard(presence)
+            self._watch.handle_presence(presence)
 
     def inbox_grew(self) -> None:
         """Read what is new in the INBOX, if the way is open."""
@@ -229,12 +227,12 @@ class SimulatedManager(Node):
         round_ = Round(self.experiment, self.time.now_ms(), _Ids(self.keeping))
         letters, self._letters = self._letters, []
         for letter in letters:
-            for word in words_from(letter.payload):
-                decide_word(round_, word)
+            for notification in notifications_from(letter.payload):
+                decide_notification(round_, notification)
             self._read_sequence = letter.sequence
-        words, self._words = self._words, []
-        for word in words:
-            decide_word(round_, word)
+        notifications, self._notifications = self._notifications, []
+        for notification in notifications:
+            decide_notification(round_, notification)
         replies = self._decide_commands(round_)
         if self.experiment.created:
             settle(round_)
@@ -295,24 +293,24 @@ class SimulatedManager(Node):
             self._perform_all(round_)
         for answer, refusal in replies:
             answer(refusal)
-        if self._letters or self._words or self._commands:
+        if self._letters or self._notifications or self._commands:
             self._wake()
 
     def _perform_all(self, round_: Round) -> None:
         for event in round_.events:
-            if isinstance(event, e.ExperimentCreated):
+            if isinstance(event, events.ExperimentCreated):
                 self._spec = spec_of(self.experiment)
-            elif isinstance(event, e.TrialStarted):
+            elif isinstance(event, events.TrialStarted):
                 self._published.pop(event.trial_id, None)
         for effect in round_.effects:
             self._perform(effect)
-        self._follow_state()
-        if self._settle_until is not None and self._read_sequence >= self._settle_until:
-            self._settle_until = None
+        self._sync_with_state()
+        if self._recovery_end is not None and self._read_sequence >= self._recovery_end:
+            self._recovery_end = None
             for effect in list(outstanding_effects(self.experiment)):
                 self._perform(effect)
 
-    def _follow_state(self) -> None:
+    def _sync_with_state(self) -> None:
         closed = self.experiment.state in CLOSED_STATES
         if closed:
             self._reading = False
@@ -327,20 +325,20 @@ class SimulatedManager(Node):
 
     # --- effects
 
-    def _perform(self, effect: f.Effect) -> None:
+    def _perform(self, effect: effects.Effect) -> None:
         experiment = self.experiment
         match effect:
-            case f.PublishTask(trial_id, attempt):
+            case effects.PublishTask(trial_id, attempt):
                 self._publish(trial_id, attempt)
-            case f.PublishAgain(trial_id, attempt, boot_id):
+            case effects.PublishAgain(trial_id, attempt, boot_id):
                 self._publish_again(trial_id, attempt, boot_id)
-            case f.WithdrawTask(trial_id):
+            case effects.WithdrawTask(trial_id):
                 self._withdraw(trial_id)
-            case f.SendStop(runner_id):
+            case effects.SendStop(runner_id):
                 self.order(runner_id, stop_to_bytes(experiment.id, effect, self._folded.sequence))
-            case f.SendDrop(runner_id):
+            case effects.SendDrop(runner_id):
                 self.order(runner_id, drop_to_bytes(experiment.id, effect, self._folded.sequence))
-            case f.ForgetExperiment():
+            case effects.ForgetExperiment():
                 self._forget(self._folded.sequence)
             case _:
                 pass

@@ -12,11 +12,11 @@ from nni_wire.values import to_value
 from svc_common.errors import ServiceError
 from svc_dispatcher.domain.failures import ATTEMPTS
 from svc_manager.converters.event_readers import created_event
-from svc_manager.domain import inputs as i
+from svc_manager.domain import inputs
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import EncodedValue, ParameterSource
-from svc_manager.event_log.reader import Folded, fold_batch
+from svc_manager.event_log.reader import FoldedExperiment, fold_batch
 from svc_manager.event_log.snapshot import decode_snapshot
 from tests.support.simulation.agent import Outcome, SimulatedAgent
 from tests.support.simulation.auditor import Auditor
@@ -92,7 +92,7 @@ class Ending:
 class _Ask:
     """A command that its user repeats until it is answered."""
 
-    recorded: i.Recorded
+    recorded: inputs.RecordedCommand
     done: bool = False
     then: Callable[[], None] = field(default=lambda: None)
 
@@ -176,7 +176,7 @@ class World:
         bound_s = self.time.now_s + last_s + _CALM_S + _BOUND_S
         self._run_while(lambda: not self._over(), bound_s)
         if scenario.stopped_at_end and self.experiment.state is not ExperimentState.STOPPED:
-            self._ask(i.Stop())
+            self._ask(inputs.Stop())
             self._run_while(lambda: not self._stopped(), self.time.now_s + _BOUND_S)
         decisions = self.auditor.decisions
         self._run_while(lambda: True, self.time.now_s + _SILENCE_S, bounded=False)
@@ -248,7 +248,7 @@ class World:
 
     # --- users
 
-    def _create(self) -> i.Create:
+    def _create(self) -> inputs.Create:
         config = _config(self.scenario)
         self._configure(config)
         created = created_event(
@@ -259,12 +259,12 @@ class World:
             nni_version="0",
             resolved_mode=1,
         )
-        return i.Create(created, 0, "")
+        return inputs.Create(created, 0, "")
 
-    def _ask(self, command: i.Command, then: Callable[[], None] = lambda: None) -> None:
+    def _ask(self, command: inputs.Command, then: Callable[[], None] = lambda: None) -> None:
         self._request_count += 1
         request_id = f"request{self._request_count}"
-        ask = _Ask(i.Recorded(command, request_id, type(command).__name__), then=then)
+        ask = _Ask(inputs.RecordedCommand(command, request_id, type(command).__name__), then=then)
         self._asks.append(ask)
         self._send(ask)
 
@@ -286,31 +286,31 @@ class World:
     def _wish(self, wish: Wish) -> None:
         x = self.experiment
         if wish is Wish.STOP_AND_RESUME:
-            self._ask(i.Stop(), self._resume_once_stopped)
+            self._ask(inputs.Stop(), self._resume_once_stopped)
             return
         if wish is Wish.KILL_TRIAL:
             if x.live:
-                self._ask(i.KillTrial(next(iter(x.live))))
+                self._ask(inputs.KillTrial(next(iter(x.live))))
         elif wish is Wish.ADD_TRIAL:
             request_id = f"request{self._request_count + 1}"
             encoded = to_value({"x": self._request_count / 100}).SerializeToString()
-            self._ask(i.AddTrial(request_id, encoded))
+            self._ask(inputs.AddTrial(request_id, encoded))
         elif wish is Wish.MORE_CONCURRENCY:
-            self._ask(i.Update(trial_concurrency=x.budget.trial_concurrency + 2))
+            self._ask(inputs.Update(trial_concurrency=x.budget.trial_concurrency + 2))
         elif wish is Wish.LESS_CONCURRENCY:
-            self._ask(i.Update(trial_concurrency=1))
+            self._ask(inputs.Update(trial_concurrency=1))
         elif wish is Wish.MORE_TRIALS:
-            self._ask(i.Update(max_trial_number=(x.budget.max_trial_number or 0) + 3))
+            self._ask(inputs.Update(max_trial_number=(x.budget.max_trial_number or 0) + 3))
         else:
             sample = [{"parameter": {"x": 0.5, "y": "a"}, "value": 0.25}]
-            self._ask(i.ImportData("import", to_value(sample).SerializeToString()))
+            self._ask(inputs.ImportData("import", to_value(sample).SerializeToString()))
         self._open_wishes -= 1
 
     def _resume_once_stopped(self) -> None:
         if self.experiment.state is ExperimentState.STOPPING:
             self.time.at(0.1, self._resume_once_stopped)
         elif self.experiment.state is ExperimentState.STOPPED:
-            self._ask(i.Resume(0, "", ""), self._wish_granted)
+            self._ask(inputs.Resume(0, "", ""), self._wish_granted)
         else:
             self._wish_granted()  # somebody else was faster
 
@@ -405,8 +405,10 @@ class World:
         return len(kills) >= ATTEMPTS
 
     def _check_folds(self) -> None:
-        snapshots: list[Folded] = [decode_snapshot(data) for data in self._keeping.snapshots]
-        for folded in [Folded(Experiment()), *snapshots]:
+        snapshots: list[FoldedExperiment] = [
+            decode_snapshot(data) for data in self._keeping.snapshots
+        ]
+        for folded in [FoldedExperiment(Experiment()), *snapshots]:
             for batch in self.bus.log:
                 if batch.sequence > folded.sequence:
                     fold_batch(folded, batch.sequence, batch.payload)

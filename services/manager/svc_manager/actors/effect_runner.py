@@ -13,7 +13,7 @@ from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
 from svc_common.tasks import TaskOwner
 from svc_manager.blobs.checkpoints import LOAD_KEY, folder_named, saving_trial
-from svc_manager.blobs.large_values import BigValues
+from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.tasks import (
     drop_to_bytes,
     forget_to_bytes,
@@ -21,8 +21,7 @@ from svc_manager.converters.tasks import (
     stop_to_bytes,
     task_of,
 )
-from svc_manager.domain import effects as f
-from svc_manager.domain import events as e
+from svc_manager.domain import effects, events
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import TrialState
 from svc_manager.ports import Agents, Listeners
@@ -34,7 +33,7 @@ PUBLISHED_AT_ONCE: Final = 100
 that what trials report meanwhile is read."""
 
 
-class Performer:
+class EffectRunner:
     """Performs the effects of one experiment.
 
     It reads the experiment's state at the time of the effect and never changes it. Effects that
@@ -60,7 +59,7 @@ class Performer:
         listeners: Listeners,
         write_summary: Callable[[], Coroutine[object, object, None]],
         agents: Agents,
-        big_values: BigValues,
+        large_values: LargeValues,
         log_sequence: Callable[[], int],
         clock: Clock,
         *,
@@ -72,7 +71,7 @@ class Performer:
         self._listeners = listeners
         self._write_summary = write_summary
         self._agents = agents
-        self._big_values = big_values
+        self._large_values = large_values
         self._log_sequence = log_sequence
         self._clock = clock
         self._tasks = TaskOwner(self._failed)
@@ -84,28 +83,28 @@ class Performer:
         self._bytes_travel = bytes_travel
         self._traceparent = traceparent
         self._spec = spec_of(experiment, bytes_travel=bytes_travel)
-        self._held: dict[str, list[f.PublishTask]] = {}
+        self._held: dict[str, list[effects.PublishTask]] = {}
         """Tasks that wait for the end of a trial, which saves what they load; by its id."""
 
-    async def perform(self, effects: Iterable[f.Effect]) -> None:
+    async def run(self, batch: Iterable[effects.Effect]) -> None:
         """Begin to carry out effects, in order; a port is free again when this returns."""
-        for effect in effects:
-            if isinstance(effect, f.CloseListener):
+        for effect in batch:
+            if isinstance(effect, effects.CloseListener):
                 await self._listeners.close_listener(self._experiment.id)
             else:
-                self._perform(effect)
+                self._start_effect(effect)
 
     def start(self, work: Coroutine[object, object, None], name: str) -> None:
         """Carry something out beside all else."""
         self._tasks.start(work, name)
 
-    def note(self, event: e.Event) -> None:
+    def note(self, event: events.Event) -> None:
         """Take note of a fact before its effects are carried out."""
-        if isinstance(event, e.TrialStarted):
+        if isinstance(event, events.TrialStarted):
             self.taken(event.trial_id)
-        elif isinstance(event, e.ExperimentMoved):
+        elif isinstance(event, events.ExperimentMoved):
             self.moved()
-        elif isinstance(event, e.TrialEnded):
+        elif isinstance(event, events.TrialEnded):
             self.ended(event.trial_id)
 
     def moved(self) -> None:
@@ -120,28 +119,28 @@ class Performer:
         """Give up what is not done; the next manager does it again."""
         await self._tasks.aclose()
 
-    def _perform(self, effect: f.Effect) -> None:
+    def _start_effect(self, effect: effects.Effect) -> None:
         experiment = self._experiment
         match effect:
-            case f.PublishTask():
+            case effects.PublishTask():
                 self._publish(effect)
-            case f.PublishAgain():
+            case effects.PublishAgain():
                 self._publish_again(effect)
-            case f.WithdrawTask(trial_id):
+            case effects.WithdrawTask(trial_id):
                 withdrawal = self._tasks.start(self._withdraw(trial_id), f"withdraw {trial_id}")
                 self._withdrawals.add(withdrawal)
                 withdrawal.add_done_callback(self._withdrawals.discard)
-            case f.SendStop(runner_id):
+            case effects.SendStop(runner_id):
                 self._order(runner_id, stop_to_bytes(experiment.id, effect, self._log_sequence()))
-            case f.SendDrop(runner_id):
+            case effects.SendDrop(runner_id):
                 self._order(runner_id, drop_to_bytes(experiment.id, effect, self._log_sequence()))
-            case f.OpenListener(port, url_prefix):
+            case effects.OpenListener(port, url_prefix):
                 self._tasks.start(self._listen(port, url_prefix), "open listener")
-            case f.ForgetExperiment():
+            case effects.ForgetExperiment():
                 self._tasks.start(self._forget(self._log_sequence()), "forget experiment")
-            case f.WriteSummary():
+            case effects.WriteSummary():
                 self._summarize()
-            case f.CloseListener():  # pragma: no cover - awaited by `perform`
+            case effects.CloseListener():  # pragma: no cover - awaited by `run`
                 raise AssertionError("closing is awaited")
 
     def _summarize(self) -> None:
@@ -159,13 +158,13 @@ class Performer:
         finally:
             self._summarizing = False
 
-    def _publish_again(self, effect: f.PublishAgain) -> None:
+    def _publish_again(self, effect: effects.PublishAgain) -> None:
         """Replace a task that was published here and that nobody has claimed."""
         trial = self._experiment.trials[effect.trial_id]
         if trial.id in self._published and not trial.claim_id:
-            self._publish(f.PublishTask(trial.id, effect.attempt), effect.boot_id)
+            self._publish(effects.PublishTask(trial.id, effect.attempt), effect.boot_id)
 
-    def _publish(self, effect: f.PublishTask, again: str = "") -> None:
+    def _publish(self, effect: effects.PublishTask, again: str = "") -> None:
         trial = self._experiment.trials[effect.trial_id]
         if trial.state is not TrialState.WAITING or trial.attempt != effect.attempt:
             return
@@ -175,7 +174,7 @@ class Performer:
             return
         self._tasks.start(self._send(task, trial.pool, again), "publish task")
 
-    def _gave_checkpoint(self, task: task_pb2.TrialTask, effect: f.PublishTask) -> bool:
+    def _gave_checkpoint(self, task: task_pb2.TrialTask, effect: effects.PublishTask) -> bool:
         """Put into a task what its trial is to load; False: it is still being saved."""
         directory = folder_named(task.parameters, LOAD_KEY)
         if not directory:
@@ -204,7 +203,7 @@ class Performer:
         message_id += f".{again}" if again else ""
         try:
             if blob_of(task.parameters) is not None:  # agents have no key to the byte store
-                task.parameters.CopyFrom(await self._big_values.load(task.parameters))
+                task.parameters.CopyFrom(await self._large_values.load(task.parameters))
             async with self._publishing:
                 payload = task.SerializeToString()
                 publish = self._bus.tasks.publish

@@ -18,28 +18,27 @@ from svc_common.clock import Clock
 from svc_common.errors import AbortedError, PermissionDeniedError, ServiceError
 from svc_common.logs import bind_task, get_logger
 from svc_common.messaging.ports import Bus
-from svc_manager.actors.effect_runner import Performer
+from svc_manager.actors.effect_runner import EffectRunner
 from svc_manager.actors.inbox_reader import InboxReader
-from svc_manager.actors.timer import Alarm
-from svc_manager.blobs.large_values import BigValues
+from svc_manager.actors.timer import Timer
+from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.events import Stamp, batches_to_bytes
-from svc_manager.converters.reports import words_from
+from svc_manager.converters.reports import notifications_from
 from svc_manager.converters.text_log import line_of
 from svc_manager.converters.views import experiment_view
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
-from svc_manager.domain.decide import decide_recorded, decide_word
+from svc_manager.domain import events, inputs
+from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import outstanding_effects
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.scheduling import next_moment_ms, settle
 from svc_manager.domain.state import Experiment
-from svc_manager.event_log.reader import Folded
+from svc_manager.event_log.reader import FoldedExperiment
 from svc_manager.event_log.snapshot import take_snapshot
 from svc_manager.event_log.summaries import Summaries
 from svc_manager.event_log.writer import LogWriter
 from svc_manager.ports import Agents, Journal, Listeners, TrialIds
-from svc_manager.telemetry.telemetry import Witness
+from svc_manager.telemetry.telemetry import Telemetry
 
 BATCH_LIMIT_BYTES: Final = 4 * 1024 * 1024
 """Largest payload of one append, half of what the bus takes; a longer round makes several."""
@@ -52,7 +51,7 @@ SNAPSHOT_EVERY: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class ActorDependencies:
     """What actors work with; the same for all."""
 
     bus: Bus
@@ -61,10 +60,10 @@ class Outside:
     listeners: Listeners
     agents: Agents
     summaries: Summaries
-    big_values: BigValues
+    large_values: LargeValues
     bytes_travel: bool = False
     """Whether agents share no folders with this manager."""
-    witness: Witness = field(default_factory=Witness)
+    telemetry: Telemetry = field(default_factory=Telemetry)
     """Counts and traces what gets into logs."""
     on_end: Callable[[], None] = lambda: None
     """Called when a life of an experiment is over: something may be garbage now."""
@@ -86,35 +85,40 @@ class ExperimentActor:
     """
 
     def __init__(
-        self, experiment_id: str, folded: Folded, journal: Journal, outside: Outside, epoch: int
+        self,
+        experiment_id: str,
+        folded: FoldedExperiment,
+        journal: Journal,
+        dependencies: ActorDependencies,
+        epoch: int,
     ) -> None:
         self._id = experiment_id
         self._folded = folded
         self._experiment = folded.experiment
         # A stale owner may have written since the lease was taken.
         epoch = max(epoch, folded.epoch + 1)
-        self._writer = LogWriter(experiment_id, epoch, outside.bus, outside.clock)
-        self._unkept_count = 0
+        self._writer = LogWriter(experiment_id, epoch, dependencies.bus, dependencies.clock)
+        self._events_since_snapshot = 0
         """Events since the last snapshot."""
         self._read_sequence = folded.inbox_sequence
         self._trimmed = folded.inbox_sequence
         self._journal = journal
-        self._outside = outside
-        self._performer: Performer | None = None
-        self._reader = InboxReader(outside.bus.inbox, experiment_id, self._rouse)
-        self._alarm = Alarm(outside.clock, self._rouse)
-        self._words: list[i.Word] = []
-        self._commands: list[tuple[i.Recorded, asyncio.Future[None]]] = []
+        self._dependencies = dependencies
+        self._effect_runner: EffectRunner | None = None
+        self._reader = InboxReader(dependencies.bus.inbox, experiment_id, self._request_round)
+        self._timer = Timer(dependencies.clock, self._request_round)
+        self._notifications: list[inputs.Notification] = []
+        self._commands: list[tuple[inputs.RecordedCommand, asyncio.Future[None]]] = []
         self._watchers: list[tuple[frozenset[ExperimentState], asyncio.Future[None]]] = []
         self._change = asyncio.Event()
         self._change_wanted = False
         self._deciding = False
         self._wake = asyncio.Event()
-        self._roused_s: float | None = None
+        self._first_input_s: float | None = None
         """When the first word came that the next round answers, by the monotonic clock."""
         self._closing = False
         self._ended = asyncio.Event()
-        self._settle_until: int | None = None
+        self._recovery_end: int | None = None
         """INBOX sequence to be read before what a dead manager left undone is done again; None:
         that has been done."""
 
@@ -140,7 +144,7 @@ class ExperimentActor:
 
     def now_ms(self) -> int:
         """Give the time, ms since 1970."""
-        return int(self._outside.clock.now().timestamp() * 1000)
+        return int(self._dependencies.clock.now().timestamp() * 1000)
 
     @property
     def bus_trouble(self) -> str:
@@ -149,13 +153,13 @@ class ExperimentActor:
 
     def view(self) -> experiment_pb2.Experiment:
         """Give the experiment as clients see it."""
-        agents = self._outside.agents.of_pools(self._experiment.settings.pools)
+        agents = self._dependencies.agents.of_pools(self._experiment.settings.pools)
         view = experiment_view(self._experiment, self.now_ms(), len(agents))
         if self._experiment.state is not ExperimentState.STOPPED:
             view.waiting_for = self._writer.waiting_for or view.waiting_for
         return view
 
-    async def submit(self, recorded: i.Recorded) -> None:
+    async def submit(self, recorded: inputs.RecordedCommand) -> None:
         """Have a command carried out; returns when its facts are in the log.
 
         Raises:
@@ -165,13 +169,13 @@ class ExperimentActor:
             raise AbortedError("the experiment is being closed here; try again")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._commands.append((recorded, done))
-        self._rouse()
+        self._request_round()
         await done
 
-    def tell(self, word: i.Word) -> None:
+    def notify(self, notification: inputs.Notification) -> None:
         """Say something that needs no answer."""
-        self._words.append(word)
-        self._rouse()
+        self._notifications.append(notification)
+        self._request_round()
 
     @property
     def next_change(self) -> asyncio.Event:
@@ -179,7 +183,7 @@ class ExperimentActor:
         self._change_wanted = True
         return self._change
 
-    async def reached(self, states: Collection[ExperimentState]) -> None:
+    async def wait_for_state(self, states: Collection[ExperimentState]) -> None:
         """Return once the state is one of ``states``, or has been since the call."""
         if self._experiment.state in states:
             return
@@ -200,16 +204,16 @@ class ExperimentActor:
         """Whether it still decides on its experiment."""
         return not self._closing
 
-    def stop_soon(self) -> None:
+    def request_stop(self) -> None:
         """Let `run` end after the round that is under way."""
         self._closing = True
         self._writer.give_up()
         self._wake.set()
 
-    async def settled(self) -> None:
+    async def wait_for_effects(self) -> None:
         """Wait until what follows from the facts so far has been done."""
-        if self._performer is not None:
-            await self._performer.drain()
+        if self._effect_runner is not None:
+            await self._effect_runner.drain()
 
     async def ended(self) -> None:
         """Wait until `run` has ended."""
@@ -231,7 +235,7 @@ class ExperimentActor:
                 self._deciding = True
                 await self._round()
                 self._deciding = False
-                self._announce()
+                self._signal_change()
         except BaseException as cause:
             error = cause
             raise
@@ -241,45 +245,45 @@ class ExperimentActor:
             self._ended.set()
             self._change.set()
 
-    def _rouse(self) -> None:
-        if self._roused_s is None:
-            self._roused_s = self._outside.clock.monotonic_s()
+    def _request_round(self) -> None:
+        if self._first_input_s is None:
+            self._first_input_s = self._dependencies.clock.monotonic_s()
         self._wake.set()
 
     async def _recover(self) -> None:
         if self._experiment.created:
             self._start_performer()
-            await self._follow_state()
-            self._settle_until = 0
+            await self._sync_with_state()
+            self._recovery_end = 0
             if self._reader.reading:
-                self._settle_until = await self._outside.bus.inbox.last_sequence(self.id)
+                self._recovery_end = await self._dependencies.bus.inbox.last_sequence(self.id)
         self._wake.set()
 
     def _start_performer(self) -> None:
-        self._performer = Performer(
+        self._effect_runner = EffectRunner(
             self._experiment,
-            self._outside.bus,
-            self._outside.listeners,
+            self._dependencies.bus,
+            self._dependencies.listeners,
             self._write_summary,
-            self._outside.agents,
-            self._outside.big_values,
+            self._dependencies.agents,
+            self._dependencies.large_values,
             lambda: self._folded.sequence,
-            self._outside.clock,
-            bytes_travel=self._outside.bytes_travel,
-            traceparent=self._outside.witness.traceparent,
+            self._dependencies.clock,
+            bytes_travel=self._dependencies.bytes_travel,
+            traceparent=self._dependencies.telemetry.traceparent,
         )
 
     async def _write_summary(self) -> None:
-        await self._outside.summaries.put(self.view(), self._folded.sequence)
+        await self._dependencies.summaries.put(self.view(), self._folded.sequence)
 
     async def _end(self, error: BaseException) -> None:
         await self._reader.aclose()
-        await self._alarm.aclose()
-        if self._performer is not None:
+        await self._timer.aclose()
+        if self._effect_runner is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_DRAIN_S):
-                    await self._performer.drain()
-            await self._performer.aclose()
+                    await self._effect_runner.drain()
+            await self._effect_runner.aclose()
         self._journal.close()
         refusal = (
             error
@@ -293,12 +297,12 @@ class ExperimentActor:
 
     async def _round(self) -> None:
         now_ms = self.now_ms()
-        roused_s, self._roused_s = self._roused_s, None
-        round_ = Round(self._experiment, now_ms, self._outside.ids)
+        first_input_s, self._first_input_s = self._first_input_s, None
+        round_ = Round(self._experiment, now_ms, self._dependencies.ids)
         self._decide_messages(round_)
-        words, self._words = self._words, []
-        for word in words:
-            self._decide(round_, word)
+        notifications, self._notifications = self._notifications, []
+        for notification in notifications:
+            self._decide(round_, notification)
         replies = self._decide_commands(round_)
         if self._experiment.created:
             settle(round_)
@@ -309,7 +313,7 @@ class ExperimentActor:
             self._commands.extend((recorded, done) for recorded, done, _ in replies)
             raise
         if round_.events:
-            self._witness(round_, roused_s)
+            self._witness(round_, first_input_s)
         await self._perform(round_)
         for _, done, refusal in replies:
             if done.done():
@@ -318,14 +322,14 @@ class ExperimentActor:
                 done.set_result(None)
             else:
                 done.set_exception(refusal)
-        self._note(round_)
+        self._resolve_watchers(round_)
 
     def _decide_messages(self, round_: Round) -> None:
         for message in self._reader.take():
             if message.sequence <= self._read_sequence:
                 continue
             try:
-                words = words_from(message.payload, message.source)
+                notifications = notifications_from(message.payload, message.source)
             except (DecodeError, PermissionDeniedError) as error:
                 get_logger().error(
                     "message dropped",
@@ -334,22 +338,24 @@ class ExperimentActor:
                     sequence=message.sequence,
                     error=str(error),
                 )
-                words = []
-            for word in words:
-                self._decide(round_, word)
+                notifications = []
+            for notification in notifications:
+                self._decide(round_, notification)
             self._read_sequence = message.sequence
 
-    def _decide(self, round_: Round, word: i.Word) -> None:
+    def _decide(self, round_: Round, notification: inputs.Notification) -> None:
         try:
-            decide_word(round_, word)
+            decide_notification(round_, notification)
         except Exception:  # noqa: BLE001 - rim: one senseless word must not end an experiment
-            get_logger().exception("word dropped", experiment=self.id, word=type(word).__name__)
+            get_logger().exception(
+                "word dropped", experiment=self.id, notification=type(notification).__name__
+            )
 
     def _decide_commands(
         self, round_: Round
-    ) -> list[tuple[i.Recorded, asyncio.Future[None], ServiceError | None]]:
+    ) -> list[tuple[inputs.RecordedCommand, asyncio.Future[None], ServiceError | None]]:
         commands, self._commands = self._commands, []
-        replies: list[tuple[i.Recorded, asyncio.Future[None], ServiceError | None]] = []
+        replies: list[tuple[inputs.RecordedCommand, asyncio.Future[None], ServiceError | None]] = []
         for recorded, done in commands:
             try:
                 decide_recorded(round_, recorded)
@@ -370,70 +376,72 @@ class ExperimentActor:
             folded.sequence = await self._writer.append(payload, folded.sequence)
             self._journal.record(folded.sequence, payload)
         folded.inbox_sequence = self._read_sequence
-        self._unkept_count += len(round_.events)
+        self._events_since_snapshot += len(round_.events)
 
-    def _witness(self, round_: Round, roused_s: float | None) -> None:
-        witness = self._outside.witness
-        witness.saw(self._experiment, round_.events, round_.now_ms)
-        if roused_s is not None:
-            witness.decided(self._outside.clock.monotonic_s() - roused_s)
+    def _witness(self, round_: Round, first_input_s: float | None) -> None:
+        telemetry = self._dependencies.telemetry
+        telemetry.record_events(self._experiment, round_.events, round_.now_ms)
+        if first_input_s is not None:
+            telemetry.record_decision(self._dependencies.clock.monotonic_s() - first_input_s)
 
     async def _perform(self, round_: Round) -> None:
         for event in round_.events:
             line = line_of(event)
             if line is not None:
-                self._journal.say(round_.now_ms, *line)
+                self._journal.add_line(round_.now_ms, *line)
         self._journal.flush()
         if not self._experiment.created:
             return
-        if self._performer is None:
+        if self._effect_runner is None:
             self._start_performer()
-        assert self._performer is not None
+        assert self._effect_runner is not None
         for event in round_.events:
-            self._performer.note(event)
-            if isinstance(event, e.ExperimentEnded):
-                self._outside.on_end()
-        await self._performer.perform(round_.effects)
-        await self._follow_state()
-        if self._settle_until is not None and self._read_sequence >= self._settle_until:
-            self._settle_until = None
-            await self._performer.perform(list(outstanding_effects(self._experiment)))
+            self._effect_runner.note(event)
+            if isinstance(event, events.ExperimentEnded):
+                self._dependencies.on_end()
+        await self._effect_runner.run(round_.effects)
+        await self._sync_with_state()
+        if self._recovery_end is not None and self._read_sequence >= self._recovery_end:
+            self._recovery_end = None
+            await self._effect_runner.run(list(outstanding_effects(self._experiment)))
         await self._trim()
-        if self._unkept_count >= SNAPSHOT_EVERY:
-            self._unkept_count = 0
+        if self._events_since_snapshot >= SNAPSHOT_EVERY:
+            self._events_since_snapshot = 0
             # Writing it takes seconds for a long experiment, which must not stand still meanwhile.
             snapshot = take_snapshot(self._folded)
-            keeping = self._outside.summaries.put_snapshot(self.id, snapshot)
-            self._performer.start(keeping, "keep snapshot")
+            keeping = self._dependencies.summaries.put_snapshot(self.id, snapshot)
+            self._effect_runner.start(keeping, "keep snapshot")
 
     async def _trim(self) -> None:
         behind = self._folded.inbox_sequence - self._trimmed
         over = self._experiment.state in CLOSED_STATES
         if behind >= TRIM_EVERY or (over and behind > 0):
             self._trimmed = self._folded.inbox_sequence
-            await self._outside.bus.inbox.trim(self.id, self._trimmed)
+            await self._dependencies.bus.inbox.trim(self.id, self._trimmed)
 
-    async def _follow_state(self) -> None:
+    async def _sync_with_state(self) -> None:
         """Read the INBOX while the experiment is open, and wake when time alone matters."""
         closed = self._experiment.state in CLOSED_STATES
         if closed and self._reader.reading:
             await self._reader.aclose()
         elif not closed and not self._reader.reading:
             self._reader.start(self._read_sequence)
-        await self._alarm.set(next_moment_ms(self._experiment, self.now_ms()))
+        await self._timer.set(next_moment_ms(self._experiment, self.now_ms()))
 
-    def _note(self, round_: Round) -> None:
+    def _resolve_watchers(self, round_: Round) -> None:
         """Tell those who wait for a state that the round has reached."""
         if not self._watchers:
             return
         seen = {
-            event.to_state for event in round_.events if isinstance(event, e.ExperimentStateChanged)
+            event.to_state
+            for event in round_.events
+            if isinstance(event, events.ExperimentStateChanged)
         }
         for states, done in self._watchers:
             if states & seen and not done.done():
                 done.set_result(None)
 
-    def _announce(self) -> None:
+    def _signal_change(self) -> None:
         if self._change_wanted:
             self._change_wanted = False
             change, self._change = self._change, asyncio.Event()

@@ -20,7 +20,7 @@ from svc_manager.domain.lease import (
     PRESENCE_PREFIX,
     Lease,
     ManagerId,
-    Vacancies,
+    TakeoverSchedule,
     living_managers,
 )
 from svc_manager.ports import Leases
@@ -81,12 +81,12 @@ class Ownership:
         self._change = asyncio.Event()
         """Set when somebody else has something; another one takes its place."""
         self._presence = Lease(me.presence_name, str(me), 0)
-        self._vacancies = Vacancies(me.boot_id)
+        self._takeovers = TakeoverSchedule(me.boot_id)
         self._looked_s = clock.monotonic_s()
         self._calm_until_s = 0.0
         self._away = False
 
-    def listening(self, grpc_address: str, http_address: str) -> None:
+    def set_addresses(self, grpc_address: str, http_address: str) -> None:
         """Take note of where other managers reach this one, both `host:port`."""
         self._me = replace(self._me, grpc_address=grpc_address, http_address=http_address)
         self._presence = Lease(self._me.presence_name, str(self._me), 0)
@@ -131,7 +131,7 @@ class Ownership:
             # Nobody is known to have it, and the log refuses one of two; `look` makes up for it.
             lease = Lease(experiment_id, str(self._me), above + 1)
         self._held[experiment_id] = lease
-        self._vacancies.drop(experiment_id)
+        self._takeovers.drop(experiment_id)
         return lease.epoch
 
     async def _acquire(self, experiment_id: str, above: int) -> Lease:
@@ -153,7 +153,7 @@ class Ownership:
         """Tell whether it is no earlier life of this manager: two cannot listen at one address."""
         return manager.grpc_address != self._me.grpc_address
 
-    async def give_back(self, experiment_id: str) -> None:
+    async def release(self, experiment_id: str) -> None:
         """Let others have an experiment; nothing happens if it is not held."""
         lease = self._held.pop(experiment_id, None)
         if lease is not None:
@@ -174,10 +174,10 @@ class Ownership:
                 return
             await change.wait()
 
-    def vacant(self, experiment_id: str) -> None:
+    def add_ownerless(self, experiment_id: str) -> None:
         """Have it told of an experiment when it is this manager's turn, if nobody has it."""
         if experiment_id not in self._held:
-            self._vacancies.add(experiment_id, self._clock.monotonic_s())
+            self._takeovers.add(experiment_id, self._clock.monotonic_s())
 
     async def keep(
         self,
@@ -242,7 +242,7 @@ class Ownership:
             self._holders = holders
             change, self._change = self._change, asyncio.Event()
             change.set()
-        return lost, self._vacancies.look(self._holders, now_s), doubt
+        return lost, self._takeovers.look(self._holders, now_s), doubt
 
     async def _renew(self) -> tuple[list[str], bool]:
         """Renew everything; give what somebody else has, and whether the store has lost leases."""
@@ -268,8 +268,8 @@ class Ownership:
             return
         for lease in (*held.values(), self._presence):
             await self._release(lease)
-        word = " ".join(held).encode()
-        self._signals.publish(subjects.manager_subject(self._me.boot_id), word)
+        notification = " ".join(held).encode()
+        self._signals.publish(subjects.manager_subject(self._me.boot_id), notification)
 
     async def _release(self, lease: Lease) -> None:
         try:
@@ -282,7 +282,7 @@ class Ownership:
         async with aclosing(calls):
             async for call in calls:
                 for experiment_id in call.payload.decode("ascii", "replace").split():
-                    self.vacant(experiment_id)
+                    self.add_ownerless(experiment_id)
                 called.set()
 
     async def _pause(self, called: asyncio.Event) -> None:

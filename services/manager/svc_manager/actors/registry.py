@@ -13,11 +13,11 @@ from svc_common.errors import (
 )
 from svc_common.logs import get_logger
 from svc_common.tasks import TaskOwner
-from svc_manager.actors.experiment_actor import ExperimentActor, Outside
+from svc_manager.actors.experiment_actor import ActorDependencies, ExperimentActor
 from svc_manager.actors.leasing import OwnedElsewhereError, Ownership
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment
-from svc_manager.event_log.reader import Folded, complete_journal, load
+from svc_manager.event_log.reader import FoldedExperiment, complete_journal, load
 from svc_manager.ports import Journals
 
 CREATE_METHOD = "CreateExperiment"
@@ -32,7 +32,7 @@ _TAKEN_AT_ONCE: Final = 4
 """Vacant experiments that are loaded at the same time."""
 
 
-class Roster:
+class ActorRegistry:
     """Starts, finds and ends the actors.
 
     Experiments that are not stopped have an actor all the time, at the one manager that owns them;
@@ -44,8 +44,10 @@ class Roster:
         ownership: which experiments this manager may decide on.
     """
 
-    def __init__(self, outside: Outside, journals: Journals, ownership: Ownership) -> None:
-        self._outside = outside
+    def __init__(
+        self, dependencies: ActorDependencies, journals: Journals, ownership: Ownership
+    ) -> None:
+        self._dependencies = dependencies
         self._journals = journals
         self._ownership = ownership
         self._actors: dict[str, ExperimentActor] = {}
@@ -66,13 +68,13 @@ class Roster:
         """Keep what is owned and take what other managers leave, until cancelled."""
         await self._ownership.keep(
             self._step_back,
-            lambda id_: self._start(self._take_vacant(id_), f"take {id_}"),
-            lambda: self._start(self._look_for_vacant(), "look for vacant experiments"),
+            lambda id_: self._start(self._take_ownerless(id_), f"take {id_}"),
+            lambda: self._start(self._find_ownerless(), "look for vacant experiments"),
         )
 
     async def _open_experiments(self) -> list[str]:
         """Give the experiments that are not stopped and not here; learn of those that are."""
-        events = self._outside.bus.events
+        events = self._dependencies.bus.events
         ends = dict[str, int]()
         for experiment_id in await events.experiments():
             if experiment_id not in self._actors and not self._ownership.owned_elsewhere(
@@ -85,7 +87,7 @@ class Roster:
 
     async def _stopped_among(self, ends: Mapping[str, int]) -> set[str]:
         """Take note of the summaries of those experiments that are stopped; give their ids."""
-        summaries = await self._outside.summaries.get(ends)
+        summaries = await self._dependencies.summaries.get(ends)
         stopped = set()
         for experiment_id, summary in summaries.items():
             if summary.state == experiment_pb2.EXPERIMENT_STATE_STOPPED:
@@ -99,42 +101,42 @@ class Roster:
         try:
             await self.find(experiment_id)
         except OwnedElsewhereError:
-            self._ownership.vacant(experiment_id)  # it may be the lease of one that is dead
+            self._ownership.add_ownerless(experiment_id)  # it may be the lease of one that is dead
         except (FailedPreconditionError, NotFoundError, UnavailableError, OSError) as error:
             get_logger().error(
                 "experiment not taken over", experiment=experiment_id, error=str(error)
             )
 
-    async def _take_vacant(self, experiment_id: str) -> None:
+    async def _take_ownerless(self, experiment_id: str) -> None:
         """Take over an experiment whose owner is gone, unless it is stopped or deleted."""
         async with self._taking:
-            last = await self._outside.bus.events.last(experiment_id)
+            last = await self._dependencies.bus.events.last(experiment_id)
             if last is not None and not await self._stopped_among({experiment_id: last.sequence}):
                 await self._take_over(experiment_id)
 
-    async def _look_for_vacant(self) -> None:
+    async def _find_ownerless(self) -> None:
         """Have all open experiments looked at: some may have lost their owner unseen."""
         for experiment_id in await self._open_experiments():
-            self._ownership.vacant(experiment_id)
+            self._ownership.add_ownerless(experiment_id)
 
     def _step_back(self, experiment_id: str) -> None:
         """End the actor of an experiment that another manager has taken."""
         actor = self._actors.pop(experiment_id, None)
         if actor is not None:
             get_logger().warning("stepped back", experiment=experiment_id)
-            actor.stop_soon()
+            actor.request_stop()
             self._start(self._give_up(actor), f"give up {experiment_id}")
 
     async def _give_up(self, actor: ExperimentActor) -> None:
         await actor.ended()
-        await self._let_go(actor.id)
+        await self._release_experiment(actor.id)
 
-    async def _let_go(self, experiment_id: str) -> None:
+    async def _release_experiment(self, experiment_id: str) -> None:
         """Leave port and lease to the manager that has the experiment now."""
         async with self._loading.setdefault(experiment_id, asyncio.Lock()):
             if experiment_id not in self._actors:
-                await self._outside.listeners.close_listener(experiment_id)
-                await self._ownership.give_back(experiment_id)
+                await self._dependencies.listeners.close_listener(experiment_id)
+                await self._ownership.release(experiment_id)
 
     async def find(self, experiment_id: str) -> ExperimentActor:
         """Give the actor of an experiment, loading its log if need be.
@@ -171,7 +173,9 @@ class Roster:
         journal = self._journals.open(directory, debug=debug)
         return self._run(
             experiment_id,
-            ExperimentActor(experiment_id, Folded(Experiment()), journal, self._outside, epoch),
+            ExperimentActor(
+                experiment_id, FoldedExperiment(Experiment()), journal, self._dependencies, epoch
+            ),
         )
 
     def owned_views(self) -> list[experiment_pb2.Experiment]:
@@ -202,27 +206,27 @@ class Roster:
         """Tell whether a summary is the latest: another manager may have resumed or deleted it."""
         if not self._ownership.shared:
             return True
-        last = await self._outside.bus.events.last(experiment_id)
+        last = await self._dependencies.bus.events.last(experiment_id)
         return last is not None and last.sequence == self._stopped_at.get(experiment_id)
 
     def _forget_summary(self, experiment_id: str) -> None:
         self._summaries.pop(experiment_id, None)
         self._stopped_at.pop(experiment_id, None)
 
-    async def claim(self, experiment_id: str) -> None:
+    async def reserve(self, experiment_id: str) -> None:
         """Make sure that no other manager touches an experiment until `forget`.
 
         Raises:
             OwnedElsewhereError: another manager has it.
         """
         if experiment_id not in self._actors:
-            last = await self._outside.bus.events.last(experiment_id)
+            last = await self._dependencies.bus.events.last(experiment_id)
             await self._ownership.take(experiment_id, last.epoch if last else 0)
 
-    async def unclaim(self, experiment_id: str) -> None:
+    async def release(self, experiment_id: str) -> None:
         """Let others have an experiment that has no actor here."""
         if experiment_id not in self._actors:
-            await self._ownership.give_back(experiment_id)
+            await self._ownership.release(experiment_id)
 
     def exists(self, experiment_id: str) -> bool:
         """Tell whether an experiment is known."""
@@ -233,7 +237,7 @@ class Roster:
         actor = self._actors.pop(experiment_id, None)
         self._forget_summary(experiment_id)
         if actor is not None:
-            actor.stop_soon()
+            actor.request_stop()
             await actor.ended()
 
     async def aclose(self) -> None:
@@ -242,7 +246,7 @@ class Roster:
             return
         self._closing = True
         for actor in self._actors.values():
-            actor.stop_soon()
+            actor.request_stop()
         try:
             async with asyncio.timeout(_STOP_TIMEOUT_S):
                 await self._tasks.drain()
@@ -258,21 +262,21 @@ class Roster:
     async def _load(self, experiment_id: str) -> ExperimentActor:
         self._must_go_on()
         self._evict()
-        last = await self._outside.bus.events.last(experiment_id)
+        last = await self._dependencies.bus.events.last(experiment_id)
         if last is None or last.is_loading:
             raise NotFoundError("experiment", experiment_id)
         epoch = await self._ownership.take(experiment_id, last.epoch)
         try:
             actor = await self._fold(experiment_id, last.sequence, epoch)
         except BaseException:
-            await self._ownership.give_back(experiment_id)
+            await self._ownership.release(experiment_id)
             raise
-        self._outside.agents.expect(experiment_id, actor.experiment)
+        self._dependencies.agents.expect(experiment_id, actor.experiment)
         return self._run(experiment_id, actor)
 
     async def _fold(self, experiment_id: str, end: int, epoch: int) -> ExperimentActor:
-        events = self._outside.bus.events
-        snapshot = await self._outside.summaries.get_snapshot(experiment_id)
+        events = self._dependencies.bus.events
+        snapshot = await self._dependencies.summaries.get_snapshot(experiment_id)
         if snapshot and end < snapshot.sequence:
             snapshot = None  # of another log: the streams were made anew
         folded = await load(events, experiment_id, snapshot)
@@ -285,7 +289,7 @@ class Roster:
             lambda: self._journals.open(experiment.directory, debug=experiment.settings.debug),
             folded.sequence,
         )
-        return ExperimentActor(experiment_id, folded, journal, self._outside, epoch)
+        return ExperimentActor(experiment_id, folded, journal, self._dependencies, epoch)
 
     def _evict(self) -> None:
         """Let go of stopped experiments that were looked into longest ago."""
@@ -298,7 +302,7 @@ class Roster:
             self._summaries[actor.id] = actor.view()
             self._stopped_at[actor.id] = actor.sequence
             del self._actors[actor.id]
-            actor.stop_soon()
+            actor.request_stop()
             self._start(self._give_up(actor), f"give back {actor.id}")
 
     def _run(self, experiment_id: str, actor: ExperimentActor) -> ExperimentActor:
@@ -318,7 +322,7 @@ class Roster:
             return
         if isinstance(error, LostOwnershipError) and error.found_epoch > actor.epoch:
             get_logger().warning("stepped back", experiment=experiment_id, error=error.message)
-            self._start(self._let_go(experiment_id), f"let go {experiment_id}")
+            self._start(self._release_experiment(experiment_id), f"let go {experiment_id}")
             return
         get_logger().error("experiment failed here", experiment=experiment_id, exc_info=error)
         self._start(self._reload(experiment_id), f"reload {experiment_id}")
@@ -331,6 +335,6 @@ class Roster:
             self._tasks.start(work, name)
 
     async def _reload(self, experiment_id: str) -> None:
-        await self._outside.clock.sleep(_RELOAD_DELAY_S)
+        await self._dependencies.clock.sleep(_RELOAD_DELAY_S)
         if not self._closing:
             await self._take_over(experiment_id)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from svc_common.clock import Clock
 
 
-class Alarm:
+class Timer:
     """One alarm that can be set anew; belongs to one actor, which closes it.
 
     Args:

@@ -16,7 +16,7 @@ ANSWERS_KEPT: Final = 64
 _Answer: TypeAlias = pb.MeasureImportanceResponse | FailedPreconditionError
 
 
-class RememberingAnalyst:
+class CachingAnalyst:
     """`Analyst` that answers what was asked before from memory.
 
     An answer follows from its request alone, which holds all results; so one that was given is

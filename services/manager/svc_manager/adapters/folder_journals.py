@@ -39,8 +39,8 @@ class FolderJournal:
         if self._events is not None:
             self._events.append(sequence, payload)
 
-    def say(self, time_ms: int, level: str, logger: str, text: str) -> None:
-        """See `Journal.say`."""
+    def add_line(self, time_ms: int, level: str, logger: str, text: str) -> None:
+        """See `Journal.add_line`."""
         if level == "DEBUG" and not self._debug:
             return
         self._lines.append(f"[{self._local(time_ms // 1000)}] {level} ({logger}) {text}\n")
@@ -90,8 +90,8 @@ class NoJournal:
     def record(self, sequence: int, payload: bytes) -> None:
         """See `Journal.record`."""
 
-    def say(self, time_ms: int, level: str, logger: str, text: str) -> None:
-        """See `Journal.say`."""
+    def add_line(self, time_ms: int, level: str, logger: str, text: str) -> None:
+        """See `Journal.add_line`."""
 
     def flush(self) -> None:
         """See `Journal.flush`."""

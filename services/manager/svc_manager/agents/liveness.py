@@ -24,14 +24,14 @@ from svc_manager.domain.effects import SendDrop
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.explanation import AgentFacts
 from svc_manager.domain.inputs import (
+    AgentGone,
+    AgentOverdue,
+    AgentRestarted,
+    AgentSeen,
+    AgentSilent,
     AttemptGone,
-    Held,
-    RunnerGone,
-    RunnerMissed,
-    RunnerRestarted,
-    RunnerSeen,
-    RunnerSilent,
-    Word,
+    HeldAttempt,
+    Notification,
 )
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
@@ -63,7 +63,7 @@ class Agent:
     seen_at_ms: int
     """The same, ms since 1970; 0: never, only the logs speak of it."""
     silent: bool = False
-    suspects: list[tuple[str, Held]] = field(default_factory=list)
+    suspects: list[tuple[str, HeldAttempt]] = field(default_factory=list)
     """(experiment, attempt) that logs say it has, but it did not hold when it began to speak."""
     suspected_s: float = 0.0
     """When they were noted, by the monotonic clock."""
@@ -74,7 +74,7 @@ class Agent:
         return self.seen_at_ms > 0
 
 
-class Concerned(Protocol):
+class MonitoredExperiment(Protocol):
     """An experiment that is told about agents: the part of an actor that is needed here."""
 
     @property
@@ -87,15 +87,15 @@ class Concerned(Protocol):
         """What its log tells."""
         ...
 
-    def tell(self, word: Word) -> None:
+    def notify(self, notification: Notification) -> None:
         """Say something that needs no answer."""
         ...
 
 
-class ConcernedSource(Protocol):
+class ExperimentSource(Protocol):
     """Where the live experiments are found: the part of the roster that is needed here."""
 
-    def found(self) -> Iterable[Concerned]:
+    def found(self) -> Iterable[MonitoredExperiment]:
         """Give those that there are now."""
         ...
 
@@ -107,7 +107,7 @@ class ConcernedSource(Protocol):
         ...
 
 
-class AgentWatch:
+class AgentMonitor:
     """Listens to agents; implements `svc_manager.ports.Agents`.
 
     Args:
@@ -120,10 +120,10 @@ class AgentWatch:
         self._clock = clock
         self._agents: dict[str, Agent] = {}
         self._pools: set[str] = set()
-        self._actors: ConcernedSource | None = None
+        self._actors: ExperimentSource | None = None
         self._changed = asyncio.Event()
 
-    def watch_for(self, actors: ConcernedSource) -> None:
+    def attach(self, actors: ExperimentSource) -> None:
         """Tell these experiments what follows; agents their logs name count as just seen."""
         self._actors = actors
         for actor in actors.found():
@@ -211,7 +211,7 @@ class AgentWatch:
                     get_logger().warning("presence of another dropped", subject=signal.subject)
                     continue
                 if await self._open_pool(presence.pool):
-                    self.heard(presence)
+                    self.handle_presence(presence)
                     await asyncio.sleep(0)  # a thousand agents may speak at once
 
     async def _open_pool(self, pool: str) -> bool:
@@ -234,7 +234,7 @@ class AgentWatch:
         self._pools.add(pool)
         return True
 
-    def heard(self, presence: task_pb2.RunnerPresence) -> None:
+    def handle_presence(self, presence: task_pb2.RunnerPresence) -> None:
         """Take in one presence."""
         now_s = self._clock.monotonic_s()
         agent = Agent(presence, now_s, int(self._clock.now().timestamp() * 1000))
@@ -260,35 +260,35 @@ class AgentWatch:
             if presence.restarted or (boot_id and boot_id != presence.boot_id):
                 self._tell_restarted(presence, self._actors)
 
-    def _tell_seen(self, presence: task_pb2.RunnerPresence, actors: ConcernedSource) -> None:
-        held: dict[str, list[Held]] = {}
+    def _tell_seen(self, presence: task_pb2.RunnerPresence, actors: ExperimentSource) -> None:
+        held: dict[str, list[HeldAttempt]] = {}
         for trial in presence.trials:
             held.setdefault(trial.experiment_id, []).append(
-                Held(trial.trial_id, trial.attempt, trial.claim_id)
+                HeldAttempt(trial.trial_id, trial.attempt, trial.claim_id)
             )
         if not held:
             return
         for actor in actors.found():
             if actor.id in held:
-                seen = RunnerSeen(presence.runner_id, tuple(held.pop(actor.id)))
+                seen = AgentSeen(presence.runner_id, tuple(held.pop(actor.id)))
                 if concerns(actor.experiment, seen):
-                    actor.tell(seen)
+                    actor.notify(seen)
         for experiment_id, trials in held.items():
             sequence = actors.stopped_at(experiment_id)
             if sequence is not None:
                 self._drop(presence.runner_id, experiment_id, trials, sequence)
 
-    def _tell_restarted(self, presence: task_pb2.RunnerPresence, actors: ConcernedSource) -> None:
+    def _tell_restarted(self, presence: task_pb2.RunnerPresence, actors: ExperimentSource) -> None:
         """Tell those whose tasks the agent's predecessor may have been given and not claimed."""
         for actor in actors.found():
             if any(
                 trial.pool == presence.pool and not trial.claim_id
                 for trial in actor.experiment.live.values()
             ):
-                actor.tell(RunnerRestarted(presence.pool, presence.boot_id))
+                actor.notify(AgentRestarted(presence.pool, presence.boot_id))
 
     def _drop(
-        self, runner_id: str, experiment_id: str, trials: Iterable[Held], log_sequence: int
+        self, runner_id: str, experiment_id: str, trials: Iterable[HeldAttempt], log_sequence: int
     ) -> None:
         """Tell an agent to drop tasks that outlived their experiment in the queue."""
         subject = subjects.control_subject(runner_id)
@@ -306,7 +306,7 @@ class AgentWatch:
             self._judge()
             await self._sleep()
 
-    async def forgive(self) -> None:
+    async def extend_deadlines(self) -> None:
         """Give everybody the whole time again after the bus was away, until cancelled."""
         while True:
             await self._bus.wait_connected(connected=False)
@@ -326,21 +326,21 @@ class AgentWatch:
                     if agent.presence.leaving
                     else f"its agent {runner_id} has not been heard of for {silence_s:.0f} s"
                 )
-                self._tell_all(runner_id, RunnerGone(runner_id, reason))
+                self._tell_all(runner_id, AgentGone(runner_id, reason))
             elif silence_s >= SILENT_AFTER_S and not agent.silent:
                 agent.silent = True
-                self._tell_all(runner_id, RunnerSilent(runner_id))
+                self._tell_all(runner_id, AgentSilent(runner_id))
             elif silence_s >= MISSED_AFTER_S:
                 self._tell_missed(runner_id)
             elif agent.suspects and now_s - agent.suspected_s >= SUSPECT_AFTER_S:
                 suspects, agent.suspects = agent.suspects, []
                 self._tell_gone(suspects)
 
-    def _tell_gone(self, suspects: Iterable[tuple[str, Held]]) -> None:
+    def _tell_gone(self, suspects: Iterable[tuple[str, HeldAttempt]]) -> None:
         actors = {actor.id: actor for actor in self._actors.found()} if self._actors else {}
         for experiment_id, held in suspects:
             if experiment_id in actors:
-                actors[experiment_id].tell(AttemptGone(held, "its agent knows nothing of it"))
+                actors[experiment_id].notify(AttemptGone(held, "its agent knows nothing of it"))
 
     def _tell_missed(self, runner_id: str) -> None:
         """Tell those who wait for nothing but the end of an agent's trials."""
@@ -349,14 +349,14 @@ class AgentWatch:
                 trial.runner_id == runner_id and trial.asked_end is not None
                 for trial in actor.experiment.live.values()
             ):
-                actor.tell(RunnerMissed(runner_id))
+                actor.notify(AgentOverdue(runner_id))
 
-    def _tell_all(self, runner_id: str, word: RunnerSilent | RunnerGone) -> None:
+    def _tell_all(self, runner_id: str, notification: AgentSilent | AgentGone) -> None:
         if self._actors is None:
             return
         for actor in self._actors.found():
             if any(trial.runner_id == runner_id for trial in actor.experiment.live.values()):
-                actor.tell(word)
+                actor.notify(notification)
 
     async def _sleep(self) -> None:
         """Wait until the next agent can fall silent, or one comes or leaves."""
@@ -399,15 +399,15 @@ def _next_judgement_s(agent: Agent, now_s: float) -> float:
     return min(threshold_s, now_s + MISSED_EVERY_S)
 
 
-def _held(presence: task_pb2.RunnerPresence) -> set[Held]:
+def _held(presence: task_pb2.RunnerPresence) -> set[HeldAttempt]:
     """Return the attempts that an agent says to hold."""
-    return {Held(held.trial_id, held.attempt, held.claim_id) for held in presence.trials}
+    return {HeldAttempt(held.trial_id, held.attempt, held.claim_id) for held in presence.trials}
 
 
-def _unheld(experiment: Experiment, presence: task_pb2.RunnerPresence) -> list[Held]:
+def _unheld(experiment: Experiment, presence: task_pb2.RunnerPresence) -> list[HeldAttempt]:
     """Return the attempts that a log says an agent has, and it does not hold."""
     named = [
-        Held(trial.id, trial.attempt, trial.claim_id)
+        HeldAttempt(trial.id, trial.attempt, trial.claim_id)
         for trial in experiment.live.values()
         if trial.runner_id == presence.runner_id
     ]

@@ -10,11 +10,11 @@ from svc_common import subjects
 from svc_common.errors import ServiceError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Signals
-from svc_manager.agents.liveness import GONE_AFTER_S, AgentWatch
+from svc_manager.agents.liveness import GONE_AFTER_S, AgentMonitor
 from svc_manager.ports import Presences
 
 
-class PresenceBoard:
+class PresenceCache:
     """Writes presences down and reads them at the start; all managers share what is written.
 
     Call order: `recall` once, before experiments are loaded; then `listen` and `write` as tasks.
@@ -26,7 +26,7 @@ class PresenceBoard:
         agents: those who are told.
     """
 
-    def __init__(self, signals: Signals, presences: Presences, agents: AgentWatch) -> None:
+    def __init__(self, signals: Signals, presences: Presences, agents: AgentMonitor) -> None:
         self._signals = signals
         self._presences = presences
         self._agents = agents
@@ -45,7 +45,7 @@ class PresenceBoard:
         for payload in kept.values():
             presence = _decoded(payload)
             if presence is not None:
-                self._agents.heard(presence)
+                self._agents.handle_presence(presence)
 
     async def listen(self) -> None:
         """Take in presences until cancelled."""

@@ -12,7 +12,7 @@ from svc_common.logs import get_logger
 from svc_common.storage.ports import CONTENT_KIND, BlobStore
 from svc_manager.blobs.checkpoints import dead_checkpoints
 from svc_manager.blobs.references import References
-from svc_manager.blobs.usage import StorageUse
+from svc_manager.blobs.usage import UsageCounter
 from svc_manager.domain.garbage import Garbage, Marks, StoredBlob, garbage
 from svc_manager.domain.state import Experiment
 
@@ -24,7 +24,7 @@ _CLOCK_STEP: Final = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectionResult:
     """What a collection has deleted, or would delete."""
 
     deleted: tuple[StoredBlob, ...]
@@ -57,7 +57,7 @@ class Collection:
         self,
         blobs: BlobStore,
         references: References,
-        use: StorageUse,
+        use: UsageCounter,
         live: Callable[[], Iterable[Experiment]],
         grace: timedelta,
     ) -> None:
@@ -91,7 +91,9 @@ class Collection:
             except ServiceError as error:
                 get_logger().warning("garbage not collected", error=error.message)
 
-    async def collect(self, *, dry_run: bool = False, grace: timedelta | None = None) -> Collected:
+    async def collect(
+        self, *, dry_run: bool = False, grace: timedelta | None = None
+    ) -> CollectionResult:
         """Delete what nothing refers to.
 
         Args:
@@ -116,7 +118,7 @@ class Collection:
                 get_logger().info("garbage collected", count=len(found.old), size_bytes=size_bytes)
         gone = set(found.old)
         kept = [blob.size_bytes for blob in blobs if blob not in gone]
-        return Collected(
+        return CollectionResult(
             found.old, len(kept), sum(kept), grace + _CLOCK_STEP if found.young else None
         )
 

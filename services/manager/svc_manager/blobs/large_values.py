@@ -14,7 +14,7 @@ KEPT_BYTES: Final = 16 * 1024 * 1024
 like a search space, is not read again each time, and is there while the byte store is not."""
 
 
-class BigValues:
+class LargeValues:
     """Moves values to the byte store and back.
 
     Args:

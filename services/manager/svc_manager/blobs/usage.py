@@ -14,7 +14,7 @@ from svc_manager.domain.quota import Quota, excess
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PendingUpload:
     """Bytes that somebody wants to store."""
 
     key: str
@@ -24,22 +24,22 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Promise:
+class _Reservation:
     """Room that is kept."""
 
-    wanted: Wanted
+    wanted: PendingUpload
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class BlobUsage:
     """What somebody keeps in the store."""
 
     used_bytes: int
     blob_count: int
 
 
-class StorageUse:
+class UsageCounter:
     """Counts what is stored; a count is made when it is first asked for, and then kept up to date.
 
     What this process does not see being stored (large values of the dispatcher, what another
@@ -57,10 +57,10 @@ class StorageUse:
         self.quota = quota
         self._total_bytes: int | None = None
         self._by_experiment: dict[str, int] = {}
-        self._promised: dict[str, _Promise] = {}
+        self._promised: dict[str, _Reservation] = {}
         self._counting = asyncio.Lock()
 
-    async def admit(self, wanted: Wanted, now: datetime, until: datetime) -> None:
+    async def admit(self, wanted: PendingUpload, now: datetime, until: datetime) -> None:
         """Make sure that some bytes may come, and keep room for them.
 
         Args:
@@ -89,7 +89,7 @@ class StorageUse:
             )
             if problem:
                 raise ResourceExhaustedError(problem, {"experiment": wanted.experiment_id})
-            self._promised[wanted.key] = _Promise(wanted, until)
+            self._promised[wanted.key] = _Reservation(wanted, until)
 
     async def _count(self, experiment_id: str) -> None:
         if self._total_bytes is None and self.quota.installation_bytes:
@@ -98,7 +98,7 @@ class StorageUse:
         if wanted and experiment_id not in self._by_experiment:
             self._by_experiment[experiment_id] = (await self.of(experiment_id)).used_bytes
 
-    def stored(self, wanted: Wanted) -> None:
+    def stored(self, wanted: PendingUpload) -> None:
         """Take note of what has come."""
         if self._promised.pop(wanted.key, None) is None:
             # Told twice, or promised by another manager: count anew when somebody asks.
@@ -122,7 +122,7 @@ class StorageUse:
             found.extend(await self._blobs.listing(f"{kind}/"))
         return found
 
-    async def of(self, experiment_id: str) -> Use:
+    async def of(self, experiment_id: str) -> BlobUsage:
         """Count what one experiment refers to; what it shares with others counts in full."""
         sizes = [
             info.size_bytes for info in await self._blobs.listing(output_prefix(experiment_id))
@@ -132,16 +132,16 @@ class StorageUse:
                 sizes.append((await self._blobs.info(f"{CONTENT_KIND}/{sha256}")).size_bytes)
             except NotFoundError:  # it only looks like a hash, or was collected
                 continue
-        return Use(sum(sizes), len(sizes))
+        return BlobUsage(sum(sizes), len(sizes))
 
-    async def by_experiment(self, infos: Iterable[BlobInfo]) -> dict[str, Use]:
+    async def by_experiment(self, infos: Iterable[BlobInfo]) -> dict[str, BlobUsage]:
         """Count what each experiment refers to.
 
         Args:
             infos: what `all` gave.
         """
         sizes = {info.key: info.size_bytes for info in infos}
-        uses: dict[str, Use] = {}
+        uses: dict[str, BlobUsage] = {}
         for experiment_id in await self._references.experiments():
             prefix = output_prefix(experiment_id)
             own = [size for key, size in sizes.items() if key.startswith(prefix)]
@@ -149,5 +149,5 @@ class StorageUse:
                 size = sizes.get(f"{CONTENT_KIND}/{sha256}")
                 if size is not None:
                     own.append(size)
-            uses[experiment_id] = Use(sum(own), len(own))
+            uses[experiment_id] = BlobUsage(sum(own), len(own))
         return uses

@@ -13,7 +13,7 @@ from svc_manager.converters.reports import (
     report_from,
 )
 from svc_manager.converters.scalars import budget_of, metric_from, mode_of, settings_of, to_ms
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.trial import TrialState
 from svc_manager.domain.values import ParameterSource
@@ -30,9 +30,9 @@ def created_event(
     interpreter: str,
     nni_version: str,
     resolved_mode: int,
-) -> e.ExperimentCreated:
+) -> events.ExperimentCreated:
     """Return the first fact of an experiment with this configuration."""
-    return e.ExperimentCreated(
+    return events.ExperimentCreated(
         experiment_id,
         config.SerializeToString(),
         settings_of(config, resolved_mode),
@@ -45,7 +45,7 @@ def created_event(
     )
 
 
-def _created(message: event_pb2.ExperimentCreated) -> e.ExperimentCreated:
+def _created(message: event_pb2.ExperimentCreated) -> events.ExperimentCreated:
     return created_event(
         message.experiment_id,
         message.config,
@@ -56,8 +56,8 @@ def _created(message: event_pb2.ExperimentCreated) -> e.ExperimentCreated:
     )
 
 
-def _state_changed(message: event_pb2.ExperimentStateChanged) -> e.ExperimentStateChanged:
-    return e.ExperimentStateChanged(
+def _state_changed(message: event_pb2.ExperimentStateChanged) -> events.ExperimentStateChanged:
+    return events.ExperimentStateChanged(
         ExperimentState[message.from_state] if message.from_state else None,
         ExperimentState[message.to_state],
         message.reason,
@@ -65,8 +65,8 @@ def _state_changed(message: event_pb2.ExperimentStateChanged) -> e.ExperimentSta
     )
 
 
-def _scheduled(message: event_pb2.TrialScheduled) -> e.TrialScheduled:
-    return e.TrialScheduled(
+def _scheduled(message: event_pb2.TrialScheduled) -> events.TrialScheduled:
+    return events.TrialScheduled(
         message.trial_id,
         message.sequence_id,
         message.parameter_id,
@@ -76,8 +76,8 @@ def _scheduled(message: event_pb2.TrialScheduled) -> e.TrialScheduled:
     )
 
 
-def _trial_started(message: event_pb2.TrialStarted) -> e.TrialStarted:
-    return e.TrialStarted(
+def _trial_started(message: event_pb2.TrialStarted) -> events.TrialStarted:
+    return events.TrialStarted(
         message.trial_id,
         message.attempt,
         message.claim_id,
@@ -88,8 +88,8 @@ def _trial_started(message: event_pb2.TrialStarted) -> e.TrialStarted:
     )
 
 
-def _metric_reported(message: event_pb2.MetricReported) -> e.MetricReported:
-    return e.MetricReported(
+def _metric_reported(message: event_pb2.MetricReported) -> events.MetricReported:
+    return events.MetricReported(
         message.trial_id,
         message.attempt,
         message.parameter_id,
@@ -98,8 +98,8 @@ def _metric_reported(message: event_pb2.MetricReported) -> e.MetricReported:
     )
 
 
-def _trial_ended(message: event_pb2.TrialEnded) -> e.TrialEnded:
-    return e.TrialEnded(
+def _trial_ended(message: event_pb2.TrialEnded) -> events.TrialEnded:
+    return events.TrialEnded(
         message.trial_id,
         message.attempt,
         _TRIAL_STATES[message.state],
@@ -111,8 +111,8 @@ def _trial_ended(message: event_pb2.TrialEnded) -> e.TrialEnded:
     )
 
 
-def _waits(message: event_pb2.TrialWaits) -> e.TrialWaits:
-    return e.TrialWaits(
+def _waits(message: event_pb2.TrialWaits) -> events.TrialWaits:
+    return events.TrialWaits(
         message.trial_id,
         message.attempt,
         message.claim_id,
@@ -122,13 +122,13 @@ def _waits(message: event_pb2.TrialWaits) -> e.TrialWaits:
     )
 
 
-def _deferred(message: event_pb2.ReportDeferred) -> e.ReportDeferred | None:
+def _deferred(message: event_pb2.ReportDeferred) -> events.ReportDeferred | None:
     report = report_from(message.runner_id, message.report)
-    return None if report is None else e.ReportDeferred(report)
+    return None if report is None else events.ReportDeferred(report)
 
 
-def _budget(message: event_pb2.BudgetChanged) -> e.BudgetChanged:
-    return e.BudgetChanged(
+def _budget(message: event_pb2.BudgetChanged) -> events.BudgetChanged:
+    return events.BudgetChanged(
         message.trial_concurrency if message.HasField("trial_concurrency") else None,
         message.max_trial_number if message.HasField("max_trial_number") else None,
         (
@@ -140,37 +140,43 @@ def _budget(message: event_pb2.BudgetChanged) -> e.BudgetChanged:
 
 
 # `Any`: each function takes the message that its key names.
-READERS: dict[str, Callable[[Any], e.Event | None]] = {
+READERS: dict[str, Callable[[Any], events.Event | None]] = {
     "experiment_created": _created,
-    "algorithm_requested": lambda m: e.AlgorithmRequested(m.generation, m.resumed, m.directory),
+    "algorithm_requested": lambda m: events.AlgorithmRequested(
+        m.generation, m.resumed, m.directory
+    ),
     "algorithm_started": algorithm_started_from,
-    "trials_requested": lambda m: e.TrialsRequested(m.request_id, tuple(m.parameter_ids)),
+    "trials_requested": lambda m: events.TrialsRequested(m.request_id, tuple(m.parameter_ids)),
     "parameters_generated": parameters_generated_from,
     "trial_scheduled": _scheduled,
     "trial_started": _trial_started,
     "metric_reported": _metric_reported,
-    "trial_stop_requested": lambda m: e.TrialStopRequested(
+    "trial_stop_requested": lambda m: events.TrialStopRequested(
         m.trial_id, _TRIAL_STATES[m.end_state], m.reason
     ),
-    "trial_lost": lambda m: e.TrialLost(m.trial_id, m.attempt, m.reason, m.command_failed),
+    "trial_lost": lambda m: events.TrialLost(m.trial_id, m.attempt, m.reason, m.command_failed),
     "trial_ended": _trial_ended,
-    "trial_unknown": lambda m: e.TrialUnknown(m.trial_id, m.attempt),
+    "trial_unknown": lambda m: events.TrialUnknown(m.trial_id, m.attempt),
     "trial_waits": _waits,
     "report_deferred": _deferred,
-    "report_ignored": lambda m: e.ReportIgnored(m.trial_id, m.attempt, m.report_sequence, m.reason),
+    "report_ignored": lambda m: events.ReportIgnored(
+        m.trial_id, m.attempt, m.report_sequence, m.reason
+    ),
     "algorithm_failed": algorithm_failed_from,
     "algorithm_diverged": algorithm_diverged_from,
     "budget_changed": _budget,
-    "search_space_changed": lambda m: e.SearchSpaceChanged(m.search_space.SerializeToString()),
-    "data_imported": lambda m: e.DataImported(m.import_id, m.data.SerializeToString()),
-    "custom_trial_added": lambda m: e.CustomTrialAdded(
+    "search_space_changed": lambda m: events.SearchSpaceChanged(m.search_space.SerializeToString()),
+    "data_imported": lambda m: events.DataImported(m.import_id, m.data.SerializeToString()),
+    "custom_trial_added": lambda m: events.CustomTrialAdded(
         m.request_id, m.parameter_id, m.parameters.SerializeToString()
     ),
-    "listener_opened": lambda m: e.ListenerOpened(m.port, m.url_prefix),
-    "listener_closed": lambda _m: e.ListenerClosed(),
+    "listener_opened": lambda m: events.ListenerOpened(m.port, m.url_prefix),
+    "listener_closed": lambda _m: events.ListenerClosed(),
     "experiment_state_changed": _state_changed,
-    "experiment_ended": lambda m: e.ExperimentEnded(ExperimentState[m.state], m.reason),
-    "experiment_moved": lambda m: e.ExperimentMoved(m.directory, m.trial_code_directory),
-    "request_recorded": lambda m: e.RequestRecorded(m.request_id, m.user, m.method, m.fingerprint),
+    "experiment_ended": lambda m: events.ExperimentEnded(ExperimentState[m.state], m.reason),
+    "experiment_moved": lambda m: events.ExperimentMoved(m.directory, m.trial_code_directory),
+    "request_recorded": lambda m: events.RequestRecorded(
+        m.request_id, m.user, m.method, m.fingerprint
+    ),
 }
 """By the name of the kind."""

@@ -11,7 +11,7 @@ from nni_proto.experiment.v1 import event_pb2
 from svc_manager.converters.event_readers import READERS
 from svc_manager.converters.event_writers import WRITERS
 from svc_manager.converters.scalars import set_ms
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Stamp:
     time_ms: int
 
 
-def batch_to_bytes(events: Sequence[e.Event], stamp: Stamp, inbox_sequence: int) -> bytes:
+def batch_to_bytes(events: Sequence[events.Event], stamp: Stamp, inbox_sequence: int) -> bytes:
     """Return one append of the log."""
     batch = event_pb2.EventBatch(
         epoch=stamp.epoch, append_id=str(stamp.append_count), inbox_sequence=inbox_sequence
@@ -36,7 +36,7 @@ def batch_to_bytes(events: Sequence[e.Event], stamp: Stamp, inbox_sequence: int)
 
 
 def batches_to_bytes(
-    events: Sequence[e.Event], stamp: Stamp, cursor: int, next_cursor: int, limit_bytes: int
+    events: Sequence[events.Event], stamp: Stamp, cursor: int, next_cursor: int, limit_bytes: int
 ) -> Iterator[bytes]:
     """Give the events of a round as appends of a size that the bus takes.
 
@@ -75,12 +75,12 @@ def batch_from_bytes(payload: bytes) -> event_pb2.EventBatch:
     return batch
 
 
-def write_event(message: event_pb2.Event, event: e.Event) -> None:
+def write_event(message: event_pb2.Event, event: events.Event) -> None:
     """Write a fact into an empty message."""
     WRITERS[type(event)](message, event)
 
 
-def event_from(message: event_pb2.Event) -> e.Event | None:
+def event_from(message: event_pb2.Event) -> events.Event | None:
     """Return the fact of a message; None if this version does not know it."""
     kind = message.WhichOneof("kind")
     if kind is None:

@@ -8,15 +8,14 @@ from nni_proto.trial.v1 import report_pb2
 from svc_common import subjects
 from svc_common.errors import PermissionDeniedError
 from svc_manager.converters.scalars import metric_from, set_ms, to_ms, write_metric
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
+from svc_manager.domain import events, inputs
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.reports import (
     ExitCause,
     Exited,
     Lost,
     Report,
-    Saying,
+    ReportBody,
     Started,
     Waits,
 )
@@ -28,7 +27,7 @@ TEXT_LIMIT: Final = 64 * 1024
 _CAUSES = {int(member): member for member in ExitCause}
 
 
-def words_from(payload: bytes, source: str | None = None) -> list[i.Word]:
+def notifications_from(payload: bytes, source: str | None = None) -> list[inputs.Notification]:
     """Return what one message of the INBOX says; empty if this version cannot tell.
 
     Args:
@@ -56,7 +55,7 @@ def words_from(payload: bytes, source: str | None = None) -> list[i.Word]:
             for item in reports.reports
             if (report := report_from(reports.runner_id, item)) is not None
         ]
-    return [_WORDS[kind](getattr(message, kind))]
+    return [_NOTIFICATIONS[kind](getattr(message, kind))]
 
 
 def _may_say(source: str, runner_id: str) -> bool:
@@ -70,7 +69,7 @@ def report_from(runner_id: str, message: report_pb2.TrialReport) -> Report | Non
     kind = message.WhichOneof("kind")
     if kind is None:
         return None
-    saying: Saying = _SAYINGS[kind](getattr(message, kind))
+    saying: ReportBody = _SAYINGS[kind](getattr(message, kind))
     return Report(
         runner_id, message.trial_id, message.attempt, message.sequence, message.claim_id, saying
     )
@@ -139,7 +138,7 @@ def _exited(message: report_pb2.AttemptExited) -> Exited:
 
 
 # `Any`: each function takes the message that its key names.
-_SAYINGS: dict[str, Callable[[Any], Saying]] = {
+_SAYINGS: dict[str, Callable[[Any], ReportBody]] = {
     "started": _started,
     "metric": metric_from,
     "exited": _exited,
@@ -148,16 +147,16 @@ _SAYINGS: dict[str, Callable[[Any], Saying]] = {
 }
 
 
-def algorithm_started_from(message: event_pb2.AlgorithmStarted) -> e.AlgorithmStarted:
+def algorithm_started_from(message: event_pb2.AlgorithmStarted) -> events.AlgorithmStarted:
     """Return the value of a message."""
-    return e.AlgorithmStarted(
+    return events.AlgorithmStarted(
         message.generation, message.lookahead, message.assesses, dict(message.provenance)
     )
 
 
-def parameters_generated_from(message: event_pb2.ParametersGenerated) -> e.ParametersGenerated:
+def parameters_generated_from(message: event_pb2.ParametersGenerated) -> events.ParametersGenerated:
     """Return the value of a message."""
-    return e.ParametersGenerated(
+    return events.ParametersGenerated(
         message.request_id,
         tuple(
             Parameters(
@@ -174,9 +173,9 @@ def parameters_generated_from(message: event_pb2.ParametersGenerated) -> e.Param
     )
 
 
-def algorithm_failed_from(message: event_pb2.AlgorithmFailed) -> e.AlgorithmFailed:
+def algorithm_failed_from(message: event_pb2.AlgorithmFailed) -> events.AlgorithmFailed:
     """Return the value of a message."""
-    return e.AlgorithmFailed(
+    return events.AlgorithmFailed(
         message.call[:TEXT_LIMIT],
         message.traceback[-TEXT_LIMIT:],
         (message.position.sequence, message.position.index),
@@ -184,22 +183,22 @@ def algorithm_failed_from(message: event_pb2.AlgorithmFailed) -> e.AlgorithmFail
     )
 
 
-def algorithm_diverged_from(message: event_pb2.AlgorithmDiverged) -> e.AlgorithmDiverged:
+def algorithm_diverged_from(message: event_pb2.AlgorithmDiverged) -> events.AlgorithmDiverged:
     """Return the value of a message."""
-    return e.AlgorithmDiverged(
+    return events.AlgorithmDiverged(
         message.parameter_id,
         message.recorded.SerializeToString(),
         message.replayed.SerializeToString(),
     )
 
 
-_WORDS: dict[str, Callable[[Any], i.Word]] = {
+_NOTIFICATIONS: dict[str, Callable[[Any], inputs.Notification]] = {
     "algorithm_started": algorithm_started_from,
     "parameters_generated": parameters_generated_from,
     "algorithm_failed": algorithm_failed_from,
     "algorithm_diverged": algorithm_diverged_from,
-    "stop_advice": lambda message: i.StopAdvice(message.trial_id, message.reason[:TEXT_LIMIT]),
-    "algorithm_gave_up": lambda message: i.AlgorithmGaveUp(
+    "stop_advice": lambda message: inputs.StopAdvice(message.trial_id, message.reason[:TEXT_LIMIT]),
+    "algorithm_gave_up": lambda message: inputs.AlgorithmGaveUp(
         message.generation, message.reason[-TEXT_LIMIT:]
     ),
 }

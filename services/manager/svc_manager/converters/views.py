@@ -102,7 +102,7 @@ def mask_value(value: value_pb2.Value) -> None:
 
 def _is_secret(name: str) -> bool:
     plain = name.replace("_", "").replace("-", "").lower()
-    return any(word in plain for word in _SECRET_WORDS)
+    return any(notification in plain for notification in _SECRET_WORDS)
 
 
 def algorithm_name(config: config_pb2.ExperimentConfig) -> str:

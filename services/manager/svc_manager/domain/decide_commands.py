@@ -1,8 +1,7 @@
 """Decisions on what users ask for; a refusal is an error, and nothing has changed then."""
 
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
+from svc_manager.domain import events, inputs
 from svc_manager.domain.budget import trials_left
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
@@ -11,69 +10,73 @@ from svc_manager.domain.trial import TrialState
 _MOST_CONCURRENCY = 99_999
 
 
-def decide_command(round_: Round, command: i.Command) -> None:
+def decide_command(round_: Round, command: inputs.Command) -> None:
     """State what follows from a user's command.
 
     Raises:
         ServiceError: it is refused.
     """
     match command:
-        case i.Create():
+        case inputs.Create():
             _create(round_, command)
-        case i.Resume():
+        case inputs.Resume():
             _resume(round_, command)
-        case i.View():
+        case inputs.View():
             _view(round_, command)
-        case i.Stop():
+        case inputs.Stop():
             _stop(round_, command)
-        case i.Update():
+        case inputs.Update():
             _update(round_, command)
-        case i.KillTrial():
+        case inputs.KillTrial():
             _kill(round_, command)
-        case i.AddTrial():
+        case inputs.AddTrial():
             _add(round_, command)
-        case i.ImportData():
+        case inputs.ImportData():
             _import(round_, command)
 
 
-def _create(round_: Round, command: i.Create) -> None:
+def _create(round_: Round, command: inputs.Create) -> None:
     round_.emit(command.created)
-    round_.emit(e.AlgorithmRequested(1, False, command.created.directory))  # noqa: FBT003 - a field of a fact
-    round_.emit(e.ExperimentStateChanged(None, ExperimentState.INITIALIZED, "created", 0))
+    round_.emit(events.AlgorithmRequested(1, False, command.created.directory))  # noqa: FBT003 - a field of a fact
+    round_.emit(events.ExperimentStateChanged(None, ExperimentState.INITIALIZED, "created", 0))
     if command.port:
-        round_.emit(e.ListenerOpened(command.port, command.url_prefix))
+        round_.emit(events.ListenerOpened(command.port, command.url_prefix))
 
 
 def _move(round_: Round, directory: str) -> None:
     if directory and directory != round_.experiment.directory:
-        round_.emit(e.ExperimentMoved(directory))
+        round_.emit(events.ExperimentMoved(directory))
 
 
-def _resume(round_: Round, command: i.Resume) -> None:
+def _resume(round_: Round, command: inputs.Resume) -> None:
     _must_be_closed(round_, "resumed")
     experiment = round_.experiment
     abandon(round_)
     _move(round_, command.directory)
     if experiment.port:
-        round_.emit(e.ListenerClosed())
+        round_.emit(events.ListenerClosed())
     round_.emit(
-        e.AlgorithmRequested(experiment.algorithm.generation + 1, True, experiment.directory)  # noqa: FBT003 - a field of a fact
+        events.AlgorithmRequested(experiment.algorithm.generation + 1, True, experiment.directory)  # noqa: FBT003 - a field of a fact
     )
     round_.change_state(ExperimentState.INITIALIZED, "resumed")
     if command.port:
-        round_.emit(e.ListenerOpened(command.port, command.url_prefix or experiment.url_prefix))
+        round_.emit(
+            events.ListenerOpened(command.port, command.url_prefix or experiment.url_prefix)
+        )
 
 
-def _view(round_: Round, command: i.View) -> None:
+def _view(round_: Round, command: inputs.View) -> None:
     _must_be_closed(round_, "viewed")
     experiment = round_.experiment
     _move(round_, command.directory)
     if experiment.port:
-        round_.emit(e.ListenerClosed())
+        round_.emit(events.ListenerClosed())
     if experiment.state is not ExperimentState.VIEWED:
         round_.change_state(ExperimentState.VIEWED, "opened for reading")
     if command.port:
-        round_.emit(e.ListenerOpened(command.port, command.url_prefix or experiment.url_prefix))
+        round_.emit(
+            events.ListenerOpened(command.port, command.url_prefix or experiment.url_prefix)
+        )
 
 
 def _must_be_closed(round_: Round, participle: str) -> None:
@@ -99,22 +102,22 @@ def cut_off(round_: Round) -> None:
         return
     abandon(round_)
     if experiment.port:
-        round_.emit(e.ListenerClosed())
+        round_.emit(events.ListenerClosed())
     if experiment.state not in {ExperimentState.VIEWED, ExperimentState.STOPPING}:
         round_.change_state(ExperimentState.STOPPING, "its log was copied")
     round_.change_state(ExperimentState.STOPPED)
-    round_.emit(e.ExperimentEnded(ExperimentState.STOPPED, "its log was copied"))
+    round_.emit(events.ExperimentEnded(ExperimentState.STOPPED, "its log was copied"))
 
 
-def _stop(round_: Round, command: i.Stop) -> None:
+def _stop(round_: Round, command: inputs.Stop) -> None:
     experiment = round_.experiment
     if experiment.state in {ExperimentState.STOPPED, ExperimentState.STOPPING}:
         return
     if experiment.state is ExperimentState.VIEWED:
         if experiment.port:
-            round_.emit(e.ListenerClosed())
+            round_.emit(events.ListenerClosed())
         round_.change_state(ExperimentState.STOPPED)
-        round_.emit(e.ExperimentEnded(ExperimentState.STOPPED, command.reason))
+        round_.emit(events.ExperimentEnded(ExperimentState.STOPPED, command.reason))
         return
     round_.change_state(ExperimentState.STOPPING, command.reason)
     for trial in list(experiment.live.values()):
@@ -131,7 +134,7 @@ def _must_be_open(round_: Round) -> None:
         )
 
 
-def _update(round_: Round, command: i.Update) -> None:
+def _update(round_: Round, command: inputs.Update) -> None:
     _must_be_open(round_)
     concurrency = command.trial_concurrency
     if concurrency is not None and not 1 <= concurrency <= _MOST_CONCURRENCY:
@@ -146,12 +149,12 @@ def _update(round_: Round, command: i.Update) -> None:
         )
     budget = (concurrency, command.max_trial_number, command.max_duration_ms)
     if budget != (None, None, None):
-        round_.emit(e.BudgetChanged(*budget))
+        round_.emit(events.BudgetChanged(*budget))
     if command.search_space is not None:
-        round_.emit(e.SearchSpaceChanged(command.search_space))
+        round_.emit(events.SearchSpaceChanged(command.search_space))
 
 
-def _kill(round_: Round, command: i.KillTrial) -> None:
+def _kill(round_: Round, command: inputs.KillTrial) -> None:
     experiment = round_.experiment
     trial = experiment.trials.get(command.trial_id)
     if trial is None:
@@ -163,7 +166,7 @@ def _kill(round_: Round, command: i.KillTrial) -> None:
     round_.cancel_trial(trial, TrialState.USER_CANCELED, "killed by the user")
 
 
-def _add(round_: Round, command: i.AddTrial) -> None:
+def _add(round_: Round, command: inputs.AddTrial) -> None:
     experiment = round_.experiment
     taking = {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}
     if experiment.state not in taking:
@@ -178,10 +181,12 @@ def _add(round_: Round, command: i.AddTrial) -> None:
             f"experiment {experiment.id!r} has no trial left; raise max_trial_number first"
         )
     round_.emit(
-        e.CustomTrialAdded(command.request_id, experiment.next_parameter_id, command.parameters)
+        events.CustomTrialAdded(
+            command.request_id, experiment.next_parameter_id, command.parameters
+        )
     )
 
 
-def _import(round_: Round, command: i.ImportData) -> None:
+def _import(round_: Round, command: inputs.ImportData) -> None:
     _must_be_open(round_)
-    round_.emit(e.DataImported(command.import_id, command.data))
+    round_.emit(events.DataImported(command.import_id, command.data))

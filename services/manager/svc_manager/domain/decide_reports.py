@@ -7,8 +7,7 @@ reports count in the order of their sequence, each once; one beyond a gap waits 
 from itertools import islice
 from typing import Final
 
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
+from svc_manager.domain import events, inputs
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import PublishAgain, SendDrop, SendStop
 from svc_manager.domain.exit_text import CommandEnd, command_end_text
@@ -37,7 +36,7 @@ def decide_report(round_: Round, report: Report) -> None:
     if report.sequence > trial.report_sequence + 1:
         waiting = round_.experiment.deferred.get(report.claim, {})
         if report.sequence not in waiting:
-            round_.emit(e.ReportDeferred(report))
+            round_.emit(events.ReportDeferred(report))
         return
     _count(round_, trial, report)
     _count_deferred(round_, trial, report)
@@ -52,7 +51,9 @@ def _holds(trial: Trial, report: Report) -> bool:
 
 def _refuse(round_: Round, report: Report) -> None:
     if not isinstance(report.saying, Exited | Lost):
-        round_.say(SendDrop(report.runner_id, report.trial_id, report.attempt, report.claim_id))
+        round_.add_effect(
+            SendDrop(report.runner_id, report.trial_id, report.attempt, report.claim_id)
+        )
 
 
 def _count_deferred(round_: Round, trial: Trial, report: Report) -> None:
@@ -70,7 +71,7 @@ def _count(round_: Round, trial: Trial, report: Report) -> None:
     match report.saying:
         case Started() as started:
             round_.emit(
-                e.TrialStarted(
+                events.TrialStarted(
                     trial.id,
                     trial.attempt,
                     report.claim_id,
@@ -86,7 +87,7 @@ def _count(round_: Round, trial: Trial, report: Report) -> None:
             _end(round_, trial, exited, report)
         case Waits() as waits:
             round_.emit(
-                e.TrialWaits(
+                events.TrialWaits(
                     trial.id,
                     trial.attempt,
                     report.claim_id,
@@ -102,10 +103,12 @@ def _count(round_: Round, trial: Trial, report: Report) -> None:
 def _count_metric(round_: Round, trial: Trial, metric: Metric, sequence: int) -> None:
     if metric.type is MetricType.FINAL and trial.final is not None:
         round_.emit(
-            e.ReportIgnored(trial.id, trial.attempt, sequence, "the first final result counts")
+            events.ReportIgnored(trial.id, trial.attempt, sequence, "the first final result counts")
         )
         return
-    round_.emit(e.MetricReported(trial.id, trial.attempt, trial.parameter_id, metric, sequence))
+    round_.emit(
+        events.MetricReported(trial.id, trial.attempt, trial.parameter_id, metric, sequence)
+    )
 
 
 def _end(round_: Round, trial: Trial, exited: Exited, report: Report) -> None:
@@ -113,12 +116,12 @@ def _end(round_: Round, trial: Trial, exited: Exited, report: Report) -> None:
     settings = round_.experiment.settings
     again = trial.asked_end is None and trial.failures < settings.retry_failed_trials
     if state is TrialState.FAILED and again:
-        round_.emit(e.TrialLost(trial.id, trial.attempt, reason, True))  # noqa: FBT003 - a field of a fact
+        round_.emit(events.TrialLost(trial.id, trial.attempt, reason, True))  # noqa: FBT003 - a field of a fact
         return
     if state is TrialState.EARLY_STOPPED and settings.include_intermediate_results:
         _promote_last_intermediate(round_, trial)
     round_.emit(
-        e.TrialEnded(
+        events.TrialEnded(
             trial.id,
             trial.attempt,
             state,
@@ -154,7 +157,9 @@ def _promote_last_intermediate(round_: Round, trial: Trial) -> None:
         return
     final = Metric(MetricType.FINAL, 0, last.value, last.numbers, last.reported_at_ms)
     round_.emit(
-        e.MetricReported(trial.id, trial.attempt, trial.parameter_id, final, trial.report_sequence)
+        events.MetricReported(
+            trial.id, trial.attempt, trial.parameter_id, final, trial.report_sequence
+        )
     )
 
 
@@ -180,13 +185,13 @@ def lose(round_: Round, trial: Trial, reason: str) -> None:
             f"could not be started {trial.never_started + 1} times, last: {reason}",
         )
     else:
-        round_.emit(e.TrialLost(trial.id, trial.attempt, reason, False))  # noqa: FBT003 - a field of a fact
+        round_.emit(events.TrialLost(trial.id, trial.attempt, reason, False))  # noqa: FBT003 - a field of a fact
 
 
 def _end_lost(round_: Round, trial: Trial, state: TrialState, reason: str) -> None:
     # The sequence after the last one: nobody needs to be told, for nothing of it is left.
     round_.emit(
-        e.TrialEnded(
+        events.TrialEnded(
             trial.id,
             trial.attempt,
             state,
@@ -198,7 +203,7 @@ def _end_lost(round_: Round, trial: Trial, state: TrialState, reason: str) -> No
     )
 
 
-def decide_runner_seen(round_: Round, seen: i.RunnerSeen) -> None:
+def decide_agent_seen(round_: Round, seen: inputs.AgentSeen) -> None:
     """Repeat what an agent may have missed; what it holds rightly is known again."""
     for held in seen.held:
         trial = round_.experiment.trials.get(held.trial_id)
@@ -209,12 +214,12 @@ def decide_runner_seen(round_: Round, seen: i.RunnerSeen) -> None:
             and trial.claim_id in {"", held.claim_id}
         )
         if trial is None or not rightful:
-            round_.say(SendDrop(seen.runner_id, held.trial_id, held.attempt, held.claim_id))
+            round_.add_effect(SendDrop(seen.runner_id, held.trial_id, held.attempt, held.claim_id))
         elif trial.asked_end is not None:
-            round_.say(SendStop(seen.runner_id, trial.id, trial.attempt, trial.stop_reason))
+            round_.add_effect(SendStop(seen.runner_id, trial.id, trial.attempt, trial.stop_reason))
         elif trial.state is TrialState.UNKNOWN:
             round_.emit(
-                e.TrialStarted(
+                events.TrialStarted(
                     trial.id,
                     trial.attempt,
                     trial.claim_id,
@@ -226,7 +231,7 @@ def decide_runner_seen(round_: Round, seen: i.RunnerSeen) -> None:
             )
 
 
-def concerns(experiment: Experiment, seen: i.RunnerSeen) -> bool:
+def concerns(experiment: Experiment, seen: inputs.AgentSeen) -> bool:
     """Tell whether `decide_runner_seen` would have anything to say; cheap, for it is seldom."""
     for held in seen.held:
         trial = experiment.trials.get(held.trial_id)
@@ -239,7 +244,7 @@ def concerns(experiment: Experiment, seen: i.RunnerSeen) -> bool:
     return False
 
 
-def decide_runner_restarted(round_: Round, restarted: i.RunnerRestarted) -> None:
+def decide_agent_restarted(round_: Round, restarted: inputs.AgentRestarted) -> None:
     """Have the oldest tasks of its pool that nobody has claimed published again.
 
     The bus gives tasks out in the order of their publication, so those that an agent was given and
@@ -252,10 +257,10 @@ def decide_runner_restarted(round_: Round, restarted: i.RunnerRestarted) -> None
         if trial.state is TrialState.WAITING and not trial.claim_id and trial.pool == restarted.pool
     )
     for trial in islice(waiting, GIVEN_AT_ONCE):
-        round_.say(PublishAgain(trial.id, trial.attempt, restarted.boot_id))
+        round_.add_effect(PublishAgain(trial.id, trial.attempt, restarted.boot_id))
 
 
-def decide_runner_missed(round_: Round, missed: i.RunnerMissed) -> None:
+def decide_agent_overdue(round_: Round, missed: inputs.AgentOverdue) -> None:
     """End the trials of an agent that may have vanished, if the experiment is being stopped.
 
     Nobody waits for their results any more; should the agent come back, it is told to drop them.
@@ -266,21 +271,21 @@ def decide_runner_missed(round_: Round, missed: i.RunnerMissed) -> None:
                 lose(round_, trial, "its agent does not answer")
 
 
-def decide_runner_silent(round_: Round, silent: i.RunnerSilent) -> None:
+def decide_agent_silent(round_: Round, silent: inputs.AgentSilent) -> None:
     """State that nothing is known of the running trials of an agent."""
     for trial in list(round_.experiment.live.values()):
         if trial.runner_id == silent.runner_id and trial.state is TrialState.RUNNING:
-            round_.emit(e.TrialUnknown(trial.id, trial.attempt))
+            round_.emit(events.TrialUnknown(trial.id, trial.attempt))
 
 
-def decide_runner_gone(round_: Round, gone: i.RunnerGone) -> None:
+def decide_agent_gone(round_: Round, gone: inputs.AgentGone) -> None:
     """State that the attempts of an agent are lost."""
     for trial in list(round_.experiment.live.values()):
         if trial.runner_id == gone.runner_id:
             lose(round_, trial, gone.reason)
 
 
-def decide_attempt_gone(round_: Round, gone: i.AttemptGone) -> None:
+def decide_attempt_gone(round_: Round, gone: inputs.AttemptGone) -> None:
     """State that one attempt is lost, if it still is the present one."""
     trial = round_.experiment.trials.get(gone.held.trial_id)
     if trial is None or not trial.live:

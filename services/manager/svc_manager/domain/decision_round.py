@@ -4,7 +4,7 @@ A round folds each fact at once, so that what is decided next sees it; the facts
 that leaves it. Folding them from the state before gives the state after (a test proves it).
 """
 
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 from svc_manager.domain.effects import Effect, effects_of
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.fold import fold
@@ -28,17 +28,17 @@ class Round:
         self.experiment = experiment
         self.now_ms = now_ms
         self.ids = ids
-        self.events: list[e.Event] = []
+        self.events: list[events.Event] = []
         self.effects: list[Effect] = []
         """To be carried out once the events are in the log."""
 
-    def emit(self, event: e.Event) -> None:
+    def emit(self, event: events.Event) -> None:
         """State a fact."""
         self.effects.extend(effects_of(event, self.experiment))
         fold(self.experiment, event, self.now_ms)
         self.events.append(event)
 
-    def say(self, effect: Effect) -> None:
+    def add_effect(self, effect: Effect) -> None:
         """Have an effect that answers a word and follows from no new fact."""
         self.effects.append(effect)
 
@@ -46,7 +46,7 @@ class Round:
         """State that the experiment goes to ``state``."""
         experiment = self.experiment
         self.emit(
-            e.ExperimentStateChanged(
+            events.ExperimentStateChanged(
                 experiment.state,
                 state,
                 reason,
@@ -57,7 +57,7 @@ class Round:
     def end_trial(self, trial: Trial, state: TrialState, reason: str) -> None:
         """State that a trial is over by our own decision."""
         self.emit(
-            e.TrialEnded(
+            events.TrialEnded(
                 trial.id, trial.attempt, state, None, self.now_ms, reason, trial.report_sequence
             )
         )
@@ -70,4 +70,4 @@ class Round:
         if trial.state is not TrialState.RUNNING:
             self.end_trial(trial, state, reason)
         elif trial.asked_end is None:
-            self.emit(e.TrialStopRequested(trial.id, state, reason))
+            self.emit(events.TrialStopRequested(trial.id, state, reason))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import TrialState
@@ -92,34 +92,34 @@ Effect: TypeAlias = (
 )
 
 
-def effects_of(event: e.Event, before: Experiment) -> Iterator[Effect]:
+def effects_of(event: events.Event, before: Experiment) -> Iterator[Effect]:
     """Give what follows from ``event``.
 
     Args:
         event: a fact that is about to be folded.
         before: the state without it.
     """
-    if isinstance(event, e.ExperimentStateChanged):
+    if isinstance(event, events.ExperimentStateChanged):
         yield WriteSummary()
-    elif isinstance(event, e.TrialScheduled):
+    elif isinstance(event, events.TrialScheduled):
         yield PublishTask(event.trial_id, 1)
-    elif isinstance(event, e.TrialLost):
+    elif isinstance(event, events.TrialLost):
         yield PublishTask(event.trial_id, event.attempt + 1)
-    elif isinstance(event, e.TrialStopRequested):
+    elif isinstance(event, events.TrialStopRequested):
         trial = before.trials[event.trial_id]
         yield SendStop(trial.runner_id, trial.id, trial.attempt, event.reason)
-    elif isinstance(event, e.TrialEnded):
+    elif isinstance(event, events.TrialEnded):
         yield from _of_end(event, before)
-    elif isinstance(event, e.ListenerOpened):
+    elif isinstance(event, events.ListenerOpened):
         yield OpenListener(event.port, event.url_prefix)
-    elif isinstance(event, e.ListenerClosed):
+    elif isinstance(event, events.ListenerClosed):
         yield CloseListener()
-    elif isinstance(event, e.ExperimentEnded):
+    elif isinstance(event, events.ExperimentEnded):
         yield ForgetExperiment()
         yield WriteSummary()
 
 
-def _of_end(event: e.TrialEnded, before: Experiment) -> Iterator[Effect]:
+def _of_end(event: events.TrialEnded, before: Experiment) -> Iterator[Effect]:
     trial = before.trials[event.trial_id]
     if event.report_sequence != trial.report_sequence:
         return  # its agent said so, and has nothing left of it

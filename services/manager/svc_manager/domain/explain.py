@@ -10,7 +10,7 @@ from svc_manager.domain.explanation import (
     Explanation,
     Reason,
     ReasonKind,
-    Verdict,
+    TrialOutcome,
     ago,
     count,
 )
@@ -78,7 +78,7 @@ def _explain_live(trial: Trial, around: Around) -> Explanation:
         reasons.append(_why_stopped(trial, trial.asked_end, trial.stop_reason))
     reasons += _losses(trial)
     return Explanation(
-        trial.id, trial.state, Verdict.RUNS, summary, tuple(reasons), trial.lost_attempts
+        trial.id, trial.state, TrialOutcome.RUNS, summary, tuple(reasons), trial.lost_attempts
     )
 
 
@@ -90,7 +90,7 @@ def _explain_success(trial: Trial) -> Explanation:
     return Explanation(
         trial.id,
         trial.state,
-        Verdict.SUCCEEDED,
+        TrialOutcome.SUCCEEDED,
         summary,
         _losses(trial),
         trial.lost_attempts,
@@ -103,7 +103,7 @@ def _explain_stop(trial: Trial) -> Explanation:
     return Explanation(
         trial.id,
         trial.state,
-        Verdict.STOPPED,
+        TrialOutcome.STOPPED,
         f"trial {trial.id} was stopped: {reason.text}",
         (reason, *_losses(trial)),
         trial.lost_attempts,
@@ -145,7 +145,7 @@ def _explain_failure(experiment: Experiment, trial: Trial) -> Explanation:
     return Explanation(
         trial.id,
         trial.state,
-        Verdict.FAILED,
+        TrialOutcome.FAILED,
         f"trial {trial.id} failed: {reason.text}",
         (reason, *_losses(trial)),
         trial.lost_attempts,

@@ -10,7 +10,7 @@ from svc_manager.domain.explanation import (
     Explanation,
     Reason,
     ReasonKind,
-    Verdict,
+    TrialOutcome,
     ago,
     count,
 )
@@ -33,7 +33,7 @@ def explain_waiting(trial: Trial, around: Around) -> Explanation:
     return Explanation(
         trial.id,
         trial.state,
-        Verdict.WAITS,
+        TrialOutcome.WAITS,
         f"{attempt}trial {trial.id} waits, for {since} since the trial was made: {reasons[0].text}",
         reasons,
         trial.lost_attempts,
@@ -115,7 +115,7 @@ def explain_next(experiment: Experiment, around: Around) -> Explanation:
     return Explanation(
         "",
         None,
-        Verdict.NOT_CREATED,
+        TrialOutcome.NOT_CREATED,
         f"the next trial of experiment {experiment.id} is not there yet: {reasons[0].text}",
         reasons,
     )

@@ -7,7 +7,7 @@ from enum import IntEnum
 from svc_manager.domain.trial import LostAttempt, TrialState
 
 
-class Verdict(IntEnum):
+class TrialOutcome(IntEnum):
     """What became of a trial; the numbers are those of the contract."""
 
     NOT_CREATED = 1
@@ -86,7 +86,7 @@ class Explanation:
     """Empty: the trial that does not exist yet."""
     state: TrialState | None
     """None: it does not exist yet."""
-    verdict: Verdict
+    verdict: TrialOutcome
     summary: str
     """One sentence."""
     reasons: tuple[Reason, ...] = ()

@@ -6,7 +6,7 @@ Folding the same facts at the same times gives the same state, whoever does it.
 from collections.abc import Callable
 from typing import Any, Final
 
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 from svc_manager.domain.experiment import TRANSITIONS, Budget, ExperimentState
 from svc_manager.domain.fold_trials import TRIAL_FOLDS
 from svc_manager.domain.requests import noted
@@ -16,7 +16,7 @@ ERRORS_KEPT: Final = 100
 """Texts of errors that the state keeps; the log has them all."""
 
 
-def fold(experiment: Experiment, event: e.Event, time_ms: int) -> None:
+def fold(experiment: Experiment, event: events.Event, time_ms: int) -> None:
     """Take in the next fact.
 
     Args:
@@ -30,39 +30,47 @@ def fold(experiment: Experiment, event: e.Event, time_ms: int) -> None:
     _FOLDS[type(event)](experiment, event, time_ms)
 
 
-def _created(x: Experiment, event: e.ExperimentCreated, time_ms: int) -> None:
-    x.id = event.experiment_id
-    x.created = True
-    x.config = event.config
-    x.settings = event.settings
-    x.budget = event.budget
-    x.directory = event.directory
-    x.environment_sha256 = event.environment_sha256
-    x.interpreter = event.interpreter
-    x.optimize_mode = event.optimize_mode
-    x.created_at_ms = x.changed_at_ms = time_ms
+def _created(experiment: Experiment, event: events.ExperimentCreated, time_ms: int) -> None:
+    experiment.id = event.experiment_id
+    experiment.created = True
+    experiment.config = event.config
+    experiment.settings = event.settings
+    experiment.budget = event.budget
+    experiment.directory = event.directory
+    experiment.environment_sha256 = event.environment_sha256
+    experiment.interpreter = event.interpreter
+    experiment.optimize_mode = event.optimize_mode
+    experiment.created_at_ms = experiment.changed_at_ms = time_ms
 
 
-def _algorithm_requested(x: Experiment, event: e.AlgorithmRequested, _time_ms: int) -> None:
+def _algorithm_requested(
+    experiment: Experiment, event: events.AlgorithmRequested, _time_ms: int
+) -> None:
     # Requests, promises and unused suggestions die with the algorithm that they belong to.
-    x.algorithm = Algorithm(generation=event.generation, request_count=x.algorithm.request_count)
+    experiment.algorithm = Algorithm(
+        generation=event.generation, request_count=experiment.algorithm.request_count
+    )
 
 
-def _algorithm_started(x: Experiment, event: e.AlgorithmStarted, _time_ms: int) -> None:
-    x.algorithm.started = True
-    x.algorithm.lookahead = event.lookahead
-    x.algorithm.assesses = event.assesses
-    x.algorithm.provenance = dict(event.provenance)
+def _algorithm_started(
+    experiment: Experiment, event: events.AlgorithmStarted, _time_ms: int
+) -> None:
+    experiment.algorithm.started = True
+    experiment.algorithm.lookahead = event.lookahead
+    experiment.algorithm.assesses = event.assesses
+    experiment.algorithm.provenance = dict(event.provenance)
 
 
-def _trials_requested(x: Experiment, event: e.TrialsRequested, _time_ms: int) -> None:
-    x.algorithm.request_count += 1
-    x.algorithm.asked[event.request_id] = set(event.parameter_ids)
-    x.next_parameter_id = max(x.next_parameter_id, max(event.parameter_ids) + 1)
+def _trials_requested(experiment: Experiment, event: events.TrialsRequested, _time_ms: int) -> None:
+    experiment.algorithm.request_count += 1
+    experiment.algorithm.asked[event.request_id] = set(event.parameter_ids)
+    experiment.next_parameter_id = max(experiment.next_parameter_id, max(event.parameter_ids) + 1)
 
 
-def _parameters_generated(x: Experiment, event: e.ParametersGenerated, _time_ms: int) -> None:
-    algorithm = x.algorithm
+def _parameters_generated(
+    experiment: Experiment, event: events.ParametersGenerated, _time_ms: int
+) -> None:
+    algorithm = experiment.algorithm
     given = {item.parameter_id for item in event.parameters}
     # An answer may bring what an earlier one has promised: advisors serve the oldest id first.
     kept = given & algorithm.late_ids
@@ -81,112 +89,115 @@ def _parameters_generated(x: Experiment, event: e.ParametersGenerated, _time_ms:
         # Fewer than asked for, and no word that the rest comes later: there are no more.
         algorithm.exhausted |= len(missing) > event.deferred
     algorithm.exhausted |= event.exhausted
-    x.released_checkpoints.update(event.released_checkpoints)
+    experiment.released_checkpoints.update(event.released_checkpoints)
     for item in event.parameters:
         algorithm.queue[item.parameter_id] = item
 
 
-def _add_error(x: Experiment, text: str) -> None:
-    x.errors.append(text)
-    del x.errors[:-ERRORS_KEPT]
+def _add_error(experiment: Experiment, text: str) -> None:
+    experiment.errors.append(text)
+    del experiment.errors[:-ERRORS_KEPT]
 
 
-def _algorithm_failed(x: Experiment, event: e.AlgorithmFailed, _time_ms: int) -> None:
-    x.failures.add((event.call, event.position))
+def _algorithm_failed(experiment: Experiment, event: events.AlgorithmFailed, _time_ms: int) -> None:
+    experiment.failures.add((event.call, event.position))
     last_line = event.traceback.strip().rsplit("\n", 1)[-1]
-    _add_error(x, f"{event.call}: {last_line}")
+    _add_error(experiment, f"{event.call}: {last_line}")
 
 
-def _algorithm_diverged(x: Experiment, _event: e.AlgorithmDiverged, _time_ms: int) -> None:
-    x.repeatable = False
+def _algorithm_diverged(
+    experiment: Experiment, _event: events.AlgorithmDiverged, _time_ms: int
+) -> None:
+    experiment.repeatable = False
 
 
-def _budget_changed(x: Experiment, event: e.BudgetChanged, _time_ms: int) -> None:
-    old = x.budget
-    x.budget = Budget(
+def _budget_changed(experiment: Experiment, event: events.BudgetChanged, _time_ms: int) -> None:
+    old = experiment.budget
+    experiment.budget = Budget(
         old.trial_concurrency if event.trial_concurrency is None else event.trial_concurrency,
         old.max_trial_number if event.max_trial_number is None else event.max_trial_number,
         old.max_duration_ms if event.max_duration_ms is None else event.max_duration_ms,
     )
-    x.revision += 1
+    experiment.revision += 1
 
 
-def _space_changed(x: Experiment, event: e.SearchSpaceChanged, _time_ms: int) -> None:
-    x.search_space = event.search_space
-    x.algorithm.exhausted = False
-    x.revision += 1
+def _space_changed(experiment: Experiment, event: events.SearchSpaceChanged, _time_ms: int) -> None:
+    experiment.search_space = event.search_space
+    experiment.algorithm.exhausted = False
+    experiment.revision += 1
 
 
-def _data_imported(x: Experiment, _event: e.DataImported, _time_ms: int) -> None:
-    x.algorithm.exhausted = False
+def _data_imported(experiment: Experiment, _event: events.DataImported, _time_ms: int) -> None:
+    experiment.algorithm.exhausted = False
 
 
-def _custom_added(x: Experiment, event: e.CustomTrialAdded, _time_ms: int) -> None:
-    x.next_parameter_id = max(x.next_parameter_id, event.parameter_id + 1)
-    x.custom_queue[event.parameter_id] = event.parameters
+def _custom_added(experiment: Experiment, event: events.CustomTrialAdded, _time_ms: int) -> None:
+    experiment.next_parameter_id = max(experiment.next_parameter_id, event.parameter_id + 1)
+    experiment.custom_queue[event.parameter_id] = event.parameters
     if event.request_id:
-        x.custom_ids[event.request_id] = event.parameter_id
+        experiment.custom_ids[event.request_id] = event.parameter_id
 
 
-def _listener_opened(x: Experiment, event: e.ListenerOpened, _time_ms: int) -> None:
-    x.port = event.port
-    x.url_prefix = event.url_prefix
+def _listener_opened(experiment: Experiment, event: events.ListenerOpened, _time_ms: int) -> None:
+    experiment.port = event.port
+    experiment.url_prefix = event.url_prefix
 
 
-def _listener_closed(x: Experiment, _event: e.ListenerClosed, _time_ms: int) -> None:
-    x.port = 0
+def _listener_closed(experiment: Experiment, _event: events.ListenerClosed, _time_ms: int) -> None:
+    experiment.port = 0
 
 
-def _state_changed(x: Experiment, event: e.ExperimentStateChanged, time_ms: int) -> None:
-    if event.from_state is not None and event.to_state not in TRANSITIONS[x.state]:
-        raise ValueError(
-            f"experiment {x.id} cannot go from {x.state.name} to {event.to_state.name}"
-        )
-    x.state = event.to_state
-    x.execution_ms = event.execution_time_ms
-    x.changed_at_ms = time_ms
-    if x.state is ExperimentState.RUNNING:
-        x.started_at_ms = x.started_at_ms or time_ms
-    if x.state in {ExperimentState.DONE, ExperimentState.ERROR, ExperimentState.STOPPED}:
-        x.ended_at_ms = x.ended_at_ms or time_ms
-    elif x.state in {ExperimentState.RUNNING, ExperimentState.INITIALIZED}:
-        x.ended_at_ms = 0
-    told = bool(x.errors) and x.errors[-1].endswith(event.reason)
-    if x.state is ExperimentState.ERROR and not told:
-        _add_error(x, event.reason)
+def _state_changed(
+    experiment: Experiment, event: events.ExperimentStateChanged, time_ms: int
+) -> None:
+    if event.from_state is not None and event.to_state not in TRANSITIONS[experiment.state]:
+        change = f"from {experiment.state.name} to {event.to_state.name}"
+        raise ValueError(f"experiment {experiment.id} cannot go {change}")
+    experiment.state = event.to_state
+    experiment.execution_ms = event.execution_time_ms
+    experiment.changed_at_ms = time_ms
+    if experiment.state is ExperimentState.RUNNING:
+        experiment.started_at_ms = experiment.started_at_ms or time_ms
+    if experiment.state in {ExperimentState.DONE, ExperimentState.ERROR, ExperimentState.STOPPED}:
+        experiment.ended_at_ms = experiment.ended_at_ms or time_ms
+    elif experiment.state in {ExperimentState.RUNNING, ExperimentState.INITIALIZED}:
+        experiment.ended_at_ms = 0
+    told = bool(experiment.errors) and experiment.errors[-1].endswith(event.reason)
+    if experiment.state is ExperimentState.ERROR and not told:
+        _add_error(experiment, event.reason)
 
 
-def _ended(x: Experiment, _event: e.ExperimentEnded, _time_ms: int) -> None:
-    x.custom_queue.clear()
+def _ended(experiment: Experiment, _event: events.ExperimentEnded, _time_ms: int) -> None:
+    experiment.custom_queue.clear()
 
 
-def _moved(x: Experiment, event: e.ExperimentMoved, _time_ms: int) -> None:
-    x.directory = event.directory
-    x.code_directory = event.code_directory or x.code_directory
+def _moved(experiment: Experiment, event: events.ExperimentMoved, _time_ms: int) -> None:
+    experiment.directory = event.directory
+    experiment.code_directory = event.code_directory or experiment.code_directory
 
 
-def _recorded(x: Experiment, event: e.RequestRecorded, _time_ms: int) -> None:
-    x.requests[event.request_id] = noted(event.method, event.fingerprint)
+def _recorded(experiment: Experiment, event: events.RequestRecorded, _time_ms: int) -> None:
+    experiment.requests[event.request_id] = noted(event.method, event.fingerprint)
 
 
 # `Any`: each function takes the type of event that it stands beside.
 _FOLDS: dict[type, Callable[[Experiment, Any, int], None]] = {
-    e.ExperimentCreated: _created,
-    e.AlgorithmRequested: _algorithm_requested,
-    e.AlgorithmStarted: _algorithm_started,
-    e.TrialsRequested: _trials_requested,
-    e.ParametersGenerated: _parameters_generated,
-    e.AlgorithmFailed: _algorithm_failed,
-    e.AlgorithmDiverged: _algorithm_diverged,
-    e.BudgetChanged: _budget_changed,
-    e.SearchSpaceChanged: _space_changed,
-    e.DataImported: _data_imported,
-    e.CustomTrialAdded: _custom_added,
-    e.ListenerOpened: _listener_opened,
-    e.ListenerClosed: _listener_closed,
-    e.ExperimentStateChanged: _state_changed,
-    e.ExperimentEnded: _ended,
-    e.ExperimentMoved: _moved,
-    e.RequestRecorded: _recorded,
+    events.ExperimentCreated: _created,
+    events.AlgorithmRequested: _algorithm_requested,
+    events.AlgorithmStarted: _algorithm_started,
+    events.TrialsRequested: _trials_requested,
+    events.ParametersGenerated: _parameters_generated,
+    events.AlgorithmFailed: _algorithm_failed,
+    events.AlgorithmDiverged: _algorithm_diverged,
+    events.BudgetChanged: _budget_changed,
+    events.SearchSpaceChanged: _space_changed,
+    events.DataImported: _data_imported,
+    events.CustomTrialAdded: _custom_added,
+    events.ListenerOpened: _listener_opened,
+    events.ListenerClosed: _listener_closed,
+    events.ExperimentStateChanged: _state_changed,
+    events.ExperimentEnded: _ended,
+    events.ExperimentMoved: _moved,
+    events.RequestRecorded: _recorded,
     **TRIAL_FOLDS,
 }

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import LostAttempt, Trial, TrialState
 from svc_manager.domain.values import MetricType, OptimizeMode
 
 
-def _trial_scheduled(x: Experiment, event: e.TrialScheduled, time_ms: int) -> None:
-    suggested = x.algorithm.queue.pop(event.parameter_id, None)
-    x.custom_queue.pop(event.parameter_id, None)
+def _trial_scheduled(experiment: Experiment, event: events.TrialScheduled, time_ms: int) -> None:
+    suggested = experiment.algorithm.queue.pop(event.parameter_id, None)
+    experiment.custom_queue.pop(event.parameter_id, None)
     trial = Trial(
         id=event.trial_id,
         sequence_id=event.sequence_id,
@@ -22,82 +22,84 @@ def _trial_scheduled(x: Experiment, event: e.TrialScheduled, time_ms: int) -> No
         pool=event.pool,
         created_at_ms=time_ms,
     )
-    x.trials[trial.id] = trial
-    x.live[trial.id] = trial
-    x.counts[trial.state] += 1
+    experiment.trials[trial.id] = trial
+    experiment.live[trial.id] = trial
+    experiment.counts[trial.state] += 1
 
 
-def _change_trial(x: Experiment, trial: Trial, state: TrialState) -> None:
+def _change_trial(experiment: Experiment, trial: Trial, state: TrialState) -> None:
     if trial.state is not state or state is TrialState.WAITING:
-        x.counts[trial.state] -= 1
+        experiment.counts[trial.state] -= 1
         trial.change(state)
-        x.counts[state] += 1
+        experiment.counts[state] += 1
     if not trial.live:
-        x.live.pop(trial.id, None)
+        experiment.live.pop(trial.id, None)
 
 
-def _count_report(x: Experiment, trial: Trial, sequence: int) -> None:
+def _count_report(experiment: Experiment, trial: Trial, sequence: int) -> None:
     trial.report_sequence = sequence
-    if x.deferred:
+    if experiment.deferred:
         key = (trial.id, trial.attempt, trial.claim_id)
-        waiting = x.deferred.get(key)
+        waiting = experiment.deferred.get(key)
         if waiting is not None:
             waiting.pop(sequence, None)
             if not waiting:
-                del x.deferred[key]
+                del experiment.deferred[key]
 
 
-def _forget_deferred(x: Experiment, trial: Trial) -> None:
-    if x.deferred:
-        for key in [key for key in x.deferred if key[0] == trial.id]:
-            del x.deferred[key]
+def _forget_deferred(experiment: Experiment, trial: Trial) -> None:
+    if experiment.deferred:
+        for key in [key for key in experiment.deferred if key[0] == trial.id]:
+            del experiment.deferred[key]
 
 
-def _trial_started(x: Experiment, event: e.TrialStarted, _time_ms: int) -> None:
-    trial = x.trials[event.trial_id]
+def _trial_started(experiment: Experiment, event: events.TrialStarted, _time_ms: int) -> None:
+    trial = experiment.trials[event.trial_id]
     trial.claim_id = event.claim_id
     trial.runner_id = event.runner_id
     trial.started_at_ms = event.started_at_ms
     trial.gpu_indices = event.gpu_indices
     trial.reason = ""
-    _change_trial(x, trial, TrialState.RUNNING)
-    _count_report(x, trial, event.report_sequence)
+    _change_trial(experiment, trial, TrialState.RUNNING)
+    _count_report(experiment, trial, event.report_sequence)
 
 
-def _metric_reported(x: Experiment, event: e.MetricReported, _time_ms: int) -> None:
-    trial = x.trials[event.trial_id]
+def _metric_reported(experiment: Experiment, event: events.MetricReported, _time_ms: int) -> None:
+    trial = experiment.trials[event.trial_id]
     if event.metric.type is MetricType.FINAL:
         trial.final = event.metric
-        _compare(x, trial)
+        _compare(experiment, trial)
     else:
         trial.intermediate_count += 1
         trial.last_intermediate = event.metric
     if trial.state is TrialState.UNKNOWN:
-        _change_trial(x, trial, TrialState.RUNNING)
-    _count_report(x, trial, event.report_sequence)
+        _change_trial(experiment, trial, TrialState.RUNNING)
+    _count_report(experiment, trial, event.report_sequence)
 
 
-def _compare(x: Experiment, trial: Trial) -> None:
+def _compare(experiment: Experiment, trial: Trial) -> None:
     assert trial.final is not None
-    value = trial.final.number(x.settings.objective)
+    value = trial.final.number(experiment.settings.objective)
     if value is None or value != value:  # noqa: PLR0124 - NaN is the only number unequal to itself
         return
-    best = x.best_value
+    best = experiment.best_value
     if best is None or (
-        value > best if x.settings.optimize_mode is OptimizeMode.MAXIMIZE else value < best
+        value > best if experiment.settings.optimize_mode is OptimizeMode.MAXIMIZE else value < best
     ):
-        x.best_value = value
-        x.best_trial_id = trial.id
+        experiment.best_value = value
+        experiment.best_trial_id = trial.id
 
 
-def _stop_requested(x: Experiment, event: e.TrialStopRequested, _time_ms: int) -> None:
-    trial = x.trials[event.trial_id]
+def _stop_requested(
+    experiment: Experiment, event: events.TrialStopRequested, _time_ms: int
+) -> None:
+    trial = experiment.trials[event.trial_id]
     trial.asked_end = event.end_state
     trial.stop_reason = event.reason
 
 
-def _trial_lost(x: Experiment, event: e.TrialLost, _time_ms: int) -> None:
-    trial = x.trials[event.trial_id]
+def _trial_lost(experiment: Experiment, event: events.TrialLost, _time_ms: int) -> None:
+    trial = experiment.trials[event.trial_id]
     if event.command_failed:
         trial.failures += 1
     elif trial.state is not TrialState.WAITING:
@@ -105,8 +107,8 @@ def _trial_lost(x: Experiment, event: e.TrialLost, _time_ms: int) -> None:
     trial.lost_attempts += (
         LostAttempt(event.attempt, trial.runner_id, event.reason, event.command_failed),
     )
-    _forget_deferred(x, trial)
-    _change_trial(x, trial, TrialState.WAITING)
+    _forget_deferred(experiment, trial)
+    _change_trial(experiment, trial, TrialState.WAITING)
     trial.attempt = event.attempt + 1
     trial.claim_id = ""
     trial.runner_id = ""
@@ -117,49 +119,49 @@ def _trial_lost(x: Experiment, event: e.TrialLost, _time_ms: int) -> None:
     trial.last_intermediate = None
 
 
-def _trial_ended(x: Experiment, event: e.TrialEnded, _time_ms: int) -> None:
-    trial = x.trials[event.trial_id]
-    _count_report(x, trial, event.report_sequence)
-    _forget_deferred(x, trial)
+def _trial_ended(experiment: Experiment, event: events.TrialEnded, _time_ms: int) -> None:
+    trial = experiment.trials[event.trial_id]
+    _count_report(experiment, trial, event.report_sequence)
+    _forget_deferred(experiment, trial)
     trial.exit_code = event.exit_code
     trial.ended_at_ms = event.ended_at_ms
     trial.reason = event.reason
     if event.checkpoint is not None:
-        x.checkpoints[event.checkpoint.directory] = event.checkpoint
-    _change_trial(x, trial, event.state)
+        experiment.checkpoints[event.checkpoint.directory] = event.checkpoint
+    _change_trial(experiment, trial, event.state)
 
 
-def _trial_unknown(x: Experiment, event: e.TrialUnknown, _time_ms: int) -> None:
-    _change_trial(x, x.trials[event.trial_id], TrialState.UNKNOWN)
+def _trial_unknown(experiment: Experiment, event: events.TrialUnknown, _time_ms: int) -> None:
+    _change_trial(experiment, experiment.trials[event.trial_id], TrialState.UNKNOWN)
 
 
-def _trial_waits(x: Experiment, event: e.TrialWaits, _time_ms: int) -> None:
-    trial = x.trials[event.trial_id]
+def _trial_waits(experiment: Experiment, event: events.TrialWaits, _time_ms: int) -> None:
+    trial = experiment.trials[event.trial_id]
     trial.claim_id = event.claim_id
     trial.runner_id = event.runner_id
     trial.reason = event.reason
-    _count_report(x, trial, event.report_sequence)
+    _count_report(experiment, trial, event.report_sequence)
 
 
-def _report_deferred(x: Experiment, event: e.ReportDeferred, _time_ms: int) -> None:
-    x.deferred.setdefault(event.report.claim, {})[event.report.sequence] = event.report
+def _report_deferred(experiment: Experiment, event: events.ReportDeferred, _time_ms: int) -> None:
+    experiment.deferred.setdefault(event.report.claim, {})[event.report.sequence] = event.report
 
 
-def _report_ignored(x: Experiment, event: e.ReportIgnored, _time_ms: int) -> None:
-    _count_report(x, x.trials[event.trial_id], event.report_sequence)
+def _report_ignored(experiment: Experiment, event: events.ReportIgnored, _time_ms: int) -> None:
+    _count_report(experiment, experiment.trials[event.trial_id], event.report_sequence)
 
 
 # `Any`: each function takes the type of event that it stands beside.
 TRIAL_FOLDS: dict[type, Callable[[Experiment, Any, int], None]] = {
-    e.TrialScheduled: _trial_scheduled,
-    e.TrialStarted: _trial_started,
-    e.MetricReported: _metric_reported,
-    e.TrialStopRequested: _stop_requested,
-    e.TrialLost: _trial_lost,
-    e.TrialEnded: _trial_ended,
-    e.TrialUnknown: _trial_unknown,
-    e.TrialWaits: _trial_waits,
-    e.ReportDeferred: _report_deferred,
-    e.ReportIgnored: _report_ignored,
+    events.TrialScheduled: _trial_scheduled,
+    events.TrialStarted: _trial_started,
+    events.MetricReported: _metric_reported,
+    events.TrialStopRequested: _stop_requested,
+    events.TrialLost: _trial_lost,
+    events.TrialEnded: _trial_ended,
+    events.TrialUnknown: _trial_unknown,
+    events.TrialWaits: _trial_waits,
+    events.ReportDeferred: _report_deferred,
+    events.ReportIgnored: _report_ignored,
 }
 """By the type of the fact."""

@@ -107,7 +107,7 @@ class AlgorithmGaveUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldAttempt:
     """A trial of this experiment that an agent says to hold."""
 
     trial_id: str
@@ -116,29 +116,29 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerSeen:
+class AgentSeen:
     """An agent said that it lives, and what it holds of this experiment."""
 
     runner_id: str
-    held: tuple[Held, ...]
+    held: tuple[HeldAttempt, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerSilent:
+class AgentSilent:
     """An agent has not been heard of for so long that its state is unknown."""
 
     runner_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerMissed:
+class AgentOverdue:
     """An agent has missed to say that it lives, twice."""
 
     runner_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerRestarted:
+class AgentRestarted:
     """An agent took the place of one that may have been given tasks which it did not claim."""
 
     pool: str
@@ -147,7 +147,7 @@ class RunnerRestarted:
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerGone:
+class AgentGone:
     """An agent has been silent for so long that it has killed its trials by now, or left."""
 
     runner_id: str
@@ -158,12 +158,12 @@ class RunnerGone:
 class AttemptGone:
     """An agent that should hold an attempt was restarted and knows nothing of it."""
 
-    held: Held
+    held: HeldAttempt
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedCommand:
     """A command with the id that makes it repeatable."""
 
     command: "Command"
@@ -176,7 +176,7 @@ class Recorded:
 
 Command: TypeAlias = Create | Resume | View | Stop | Update | KillTrial | AddTrial | ImportData
 
-Word: TypeAlias = (
+Notification: TypeAlias = (
     Report
     | AlgorithmStarted
     | ParametersGenerated
@@ -184,11 +184,11 @@ Word: TypeAlias = (
     | AlgorithmDiverged
     | StopAdvice
     | AlgorithmGaveUp
-    | RunnerSeen
-    | RunnerMissed
-    | RunnerRestarted
-    | RunnerSilent
-    | RunnerGone
+    | AgentSeen
+    | AgentOverdue
+    | AgentRestarted
+    | AgentSilent
+    | AgentGone
     | AttemptGone
     | Tick
 )

@@ -63,7 +63,7 @@ def first_choice(experiment_id: str, boot_ids: Collection[str]) -> str:
 
 
 @dataclass(slots=True)
-class Vacancies:
+class TakeoverSchedule:
     """Sees which experiments lose their owner, and when it is one manager's turn to take them."""
 
     boot_id: str

@@ -56,7 +56,7 @@ class Waits:
     reason: str
 
 
-Saying: TypeAlias = Started | Metric | Exited | Lost | Waits
+ReportBody: TypeAlias = Started | Metric | Exited | Lost | Waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Report:
     sequence: int
     """0, 1, 2, ... within (trial, attempt, claim)."""
     claim_id: str
-    saying: Saying
+    saying: ReportBody
 
     @property
     def claim(self) -> tuple[str, int, str]:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 from svc_manager.domain.budget import target_state, time_left_ms, trials_left
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import TUNING_STATES, ExperimentState
@@ -24,9 +24,9 @@ def settle(round_: Round) -> None:
             round_.change_state(target, _why(experiment, target, round_.now_ms))
     elif experiment.state is ExperimentState.STOPPING and not experiment.live:
         if experiment.port:
-            round_.emit(e.ListenerClosed())
+            round_.emit(events.ListenerClosed())
         round_.change_state(ExperimentState.STOPPED)
-        round_.emit(e.ExperimentEnded(ExperimentState.STOPPED, ""))
+        round_.emit(events.ExperimentEnded(ExperimentState.STOPPED, ""))
 
 
 def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
@@ -75,7 +75,7 @@ def _make_trial(
     sequence_id = len(experiment.trials)
     pools = experiment.settings.pools
     round_.emit(
-        e.TrialScheduled(
+        events.TrialScheduled(
             trial_id, sequence_id, parameter_id, parameters, source, pools[sequence_id % len(pools)]
         )
     )
@@ -101,7 +101,7 @@ def _request(round_: Round) -> None:
         wanted -= count
         first = experiment.next_parameter_id
         round_.emit(
-            e.TrialsRequested(
+            events.TrialsRequested(
                 f"{algorithm.generation}-{algorithm.request_count}",
                 tuple(range(first, first + count)),
             )

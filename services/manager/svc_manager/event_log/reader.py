@@ -15,7 +15,7 @@ from svc_manager.ports import Journal
 
 
 @dataclass(slots=True)
-class Folded:
+class FoldedExperiment:
     """An experiment and the place in its log up to which it is folded."""
 
     experiment: Experiment
@@ -27,7 +27,7 @@ class Folded:
     """Last message of the INBOX whose consequences are in the log."""
 
 
-def fold_batch(folded: Folded, sequence: int, payload: bytes) -> None:
+def fold_batch(folded: FoldedExperiment, sequence: int, payload: bytes) -> None:
     """Take in one batch.
 
     Raises:
@@ -45,7 +45,9 @@ def fold_batch(folded: Folded, sequence: int, payload: bytes) -> None:
     folded.inbox_sequence = max(folded.inbox_sequence, batch.inbox_sequence)
 
 
-async def load(events: EventLog, experiment_id: str, snapshot: Folded | None = None) -> Folded:
+async def load(
+    events: EventLog, experiment_id: str, snapshot: FoldedExperiment | None = None
+) -> FoldedExperiment:
     """Fold the log of an experiment; an empty one gives an experiment that is not created.
 
     Args:
@@ -56,7 +58,7 @@ async def load(events: EventLog, experiment_id: str, snapshot: Folded | None = N
     Raises:
         FailedPreconditionError: the log cannot be read.
     """
-    folded = snapshot or Folded(Experiment())
+    folded = snapshot or FoldedExperiment(Experiment())
     async for message in events.read(experiment_id, folded.sequence):
         try:
             fold_batch(folded, message.sequence, message.payload)

@@ -19,7 +19,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
-from svc_manager.event_log.reader import Folded
+from svc_manager.event_log.reader import FoldedExperiment
 
 FORM: Final = 2
 """Of the bytes. Grows whenever a field of the state changes its meaning."""
@@ -65,7 +65,7 @@ class Snapshot:
         return b"".join(pieces)
 
 
-def take_snapshot(folded: Folded) -> Snapshot:
+def take_snapshot(folded: FoldedExperiment) -> Snapshot:
     """Return the state as it is now; costs milliseconds.
 
     A trial that is over never changes, so only live ones are copied.
@@ -87,12 +87,12 @@ def take_snapshot(folded: Folded) -> Snapshot:
     return Snapshot(head, list(experiment.trials.values()), live)
 
 
-def encode_snapshot(folded: Folded) -> bytes:
+def encode_snapshot(folded: FoldedExperiment) -> bytes:
     """Return the state and its place in the log as bytes."""
     return take_snapshot(folded).encode()
 
 
-def decode_snapshot(data: bytes) -> Folded:
+def decode_snapshot(data: bytes) -> FoldedExperiment:
     """Return what `encode_snapshot` was given.
 
     Raises:
@@ -112,7 +112,7 @@ def decode_snapshot(data: bytes) -> Folded:
                 experiment.trials[trial.id] = trial
         # Live trials are the same objects as those of the whole list; JSON knows no such thing.
         experiment.live = {key: experiment.trials[key] for key in head["live"]}
-        return Folded(experiment, head["sequence"], head["epoch"], head["inbox_sequence"])
+        return FoldedExperiment(experiment, head["sequence"], head["epoch"], head["inbox_sequence"])
     except (zlib.error, ValueError, KeyError, TypeError, IndexError) as error:
         raise SnapshotError(f"no readable snapshot: {error}") from error
 

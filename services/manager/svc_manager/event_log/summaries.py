@@ -8,7 +8,7 @@ from svc_common.errors import NotFoundError, ServiceError
 from svc_common.logs import get_logger
 from svc_common.storage.ports import BlobStore
 from svc_common.telemetry.metrics import Counter
-from svc_manager.event_log.reader import Folded
+from svc_manager.event_log.reader import FoldedExperiment
 from svc_manager.event_log.snapshot import Snapshot, SnapshotError, decode_snapshot
 from svc_manager.ports import Views
 
@@ -81,7 +81,7 @@ class Summaries:
                 "snapshot not written", experiment=experiment_id, error=error.message
             )
 
-    async def get_snapshot(self, experiment_id: str) -> Folded | None:
+    async def get_snapshot(self, experiment_id: str) -> FoldedExperiment | None:
         """Give the latest state that was kept; None if there is none that can be read."""
         try:
             data = await self._blobs.get(_snapshot_key(experiment_id))

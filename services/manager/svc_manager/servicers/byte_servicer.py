@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from nni_proto.bytes.v1 import byte_service_pb2 as pb
 from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
 from svc_common.errors import InvalidArgumentError
-from svc_manager.blobs.garbage_collector import Collected
+from svc_manager.blobs.garbage_collector import CollectionResult
 from svc_manager.usecases.request_checks import length_ms
 from svc_manager.usecases.storage import Storage
 from svc_manager.usecases.uploads import ByteExchange, Purpose, Upload, Way
@@ -126,7 +126,7 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
         return collected_message(collected)
 
 
-def collected_message(collected: Collected) -> pb.CollectGarbageResponse:
+def collected_message(collected: CollectionResult) -> pb.CollectGarbageResponse:
     """Return what a collection did as a message."""
     return pb.CollectGarbageResponse(
         deleted_count=len(collected.deleted),

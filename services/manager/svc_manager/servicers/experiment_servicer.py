@@ -8,10 +8,10 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc as pb_grpc
-from svc_manager.usecases.agents import Runners
+from svc_manager.usecases.agents import AgentDirectory
 from svc_manager.usecases.diagnosis import Diagnosis
 from svc_manager.usecases.experiments import ConfigChange, Experiments
-from svc_manager.usecases.opening import NewExperiment, Opened, Reopening
+from svc_manager.usecases.opening import ActivatedExperiment, NewExperiment, ReopenRequest
 from svc_manager.usecases.request_checks import length_ms
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
@@ -28,7 +28,9 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
         diagnosis: use case.
     """
 
-    def __init__(self, experiments: Experiments, runners: Runners, diagnosis: Diagnosis) -> None:
+    def __init__(
+        self, experiments: Experiments, runners: AgentDirectory, diagnosis: Diagnosis
+    ) -> None:
         self._experiments = experiments
         self._runners = runners
         self._diagnosis = diagnosis
@@ -56,7 +58,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     ) -> pb.ResumeExperimentResponse:
         """See the proto."""
         opened = await self._experiments.resume(
-            Reopening(
+            ReopenRequest(
                 experiment_id=request.experiment_id,
                 request_id=request.request_id,
                 port=request.port,
@@ -72,8 +74,8 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
         self, request: pb.ViewExperimentRequest, context: Context
     ) -> pb.ViewExperimentResponse:
         """See the proto."""
-        opened: Opened = await self._experiments.view(
-            Reopening(
+        opened: ActivatedExperiment = await self._experiments.view(
+            ReopenRequest(
                 experiment_id=request.experiment_id,
                 request_id=request.request_id,
                 port=request.port,

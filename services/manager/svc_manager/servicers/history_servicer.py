@@ -8,7 +8,7 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import history_service_pb2 as pb
 from nni_proto.experiment.v1 import history_service_pb2_grpc as pb_grpc
-from svc_manager.usecases.archives import Saves
+from svc_manager.usecases.archives import Archives
 from svc_manager.usecases.histories import Histories
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
@@ -22,7 +22,7 @@ class HistoryServicer(pb_grpc.HistoryServiceServicer):
         saves: use cases.
     """
 
-    def __init__(self, histories: Histories, saves: Saves) -> None:
+    def __init__(self, histories: Histories, saves: Archives) -> None:
         self._histories = histories
         self._saves = saves
 

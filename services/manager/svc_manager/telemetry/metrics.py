@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from svc_common.telemetry.metrics import DURATIONS_S, Registry, Sample
-from svc_manager.agents.liveness import AgentWatch
-from svc_manager.domain import events as e
+from svc_manager.agents.liveness import AgentMonitor
+from svc_manager.domain import events
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import LIVE_STATES
 
@@ -58,7 +58,9 @@ class Instruments:
             "nni_http_request_seconds", "Time until an answer of REST begins", labels=("route",)
         )
 
-    def look_at(self, experiments: Callable[[], Iterable[Experiment]], agents: AgentWatch) -> None:
+    def register_gauges(
+        self, experiments: Callable[[], Iterable[Experiment]], agents: AgentMonitor
+    ) -> None:
         """Have what there is now looked up when somebody asks.
 
         Args:
@@ -84,7 +86,9 @@ class Instruments:
             ("pool",),
         )
 
-    def saw(self, experiment: Experiment, events: Sequence[e.Event], now_ms: int) -> None:
+    def record_events(
+        self, experiment: Experiment, events: Sequence[events.Event], now_ms: int
+    ) -> None:
         """Count facts that are in the log, and folded, now."""
         count = self._events.inc
         for event in events:
@@ -94,37 +98,37 @@ class Instruments:
             if note is not None:
                 note(self, experiment, event, now_ms)
 
-    def decided(self, duration_s: float) -> None:
+    def record_decision(self, duration_s: float) -> None:
         """Count a round that has led to facts."""
         self._decisions.observe(duration_s)
 
-    def _started(self, experiment: Experiment, event: e.TrialStarted, _now_ms: int) -> None:
+    def _started(self, experiment: Experiment, event: events.TrialStarted, _now_ms: int) -> None:
         trial = experiment.trials[event.trial_id]
         if event.attempt == 1:
             self._starts.observe(max(0, event.started_at_ms - trial.created_at_ms) / _MS_PER_S)
 
-    def _reported(self, _experiment: Experiment, event: e.MetricReported, now_ms: int) -> None:
+    def _reported(self, _experiment: Experiment, event: events.MetricReported, now_ms: int) -> None:
         self._lag.observe(max(0, now_ms - event.metric.reported_at_ms) / _MS_PER_S)
 
-    def _ended(self, experiment: Experiment, event: e.TrialEnded, now_ms: int) -> None:
+    def _ended(self, experiment: Experiment, event: events.TrialEnded, now_ms: int) -> None:
         trial = experiment.trials[event.trial_id]
         self._lag.observe(max(0, now_ms - event.ended_at_ms) / _MS_PER_S)
         ran_ms = event.ended_at_ms - trial.started_at_ms if trial.started_at_ms else 0
         self._durations.observe(max(0, ran_ms) / _MS_PER_S, event.state.name)
 
-    def _attempt_lost(self, _experiment: Experiment, event: e.TrialLost, _now_ms: int) -> None:
+    def _attempt_lost(self, _experiment: Experiment, event: events.TrialLost, _now_ms: int) -> None:
         self._lost.inc("command" if event.command_failed else "agent")
 
 
 _KINDS: Final[dict[type, str]] = {
-    kind: _WORD_START.sub("_", kind.__name__).lower() for kind in e.Event.__args__
+    kind: _WORD_START.sub("_", kind.__name__).lower() for kind in events.Event.__args__
 }
 # `Any`: each function takes the type of event that it stands beside.
 _NOTES: Final[dict[type, Callable[[Instruments, Experiment, Any, int], None]]] = {
-    e.TrialStarted: Instruments._started,  # noqa: SLF001 - its own table
-    e.MetricReported: Instruments._reported,  # noqa: SLF001 - as above
-    e.TrialEnded: Instruments._ended,  # noqa: SLF001 - as above
-    e.TrialLost: Instruments._attempt_lost,  # noqa: SLF001 - as above
+    events.TrialStarted: Instruments._started,  # noqa: SLF001 - its own table
+    events.MetricReported: Instruments._reported,  # noqa: SLF001 - as above
+    events.TrialEnded: Instruments._ended,  # noqa: SLF001 - as above
+    events.TrialLost: Instruments._attempt_lost,  # noqa: SLF001 - as above
 }
 
 
@@ -146,7 +150,7 @@ def _live(found: Iterable[Experiment]) -> Iterator[Sample]:
         yield (state.name,), float(count)
 
 
-def _agents(agents: AgentWatch) -> Iterator[Sample]:
+def _agents(agents: AgentMonitor) -> Iterator[Sample]:
     counts: dict[str, int] = {}
     for agent in agents.living():
         counts[agent.presence.pool] = counts.get(agent.presence.pool, 0) + 1

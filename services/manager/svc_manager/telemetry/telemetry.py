@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from svc_common.telemetry.metrics import Registry
 from svc_common.telemetry.tracing import NoOpTracer, Tracer
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 from svc_manager.domain.state import Experiment
 from svc_manager.telemetry.metrics import Instruments
 from svc_manager.telemetry.traces import TrialTraces
 
 
-class Witness:
+class Telemetry:
     """Passes facts on to those who count and trace them; decides nothing.
 
     Args:
@@ -25,15 +25,17 @@ class Witness:
         self._traces = None if tracer is None else TrialTraces(tracer)
         self._untraced = NoOpTracer()
 
-    def saw(self, experiment: Experiment, events: Sequence[e.Event], now_ms: int) -> None:
+    def record_events(
+        self, experiment: Experiment, events: Sequence[events.Event], now_ms: int
+    ) -> None:
         """Take note of facts that are stored and folded."""
-        self.instruments.saw(experiment, events, now_ms)
+        self.instruments.record_events(experiment, events, now_ms)
         if self._traces is not None:
-            self._traces.saw(experiment, events, now_ms)
+            self._traces.record_events(experiment, events, now_ms)
 
-    def decided(self, duration_s: float) -> None:
+    def record_decision(self, duration_s: float) -> None:
         """Take note of how long facts took, from the first word that led to them."""
-        self.instruments.decided(duration_s)
+        self.instruments.record_decision(duration_s)
 
     def traceparent(self, experiment_id: str, parameter_id: int) -> str:
         """Return the trace context that a trial's task carries; empty: it is not traced."""

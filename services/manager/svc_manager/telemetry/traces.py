@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from svc_common.telemetry.tracing import Tracer, TrialSpan
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import TrialState
 
@@ -27,18 +27,22 @@ class TrialTraces:
         """Return the trace context that a trial's task carries; empty: it is not traced."""
         return self._tracer.traceparent(experiment_id, parameter_id)
 
-    def saw(self, experiment: Experiment, events: Sequence[e.Event], now_ms: int) -> None:
+    def record_events(
+        self, experiment: Experiment, events: Sequence[events.Event], now_ms: int
+    ) -> None:
         """Note what facts that are folded now tell."""
         for event in events:
             note = _NOTES.get(type(event))
             if note is not None:
                 note(self, experiment, event, now_ms)
 
-    def _requested(self, experiment: Experiment, event: e.TrialsRequested, now_ms: int) -> None:
+    def _requested(
+        self, experiment: Experiment, event: events.TrialsRequested, now_ms: int
+    ) -> None:
         times = self._requested_ms.setdefault(experiment.id, {})
         times.update(dict.fromkeys(event.parameter_ids, now_ms))
 
-    def _started(self, experiment: Experiment, event: e.TrialStarted, _now_ms: int) -> None:
+    def _started(self, experiment: Experiment, event: events.TrialStarted, _now_ms: int) -> None:
         trial = experiment.trials[event.trial_id]
         if event.attempt == 1:
             self._tracer.record(
@@ -53,7 +57,7 @@ class TrialTraces:
                 )
             )
 
-    def _ended(self, experiment: Experiment, event: e.TrialEnded, now_ms: int) -> None:
+    def _ended(self, experiment: Experiment, event: events.TrialEnded, now_ms: int) -> None:
         trial = experiment.trials[event.trial_id]
         times = self._requested_ms.get(experiment.id, {})
         failed = event.state is TrialState.FAILED
@@ -79,15 +83,15 @@ class TrialTraces:
         )
 
     def _experiment_ended(
-        self, experiment: Experiment, _event: e.ExperimentEnded, _now_ms: int
+        self, experiment: Experiment, _event: events.ExperimentEnded, _now_ms: int
     ) -> None:
         self._requested_ms.pop(experiment.id, None)
 
 
 # `Any`: each function takes the type of event that it stands beside.
 _NOTES: Final[dict[type, Callable[[TrialTraces, Experiment, Any, int], None]]] = {
-    e.TrialsRequested: TrialTraces._requested,  # noqa: SLF001 - its own table
-    e.TrialStarted: TrialTraces._started,  # noqa: SLF001 - as above
-    e.TrialEnded: TrialTraces._ended,  # noqa: SLF001 - as above
-    e.ExperimentEnded: TrialTraces._experiment_ended,  # noqa: SLF001 - as above
+    events.TrialsRequested: TrialTraces._requested,  # noqa: SLF001 - its own table
+    events.TrialStarted: TrialTraces._started,  # noqa: SLF001 - as above
+    events.TrialEnded: TrialTraces._ended,  # noqa: SLF001 - as above
+    events.ExperimentEnded: TrialTraces._experiment_ended,  # noqa: SLF001 - as above
 }

@@ -5,14 +5,14 @@ from nni_proto.runner.v1 import runner_service_pb2
 from svc_common import subjects
 from svc_common.errors import NotFoundError
 from svc_common.messaging.ports import Signals
-from svc_manager.agents.liveness import Agent, AgentWatch
+from svc_manager.agents.liveness import Agent, AgentMonitor
 from svc_manager.agents.versions import fit
 from svc_manager.converters.tasks import drain_to_bytes
 from svc_manager.pagination import Page, page_behind
 from svc_manager.pagination import page_size as sized
 
 
-class Runners:
+class AgentDirectory:
     """What clients can ask about agents.
 
     Args:
@@ -20,7 +20,7 @@ class Runners:
         signals: how they take orders.
     """
 
-    def __init__(self, agents: AgentWatch, signals: Signals) -> None:
+    def __init__(self, agents: AgentMonitor, signals: Signals) -> None:
         self._agents = agents
         self._signals = signals
 

@@ -10,8 +10,8 @@ from nni_proto.trial.v1 import trial_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from svc_common.errors import InvalidArgumentError, UnavailableError
 from svc_manager.actors.experiment_actor import ExperimentActor
-from svc_manager.actors.registry import Roster
-from svc_manager.blobs.large_values import BigValues
+from svc_manager.actors.registry import ActorRegistry
+from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.views import trial_view
 from svc_manager.domain.trial import Trial
 from svc_manager.ports import Analyst
@@ -56,9 +56,11 @@ class Analyses:
         analyst: the dispatcher.
     """
 
-    def __init__(self, roster: Roster, big_values: BigValues, analyst: Analyst) -> None:
-        self._roster = roster
-        self._big_values = big_values
+    def __init__(
+        self, registry: ActorRegistry, large_values: LargeValues, analyst: Analyst
+    ) -> None:
+        self._registry = registry
+        self._large_values = large_values
         self._analyst = analyst
 
     async def importance(self, experiment_id: str, metric: str = "") -> Importance:
@@ -71,19 +73,19 @@ class Analyses:
         Raises:
             FailedPreconditionError: there are too few results.
         """
-        actor = await self._roster.find(experiment_id)
+        actor = await self._registry.find(experiment_id)
         config = actor.view().config
         objective = _chosen(_objectives(actor, config), metric)
         finished = _finished(actor)
         step = max(1.0, len(finished) / _MOST_MEASURED)
         chosen = [finished[int(place * step)] for place in range(int(len(finished) / step))]
         request = pb.MeasureImportanceRequest(
-            search_space=await self._big_values.load(config.search_space), objective=objective
+            search_space=await self._large_values.load(config.search_space), objective=objective
         )
         for trial in chosen:
             outcome = _outcome(trial)
             outcome.parameters.MergeFromString(trial.parameters)
-            outcome.parameters.CopyFrom(await self._big_values.load(outcome.parameters))
+            outcome.parameters.CopyFrom(await self._large_values.load(outcome.parameters))
             request.outcomes.append(outcome)
         return Importance(objective, await self._analyst.importance(request))
 
@@ -96,7 +98,7 @@ class Analyses:
             experiment_id: the experiment.
             objectives: empty: those of the configuration.
         """
-        actor = await self._roster.find(experiment_id)
+        actor = await self._registry.find(experiment_id)
         config = actor.view().config
         wanted = list(objectives) or _objectives(actor, config)
         finished = _finished(actor)
@@ -108,11 +110,11 @@ class Analyses:
         best = set(found.trial_ids)
         views = [_view(actor, trial) for trial in finished if trial.id in best]
         for view in views:
-            view.parameters.CopyFrom(await self._big_values.load(view.parameters))
+            view.parameters.CopyFrom(await self._large_values.load(view.parameters))
         return Front(wanted, views, len(finished), found.infeasible, found.incomplete)
 
 
-class Points:
+class ConstraintChecker:
     """Checks configurations that no algorithm made against the constraints of a search space.
 
     Args:
@@ -120,8 +122,8 @@ class Points:
         analyst: the dispatcher.
     """
 
-    def __init__(self, big_values: BigValues, analyst: Analyst) -> None:
-        self._big_values = big_values
+    def __init__(self, large_values: LargeValues, analyst: Analyst) -> None:
+        self._large_values = large_values
         self._analyst = analyst
 
     async def check(self, actor: ExperimentActor, parameters: value_pb2.Value) -> None:
@@ -160,7 +162,7 @@ class Points:
     async def _broken(
         self, actor: ExperimentActor, configurations: Sequence[value_pb2.Value]
     ) -> Sequence[str]:
-        space = await self._big_values.load(actor.view().config.search_space)
+        space = await self._large_values.load(actor.view().config.search_space)
         if not any(entry.key == CONSTRAINTS_KEY for entry in space.map_value.entries):
             return [""] * len(configurations)
         return await self._analyst.broken(

@@ -27,16 +27,16 @@ from svc_common.errors import (
 from svc_common.messaging.ports import EventLog
 from svc_common.storage.ports import CONTENT_KIND, BlobStore
 from svc_common.subjects import check_id
-from svc_manager.actors.registry import Roster
-from svc_manager.blobs.large_values import BigValues
+from svc_manager.actors.registry import ActorRegistry
+from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.blob_refs import blob_digests
 from svc_manager.converters.events import batch_from_bytes
-from svc_manager.domain import events as e
 from svc_manager.domain.decision_round import Round
+from svc_manager.domain.events import ExperimentMoved, RequestRecorded
 from svc_manager.domain.state import Experiment
 from svc_manager.event_log.file_format import MAGIC, record_of
 from svc_manager.event_log.folder_import import append_batches
-from svc_manager.event_log.reader import Folded, fold_batch
+from svc_manager.event_log.reader import FoldedExperiment, fold_batch
 from svc_manager.ports import SavedFolders, Stage, TrialIds
 from svc_manager.usecases.archive_names import EVENTS, FOLDER, OUTPUTS, VALUES, check_name
 from svc_manager.usecases.request_checks import check_text
@@ -48,7 +48,7 @@ _LOAD_METHOD: Final = "LoadExperiment"
 
 
 @dataclass(frozen=True, slots=True)
-class SavingPorts:
+class ArchiveDependencies:
     """What saving and loading need from outside."""
 
     events: EventLog
@@ -58,7 +58,7 @@ class SavingPorts:
     clock: Clock
 
 
-class Saves:
+class Archives:
     """Saves and loads experiments.
 
     Args:
@@ -71,16 +71,16 @@ class Saves:
 
     def __init__(
         self,
-        roster: Roster,
-        ports: SavingPorts,
+        registry: ActorRegistry,
+        ports: ArchiveDependencies,
         default_root: Path,
         version: str,
         *,
         size_limit_bytes: int = SIZE_LIMIT_BYTES,
     ) -> None:
-        self._roster = roster
+        self._registry = registry
         self._ports = ports
-        self._values = BigValues(ports.blobs)
+        self._values = LargeValues(ports.blobs)
         self._default_root = default_root
         self._version = version
         self._size_limit_bytes = size_limit_bytes
@@ -94,7 +94,7 @@ class Saves:
         Raises:
             NotFoundError: there is no such experiment, or the byte store has lost a value of it.
         """
-        view = await self._roster.view(experiment_id)
+        view = await self._registry.view(experiment_id)
         about = pb.SavedExperiment(experiment=view, nni_version=self._version)
         about.saved_at.FromDatetime(self._ports.clock.now())
         space = about.experiment.config.search_space
@@ -165,17 +165,17 @@ class Saves:
         root = _root(header, self._default_root)
         self._loading.add(experiment_id)
         try:
-            await self._roster.claim(experiment_id)
+            await self._registry.reserve(experiment_id)
             stage = await self._ports.folders.stage(root)
             try:
                 await _receive(requests, stage, self._size_limit_bytes)
                 await self._take_in(header, stage, root / experiment_id)
             finally:
                 await stage.discard()
-            return (await self._roster.find(experiment_id)).view()
+            return (await self._registry.find(experiment_id)).view()
         finally:
             self._loading.discard(experiment_id)
-            await self._roster.unclaim(experiment_id)
+            await self._registry.release(experiment_id)
 
     async def _loaded_by(self, header: pb.LoadHeader) -> experiment_pb2.Experiment | None:
         """Give the experiment if this very request has loaded it.
@@ -185,7 +185,7 @@ class Saves:
             OwnedElsewhereError: there is one of this id, and another manager knows from where.
         """
         try:
-            actor = await self._roster.find(header.experiment_id)
+            actor = await self._registry.find(header.experiment_id)
         except NotFoundError:
             return None
         if header.request_id and header.request_id in actor.experiment.requests:
@@ -201,18 +201,18 @@ class Saves:
         await stage.place(directory)
 
         def close(round_: Round) -> None:
-            round_.emit(e.ExperimentMoved(str(directory), header.trial_code_directory))
+            round_.emit(ExperimentMoved(str(directory), header.trial_code_directory))
             if header.request_id:
-                round_.emit(e.RequestRecorded(header.request_id, "", _LOAD_METHOD))
+                round_.emit(RequestRecorded(header.request_id, "", _LOAD_METHOD))
 
-        events = self._ports.events
-        last = await events.last(header.experiment_id)
+        log = self._ports.events
+        last = await log.last(header.experiment_id)
         if last is not None and last.is_loading:
-            await events.delete(header.experiment_id)  # of a load that a kill has cut in two
+            await log.delete(header.experiment_id)  # of a load that a kill has cut in two
         try:
-            await append_batches(events, self._ports.ids, header.experiment_id, batches, close)
+            await append_batches(log, self._ports.ids, header.experiment_id, batches, close)
         except BaseException:
-            await events.delete(header.experiment_id)
+            await log.delete(header.experiment_id)
             await self._ports.folders.remove(directory)
             raise
 
@@ -306,7 +306,7 @@ def _checked_batches(
     records: list[tuple[int, bytes]], experiment_id: str
 ) -> list[tuple[int, event_pb2.EventBatch]]:
     """Give the batches of a log that can be folded and is of this experiment."""
-    folded = Folded(Experiment())
+    folded = FoldedExperiment(Experiment())
     last = 0
     for sequence, payload in records:
         if sequence <= last:

@@ -8,7 +8,7 @@ from svc_common.errors import NotFoundError, ServiceError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import EventLog
 from svc_manager.actors.leasing import OwnedElsewhereError, Ownership
-from svc_manager.actors.registry import Roster
+from svc_manager.actors.registry import ActorRegistry
 from svc_manager.domain.lease import ManagerId
 from svc_manager.event_log.summaries import Summaries
 from svc_manager.ports import Peers
@@ -17,7 +17,7 @@ _ANSWER_S: Final = 2.0
 """How long a list waits for another manager, or for the bus; then it shows what was kept last."""
 
 
-class Everywhere:
+class ClusterListing:
     """Gathers what this manager has, what the others have, and what nobody has open.
 
     Args:
@@ -30,13 +30,13 @@ class Everywhere:
 
     def __init__(
         self,
-        roster: Roster,
+        registry: ActorRegistry,
         ownership: Ownership,
         peers: Peers,
         summaries: Summaries,
         events: EventLog,
     ) -> None:
-        self._roster = roster
+        self._registry = registry
         self._ownership = ownership
         self._peers = peers
         self._summaries = summaries
@@ -45,11 +45,11 @@ class Everywhere:
     async def views(self) -> list[experiment_pb2.Experiment]:
         """Give all experiments as clients see them, in no order."""
         if not self._ownership.shared:
-            return self._roster.views()
+            return self._registry.views()
         answers = await asyncio.gather(*(self._at(one) for one in self._ownership.others))
         open_ = {view.id: view for views in answers for view in views}
-        open_.update((view.id, view) for view in self._roster.owned_views())
-        noted = {view.id: view for view in self._roster.views()}
+        open_.update((view.id, view) for view in self._registry.owned_views())
+        noted = {view.id: view for view in self._registry.views()}
         known = await self._known()
         if known is None:
             return list((noted | open_).values())
@@ -84,6 +84,6 @@ class Everywhere:
     async def _unseen(self, experiment_id: str) -> experiment_pb2.Experiment | None:
         """Give the view of an experiment of which nothing is kept; its log is read for it."""
         try:
-            return await self._roster.view(experiment_id)
+            return await self._registry.view(experiment_id)
         except (NotFoundError, OwnedElsewhereError):
             return None  # it is being created, or changing hands

@@ -7,18 +7,18 @@ from pathlib import Path
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.errors import FailedPreconditionError
 from svc_common.messaging.ports import Bus, EventLog
-from svc_manager.actors.registry import Roster
+from svc_manager.actors.registry import ActorRegistry
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.requests import check_repetition, fingerprint, noted
 from svc_manager.event_log.summaries import Summaries
 from svc_manager.event_log.tombstones import Tombstone, Tombstones
 from svc_manager.ports import Folders
-from svc_manager.usecases.metric_cache import MetricBooks
+from svc_manager.usecases.metric_cache import MetricCache
 
 _METHOD = "DeleteExperiment"
 
 
-class Deletion:
+class ExperimentRemover:
     """Deletes logs, folder and summary of an experiment that nobody runs.
 
     Args:
@@ -75,13 +75,13 @@ class Deletions:
 
     def __init__(
         self,
-        roster: Roster,
+        registry: ActorRegistry,
         events: EventLog,
-        deletion: Deletion,
+        deletion: ExperimentRemover,
         tombstones: Tombstones,
-        books: MetricBooks,
+        books: MetricCache,
     ) -> None:
-        self._roster = roster
+        self._registry = registry
         self._events = events
         self._deletion = deletion
         self._tombstones = tombstones
@@ -104,12 +104,12 @@ class Deletions:
         async with self._turn:
             if request_id and await self._is_done(experiment_id, request_id):
                 return
-            await self._roster.view(experiment_id)
-            await self._roster.claim(experiment_id)
+            await self._registry.view(experiment_id)
+            await self._registry.reserve(experiment_id)
             try:
                 await self._delete(experiment_id, request_id)
             finally:
-                await self._roster.unclaim(experiment_id)
+                await self._registry.release(experiment_id)
 
     async def _is_done(self, experiment_id: str, request_id: str) -> bool:
         tombstone = await self._tombstones.get(request_id)
@@ -121,7 +121,7 @@ class Deletions:
         return last is None or last.sequence != tombstone.last_sequence
 
     async def _delete(self, experiment_id: str, request_id: str) -> None:
-        view = await self._roster.view(experiment_id)
+        view = await self._registry.view(experiment_id)
         if view.state != experiment_pb2.EXPERIMENT_STATE_STOPPED:
             state = ExperimentState(view.state).name
             raise FailedPreconditionError(
@@ -132,7 +132,7 @@ class Deletions:
         last = await self._events.last(experiment_id)
         if request_id and last is not None:
             await self._tombstones.put(request_id, Tombstone(experiment_id, last.sequence))
-        await self._roster.forget(experiment_id)
+        await self._registry.forget(experiment_id)
         self._books.forget(experiment_id)
         code_directory = view.config.trial_code_directory
         await self._deletion.delete(experiment_id, view.directory, code_directory)

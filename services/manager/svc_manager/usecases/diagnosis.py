@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from svc_common import subjects
 from svc_common.errors import ServiceError
 from svc_common.messaging.ports import Bus, StreamFacts
-from svc_manager.agents.liveness import Agent, AgentWatch
+from svc_manager.agents.liveness import Agent, AgentMonitor
 
 PROBE_S: Final = 5.0
 """Longest wait for one of the things that are looked at."""
@@ -58,7 +58,7 @@ class Diagnosis:
     """
 
     def __init__(
-        self, bus: Bus, agents: AgentWatch, probes: Mapping[str, Probe], version: str
+        self, bus: Bus, agents: AgentMonitor, probes: Mapping[str, Probe], version: str
     ) -> None:
         self._bus = bus
         self._agents = agents

@@ -17,21 +17,26 @@ from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_wire.values import blob_of
 from svc_common.errors import InvalidArgumentError
-from svc_manager.actors.registry import Roster
-from svc_manager.blobs.large_values import BigValues
+from svc_manager.actors.registry import ActorRegistry
+from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.views import exported_view
 from svc_manager.domain.experiment import ExperimentState
-from svc_manager.domain.inputs import ImportData, Recorded, Stop, Update
+from svc_manager.domain.inputs import ImportData, RecordedCommand, Stop, Update
 from svc_manager.domain.trial import Trial
 from svc_manager.pagination import Page, Place, page_after
 from svc_manager.pagination import page_size as sized
 from svc_manager.ports import AlgorithmChecker
-from svc_manager.usecases.analyses import Points
-from svc_manager.usecases.cluster_listing import Everywhere
+from svc_manager.usecases.analyses import ConstraintChecker
+from svc_manager.usecases.cluster_listing import ClusterListing
 from svc_manager.usecases.deletions import Deletions
-from svc_manager.usecases.log_streams import LogFeeds, follow_events
-from svc_manager.usecases.metric_cache import MetricBooks
-from svc_manager.usecases.opening import NewExperiment, Opened, Openings, Reopening
+from svc_manager.usecases.log_streams import LogStreams, follow_events
+from svc_manager.usecases.metric_cache import MetricCache
+from svc_manager.usecases.opening import (
+    ActivatedExperiment,
+    Activations,
+    NewExperiment,
+    ReopenRequest,
+)
 from svc_manager.usecases.request_checks import check_given
 
 
@@ -49,7 +54,7 @@ _STOPPED: Final = experiment_pb2.EXPERIMENT_STATE_STOPPED
 _ANY_INDEX: Final = 2**31 - 1
 """Index behind every event of a batch."""
 
-__all__ = ["ConfigChange", "Experiments", "NewExperiment", "Opened", "Reopening"]
+__all__ = ["ActivatedExperiment", "ConfigChange", "Experiments", "NewExperiment", "ReopenRequest"]
 
 
 class Experiments:
@@ -69,27 +74,27 @@ class Experiments:
 
     def __init__(  # noqa: PLR0913 - the parts of the manager, put together in one place
         self,
-        roster: Roster,
-        openings: Openings,
-        big_values: BigValues,
+        registry: ActorRegistry,
+        openings: Activations,
+        large_values: LargeValues,
         checker: AlgorithmChecker,
-        books: MetricBooks,
-        feeds: LogFeeds,
+        books: MetricCache,
+        feeds: LogStreams,
         deletions: Deletions,
-        everywhere: Everywhere,
-        points: Points | None = None,
+        everywhere: ClusterListing,
+        points: ConstraintChecker | None = None,
     ) -> None:
         self._points = points
-        self._roster = roster
+        self._registry = registry
         self._openings = openings
-        self._big_values = big_values
+        self._large_values = large_values
         self._checker = checker
         self._books = books
         self._feeds = feeds
         self._deletions = deletions
         self._everywhere = everywhere
 
-    async def create(self, new: NewExperiment) -> Opened:
+    async def create(self, new: NewExperiment) -> ActivatedExperiment:
         """Check everything, then create and start; a refusal leaves nothing behind.
 
         Raises:
@@ -98,7 +103,7 @@ class Experiments:
         """
         return await self._openings.create(new)
 
-    async def resume(self, reopening: Reopening) -> Opened:
+    async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
         """Let a stopped experiment go on: its trials stay, its algorithm learns them again.
 
         Raises:
@@ -106,7 +111,7 @@ class Experiments:
         """
         return await self._openings.resume(reopening)
 
-    async def view(self, reopening: Reopening) -> Opened:
+    async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
         """Open a stopped experiment for reading only.
 
         Raises:
@@ -118,18 +123,18 @@ class Experiments:
         self, experiment_id: str, request_id: str = "", *, reason: str = "stopped by the user"
     ) -> experiment_pb2.Experiment:
         """Cancel its live trials and close its listener; returns when it is STOPPED."""
-        actor = await self._roster.find(experiment_id)
+        actor = await self._registry.find(experiment_id)
         repeated = bool(request_id) and request_id in actor.experiment.requests
-        await actor.submit(Recorded(Stop(reason), request_id, "StopExperiment"))
+        await actor.submit(RecordedCommand(Stop(reason), request_id, "StopExperiment"))
         if repeated and actor.experiment.state is not ExperimentState.STOPPING:
             return actor.view()  # that stop is over, and it may have been resumed since
-        await actor.reached({ExperimentState.STOPPED})
+        await actor.wait_for_state({ExperimentState.STOPPED})
         return actor.view()
 
-    async def get(self, experiment_id: str) -> Opened:
+    async def get(self, experiment_id: str) -> ActivatedExperiment:
         """Give the experiment as it is now, and the addresses of its page."""
-        view = await self._loaded(await self._roster.view(experiment_id))
-        return Opened(view, self._openings.urls(view))
+        view = await self._loaded(await self._registry.view(experiment_id))
+        return ActivatedExperiment(view, self._openings.urls(view))
 
     async def list(
         self,
@@ -149,7 +154,7 @@ class Experiments:
             page_token: empty: the first page.
             owned_only: those that are open here, stopped ones too.
         """
-        found = self._roster.owned_views() if owned_only else await self._everywhere.views()
+        found = self._registry.owned_views() if owned_only else await self._everywhere.views()
         views = [
             view
             for view in found
@@ -179,14 +184,14 @@ class Experiments:
             InvalidArgumentError: a value breaks its rule; nothing was changed.
             FailedPreconditionError: it is stopped, or open for reading only.
         """
-        actor = await self._roster.find(experiment_id)
+        actor = await self._registry.find(experiment_id)
         space = change.search_space
         if space is not None:
             check_given(space, "search_space")
             config = actor.view().config
             config.search_space.CopyFrom(space)
             await self._checker.check(config, actor.experiment.interpreter, replaces_space=True)
-            space = await self._big_values.put(space)
+            space = await self._large_values.put(space)
         duration_s = change.max_experiment_duration_s
         update = Update(
             change.trial_concurrency,
@@ -194,7 +199,7 @@ class Experiments:
             None if duration_s is None else round(duration_s * 1000),
             None if space is None else space.SerializeToString(deterministic=True),
         )
-        await actor.submit(Recorded(update, request_id, "UpdateExperiment"))
+        await actor.submit(RecordedCommand(update, request_id, "UpdateExperiment"))
         return await self._loaded(actor.view())
 
     async def import_data(
@@ -202,11 +207,11 @@ class Experiments:
     ) -> Sequence[str]:
         """Feed samples to the algorithm (a list of `{"parameter", "value"}`); give warnings."""
         check_given(data, "data")
-        actor = await self._roster.find(experiment_id)
-        stored = await self._big_values.put(data)
+        actor = await self._registry.find(experiment_id)
+        stored = await self._large_values.put(data)
         import_id = request_id or uuid.uuid4().hex
         command = ImportData(import_id, stored.SerializeToString(deterministic=True))
-        await actor.submit(Recorded(command, request_id, "ImportData"))
+        await actor.submit(RecordedCommand(command, request_id, "ImportData"))
         return [] if self._points is None else await self._points.warnings(actor, data)
 
     async def export(
@@ -218,7 +223,7 @@ class Experiments:
         page_token: str = "",
     ) -> Page[service_pb2.ExportedTrial]:
         """Give the trials with a final result, in order of creation (0: 1,000 to a page)."""
-        actor = await self._roster.find(experiment_id)
+        actor = await self._registry.find(experiment_id)
         book = await self._books.read(actor) if include_intermediates else None
         finished: list[tuple[Place, Trial]] = [
             ((False, trial.sequence_id, trial.sequence_id), trial)
@@ -250,9 +255,9 @@ class Experiments:
         (`contextlib.aclosing`) when you stop reading.
         """
         if after is not None and after.sequence < 0:
-            actor = await self._roster.find(experiment_id)
+            actor = await self._registry.find(experiment_id)
             after = event_pb2.EventPosition(sequence=actor.sequence, index=_ANY_INDEX)
-        await self._roster.view(experiment_id)
+        await self._registry.view(experiment_id)
         feed = follow_events(self._openings.events, experiment_id, after, follow=follow)
         async with aclosing(feed):
             async for item in feed:
@@ -272,7 +277,7 @@ class Experiments:
         Raises:
             NotFoundError: the trial is unknown, or nothing was written yet (and not followed).
         """
-        actor = await self._roster.find(experiment_id)
+        actor = await self._registry.find(experiment_id)
         feed = self._feeds.follow(actor, source, trial_id, offset, follow=follow)
         async with aclosing(feed):
             async for item in feed:
@@ -280,7 +285,7 @@ class Experiments:
 
     async def bring_output(self, experiment_id: str, trial_id: str) -> None:
         """Make the folder of a trial that is over and ran where nobody else can look."""
-        await self._feeds.bring(await self._roster.find(experiment_id), trial_id)
+        await self._feeds.bring(await self._registry.find(experiment_id), trial_id)
 
     async def wait(
         self, experiment_id: str, states: Collection[experiment_pb2.ExperimentState.ValueType]
@@ -288,8 +293,8 @@ class Experiments:
         """Return once its state is, or since the call has been, one of ``states``."""
         if not states:
             raise InvalidArgumentError("states", "must name at least one state")
-        actor = await self._roster.find(experiment_id)
-        await actor.reached({ExperimentState(state) for state in states})
+        actor = await self._registry.find(experiment_id)
+        await actor.wait_for_state({ExperimentState(state) for state in states})
         return actor.view()
 
     async def _loaded(self, view: experiment_pb2.Experiment) -> experiment_pb2.Experiment:
@@ -302,7 +307,7 @@ class Experiments:
 
     async def _load_into(self, value: value_pb2.Value) -> None:
         if blob_of(value) is not None:
-            value.CopyFrom(await self._big_values.load(value))
+            value.CopyFrom(await self._large_values.load(value))
 
 
 def _age(view: experiment_pb2.Experiment) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import Protocol
 
 from nni_proto.experiment.v1 import history_service_pb2 as pb
-from svc_manager.actors.registry import Roster
+from svc_manager.actors.registry import ActorRegistry
 
 
 class Replayer(Protocol):
@@ -29,8 +29,8 @@ class Histories:
         replayer: the dispatcher.
     """
 
-    def __init__(self, roster: Roster, replayer: Replayer) -> None:
-        self._roster = roster
+    def __init__(self, registry: ActorRegistry, replayer: Replayer) -> None:
+        self._registry = registry
         self._replayer = replayer
 
     async def replay(self, experiment_id: str) -> AsyncGenerator[pb.ReplayExperimentResponse, None]:
@@ -39,7 +39,7 @@ class Histories:
         Raises:
             NotFoundError: there is no such experiment.
         """
-        await self._roster.view(experiment_id)
+        await self._registry.view(experiment_id)
         async with aclosing(self._replayer.replay(experiment_id)) as told:
             async for message in told:
                 yield message

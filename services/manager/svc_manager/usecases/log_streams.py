@@ -66,7 +66,7 @@ async def follow_events(
                     )
 
 
-class LogFeeds:
+class LogStreams:
     """Gives logs: of experiments from their folders, of trials from there or from the bus.
 
     The files of a trial that runs on this machine are followed as they grow. Those of other

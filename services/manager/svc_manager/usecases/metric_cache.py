@@ -20,7 +20,7 @@ Row: TypeAlias = tuple[int, trial_service_pb2.TrialMetric]
 """A metric, and its number among all that the log has: the same whenever the log is read."""
 
 
-class MetricBook:
+class ExperimentMetrics:
     """All metrics of one experiment, in the order of its log."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ def _is_final(row: Row) -> bool:
     return row[1].metric.type == metric_pb2.METRIC_TYPE_FINAL
 
 
-class MetricBooks:
+class MetricCache:
     """Books of the experiments asked for last.
 
     Args:
@@ -67,11 +67,11 @@ class MetricBooks:
 
     def __init__(self, events: EventLog) -> None:
         self._events = events
-        self._books: OrderedDict[str, MetricBook] = OrderedDict()
+        self._books: OrderedDict[str, ExperimentMetrics] = OrderedDict()
 
-    async def read(self, actor: ExperimentActor) -> MetricBook:
+    async def read(self, actor: ExperimentActor) -> ExperimentMetrics:
         """Give the book of an experiment, up to date with what its actor has appended."""
-        book = self._books.setdefault(actor.id, MetricBook())
+        book = self._books.setdefault(actor.id, ExperimentMetrics())
         self._books.move_to_end(actor.id)
         while len(self._books) > BOOKS_KEPT:
             self._books.popitem(last=False)

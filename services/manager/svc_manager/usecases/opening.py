@@ -19,17 +19,17 @@ from svc_common.errors import (
 from svc_common.messaging.ports import EventLog
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.leasing import OwnedElsewhereError
-from svc_manager.actors.registry import CREATE_METHOD, Roster
-from svc_manager.blobs.large_values import BigValues
+from svc_manager.actors.registry import CREATE_METHOD, ActorRegistry
+from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.event_readers import created_event
 from svc_manager.domain.events import ExperimentCreated
-from svc_manager.domain.inputs import Command, Create, Recorded, Resume, View
+from svc_manager.domain.inputs import Command, Create, RecordedCommand, Resume, View
 from svc_manager.domain.requests import check_repetition, fingerprint
 from svc_manager.event_log.folder_import import import_folder
 from svc_manager.ports import AlgorithmChecker, Folders, Journals, Listeners, TrialIds
 from svc_manager.usecases.config_checks import check_config, choose_tuner
 from svc_manager.usecases.request_checks import check_environment, check_parts_of, check_text
-from svc_manager.usecases.warm_start import EarlierResults
+from svc_manager.usecases.warm_start import WarmStart
 
 _MODES = {
     "": metric_pb2.OPTIMIZE_MODE_UNSPECIFIED,
@@ -57,7 +57,7 @@ class NewExperiment:
 
 
 @dataclass(frozen=True, slots=True)
-class Reopening:
+class ReopenRequest:
     """What a client says to resume or view one."""
 
     experiment_id: str
@@ -72,7 +72,7 @@ class Reopening:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class ActivatedExperiment:
     """An experiment that was created, resumed or opened for reading."""
 
     experiment: experiment_pb2.Experiment
@@ -82,7 +82,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class OpeningPorts:
+class ActivationDependencies:
     """What opening an experiment needs from outside."""
 
     events: EventLog
@@ -94,7 +94,7 @@ class OpeningPorts:
     clock: Clock
 
 
-class Openings:
+class Activations:
     """Creates and reopens experiments; a refusal leaves nothing behind.
 
     Args:
@@ -109,17 +109,17 @@ class Openings:
 
     def __init__(
         self,
-        roster: Roster,
-        ports: OpeningPorts,
-        big_values: BigValues,
+        registry: ActorRegistry,
+        ports: ActivationDependencies,
+        large_values: LargeValues,
         default_root: Path,
         version: str,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._roster = roster
+        self._registry = registry
         self._ports = ports
-        self._big_values = big_values
-        self._earlier = EarlierResults(roster, big_values)
+        self._large_values = large_values
+        self._earlier = WarmStart(registry, large_values)
         self._default_root = default_root
         self._version = version
         self._environment = dict(environment or {})
@@ -130,7 +130,7 @@ class Openings:
         """Give the addresses of an experiment's page; none if it has no port."""
         return self._ports.listeners.urls(view.port, view.url_prefix) if view.port else []
 
-    async def create(self, new: NewExperiment) -> Opened:
+    async def create(self, new: NewExperiment) -> ActivatedExperiment:
         """See `Experiments.create`."""
         if not new.request_id:
             return await self._create(new, self._unused_id())
@@ -140,14 +140,14 @@ class Openings:
                 experiment_id = self._ports.ids.experiment_id(new.request_id, draw)
                 if await self._ports.events.last(experiment_id) is None:
                     return await self._create(new, experiment_id)
-                actor = await self._roster.find(experiment_id)
+                actor = await self._registry.find(experiment_id)
                 known = actor.experiment.requests.get(new.request_id)
                 if known is not None:
                     check_repetition(known, new.request_id, CREATE_METHOD, _print(new))
                     return self._opened(actor.view())
         raise AlreadyExistsError("experiment", experiment_id)
 
-    async def _create(self, new: NewExperiment, experiment_id: str) -> Opened:
+    async def _create(self, new: NewExperiment, experiment_id: str) -> ActivatedExperiment:
         config = self._completed(new.config)
         choose_tuner(config)
         check_config(config)
@@ -161,7 +161,7 @@ class Openings:
         await self._check_code(config)
         warnings, mode = await self._ports.checker.check(config, interpreter)
         if config.HasField("search_space"):
-            config.search_space.CopyFrom(await self._big_values.put(config.search_space))
+            config.search_space.CopyFrom(await self._large_values.put(config.search_space))
         if config.HasField("search"):
             await self._earlier.bring(config.search)
         prefix = new.url_prefix.strip("/")
@@ -192,22 +192,24 @@ class Openings:
         command = Create(created, new.port, prefix)
         debug = created.settings.debug
         try:
-            actor = await self._roster.start(experiment_id, created.directory, debug=debug)
-            await actor.submit(Recorded(command, new.request_id, CREATE_METHOD, "", _print(new)))
+            actor = await self._registry.start(experiment_id, created.directory, debug=debug)
+            await actor.submit(
+                RecordedCommand(command, new.request_id, CREATE_METHOD, "", _print(new))
+            )
         except (LostOwnershipError, OwnedElsewhereError):
             # The same request at another manager came first: log and folder are that one's.
             await self._ports.listeners.close_listener(experiment_id)
             raise
         except ServiceError:
-            await self._roster.forget(experiment_id)
+            await self._registry.forget(experiment_id)
             await self._ports.listeners.close_listener(experiment_id)
             await self._ports.events.delete(experiment_id)
             await self._ports.folders.remove(Path(created.directory))
-            await self._roster.unclaim(experiment_id)
+            await self._registry.release(experiment_id)
             raise
         return actor.view()
 
-    async def resume(self, reopening: Reopening) -> Opened:
+    async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
         """See `Experiments.resume`."""
         check_environment(reopening.environment)
         check_text(reopening.interpreter, "interpreter")
@@ -226,7 +228,7 @@ class Openings:
         command = Resume(reopening.port, prefix, reopening.experiment_directory.rstrip("/"))
         return await self._reopen(actor, reopening, command, "ResumeExperiment")
 
-    async def view(self, reopening: Reopening) -> Opened:
+    async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
         """See `Experiments.view`."""
         actor = await self._known(reopening)
         if _repeats(actor, reopening, "ViewExperiment"):
@@ -236,26 +238,26 @@ class Openings:
         return await self._reopen(actor, reopening, command, "ViewExperiment")
 
     async def _reopen(
-        self, actor: ExperimentActor, reopening: Reopening, command: Command, method: str
-    ) -> Opened:
+        self, actor: ExperimentActor, reopening: ReopenRequest, command: Command, method: str
+    ) -> ActivatedExperiment:
         _check_port(reopening.port)
         opens = bool(reopening.port) and reopening.port != actor.experiment.port
         if opens:
             prefix = reopening.url_prefix.strip("/") or actor.experiment.url_prefix
             await self._ports.listeners.open_listener(reopening.port, actor.id, prefix)
         try:
-            await actor.submit(Recorded(command, reopening.request_id, method))
+            await actor.submit(RecordedCommand(command, reopening.request_id, method))
         except BaseException:
             if opens and actor.experiment.port != reopening.port:
                 await self._ports.listeners.close_listener(actor.id)
             raise
         return self._opened(actor.view())
 
-    async def _known(self, reopening: Reopening) -> ExperimentActor:
+    async def _known(self, reopening: ReopenRequest) -> ExperimentActor:
         """Find the experiment, importing its folder if it is unknown here."""
         check_text(reopening.experiment_directory, "experiment_directory")
         try:
-            return await self._roster.find(reopening.experiment_id)
+            return await self._registry.find(reopening.experiment_id)
         except NotFoundError:
             if not reopening.experiment_directory:
                 raise
@@ -271,12 +273,12 @@ class Openings:
             reopening.experiment_id,
             directory,
         )
-        return await self._roster.find(reopening.experiment_id)
+        return await self._registry.find(reopening.experiment_id)
 
     async def _check_code(self, config: config_pb2.ExperimentConfig) -> None:
         if not config.HasField("code_archive"):
             await _check_folder(config)
-        elif not await self._big_values.has(config.code_archive.sha256):
+        elif not await self._large_values.has(config.code_archive.sha256):
             raise InvalidArgumentError(
                 "code_archive",
                 "must be the hash of an archive that was uploaded",
@@ -284,8 +286,10 @@ class Openings:
                 "upload it with ByteService, then create the experiment",
             )
 
-    def _opened(self, view: experiment_pb2.Experiment, warnings: list[str] | None = None) -> Opened:
-        return Opened(view, self.urls(view), warnings or [])
+    def _opened(
+        self, view: experiment_pb2.Experiment, warnings: list[str] | None = None
+    ) -> ActivatedExperiment:
+        return ActivatedExperiment(view, self.urls(view), warnings or [])
 
     def _completed(self, config: config_pb2.ExperimentConfig) -> config_pb2.ExperimentConfig:
         """Return the configuration with what the user left to us."""
@@ -302,7 +306,7 @@ class Openings:
     def _unused_id(self) -> str:
         for _ in range(_DRAWS):
             experiment_id = self._ports.ids.experiment_id()
-            if not self._roster.exists(experiment_id):
+            if not self._registry.exists(experiment_id):
                 return experiment_id
         raise AlreadyExistsError("experiment", experiment_id)
 
@@ -313,13 +317,13 @@ def _print(new: NewExperiment) -> str:
     return fingerprint((config, new.port, new.url_prefix))
 
 
-def _repeats(actor: ExperimentActor, reopening: Reopening, method: str) -> bool:
+def _repeats(actor: ExperimentActor, reopening: ReopenRequest, method: str) -> bool:
     """Tell whether a request was carried out before; another one with its id is refused later."""
     known = actor.experiment.requests.get(reopening.request_id, "")
     return known.partition(" ")[0] == method
 
 
-def _directory(actor: ExperimentActor, reopening: Reopening) -> str:
+def _directory(actor: ExperimentActor, reopening: ReopenRequest) -> str:
     return reopening.experiment_directory or actor.experiment.directory
 
 

@@ -9,9 +9,9 @@ from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.messaging.ports import EventLog
 from svc_common.storage.ports import BlobStore, PresignedUrls
-from svc_manager.blobs.garbage_collector import Collected, Collection
+from svc_manager.blobs.garbage_collector import Collection, CollectionResult
 from svc_manager.blobs.references import References
-from svc_manager.blobs.usage import StorageUse, Use
+from svc_manager.blobs.usage import BlobUsage, UsageCounter
 from svc_manager.domain.quota import Quota
 from svc_manager.domain.state import Experiment
 from svc_manager.usecases.uploads import ByteExchange
@@ -20,13 +20,13 @@ _LONGEST_GRACE_MS: Final = 100 * 365 * 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class StorageUsage:
     """How much is stored, and how much may be."""
 
-    total: Use
+    total: BlobUsage
     """Of everything, also of what no experiment refers to."""
     quota: Quota
-    experiments: tuple[tuple[str, Use], ...]
+    experiments: tuple[tuple[str, BlobUsage], ...]
     """By id, largest first."""
 
 
@@ -41,14 +41,19 @@ class Storage:
     """
 
     def __init__(
-        self, use: StorageUse, collection: Collection, references: References, *, code_travels: bool
+        self,
+        use: UsageCounter,
+        collection: Collection,
+        references: References,
+        *,
+        code_travels: bool,
     ) -> None:
         self._use = use
         self._collection = collection
         self._references = references
         self.code_travels = code_travels
 
-    async def usage(self, experiment_id: str = "") -> Usage:
+    async def usage(self, experiment_id: str = "") -> StorageUsage:
         """Count what is stored.
 
         Args:
@@ -58,17 +63,17 @@ class Storage:
             NotFoundError: there is no such experiment.
         """
         infos = await self._use.all()
-        total = Use(sum(info.size_bytes for info in infos), len(infos))
+        total = BlobUsage(sum(info.size_bytes for info in infos), len(infos))
         if experiment_id:
             if experiment_id not in await self._references.experiments():
                 raise NotFoundError("experiment", experiment_id)
             own = await self._use.of(experiment_id)
-            return Usage(total, self._use.quota, ((experiment_id, own),))
+            return StorageUsage(total, self._use.quota, ((experiment_id, own),))
         uses = await self._use.by_experiment(infos)
         ordered = sorted(uses.items(), key=lambda item: (-item[1].used_bytes, item[0]))
-        return Usage(total, self._use.quota, tuple(ordered))
+        return StorageUsage(total, self._use.quota, tuple(ordered))
 
-    async def clean(self, *, dry_run: bool, grace_ms: int | None) -> Collected:
+    async def clean(self, *, dry_run: bool, grace_ms: int | None) -> CollectionResult:
         """Delete what nothing refers to; see `Collection.collect`.
 
         Args:
@@ -88,7 +93,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class ByteRules:
+class BlobPolicy:
     """How an installation keeps bytes."""
 
     quota: Quota
@@ -99,7 +104,7 @@ class ByteRules:
 
 
 @dataclass(frozen=True, slots=True)
-class ByteKeeping:
+class BlobServices:
     """All that has to do with the byte store."""
 
     exchange: ByteExchange
@@ -107,13 +112,13 @@ class ByteKeeping:
     collection: Collection
 
 
-def keep_bytes(
+def build_blob_services(
     blobs: BlobStore,
     events: EventLog,
     clock: Clock,
-    rules: ByteRules,
+    rules: BlobPolicy,
     live: Callable[[], Iterable[Experiment]],
-) -> ByteKeeping:
+) -> BlobServices:
     """Put the parts together; nothing is started.
 
     Args:
@@ -124,10 +129,10 @@ def keep_bytes(
         live: the experiments that this manager has loaded.
     """
     references = References(events)
-    use = StorageUse(blobs, references, rules.quota)
+    use = UsageCounter(blobs, references, rules.quota)
     collection = Collection(blobs, references, use, live, rules.grace)
     urls = blobs if isinstance(blobs, PresignedUrls) else None
-    return ByteKeeping(
+    return BlobServices(
         ByteExchange(blobs, urls, use, clock),
         Storage(use, collection, references, code_travels=rules.travel),
         collection,

@@ -15,20 +15,20 @@ from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import blob_of
 from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError, NotFoundError
-from svc_manager.actors.registry import Roster
-from svc_manager.agents.liveness import AgentWatch
-from svc_manager.blobs.large_values import BigValues
+from svc_manager.actors.registry import ActorRegistry
+from svc_manager.agents.liveness import AgentMonitor
+from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.explanations import explanation_view
 from svc_manager.converters.views import counts_view, trial_view
 from svc_manager.domain.explain import explain_next, explain_trial
 from svc_manager.domain.explanation import Around
-from svc_manager.domain.inputs import AddTrial, KillTrial, Recorded
+from svc_manager.domain.inputs import AddTrial, KillTrial, RecordedCommand
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
 from svc_manager.pagination import Page, Place, number_of, page_after, page_behind, token_moment
 from svc_manager.pagination import page_size as sized
-from svc_manager.usecases.analyses import Points
-from svc_manager.usecases.metric_cache import MetricBooks
+from svc_manager.usecases.analyses import ConstraintChecker
+from svc_manager.usecases.metric_cache import MetricCache
 from svc_manager.usecases.request_checks import check_given
 
 _BY_SEQUENCE: Final = frozenset(
@@ -57,7 +57,7 @@ class Surroundings:
         clock: tells the time.
     """
 
-    def __init__(self, agents: AgentWatch, clock: Clock) -> None:
+    def __init__(self, agents: AgentMonitor, clock: Clock) -> None:
         self._agents = agents
         self._clock = clock
 
@@ -89,15 +89,15 @@ class Trials:
 
     def __init__(
         self,
-        roster: Roster,
-        big_values: BigValues,
-        books: MetricBooks,
+        registry: ActorRegistry,
+        large_values: LargeValues,
+        books: MetricCache,
         surroundings: Surroundings,
-        points: Points | None = None,
+        points: ConstraintChecker | None = None,
     ) -> None:
         self._points = points
-        self._roster = roster
-        self._big_values = big_values
+        self._registry = registry
+        self._large_values = large_values
         self._books = books
         self._surroundings = surroundings
 
@@ -110,7 +110,7 @@ class Trials:
         page_token: str = "",
     ) -> Page[trial_pb2.Trial]:
         """List trials (0: 100 to a page; at most 10,000)."""
-        actor = await self._roster.find(experiment_id)
+        actor = await self._registry.find(experiment_id)
         experiment = actor.experiment
         moment_ms = token_moment(page_token, actor.now_ms())
         ranked = rank(experiment, trial_filter or TrialFilter(), moment_ms)
@@ -127,7 +127,7 @@ class Trials:
         Raises:
             NotFoundError: the experiment has no such trial.
         """
-        actor = await self._roster.find(experiment_id)
+        actor = await self._registry.find(experiment_id)
         trial = actor.experiment.trials.get(trial_id)
         if trial is None:
             raise NotFoundError("trial", trial_id)
@@ -142,8 +142,8 @@ class Trials:
             NotFoundError: the experiment has no such trial.
             FailedPreconditionError: the trial is over.
         """
-        actor = await self._roster.find(experiment_id)
-        await actor.submit(Recorded(KillTrial(trial_id), request_id, "KillTrial"))
+        actor = await self._registry.find(experiment_id)
+        await actor.submit(RecordedCommand(KillTrial(trial_id), request_id, "KillTrial"))
         return _view(actor.experiment, actor.experiment.trials[trial_id])
 
     async def add(
@@ -158,13 +158,13 @@ class Trials:
         if parameters.WhichOneof("kind") is None:
             raise InvalidArgumentError("parameters", "must be given")
         check_given(parameters, "parameters")
-        actor = await self._roster.find(experiment_id)
+        actor = await self._registry.find(experiment_id)
         if self._points is not None:
             await self._points.check(actor, parameters)
         key = request_id or uuid.uuid4().hex
-        stored = await self._big_values.put(parameters)
+        stored = await self._large_values.put(parameters)
         command = AddTrial(key, stored.SerializeToString(deterministic=True))
-        await actor.submit(Recorded(command, request_id, "AddTrial"))
+        await actor.submit(RecordedCommand(command, request_id, "AddTrial"))
         return actor.experiment.custom_ids[key]
 
     async def metrics(
@@ -177,7 +177,7 @@ class Trials:
         page_token: str = "",
     ) -> Page[trial_service_pb2.TrialMetric]:
         """List reports of one trial or (empty id) of all (0: 1,000 to a page)."""
-        actor = await self._roster.find(experiment_id)
+        actor = await self._registry.find(experiment_id)
         if trial_id and trial_id not in actor.experiment.trials:
             raise NotFoundError("trial", trial_id)
         book = await self._books.read(actor)
@@ -190,7 +190,7 @@ class Trials:
 
     async def counts(self, experiment_id: str) -> Mapping[str, int]:
         """Give the number of trials by the name of their state, states without any left out."""
-        return counts_view((await self._roster.find(experiment_id)).experiment)
+        return counts_view((await self._registry.find(experiment_id)).experiment)
 
     async def explain(
         self, experiment_id: str, trial_id: str = ""
@@ -200,7 +200,7 @@ class Trials:
         Raises:
             NotFoundError: the experiment has no such trial.
         """
-        actor = await self._roster.find(experiment_id)
+        actor = await self._registry.find(experiment_id)
         experiment, trouble = actor.experiment, actor.bus_trouble
         if not trial_id:
             around = self._surroundings.around(experiment_id, None, trouble)
@@ -213,7 +213,7 @@ class Trials:
 
     async def _load(self, view: trial_pb2.Trial) -> trial_pb2.Trial:
         if blob_of(view.parameters) is not None:
-            view.parameters.CopyFrom(await self._big_values.load(view.parameters))
+            view.parameters.CopyFrom(await self._large_values.load(view.parameters))
         return view
 
 

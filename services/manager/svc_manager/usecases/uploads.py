@@ -24,7 +24,7 @@ from svc_common.storage.ports import (
     check_key,
     digest_of,
 )
-from svc_manager.blobs.usage import StorageUse, Wanted
+from svc_manager.blobs.usage import PendingUpload, UsageCounter
 from svc_manager.domain.quota import sized
 
 URL_LIFETIME: Final = timedelta(minutes=10)
@@ -71,9 +71,9 @@ class Upload:
         return f"{CONTENT_KIND}/{self.sha256}"
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> PendingUpload:
         """Room that it takes."""
-        return Wanted(self.key, self.size_bytes, self.experiment_id)
+        return PendingUpload(self.key, self.size_bytes, self.experiment_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class ByteExchange:
     """
 
     def __init__(
-        self, blobs: BlobStore, urls: PresignedUrls | None, use: StorageUse, clock: Clock
+        self, blobs: BlobStore, urls: PresignedUrls | None, use: UsageCounter, clock: Clock
     ) -> None:
         self._blobs = blobs
         self._urls = urls

@@ -3,12 +3,12 @@
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError, NotFoundError
-from svc_manager.actors.registry import Roster
-from svc_manager.blobs.large_values import BigValues
+from svc_manager.actors.registry import ActorRegistry
+from svc_manager.blobs.large_values import LargeValues
 from svc_manager.domain.trial import Trial
 
 
-class EarlierResults:
+class WarmStart:
     """Collects samples from experiments that are known here.
 
     Args:
@@ -16,9 +16,9 @@ class EarlierResults:
         big_values: brings large values back, and keeps the samples out of messages.
     """
 
-    def __init__(self, roster: Roster, big_values: BigValues) -> None:
-        self._roster = roster
-        self._big_values = big_values
+    def __init__(self, registry: ActorRegistry, large_values: LargeValues) -> None:
+        self._registry = registry
+        self._large_values = large_values
 
     async def bring(self, search: config_pb2.SearchConfig) -> None:
         """Put the results of `warm_start_from` behind the samples that are known.
@@ -28,7 +28,7 @@ class EarlierResults:
         """
         for number, experiment_id in enumerate(search.warm_start_from):
             try:
-                actor = await self._roster.find(experiment_id)
+                actor = await self._registry.find(experiment_id)
             except NotFoundError:
                 raise InvalidArgumentError(
                     f"search.warm_start_from[{number}]",
@@ -39,7 +39,7 @@ class EarlierResults:
                 if trial.final is not None and not trial.live:
                     await self._add(search.known, trial)
         if search.HasField("known"):
-            search.known.CopyFrom(await self._big_values.put(search.known))
+            search.known.CopyFrom(await self._large_values.put(search.known))
 
     async def _add(self, known: value_pb2.Value, trial: Trial) -> None:
         assert trial.final is not None
@@ -47,5 +47,5 @@ class EarlierResults:
         parameters.MergeFromString(trial.parameters)
         value.MergeFromString(trial.final.value)
         sample = known.list_value.items.add().map_value
-        sample.entries.add(key="parameter", value=await self._big_values.load(parameters))
+        sample.entries.add(key="parameter", value=await self._large_values.load(parameters))
         sample.entries.add(key="value", value=value)

@@ -16,7 +16,7 @@ from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from svc_manager.pagination import Page
 from svc_manager.telemetry.metrics import Instruments
 from svc_manager.usecases.analyses import Front, Importance
-from svc_manager.usecases.experiments import ConfigChange, NewExperiment, Opened
+from svc_manager.usecases.experiments import ActivatedExperiment, ConfigChange, NewExperiment
 from svc_manager.usecases.trials import TrialFilter
 from svc_manager.web.forwarding import Forwarding
 from svc_manager.web.tensorboards import TensorBoards
@@ -25,11 +25,11 @@ from svc_manager.web.tensorboards import TensorBoards
 class ExperimentUseCases(Protocol):
     """What the web face asks and does about experiments."""
 
-    async def create(self, new: NewExperiment) -> Opened:
+    async def create(self, new: NewExperiment) -> ActivatedExperiment:
         """Check everything, then create and start."""
         ...
 
-    async def get(self, experiment_id: str) -> Opened:
+    async def get(self, experiment_id: str) -> ActivatedExperiment:
         """Give one experiment and the addresses of its page."""
         ...
 

@@ -6,14 +6,13 @@ import itertools
 
 from nni_proto.common.v1 import value_pb2
 from nni_wire.values import to_value
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
-from svc_manager.domain.decide import decide_recorded, decide_word
+from svc_manager.domain import events, inputs
+from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import Effect
 from svc_manager.domain.experiment import Budget, Settings
 from svc_manager.domain.fold import fold
-from svc_manager.domain.reports import ExitCause, Exited, Report, Saying, Started
+from svc_manager.domain.reports import ExitCause, Exited, Report, ReportBody, Started
 from svc_manager.domain.scheduling import settle
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
@@ -63,8 +62,8 @@ def _metric(type_: MetricType, sequence: int, number: float | str) -> Metric:
 def created(
     budget: Budget | None = None,
     settings: Settings | None = None,
-) -> e.ExperimentCreated:
-    return e.ExperimentCreated(
+) -> events.ExperimentCreated:
+    return events.ExperimentCreated(
         experiment_id=EXPERIMENT_ID,
         config=b"",
         settings=settings or Settings(optimize_mode=OptimizeMode.MINIMIZE),
@@ -91,28 +90,28 @@ class Lab:
         self.experiment = Experiment()
         self.ids = CountingIds()
         self.now_ms = 1_000
-        self.log: list[tuple[int, e.Event]] = []
+        self.log: list[tuple[int, events.Event]] = []
         self.effects: list[Effect] = []
-        self.last: list[e.Event] = []
-        self.command(i.Create(created(budget, settings), 0, ""))
+        self.last: list[events.Event] = []
+        self.command(inputs.Create(created(budget, settings), 0, ""))
         if started:
-            self.word(e.AlgorithmStarted(1, lookahead, assesses=False, provenance={}))
+            self.notification(events.AlgorithmStarted(1, lookahead, assesses=False, provenance={}))
 
-    def command(self, command: i.Command, request_id: str = "") -> list[e.Event]:
+    def command(self, command: inputs.Command, request_id: str = "") -> list[events.Event]:
         round_ = self._round()
-        decide_recorded(round_, i.Recorded(command, request_id, "Test"))
+        decide_recorded(round_, inputs.RecordedCommand(command, request_id, "Test"))
         return self._end(round_)
 
-    def word(self, *words: i.Word) -> list[e.Event]:
+    def notification(self, *notifications: inputs.Notification) -> list[events.Event]:
         round_ = self._round()
-        for word in words:
-            decide_word(round_, word)
+        for notification in notifications:
+            decide_notification(round_, notification)
         return self._end(round_)
 
     def _round(self) -> Round:
         return Round(self.experiment, self.now_ms, self.ids)
 
-    def _end(self, round_: Round) -> list[e.Event]:
+    def _end(self, round_: Round) -> list[events.Event]:
         settle(round_)
         self.log.extend((self.now_ms, event) for event in round_.events)
         self.effects = round_.effects
@@ -132,7 +131,7 @@ class Lab:
         """Answer every open request of the algorithm."""
         for request_id, ids in list(self.experiment.algorithm.asked.items()):
             given = sorted(ids)[: len(ids) - deferred if count is None else count]
-            self.word(generated(request_id, given, exhausted=exhausted, deferred=deferred))
+            self.notification(generated(request_id, given, exhausted=exhausted, deferred=deferred))
 
     def waiting(self) -> Trial:
         """Give the first trial that waits, asking the algorithm if there is none."""
@@ -150,13 +149,13 @@ class Lab:
         self,
         trial: Trial,
         sequence: int,
-        saying: Saying,
+        saying: ReportBody,
         *,
         claim: str = "claim",
         runner: str = "r1",
         attempt: int | None = None,
-    ) -> list[e.Event]:
-        return self.word(
+    ) -> list[events.Event]:
+        return self.notification(
             Report(
                 runner,
                 trial.id,
@@ -180,8 +179,8 @@ def exited(code: int | None = 0, cause: ExitCause = ExitCause.ENDED, detail: str
 
 def generated(
     request_id: str, ids: list[int], *, exhausted: bool = False, deferred: int = 0
-) -> e.ParametersGenerated:
-    return e.ParametersGenerated(
+) -> events.ParametersGenerated:
+    return events.ParametersGenerated(
         request_id,
         tuple(Parameters(n, encoded({"x": n}), encoded({"by": "test"})) for n in ids),
         exhausted,
@@ -190,5 +189,5 @@ def generated(
     )
 
 
-def kinds(events: list[e.Event]) -> list[type]:
+def kinds(events: list[events.Event]) -> list[type]:
     return [type(event) for event in events]

@@ -12,7 +12,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.blobs.garbage_collector import Collection
 from svc_manager.blobs.references import References
-from svc_manager.blobs.usage import StorageUse
+from svc_manager.blobs.usage import UsageCounter
 from svc_manager.domain.quota import Quota
 from svc_manager.domain.state import Experiment
 from svc_manager.usecases.uploads import ByteExchange, Purpose, Upload
@@ -44,7 +44,7 @@ class Shelf:
     def __post_init__(self) -> None:
         self.blobs = InMemoryBlobStore(self.clock)
         self.references = References(self.bus.events)
-        self.use = StorageUse(self.blobs, self.references, self.quota)
+        self.use = UsageCounter(self.blobs, self.references, self.quota)
         self.exchange = ByteExchange(self.blobs, self.urls, self.use, self.clock)
         self.collection = Collection(
             self.blobs, self.references, self.use, lambda: self.live, GRACE

@@ -54,7 +54,7 @@ async def face(tmp_path: Path) -> AsyncIterator[Face]:
         )
         made.experiment_id = await world.create(max_trial_number=50)
         held = await world.agent.holds(2)
-        await world.reached(made.experiment_id, RUNNING)
+        await world.wait_for_state(made.experiment_id, RUNNING)
         made.trial_id = held[0].task.trial_id
         yield made
 
@@ -192,7 +192,7 @@ async def requests_in_log(face: Face) -> int:
     """Give how many requests of users have been carried out."""
     if await face.end() == 0:
         return 0
-    actor = await face.world.manager.roster.find(face.experiment_id)
+    actor = await face.world.manager.registry.find(face.experiment_id)
     experiment = actor.experiment
     return len(experiment.requests) + experiment.revision + len(experiment.custom_ids)
 
@@ -230,6 +230,6 @@ async def test_a_second_identical_end_is_fine_and_a_different_one_is_an_error(fa
 
 
 async def ended(face: Face) -> None:
-    actor = await face.world.manager.roster.find(face.experiment_id)
+    actor = await face.world.manager.registry.find(face.experiment_id)
     while actor.experiment.trials[face.trial_id].live:
         await actor.next_change.wait()

@@ -317,7 +317,7 @@ class World:
             config.tuner.name = "Counter"
         return config
 
-    async def reached(self, experiment_id: str, *states: int) -> Any:
+    async def wait_for_state(self, experiment_id: str, *states: int) -> Any:
         """Wait for a state and give the experiment."""
         async with asyncio.timeout(PATIENCE_S):
             return await self.experiments.wait(experiment_id, states)  # type: ignore[arg-type] # enum values
@@ -348,14 +348,14 @@ async def manager_on(
     stores = Stores(blobs, BlobViews(blobs))
     manager = assemble(settings, bus, stores, listeners, PickyChecker())
     tasks = TaskOwner(raise_failure)
-    await manager.roster.open()
-    manager.agents.watch_for(manager.roster)
+    await manager.registry.open()
+    manager.agents.attach(manager.registry)
     tasks.start(manager.agents.listen(), "agents")
     try:
         yield manager
     finally:
         await tasks.aclose()
-        await manager.roster.aclose()
+        await manager.registry.aclose()
 
 
 @asynccontextmanager

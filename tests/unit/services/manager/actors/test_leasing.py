@@ -45,7 +45,7 @@ class Kept:
 
     ownership: Ownership
     lost: list[str] = field(default_factory=list)
-    vacant: list[str] = field(default_factory=list)
+    ownerless: list[str] = field(default_factory=list)
     doubts: int = 0
 
     def doubt(self) -> None:
@@ -54,7 +54,7 @@ class Kept:
     @contextmanager
     def living(self) -> Iterator[None]:
         keeping = asyncio.ensure_future(
-            self.ownership.keep(self.lost.append, self.vacant.append, self.doubt)
+            self.ownership.keep(self.lost.append, self.ownerless.append, self.doubt)
         )
         try:
             yield
@@ -72,7 +72,7 @@ class Place:
         ownership = Ownership(
             self.store, ManagerId(name), self.clock, self.bus.signals, shared=shared
         )
-        ownership.listening(f"{name}:1", f"{name}:2")
+        ownership.set_addresses(f"{name}:1", f"{name}:2")
         return Kept(ownership)
 
     async def passes(self, duration_s: float) -> None:
@@ -110,7 +110,7 @@ async def test_leases_are_held_as_long_as_they_are_kept(place: Place) -> None:
     with one.living(), two.living():
         await place.passes(10 * TTL_S)
 
-    assert (one.lost, two.vacant) == ([], [])
+    assert (one.lost, two.ownerless) == ([], [])
     assert [other.boot_id for other in two.ownership.others] == ["one"]
 
 
@@ -120,11 +120,11 @@ async def test_experiments_of_a_dead_manager_are_vacant_after_their_time(place: 
     with two.living():
         with one.living():
             await place.passes(1.0)
-        assert two.vacant == []
+        assert two.ownerless == []
 
         await place.passes(TTL_S + LOOK_EVERY_S)
 
-        assert two.vacant == ["e1"]
+        assert two.ownerless == ["e1"]
         assert two.doubts == 1, "it may have had more that nobody saw"
         assert await two.ownership.take("e1", 1) == 2
 
@@ -140,7 +140,7 @@ async def test_experiments_of_one_that_leaves_are_vacant_at_once(place: Place) -
         for _ in range(50):
             await asyncio.sleep(0)
 
-        assert two.vacant == ["e1"]
+        assert two.ownerless == ["e1"]
 
 
 async def test_an_owner_that_slept_too_long_learns_that_it_has_lost(place: Place) -> None:
@@ -172,7 +172,7 @@ async def test_leases_that_their_store_lost_go_back_to_their_owners(place: Place
     assert lease is not None
     assert ManagerId.of(lease.owner).boot_id == "one"
     assert lease.epoch > 8
-    assert (one.lost, two.vacant) == ([], [])
+    assert (one.lost, two.ownerless) == ([], [])
 
 
 async def test_while_the_store_is_away_everybody_goes_on_and_nothing_is_taken_away(
@@ -191,7 +191,7 @@ async def test_while_the_store_is_away_everybody_goes_on_and_nothing_is_taken_aw
         place.store.away = False
         await place.passes(2 * CALM_S)
 
-    assert (one.lost, two.vacant) == ([], [])
+    assert (one.lost, two.ownerless) == ([], [])
     holders = await place.store.holders()
     assert ManagerId.of(holders["e1"].owner).boot_id == "one"
     assert ManagerId.of(holders["new"].owner).boot_id == "two"
@@ -199,7 +199,7 @@ async def test_while_the_store_is_away_everybody_goes_on_and_nothing_is_taken_aw
 
 async def test_a_manager_takes_over_at_once_from_its_earlier_life(place: Place) -> None:
     before, after = place.manager("before"), place.manager("after")
-    after.ownership.listening("before:1", "before:2")
+    after.ownership.set_addresses("before:1", "before:2")
     await before.ownership.take("e1", 0)
 
     assert await after.ownership.take("e1", 1) == 2

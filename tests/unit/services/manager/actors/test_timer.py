@@ -1,7 +1,7 @@
 import asyncio
 
 from svc_common.clock import ManualClock
-from svc_manager.actors.timer import Alarm
+from svc_manager.actors.timer import Timer
 
 
 def ms(clock: ManualClock) -> int:
@@ -15,10 +15,10 @@ async def turns() -> None:
 
 async def test_it_rings_once_when_the_moment_has_passed() -> None:
     clock, rings = ManualClock(), []
-    alarm = Alarm(clock, lambda: rings.append(ms(clock)))
+    timer = Timer(clock, lambda: rings.append(ms(clock)))
     moment = ms(clock) + 1000
 
-    await alarm.set(moment)
+    await timer.set(moment)
     await turns()
     clock.advance(0.9)
     await turns()
@@ -32,16 +32,16 @@ async def test_it_rings_once_when_the_moment_has_passed() -> None:
 
 async def test_setting_it_anew_replaces_the_moment_and_none_silences_it() -> None:
     clock, rings = ManualClock(), []
-    alarm = Alarm(clock, lambda: rings.append(1))
+    timer = Timer(clock, lambda: rings.append(1))
 
-    await alarm.set(ms(clock) + 1000)
+    await timer.set(ms(clock) + 1000)
     await turns()
-    await alarm.set(ms(clock) + 5000)
+    await timer.set(ms(clock) + 5000)
     await turns()
     clock.advance(2)
     await turns()
     assert rings == []
-    await alarm.set(None)
+    await timer.set(None)
     clock.advance(10)
     await turns()
 
@@ -50,14 +50,14 @@ async def test_setting_it_anew_replaces_the_moment_and_none_silences_it() -> Non
 
 async def test_the_same_moment_keeps_the_timer() -> None:
     clock = ManualClock()
-    alarm = Alarm(clock, lambda: None)
+    timer = Timer(clock, lambda: None)
     moment = ms(clock) + 1000
-    await alarm.set(moment)
+    await timer.set(moment)
     await turns()
 
-    await alarm.set(moment + 1)
+    await timer.set(moment + 1)
     await turns()
 
     assert clock.sleepers == 1
-    await alarm.aclose()
-    await alarm.aclose()
+    await timer.aclose()
+    await timer.aclose()

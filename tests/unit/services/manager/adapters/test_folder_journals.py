@@ -17,8 +17,8 @@ async def test_a_journal_keeps_batches_and_lines(tmp_path: Path) -> None:
     journal = FolderJournals().open(str(folder(tmp_path)), debug=False)
 
     journal.record(5, b"batch")
-    journal.say(1_700_000_000_000, "INFO", "NNIManager", "hello")
-    journal.say(1_700_000_000_000, "DEBUG", "NNIManager", "hidden")
+    journal.add_line(1_700_000_000_000, "INFO", "NNIManager", "hello")
+    journal.add_line(1_700_000_000_000, "DEBUG", "NNIManager", "hidden")
     journal.close()
 
     assert await FolderJournals().read(tmp_path) == [(5, b"batch")]
@@ -29,7 +29,7 @@ async def test_a_journal_keeps_batches_and_lines(tmp_path: Path) -> None:
 def test_debug_lines_are_written_in_debug_mode(tmp_path: Path) -> None:
     journal = FolderJournals().open(str(folder(tmp_path)), debug=True)
 
-    journal.say(0, "DEBUG", "NNIManager", "shown")
+    journal.add_line(0, "DEBUG", "NNIManager", "shown")
     journal.close()
 
     assert "shown" in (tmp_path / "log" / "nnimanager.log").read_text()

@@ -13,18 +13,18 @@ from svc_manager.agents.liveness import (
     MISSED_AFTER_S,
     SILENT_AFTER_S,
     SUSPECT_AFTER_S,
-    AgentWatch,
+    AgentMonitor,
 )
 from svc_manager.domain.inputs import (
+    AgentGone,
+    AgentOverdue,
+    AgentRestarted,
+    AgentSeen,
+    AgentSilent,
     AttemptGone,
-    Held,
-    RunnerGone,
-    RunnerMissed,
-    RunnerRestarted,
-    RunnerSeen,
-    RunnerSilent,
+    HeldAttempt,
+    Notification,
     Stop,
-    Word,
 )
 from svc_manager.domain.reports import Lost
 from svc_manager.domain.state import Experiment
@@ -37,10 +37,10 @@ class Listening:
     def __init__(self, experiment: Experiment) -> None:
         self.id = EXPERIMENT_ID
         self.experiment = experiment
-        self.told: list[Word] = []
+        self.told: list[Notification] = []
 
-    def tell(self, word: Word) -> None:
-        self.told.append(word)
+    def notify(self, notification: Notification) -> None:
+        self.told.append(notification)
 
 
 class One:
@@ -64,7 +64,7 @@ def presence(*held: tuple[str, int, str], leaving: bool = False) -> task_pb2.Run
 
 
 @contextmanager
-def watching(watch: AgentWatch) -> Iterator[None]:
+def watching(watch: AgentMonitor) -> Iterator[None]:
     task = asyncio.ensure_future(watch.watch())
     try:
         yield
@@ -82,20 +82,20 @@ async def test_an_agent_falls_silent_then_is_gone() -> None:
     lab = Lab()
     lab.running()
     actor, clock = Listening(lab.experiment), ManualClock()
-    watch = AgentWatch(InMemoryBus(), clock)
-    watch.watch_for(One(actor))
-    watch.heard(presence())
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.attach(One(actor))
+    watch.handle_presence(presence())
 
     with watching(watch):
         await turns()
         clock.advance(SILENT_AFTER_S)
         await turns()
-        assert actor.told == [RunnerSilent("r1")]
+        assert actor.told == [AgentSilent("r1")]
         assert watch.of_pools(["local"]) == []
         clock.advance(GONE_AFTER_S - SILENT_AFTER_S)
         await turns()
 
-    assert isinstance(actor.told[-1], RunnerGone)
+    assert isinstance(actor.told[-1], AgentGone)
     assert watch.get("r1") is None
 
 
@@ -103,8 +103,8 @@ async def test_an_agent_that_only_the_log_names_has_the_whole_time() -> None:
     lab = Lab()
     lab.running()
     actor, clock = Listening(lab.experiment), ManualClock()
-    watch = AgentWatch(InMemoryBus(), clock)
-    watch.watch_for(One(actor))
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.attach(One(actor))
 
     with watching(watch):
         await turns()
@@ -114,19 +114,19 @@ async def test_an_agent_that_only_the_log_names_has_the_whole_time() -> None:
         clock.advance(2)
         await turns()
 
-    assert actor.told == [RunnerSilent("r1")]
+    assert actor.told == [AgentSilent("r1")]
 
 
 async def test_an_agent_that_speaks_in_time_is_never_judged() -> None:
     lab = Lab()
     trial = lab.running()
     actor, clock = Listening(lab.experiment), ManualClock()
-    watch = AgentWatch(InMemoryBus(), clock)
-    watch.watch_for(One(actor))
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.attach(One(actor))
 
     with watching(watch):
         for _ in range(10):
-            watch.heard(presence((trial.id, 1, "claim")))
+            watch.handle_presence(presence((trial.id, 1, "claim")))
             clock.advance(SILENT_AFTER_S / 2)
             await turns()
 
@@ -137,34 +137,34 @@ async def test_an_agent_that_holds_what_it_should_not_is_told_on() -> None:
     lab = Lab()
     trial = lab.running()
     actor = Listening(lab.experiment)
-    watch = AgentWatch(InMemoryBus(), ManualClock())
-    watch.watch_for(One(actor))
+    watch = AgentMonitor(InMemoryBus(), ManualClock())
+    watch.attach(One(actor))
 
-    watch.heard(presence((trial.id, 1, "claim"), ("zzzzz", 1, "other")))
+    watch.handle_presence(presence((trial.id, 1, "claim"), ("zzzzz", 1, "other")))
 
-    (word,) = actor.told
-    assert isinstance(word, RunnerSeen)
+    (notification,) = actor.told
+    assert isinstance(notification, AgentSeen)
 
 
 async def test_what_a_restarted_agent_has_forgotten_is_lost_after_a_while() -> None:
     lab = Lab()
     kept, forgotten = lab.running(), lab.running(claim="c2")
     actor, clock = Listening(lab.experiment), ManualClock()
-    watch = AgentWatch(InMemoryBus(), clock)
-    watch.watch_for(One(actor))
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.attach(One(actor))
 
     with watching(watch):
         await turns()
         for _ in range(4):
-            watch.heard(presence((kept.id, 1, "claim")))
+            watch.handle_presence(presence((kept.id, 1, "claim")))
             await turns()
             clock.advance(SUSPECT_AFTER_S / 3)
             await turns()
 
-    (word,) = actor.told
-    assert isinstance(word, AttemptGone)
-    assert word.held == Held(forgotten.id, 1, "c2")
-    lab.word(word)
+    (notification,) = actor.told
+    assert isinstance(notification, AttemptGone)
+    assert notification.held == HeldAttempt(forgotten.id, 1, "c2")
+    lab.notification(notification)
     assert (forgotten.state.name, forgotten.attempt) == ("WAITING", 2)
 
 
@@ -173,21 +173,21 @@ async def test_a_forgotten_attempt_that_was_reported_lost_meanwhile_is_left_alon
     trial = lab.running()
     lab.report(trial, 1, Lost("its agent was restarted"))
 
-    lab.word(AttemptGone(Held(trial.id, 1, "claim"), "forgotten"))
+    lab.notification(AttemptGone(HeldAttempt(trial.id, 1, "claim"), "forgotten"))
 
     assert trial.attempt == 2
 
 
 async def test_a_task_that_outlived_its_experiment_is_dropped() -> None:
     bus = InMemoryBus()
-    watch = AgentWatch(bus, ManualClock())
-    watch.watch_for(One(Listening(Lab().experiment)))
+    watch = AgentMonitor(bus, ManualClock())
+    watch.attach(One(Listening(Lab().experiment)))
     orders = await bus.signals.subscribe(subjects.control_subject("r1"))
     message = presence()
     message.trials.add(experiment_id="stopped1", trial_id="abcde", attempt=1, claim_id="c")
     message.trials.add(experiment_id="unknown1", trial_id="fghij", attempt=1, claim_id="c")
 
-    watch.heard(message)
+    watch.handle_presence(message)
     order = await anext(orders)
 
     control = task_pb2.RunnerControl.FromString(order.payload)
@@ -199,19 +199,19 @@ async def test_an_agent_that_leaves_is_not_counted_on_and_soon_gone() -> None:
     lab = Lab()
     lab.running()
     actor, clock = Listening(lab.experiment), ManualClock()
-    watch = AgentWatch(InMemoryBus(), clock)
-    watch.watch_for(One(actor))
-    watch.heard(presence())
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.attach(One(actor))
+    watch.handle_presence(presence())
 
     with watching(watch):
         await turns()
-        watch.heard(presence(leaving=True))
+        watch.handle_presence(presence(leaving=True))
         await turns()
         assert watch.of_pools(["local"]) == []
         clock.advance(GONE_AFTER_S)
         await turns()
 
-    assert actor.told[-1] == RunnerGone("r1", "its agent has left")
+    assert actor.told[-1] == AgentGone("r1", "its agent has left")
 
 
 async def test_nobody_is_judged_for_the_time_the_bus_was_away() -> None:
@@ -219,9 +219,9 @@ async def test_nobody_is_judged_for_the_time_the_bus_was_away() -> None:
     lab.running()
     bus = InMemoryBus()
     actor, clock = Listening(lab.experiment), ManualClock()
-    watch = AgentWatch(bus, clock)
-    watch.watch_for(One(actor))
-    forgiving = asyncio.ensure_future(watch.forgive())
+    watch = AgentMonitor(bus, clock)
+    watch.attach(One(actor))
+    forgiving = asyncio.ensure_future(watch.extend_deadlines())
 
     with watching(watch):
         await turns()
@@ -242,8 +242,8 @@ async def test_agents_that_the_log_of_a_taken_experiment_names_have_the_whole_ti
     lab = Lab()
     lab.running()
     actor, clock = Listening(lab.experiment), ManualClock()
-    watch = AgentWatch(InMemoryBus(), clock)
-    watch.watch_for(One(actor))
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.attach(One(actor))
     with watching(watch):
         await turns()
         clock.advance(GONE_AFTER_S)
@@ -253,45 +253,45 @@ async def test_agents_that_the_log_of_a_taken_experiment_names_have_the_whole_ti
         watch.expect(EXPERIMENT_ID, lab.experiment)
         clock.advance(GONE_AFTER_S - 1)
         await turns()
-        assert not any(isinstance(word, RunnerGone) for word in actor.told)
+        assert not any(isinstance(notification, AgentGone) for notification in actor.told)
         clock.advance(1)
         await turns()
 
-    assert isinstance(actor.told[-1], RunnerGone)
+    assert isinstance(actor.told[-1], AgentGone)
 
 
 async def test_attempts_of_a_taken_experiment_that_their_agent_does_not_hold_are_gone() -> None:
     lab = Lab()
     trial = lab.running()
     actor, clock = Listening(lab.experiment), ManualClock()
-    watch = AgentWatch(InMemoryBus(), clock)
-    watch.heard(presence())
-    watch.watch_for(One(actor))
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.handle_presence(presence())
+    watch.attach(One(actor))
     watch.expect(EXPERIMENT_ID, lab.experiment)
 
     with watching(watch):
         for _ in range(int(SUSPECT_AFTER_S // 5)):
             await turns()
             clock.advance(5)
-            watch.heard(presence())
+            watch.handle_presence(presence())
         await turns()
 
-    gone = [word for word in actor.told if isinstance(word, AttemptGone)]
-    assert [word.held for word in gone] == [Held(trial.id, 1, "claim")]
+    gone = [notification for notification in actor.told if isinstance(notification, AttemptGone)]
+    assert [notification.held for notification in gone] == [HeldAttempt(trial.id, 1, "claim")]
 
 
 async def test_an_attempt_that_its_agent_says_to_hold_after_all_is_not_suspected() -> None:
     lab = Lab()
     trial = lab.running()
     actor, clock = Listening(lab.experiment), ManualClock()
-    watch = AgentWatch(InMemoryBus(), clock)
-    watch.heard(presence())
-    watch.watch_for(One(actor))
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.handle_presence(presence())
+    watch.attach(One(actor))
     watch.expect(EXPERIMENT_ID, lab.experiment)
 
     with watching(watch):
         for _ in range(int(SUSPECT_AFTER_S // 5) + 1):
-            watch.heard(presence((trial.id, 1, "claim")))
+            watch.handle_presence(presence((trial.id, 1, "claim")))
             await turns()
             clock.advance(5)
         await turns()
@@ -303,9 +303,9 @@ async def test_only_a_stop_makes_an_agent_that_does_not_answer_a_matter_of_secon
     lab = Lab()
     trial = lab.running()
     actor, clock = Listening(lab.experiment), ManualClock()
-    watch = AgentWatch(InMemoryBus(), clock)
-    watch.watch_for(One(actor))
-    watch.heard(presence((trial.id, 1, "claim")))
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.attach(One(actor))
+    watch.handle_presence(presence((trial.id, 1, "claim")))
 
     with watching(watch):
         await turns()
@@ -316,24 +316,24 @@ async def test_only_a_stop_makes_an_agent_that_does_not_answer_a_matter_of_secon
         clock.advance(MISSED_AFTER_S / 4)
         await turns()
 
-    assert set(actor.told) == {RunnerMissed("r1")}
+    assert set(actor.told) == {AgentOverdue("r1")}
 
 
 def test_who_waits_for_a_task_of_a_restarted_agent_is_told_so() -> None:
     lab = Lab()
     lab.waiting()
     actor = Listening(lab.experiment)
-    watch = AgentWatch(InMemoryBus(), ManualClock())
-    watch.watch_for(One(actor))
+    watch = AgentMonitor(InMemoryBus(), ManualClock())
+    watch.attach(One(actor))
     first, second = presence(), presence()
     first.boot_id, second.boot_id = "boot1", "boot2"
 
-    watch.heard(first)
+    watch.handle_presence(first)
     assert actor.told == []
-    watch.heard(second)
-    watch.heard(second)
-    assert actor.told == [RunnerRestarted("local", "boot2")]
+    watch.handle_presence(second)
+    watch.handle_presence(second)
+    assert actor.told == [AgentRestarted("local", "boot2")]
     second.restarted = True
-    watch.heard(second)
+    watch.handle_presence(second)
 
-    assert actor.told == [RunnerRestarted("local", "boot2")] * 2
+    assert actor.told == [AgentRestarted("local", "boot2")] * 2

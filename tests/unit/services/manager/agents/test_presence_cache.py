@@ -12,8 +12,8 @@ from svc_common.tasks import TaskOwner
 from svc_manager.adapters.memory_presences import InMemoryPresences
 from svc_manager.adapters.redis_connection import RedisConnection
 from svc_manager.adapters.redis_presences import RedisPresences
-from svc_manager.agents.liveness import GONE_AFTER_S, AgentWatch
-from svc_manager.agents.presence_cache import PresenceBoard
+from svc_manager.agents.liveness import GONE_AFTER_S, AgentMonitor
+from svc_manager.agents.presence_cache import PresenceCache
 from svc_manager.ports import Presences
 from tests.unit.services.manager.world import raise_failure
 
@@ -30,9 +30,9 @@ async def turns(count: int = 20) -> None:
 
 @asynccontextmanager
 async def board_on(
-    bus: InMemoryBus, presences: Presences, agents: AgentWatch
-) -> AsyncIterator[PresenceBoard]:
-    board = PresenceBoard(bus.signals, presences, agents)
+    bus: InMemoryBus, presences: Presences, agents: AgentMonitor
+) -> AsyncIterator[PresenceCache]:
+    board = PresenceCache(bus.signals, presences, agents)
     tasks = TaskOwner(raise_failure)
     tasks.start(board.listen(), "listen")
     tasks.start(board.write(), "write")
@@ -52,13 +52,13 @@ async def test_next_manager_knows_the_agents_before_they_speak() -> None:
     clock = ManualClock()
     presences = InMemoryPresences(clock)
     async with InMemoryBus() as bus:
-        async with board_on(bus, presences, AgentWatch(bus, clock)):
+        async with board_on(bus, presences, AgentMonitor(bus, clock)):
             say(bus, presence("r1"))
             say(bus, presence("r2"))
             await turns()
-        agents = AgentWatch(bus, clock)
+        agents = AgentMonitor(bus, clock)
 
-        await PresenceBoard(bus.signals, presences, agents).recall()
+        await PresenceCache(bus.signals, presences, agents).recall()
 
     assert sorted(agents.of_pools({"local"})) == ["r1", "r2"]
 
@@ -67,7 +67,7 @@ async def test_agent_that_left_or_fell_silent_is_not_recalled() -> None:
     clock = ManualClock()
     presences = InMemoryPresences(clock)
     async with InMemoryBus() as bus:
-        async with board_on(bus, presences, AgentWatch(bus, clock)):
+        async with board_on(bus, presences, AgentMonitor(bus, clock)):
             say(bus, presence("silent"))
             await turns()
             clock.advance(GONE_AFTER_S)
@@ -77,9 +77,9 @@ async def test_agent_that_left_or_fell_silent_is_not_recalled() -> None:
             say(bus, presence("came-back", leaving=True))
             say(bus, presence("came-back"))
             await turns()
-        agents = AgentWatch(bus, clock)
+        agents = AgentMonitor(bus, clock)
 
-        await PresenceBoard(bus.signals, presences, agents).recall()
+        await PresenceCache(bus.signals, presences, agents).recall()
 
     assert agents.of_pools({"local"}) == ["came-back"]
 
@@ -88,7 +88,7 @@ async def test_nonsense_on_the_bus_or_in_the_store_is_passed_over() -> None:
     clock = ManualClock()
     presences = InMemoryPresences(clock)
     await presences.keep({"r1": b"\xff\xff", "r2": presence("r2").SerializeToString()}, 60.0)
-    agents = AgentWatch(InMemoryBus(), clock)
+    agents = AgentMonitor(InMemoryBus(), clock)
     async with InMemoryBus() as bus, board_on(bus, presences, agents) as board:
         bus.signals.publish(subjects.presence_subject("r3"), b"\xff\xff")
         await turns()
@@ -101,7 +101,7 @@ async def test_nonsense_on_the_bus_or_in_the_store_is_passed_over() -> None:
 async def test_nobody_notices_that_the_store_is_away() -> None:
     clock = ManualClock()
     async with RedisConnection("redis://127.0.0.1:1/0") as redis, InMemoryBus() as bus:
-        agents = AgentWatch(bus, clock)
+        agents = AgentMonitor(bus, clock)
         async with board_on(bus, RedisPresences(redis), agents) as board:
             say(bus, presence("r1"))
             await turns()

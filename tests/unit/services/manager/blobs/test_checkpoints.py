@@ -16,10 +16,10 @@ from svc_common.clock import ManualClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.ports import TaskFeed
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_manager.actors.effect_runner import Performer
+from svc_manager.actors.effect_runner import EffectRunner
 from svc_manager.blobs.checkpoints import dead_checkpoints, folder_named, saving_trial
-from svc_manager.blobs.large_values import BigValues
-from svc_manager.domain import events as e
+from svc_manager.blobs.large_values import LargeValues
+from svc_manager.domain import events
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.effects import PublishTask
 from svc_manager.domain.experiment import Budget
@@ -54,13 +54,13 @@ class Publishing:
         self.bus = bus
         self.feed = feed
         self.lab = Lab(Budget(trial_concurrency=2, max_trial_number=10))
-        self.performer = Performer(
+        self.effect_runner = EffectRunner(
             self.lab.experiment,
             bus,
             InMemoryListeners(),
             self._no_summary,
             NoAgents(),
-            BigValues(InMemoryBlobStore()),
+            LargeValues(InMemoryBlobStore()),
             lambda: 1,
             ManualClock(),
             bytes_travel=travel,
@@ -76,8 +76,10 @@ class Publishing:
         given = zip(sorted(ids), parameters, strict=False)
         answer = tuple(Parameters(number, encoded(one), b"") for number, one in given)
         deferred = len(ids) - len(answer) if request_id else 0
-        generated = e.ParametersGenerated(request_id, answer, False, deferred, (1, 0), released)
-        await self._carry_out(self.lab.word(generated))
+        generated = events.ParametersGenerated(
+            request_id, answer, False, deferred, (1, 0), released
+        )
+        await self._carry_out(self.lab.notification(generated))
 
     async def start(self, trial: Trial) -> None:
         await self._carry_out(self.lab.report(trial, 0, Started(1), claim=trial.id))
@@ -86,12 +88,12 @@ class Publishing:
         exited = Exited(9, ExitCause.ENDED, code, checkpoint=checkpoint)
         await self._carry_out(self.lab.report(trial, 1, exited, claim=trial.id))
 
-    async def _carry_out(self, events: list[e.Event]) -> None:
+    async def _carry_out(self, events: list[events.Event]) -> None:
         for event in events:
-            self.performer.note(event)
+            self.effect_runner.note(event)
         tasks = [one for one in self.lab.effects if isinstance(one, PublishTask)]
-        await self.performer.perform(tasks)
-        await self.performer.drain()
+        await self.effect_runner.run(tasks)
+        await self.effect_runner.drain()
 
     @property
     def trials(self) -> list[Trial]:

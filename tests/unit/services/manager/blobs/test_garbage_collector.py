@@ -12,7 +12,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.ports import BlobInfo
 from svc_manager.blobs.garbage_collector import Collection
-from svc_manager.blobs.usage import StorageUse
+from svc_manager.blobs.usage import UsageCounter
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.quota import Quota
 from svc_manager.domain.state import Experiment
@@ -115,7 +115,7 @@ async def test_what_is_stored_again_while_it_is_swept_stays() -> None:
     async with InMemoryBus() as bus:
         shelf = Shelf(bus)
         blobs = BusyStore(shelf.clock)
-        use = StorageUse(blobs, shelf.references, Quota(0, 0))
+        use = UsageCounter(blobs, shelf.references, Quota(0, 0))
         collection = Collection(blobs, shelf.references, use, list, GRACE)
         key = await blobs.put(b"content")
         shelf.clock.advance(LONG_S)
@@ -157,7 +157,7 @@ async def test_collection_that_failed_is_made_when_it_is_wanted_again() -> None:
     async with InMemoryBus() as bus:
         shelf = Shelf(bus)
         blobs = AwayStore()
-        use = StorageUse(blobs, shelf.references, Quota(0, 0))
+        use = UsageCounter(blobs, shelf.references, Quota(0, 0))
         collection = Collection(blobs, shelf.references, use, list, GRACE)
         running = asyncio.create_task(collection.run())
         collection.want()
@@ -189,7 +189,7 @@ async def test_what_was_too_young_is_collected_without_being_asked_for() -> None
     async with InMemoryBus() as bus:
         shelf = Shelf(bus)
         blobs = TellingStore()
-        use = StorageUse(blobs, shelf.references, Quota(0, 0))
+        use = UsageCounter(blobs, shelf.references, Quota(0, 0))
         grace = timedelta(milliseconds=50)
         collection = Collection(blobs, shelf.references, use, list, grace)
         key = await blobs.put(b"other")

@@ -8,7 +8,7 @@ import pytest
 
 from svc_common.errors import ResourceExhaustedError
 from svc_common.messaging.memory import InMemoryBus
-from svc_manager.blobs.usage import Use, Wanted
+from svc_manager.blobs.usage import BlobUsage, PendingUpload
 from svc_manager.domain.quota import Quota
 from tests.unit.services.manager.storing import Shelf, digest
 
@@ -34,15 +34,15 @@ async def test_experiment_uses_what_its_log_names_and_what_its_trials_wrote(
 
     uses = await shelf.use.by_experiment(await shelf.use.all())
 
-    assert uses == {"e1": Use(6 + 3 + 4, 3), "e2": Use(6, 1)}
+    assert uses == {"e1": BlobUsage(6 + 3 + 4, 3), "e2": BlobUsage(6, 1)}
     assert await shelf.use.of("e1") == uses["e1"]
 
 
-def wanted(size_bytes: int, experiment_id: str = "", key: str = "") -> Wanted:
-    return Wanted(key or f"sha256/{next(_keys)}", size_bytes, experiment_id)
+def wanted(size_bytes: int, experiment_id: str = "", key: str = "") -> PendingUpload:
+    return PendingUpload(key or f"sha256/{next(_keys)}", size_bytes, experiment_id)
 
 
-async def admit(shelf: Shelf, one: Wanted) -> None:
+async def admit(shelf: Shelf, one: PendingUpload) -> None:
     now = shelf.clock.now()
     await shelf.use.admit(one, now, now + timedelta(minutes=10))
 

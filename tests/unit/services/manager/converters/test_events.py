@@ -14,10 +14,10 @@ from svc_manager.converters.events import (
     event_from,
     write_event,
 )
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.experiment import ExperimentState
-from svc_manager.domain.reports import ExitCause, Exited, Lost, Report, Saying, Started, Waits
+from svc_manager.domain.reports import ExitCause, Exited, Lost, Report, ReportBody, Started, Waits
 from svc_manager.domain.trial import TrialState
 from svc_manager.domain.values import Metric, MetricType, Parameters, ParameterSource
 from tests.unit.services.manager.building import encoded
@@ -52,7 +52,7 @@ METRIC = Metric(
     {"default": 1.0, "loss": 0.5},
     1_234,
 )
-SAYINGS: list[Saying] = [
+SAYINGS: list[ReportBody] = [
     Started(5, 77, (0, 1), True),
     METRIC,
     Exited(9, ExitCause.ENDED, 0, 0, ""),
@@ -64,12 +64,12 @@ SAYINGS: list[Saying] = [
 REPORTS = [
     Report("r1", "abcde", 1, sequence, "claim", saying) for sequence, saying in enumerate(SAYINGS)
 ]
-SAMPLES: list[e.Event] = [
+SAMPLES: list[events.Event] = [
     CREATED,
-    e.AlgorithmRequested(2, True, "/root/expt1234"),
-    e.AlgorithmStarted(2, True, False, {"python": "3.11"}),
-    e.TrialsRequested("1-0", (4, 5)),
-    e.ParametersGenerated(
+    events.AlgorithmRequested(2, True, "/root/expt1234"),
+    events.AlgorithmStarted(2, True, False, {"python": "3.11"}),
+    events.TrialsRequested("1-0", (4, 5)),
+    events.ParametersGenerated(
         "1-0",
         (Parameters(4, encoded({"x": 1}), encoded({"by": "TPE"})), Parameters(5, b"", b"")),
         True,
@@ -77,39 +77,39 @@ SAMPLES: list[e.Event] = [
         (7, 2),
         ("/checkpoints/0/0",),
     ),
-    e.TrialScheduled("abcde", 0, 4, encoded({"x": 1}), ParameterSource.CUSTOMIZED, "local"),
-    e.TrialStarted("abcde", 1, "claim", "r1", 1_000, (0, 1), 3),
-    e.MetricReported("abcde", 1, 4, METRIC, 4),
-    e.TrialStopRequested("abcde", TrialState.EARLY_STOPPED, "why"),
-    e.TrialLost("abcde", 1, "why", True),
-    e.TrialEnded("abcde", 1, TrialState.SUCCEEDED, 0, 2_000, "", 5),
-    e.TrialEnded(
+    events.TrialScheduled("abcde", 0, 4, encoded({"x": 1}), ParameterSource.CUSTOMIZED, "local"),
+    events.TrialStarted("abcde", 1, "claim", "r1", 1_000, (0, 1), 3),
+    events.MetricReported("abcde", 1, 4, METRIC, 4),
+    events.TrialStopRequested("abcde", TrialState.EARLY_STOPPED, "why"),
+    events.TrialLost("abcde", 1, "why", True),
+    events.TrialEnded("abcde", 1, TrialState.SUCCEEDED, 0, 2_000, "", 5),
+    events.TrialEnded(
         "abcde", 1, TrialState.SUCCEEDED, 0, 2_000, "", 5, SavedCheckpoint("/c/0/1", "ab", 9)
     ),
-    e.TrialEnded("abcde", 1, TrialState.FAILED, None, 2_000, "signal 9", 5),
-    e.TrialUnknown("abcde", 1),
-    e.TrialWaits("abcde", 1, "claim", "r1", "for a GPU", 0),
-    *[e.ReportDeferred(report) for report in REPORTS],
-    e.ReportIgnored("abcde", 1, 6, "why"),
-    e.AlgorithmFailed("generate", "Traceback", (3, 1), False),
-    e.AlgorithmDiverged(4, encoded(1), encoded(2)),
-    e.BudgetChanged(4, 50, 7_200_000),
-    e.BudgetChanged(None, None, None),
-    e.SearchSpaceChanged(encoded({"x": 1})),
-    e.DataImported("i1", encoded([1])),
-    e.CustomTrialAdded("q", 9, encoded({"x": True})),
-    e.ListenerOpened(8080, "p"),
-    e.ListenerClosed(),
-    e.ExperimentStateChanged(ExperimentState.RUNNING, ExperimentState.DONE, "why", 1_500),
-    e.ExperimentStateChanged(None, ExperimentState.INITIALIZED, "", 0),
-    e.ExperimentEnded(ExperimentState.STOPPED, "why"),
-    e.ExperimentMoved("/elsewhere"),
-    e.RequestRecorded("q", "me", "Create"),
+    events.TrialEnded("abcde", 1, TrialState.FAILED, None, 2_000, "signal 9", 5),
+    events.TrialUnknown("abcde", 1),
+    events.TrialWaits("abcde", 1, "claim", "r1", "for a GPU", 0),
+    *[events.ReportDeferred(report) for report in REPORTS],
+    events.ReportIgnored("abcde", 1, 6, "why"),
+    events.AlgorithmFailed("generate", "Traceback", (3, 1), False),
+    events.AlgorithmDiverged(4, encoded(1), encoded(2)),
+    events.BudgetChanged(4, 50, 7_200_000),
+    events.BudgetChanged(None, None, None),
+    events.SearchSpaceChanged(encoded({"x": 1})),
+    events.DataImported("i1", encoded([1])),
+    events.CustomTrialAdded("q", 9, encoded({"x": True})),
+    events.ListenerOpened(8080, "p"),
+    events.ListenerClosed(),
+    events.ExperimentStateChanged(ExperimentState.RUNNING, ExperimentState.DONE, "why", 1_500),
+    events.ExperimentStateChanged(None, ExperimentState.INITIALIZED, "", 0),
+    events.ExperimentEnded(ExperimentState.STOPPED, "why"),
+    events.ExperimentMoved("/elsewhere"),
+    events.RequestRecorded("q", "me", "Create"),
 ]
 
 
 @pytest.mark.parametrize("event", SAMPLES, ids=lambda event: type(event).__name__)
-def test_a_fact_comes_back_as_it_was(event: e.Event) -> None:
+def test_a_fact_comes_back_as_it_was(event: events.Event) -> None:
     message = event_pb2.Event()
     write_event(message, event)
 
@@ -119,7 +119,7 @@ def test_a_fact_comes_back_as_it_was(event: e.Event) -> None:
 
 
 def test_there_is_a_sample_of_every_fact() -> None:
-    assert {type(event) for event in SAMPLES} == set(typing.get_args(e.Event))
+    assert {type(event) for event in SAMPLES} == set(typing.get_args(events.Event))
 
 
 def test_the_domain_knows_every_fact_of_the_contract() -> None:
@@ -128,7 +128,7 @@ def test_the_domain_knows_every_fact_of_the_contract() -> None:
     assert kinds == {field.name for field in event_pb2.Event.DESCRIPTOR.oneofs[0].fields}
 
 
-def _written(event: e.Event) -> event_pb2.Event:
+def _written(event: events.Event) -> event_pb2.Event:
     message = event_pb2.Event()
     write_event(message, event)
     return message

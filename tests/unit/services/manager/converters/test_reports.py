@@ -4,14 +4,13 @@ from google.protobuf.message import DecodeError
 from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from nni_proto.trial.v1 import report_pb2
 from svc_common.errors import PermissionDeniedError
-from svc_manager.converters.reports import TEXT_LIMIT, words_from
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
+from svc_manager.converters.reports import TEXT_LIMIT, notifications_from
+from svc_manager.domain import events, inputs
 from svc_manager.domain.reports import ExitCause, Exited, Report
 
 
-def words(**kind: object) -> list[i.Word]:
-    return words_from(inbox_pb2.InboxMessage(**kind).SerializeToString())  # type: ignore[arg-type] # any kind
+def notifications(**kind: object) -> list[inputs.Notification]:
+    return notifications_from(inbox_pb2.InboxMessage(**kind).SerializeToString())  # type: ignore[arg-type] # any kind
 
 
 def test_reports_of_an_agent_come_in_their_order() -> None:
@@ -21,9 +20,11 @@ def test_reports_of_an_agent_come_in_their_order() -> None:
             trial_id="abcde", attempt=1, sequence=sequence, claim_id="c"
         ).lost.reason = "x"
 
-    found = words(runner_reports=reports)
+    found = notifications(runner_reports=reports)
 
-    assert [word.sequence for word in found if isinstance(word, Report)] == [0, 1, 2]
+    assert [
+        notification.sequence for notification in found if isinstance(notification, Report)
+    ] == [0, 1, 2]
 
 
 def test_an_end_by_a_signal_has_no_exit_code() -> None:
@@ -32,28 +33,28 @@ def test_an_end_by_a_signal_has_no_exit_code() -> None:
     exited.cause = report_pb2.EXIT_CAUSE_STOPPED
     exited.signal = 15
 
-    (word,) = words(runner_reports=reports)
+    (notification,) = notifications(runner_reports=reports)
 
-    assert isinstance(word, Report)
-    assert word.saying == Exited(0, ExitCause.STOPPED, None, 15, "")
+    assert isinstance(notification, Report)
+    assert notification.saying == Exited(0, ExitCause.STOPPED, None, 15, "")
 
 
 def test_a_report_of_a_newer_version_is_passed_over() -> None:
     reports = report_pb2.RunnerReports(runner_id="r1")
     reports.reports.add(trial_id="abcde", attempt=1, claim_id="c")
 
-    assert words(runner_reports=reports) == []
-    assert words_from(b"") == []
+    assert notifications(runner_reports=reports) == []
+    assert notifications_from(b"") == []
 
 
 def test_the_end_of_a_long_traceback_is_kept() -> None:
     failed = event_pb2.AlgorithmFailed(call="generate", traceback="x" * TEXT_LIMIT + "KeyError")
 
-    (word,) = words(algorithm_failed=failed)
+    (notification,) = notifications(algorithm_failed=failed)
 
-    assert isinstance(word, e.AlgorithmFailed)
-    assert len(word.traceback) == TEXT_LIMIT
-    assert word.traceback.endswith("KeyError")
+    assert isinstance(notification, events.AlgorithmFailed)
+    assert len(notification.traceback) == TEXT_LIMIT
+    assert notification.traceback.endswith("KeyError")
 
 
 def test_every_kind_of_message_is_understood() -> None:
@@ -62,12 +63,12 @@ def test_every_kind_of_message_is_understood() -> None:
     for kind in kinds - {"runner_reports"}:
         message = inbox_pb2.InboxMessage()
         getattr(message, kind).SetInParent()
-        assert len(words_from(message.SerializeToString())) == 1
+        assert len(notifications_from(message.SerializeToString())) == 1
 
 
 def test_what_is_no_message_is_refused() -> None:
     with pytest.raises(DecodeError):
-        words_from(b"\xff\xff")
+        notifications_from(b"\xff\xff")
 
 
 @pytest.mark.parametrize(("source", "understood"), [("r1", True), ("r2", False), ("nas", False)])
@@ -77,10 +78,10 @@ def test_an_agent_speaks_for_itself_only(source: str, understood: bool) -> None:
     payload = inbox_pb2.InboxMessage(runner_reports=reports).SerializeToString()
 
     if understood:
-        assert len(words_from(payload, source)) == 1
+        assert len(notifications_from(payload, source)) == 1
     else:
         with pytest.raises(PermissionDeniedError, match="of r1"):
-            words_from(payload, source)
+            notifications_from(payload, source)
 
 
 def test_an_agent_does_not_speak_for_an_algorithm() -> None:
@@ -88,6 +89,6 @@ def test_an_agent_does_not_speak_for_an_algorithm() -> None:
     message.algorithm_gave_up.reason = "forged"
     payload = message.SerializeToString()
 
-    assert len(words_from(payload, "dispatcher")) == 1
+    assert len(notifications_from(payload, "dispatcher")) == 1
     with pytest.raises(PermissionDeniedError, match="algorithm"):
-        words_from(payload, "r1")
+        notifications_from(payload, "r1")

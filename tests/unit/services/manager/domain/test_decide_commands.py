@@ -1,8 +1,7 @@
 import pytest
 
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
+from svc_manager.domain import events, inputs
 from svc_manager.domain.effects import (
     CloseListener,
     ForgetExperiment,
@@ -18,8 +17,8 @@ from tests.unit.services.manager.building import Lab, created, encoded, exited, 
 
 def stopped(lab: Lab) -> Lab:
     for trial in list(lab.experiment.live.values()):
-        lab.command(i.KillTrial(trial.id))
-    lab.command(i.Stop())
+        lab.command(inputs.KillTrial(trial.id))
+    lab.command(inputs.Stop())
     assert lab.experiment.state.name == "STOPPED"
     return lab
 
@@ -28,22 +27,22 @@ def test_creation_states_the_experiment_its_algorithm_and_its_port() -> None:
     lab = Lab(started=False)
     lab.experiment = type(lab.experiment)()
 
-    events = lab.command(i.Create(created(), 8080, "p"))
+    emitted = lab.command(inputs.Create(created(), 8080, "p"))
 
-    assert kinds(events) == [
-        e.ExperimentCreated,
-        e.AlgorithmRequested,
-        e.ExperimentStateChanged,
-        e.ListenerOpened,
+    assert kinds(emitted) == [
+        events.ExperimentCreated,
+        events.AlgorithmRequested,
+        events.ExperimentStateChanged,
+        events.ListenerOpened,
     ]
     assert lab.effects == [WriteSummary(), OpenListener(8080, "p")]
 
 
 def test_a_repeated_request_has_no_further_effect() -> None:
     lab = Lab()
-    lab.command(i.Update(trial_concurrency=3), "req-1")
+    lab.command(inputs.Update(trial_concurrency=3), "req-1")
 
-    assert lab.command(i.Update(trial_concurrency=3), "req-1") == []
+    assert lab.command(inputs.Update(trial_concurrency=3), "req-1") == []
     assert lab.experiment.revision == 1
 
 
@@ -51,10 +50,10 @@ def test_a_repeated_request_has_no_further_effect() -> None:
 def test_each_update_adds_one_to_the_revision() -> None:
     lab = Lab()
 
-    lab.command(i.Update(trial_concurrency=4))
-    lab.command(i.Update(max_duration_ms=7_200_000))
-    lab.command(i.Update(max_trial_number=50))
-    lab.command(i.Update(search_space=encoded({})))
+    lab.command(inputs.Update(trial_concurrency=4))
+    lab.command(inputs.Update(max_duration_ms=7_200_000))
+    lab.command(inputs.Update(max_trial_number=50))
+    lab.command(inputs.Update(search_space=encoded({})))
 
     assert lab.experiment.revision == 4
     assert lab.experiment.budget == Budget(4, 50, 7_200_000)
@@ -64,15 +63,15 @@ def test_each_update_adds_one_to_the_revision() -> None:
 @pytest.mark.parametrize(
     ("update", "field"),
     [
-        (i.Update(trial_concurrency=0), "trial_concurrency"),
-        (i.Update(trial_concurrency=100_000), "trial_concurrency"),
-        (i.Update(max_trial_number=0), "max_trial_number"),
-        (i.Update(max_duration_ms=0), "max_experiment_duration"),
-        (i.Update(trial_concurrency=5, max_trial_number=-1), "max_trial_number"),
+        (inputs.Update(trial_concurrency=0), "trial_concurrency"),
+        (inputs.Update(trial_concurrency=100_000), "trial_concurrency"),
+        (inputs.Update(max_trial_number=0), "max_trial_number"),
+        (inputs.Update(max_duration_ms=0), "max_experiment_duration"),
+        (inputs.Update(trial_concurrency=5, max_trial_number=-1), "max_trial_number"),
     ],
 )
 def test_an_update_out_of_range_is_refused_and_changes_nothing(
-    update: i.Update, field: str
+    update: inputs.Update, field: str
 ) -> None:
     lab = Lab()
     before = lab.experiment.budget
@@ -90,7 +89,7 @@ def test_stopping_cancels_what_lives_and_ends_when_the_last_trial_has_ended() ->
     running = lab.running()
     waiting = lab.waiting()
 
-    lab.command(i.Stop())
+    lab.command(inputs.Stop())
     assert lab.experiment.state.name == "STOPPING"
     assert waiting.state.name == "SYS_CANCELED"
     assert WithdrawTask(waiting.id, 1) in lab.effects
@@ -106,9 +105,9 @@ def test_stopping_cancels_what_lives_and_ends_when_the_last_trial_has_ended() ->
 def test_stopping_closes_the_port() -> None:
     lab = Lab()
     lab.experiment = type(lab.experiment)()
-    lab.command(i.Create(created(), 8080, ""))
+    lab.command(inputs.Create(created(), 8080, ""))
 
-    lab.command(i.Stop())
+    lab.command(inputs.Stop())
 
     assert CloseListener() in lab.effects
     assert lab.experiment.port == 0
@@ -117,14 +116,14 @@ def test_stopping_closes_the_port() -> None:
 def test_stopping_twice_changes_nothing_more() -> None:
     lab = stopped(Lab())
 
-    assert lab.command(i.Stop()) == []
+    assert lab.command(inputs.Stop()) == []
 
 
 def test_an_experiment_in_error_can_be_stopped() -> None:
     lab = Lab(started=False)
-    lab.word(i.AlgorithmGaveUp(1, "TypeError: missing argument"))
+    lab.notification(inputs.AlgorithmGaveUp(1, "TypeError: missing argument"))
 
-    lab.command(i.Stop())
+    lab.command(inputs.Stop())
 
     assert lab.experiment.state.name == "STOPPED"
 
@@ -133,7 +132,7 @@ def test_an_experiment_in_error_can_be_stopped() -> None:
 def test_an_algorithm_that_cannot_be_built_is_an_error_without_trials() -> None:
     lab = Lab(started=False)
 
-    lab.word(i.AlgorithmGaveUp(1, "TypeError: missing argument"))
+    lab.notification(inputs.AlgorithmGaveUp(1, "TypeError: missing argument"))
 
     assert lab.experiment.state.name == "ERROR"
     assert lab.experiment.errors == ["TypeError: missing argument"]
@@ -142,10 +141,12 @@ def test_an_algorithm_that_cannot_be_built_is_an_error_without_trials() -> None:
 
 def test_a_failing_call_of_the_algorithm_is_kept_and_the_experiment_goes_on() -> None:
     lab = Lab()
-    failure = e.AlgorithmFailed("receive_trial_result", "Traceback\nKeyError: 'x'\n", (3, 1), True)
+    failure = events.AlgorithmFailed(
+        "receive_trial_result", "Traceback\nKeyError: 'x'\n", (3, 1), True
+    )
 
-    lab.word(failure)
-    assert lab.word(failure) == []
+    lab.notification(failure)
+    assert lab.notification(failure) == []
 
     assert lab.experiment.errors == ["receive_trial_result: KeyError: 'x'"]
     assert lab.experiment.state.name == "RUNNING"
@@ -158,13 +159,13 @@ def test_a_resumed_experiment_keeps_its_trials_and_counts_on() -> None:
     stopped(lab)
     made = len(lab.experiment.trials)
 
-    lab.command(i.Resume(0, "", ""))
+    lab.command(inputs.Resume(0, "", ""))
     assert lab.experiment.state.name == "INITIALIZED"
     assert lab.experiment.algorithm.generation == 2
-    lab.word(e.AlgorithmStarted(1, lookahead=False, assesses=False, provenance={}))
+    lab.notification(events.AlgorithmStarted(1, lookahead=False, assesses=False, provenance={}))
     assert lab.experiment.state.name == "INITIALIZED"  # the word of an earlier life
-    lab.command(i.Update(max_trial_number=made + 1))
-    lab.word(e.AlgorithmStarted(2, lookahead=False, assesses=False, provenance={}))
+    lab.command(inputs.Update(max_trial_number=made + 1))
+    lab.notification(events.AlgorithmStarted(2, lookahead=False, assesses=False, provenance={}))
     lab.answer()
 
     newest = list(lab.experiment.trials.values())[-1]
@@ -179,7 +180,7 @@ def test_trials_that_were_live_when_a_folder_was_copied_are_failed_at_resume() -
     trial = lab.running()
     lab.experiment.state = ExperimentState.STOPPED  # as a cut-off import leaves it
 
-    lab.command(i.Resume(0, "", "/elsewhere"))
+    lab.command(inputs.Resume(0, "", "/elsewhere"))
 
     assert trial.state.name == "FAILED"
     assert lab.experiment.directory == "/elsewhere"
@@ -188,7 +189,7 @@ def test_trials_that_were_live_when_a_folder_was_copied_are_failed_at_resume() -
 def test_a_running_experiment_can_be_neither_resumed_nor_viewed() -> None:
     lab = Lab()
 
-    for command in (i.Resume(0, "", ""), i.View(0, "", "")):
+    for command in (inputs.Resume(0, "", ""), inputs.View(0, "", "")):
         with pytest.raises(FailedPreconditionError, match="RUNNING"):
             lab.command(command)
 
@@ -196,19 +197,19 @@ def test_a_running_experiment_can_be_neither_resumed_nor_viewed() -> None:
 @pytest.mark.claim("platform", 31)
 def test_a_viewed_experiment_refuses_changes_and_is_closed_by_stop() -> None:
     lab = stopped(Lab())
-    lab.command(i.View(8081, "", ""))
+    lab.command(inputs.View(8081, "", ""))
     assert lab.experiment.state.name == "VIEWED"
     assert lab.experiment.port == 8081
 
-    changes: list[i.Command] = [
-        i.Update(trial_concurrency=2),
-        i.AddTrial("q", b""),
-        i.ImportData("q", b""),
+    changes: list[inputs.Command] = [
+        inputs.Update(trial_concurrency=2),
+        inputs.AddTrial("q", b""),
+        inputs.ImportData("q", b""),
     ]
     for change in changes:
         with pytest.raises(FailedPreconditionError):
             lab.command(change)
-    lab.command(i.Stop())
+    lab.command(inputs.Stop())
 
     assert lab.experiment.state.name == "STOPPED"
     assert lab.experiment.port == 0
@@ -218,21 +219,21 @@ def test_a_viewed_experiment_refuses_changes_and_is_closed_by_stop() -> None:
 def test_killing_a_trial_cancels_it_and_killing_it_again_is_refused() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.command(i.KillTrial(trial.id))
+    lab.command(inputs.KillTrial(trial.id))
     lab.report(trial, 1, exited(None, ExitCause.STOPPED))
     assert trial.state.name == "USER_CANCELED"
 
     with pytest.raises(FailedPreconditionError, match="USER_CANCELED"):
-        lab.command(i.KillTrial(trial.id))
+        lab.command(inputs.KillTrial(trial.id))
     with pytest.raises(NotFoundError):
-        lab.command(i.KillTrial("zzzzz"))
+        lab.command(inputs.KillTrial("zzzzz"))
 
 
 def test_killing_a_waiting_trial_takes_its_task_off_the_queue() -> None:
     lab = Lab()
     trial = lab.waiting()
 
-    lab.command(i.KillTrial(trial.id))
+    lab.command(inputs.KillTrial(trial.id))
 
     assert trial.state.name == "USER_CANCELED"
     assert WithdrawTask(trial.id, 1) in lab.effects
@@ -241,10 +242,10 @@ def test_killing_a_waiting_trial_takes_its_task_off_the_queue() -> None:
 def test_a_trial_can_be_added_only_while_there_is_budget() -> None:
     lab = Lab(Budget(trial_concurrency=1, max_trial_number=2))
     lab.answer()
-    lab.command(i.AddTrial("a", encoded({"x": 1})))
+    lab.command(inputs.AddTrial("a", encoded({"x": 1})))
 
     with pytest.raises(FailedPreconditionError, match="no trial left"):
-        lab.command(i.AddTrial("b", encoded({"x": 1})))
+        lab.command(inputs.AddTrial("b", encoded({"x": 1})))
 
 
 def test_an_id_that_another_request_has_is_refused() -> None:
@@ -252,23 +253,23 @@ def test_an_id_that_another_request_has_is_refused() -> None:
     lab.answer()
     second = lab.running()
     first = lab.waiting()
-    lab.command(i.KillTrial(first.id), "req-1")
+    lab.command(inputs.KillTrial(first.id), "req-1")
 
-    assert lab.command(i.KillTrial(first.id), "req-1") == [], "a repetition, though it is over"
+    assert lab.command(inputs.KillTrial(first.id), "req-1") == [], "a repetition, though it is over"
     with pytest.raises(InvalidArgumentError, match="request_id must name one request only"):
-        lab.command(i.KillTrial(second.id), "req-1")
+        lab.command(inputs.KillTrial(second.id), "req-1")
     with pytest.raises(FailedPreconditionError):
-        lab.command(i.KillTrial(first.id), "req-2")
+        lab.command(inputs.KillTrial(first.id), "req-2")
 
 
 def test_requests_are_told_apart_after_their_log_is_read_again() -> None:
     lab = Lab()
-    lab.command(i.Update(trial_concurrency=3), "req-1")
+    lab.command(inputs.Update(trial_concurrency=3), "req-1")
     lab.experiment = lab.refolded()
 
-    assert lab.command(i.Update(trial_concurrency=3), "req-1") == []
+    assert lab.command(inputs.Update(trial_concurrency=3), "req-1") == []
     with pytest.raises(InvalidArgumentError, match="request_id"):
-        lab.command(i.Update(trial_concurrency=4), "req-1")
+        lab.command(inputs.Update(trial_concurrency=4), "req-1")
 
 
 def test_stopping_ends_trials_of_an_agent_that_does_not_answer() -> None:
@@ -276,12 +277,12 @@ def test_stopping_ends_trials_of_an_agent_that_does_not_answer() -> None:
     lab.answer()
     trial = lab.running()
 
-    lab.word(i.RunnerMissed("r1"))
+    lab.notification(inputs.AgentOverdue("r1"))
     assert trial.state.name == "RUNNING", "nobody wants it to end"
-    lab.command(i.Stop())
-    lab.word(i.RunnerMissed("other"))
+    lab.command(inputs.Stop())
+    lab.notification(inputs.AgentOverdue("other"))
     assert lab.experiment.state.name == "STOPPING"
-    lab.word(i.RunnerMissed("r1"))
+    lab.notification(inputs.AgentOverdue("r1"))
 
     assert trial.state.name == "SYS_CANCELED"
     assert lab.experiment.state.name == "STOPPED"

@@ -1,7 +1,6 @@
 import pytest
 
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
+from svc_manager.domain import events, inputs
 from svc_manager.domain.decide_reports import MOST_FALSE_STARTS, concerns
 from svc_manager.domain.effects import PublishAgain, PublishTask, SendDrop, SendStop
 from svc_manager.domain.experiment import Budget, Settings
@@ -17,11 +16,11 @@ def test_an_end_that_overtakes_its_result_waits_for_it() -> None:
 
     lab.report(trial, 2, exited())
     assert trial.state.name == "RUNNING"
-    assert kinds(lab.last) == [e.ReportDeferred]
+    assert kinds(lab.last) == [events.ReportDeferred]
 
     lab.report(trial, 1, final(0.5))
 
-    assert kinds(lab.last)[:2] == [e.MetricReported, e.TrialEnded]
+    assert kinds(lab.last)[:2] == [events.MetricReported, events.TrialEnded]
     assert trial.state.name == "SUCCEEDED"
     assert trial.final is not None
     assert trial.final.numbers == 0.5
@@ -44,14 +43,14 @@ def test_two_trials_that_start_at_once_keep_their_own_parameters() -> None:
     lab.answer()
     first, second = list(lab.experiment.live.values())
 
-    lab.word(
+    lab.notification(
         Report("r1", second.id, 1, 0, "c2", Started(1)),
         Report("r1", first.id, 1, 0, "c1", Started(1)),
         Report("r1", second.id, 1, 1, "c2", final(2.0)),
         Report("r1", first.id, 1, 1, "c1", final(1.0)),
     )
 
-    reported = [event for event in lab.last if isinstance(event, e.MetricReported)]
+    reported = [event for event in lab.last if isinstance(event, events.MetricReported)]
     assert [(x.trial_id, x.parameter_id) for x in reported] == [
         (second.id, second.parameter_id),
         (first.id, first.parameter_id),
@@ -111,7 +110,7 @@ def test_a_late_word_of_an_earlier_attempt_is_dropped() -> None:
 def test_a_report_of_an_unknown_trial_is_dropped() -> None:
     lab = Lab()
 
-    lab.word(Report("r1", "zzzzz", 1, 0, "c", Started(1)))
+    lab.notification(Report("r1", "zzzzz", 1, 0, "c", Started(1)))
 
     assert lab.last == []
     assert lab.effects == [SendDrop("r1", "zzzzz", 1, "c")]
@@ -199,7 +198,7 @@ def test_stop_advice_ends_a_trial_as_early_stopped() -> None:
     lab = Lab()
     trial = lab.running()
 
-    lab.word(i.StopAdvice(trial.id, "worse than the median"))
+    lab.notification(inputs.StopAdvice(trial.id, "worse than the median"))
     assert SendStop("r1", trial.id, 1, "worse than the median") in lab.effects
     lab.report(trial, 1, exited(None, ExitCause.STOPPED))
 
@@ -213,11 +212,11 @@ def test_the_last_intermediate_of_an_early_stopped_trial_counts_if_asked() -> No
     trial = lab.running()
     lab.report(trial, 1, intermediate(0.1))
     lab.report(trial, 2, intermediate(0.2, sequence=1))
-    lab.word(i.StopAdvice(trial.id, ""))
+    lab.notification(inputs.StopAdvice(trial.id, ""))
 
     lab.report(trial, 3, exited(None, ExitCause.STOPPED))
 
-    assert kinds(lab.last)[:2] == [e.MetricReported, e.TrialEnded]
+    assert kinds(lab.last)[:2] == [events.MetricReported, events.TrialEnded]
     assert trial.final is not None
     assert trial.final.numbers == 0.2
 
@@ -227,19 +226,19 @@ def test_stop_advice_for_a_trial_that_is_over_changes_nothing() -> None:
     trial = lab.running()
     lab.finish(trial)
 
-    assert lab.word(i.StopAdvice(trial.id, "")) == []
+    assert lab.notification(inputs.StopAdvice(trial.id, "")) == []
 
 
 def test_a_natural_end_that_races_a_stop_gives_one_final_state() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.command(i.KillTrial(trial.id))
+    lab.command(inputs.KillTrial(trial.id))
 
     lab.report(trial, 1, exited(0, ExitCause.ENDED))
     lab.report(trial, 2, exited(None, ExitCause.STOPPED))
 
     assert trial.state.name == "SUCCEEDED"
-    assert len([x for _, x in lab.log if isinstance(x, e.TrialEnded)]) == 1
+    assert len([x for _, x in lab.log if isinstance(x, events.TrialEnded)]) == 1
 
 
 def test_a_stop_nobody_here_asked_for_cancels_by_the_system() -> None:
@@ -291,7 +290,7 @@ def test_a_trial_that_no_agent_can_start_fails_in_the_end() -> None:
 def test_a_trial_lost_while_it_is_being_stopped_ends_as_asked() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.command(i.KillTrial(trial.id))
+    lab.command(inputs.KillTrial(trial.id))
 
     lab.report(trial, 1, Lost("the machine died"))
 
@@ -312,7 +311,7 @@ def test_intermediates_of_a_lost_attempt_are_forgotten_but_its_final_result_stay
     assert trial.intermediate_count == 0
     assert trial.final is not None
     assert trial.final.numbers == 0.5
-    assert len([x for _, x in lab.log if isinstance(x, e.MetricReported)]) == 2
+    assert len([x for _, x in lab.log if isinstance(x, events.MetricReported)]) == 2
 
 
 def test_a_waiting_trial_tells_why_and_belongs_to_the_claim() -> None:
@@ -333,9 +332,9 @@ def test_the_trials_of_a_silent_agent_are_unknown_until_it_speaks() -> None:
     lab = Lab()
     trial = lab.running()
 
-    lab.word(i.RunnerSilent("r1"))
+    lab.notification(inputs.AgentSilent("r1"))
     assert trial.state.name == "UNKNOWN"
-    lab.word(i.RunnerSeen("r1", (i.Held(trial.id, 1, "claim"),)))
+    lab.notification(inputs.AgentSeen("r1", (inputs.HeldAttempt(trial.id, 1, "claim"),)))
 
     assert trial.state.name == "RUNNING"
 
@@ -343,7 +342,7 @@ def test_the_trials_of_a_silent_agent_are_unknown_until_it_speaks() -> None:
 def test_a_metric_of_an_unknown_trial_proves_that_it_runs() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.word(i.RunnerSilent("r1"))
+    lab.notification(inputs.AgentSilent("r1"))
 
     lab.report(trial, 1, intermediate(0.1))
 
@@ -354,9 +353,9 @@ def test_the_trials_of_an_agent_that_is_gone_are_delivered_elsewhere() -> None:
     lab = Lab()
     trial = lab.running(runner="r1")
     other = lab.running(claim="c2", runner="r2")
-    lab.word(i.RunnerSilent("r1"))
+    lab.notification(inputs.AgentSilent("r1"))
 
-    lab.word(i.RunnerGone("r1", "not heard of for 45 s"))
+    lab.notification(inputs.AgentGone("r1", "not heard of for 45 s"))
 
     assert (trial.state, trial.attempt) == (TrialState.WAITING, 2)
     assert other.state.name == "RUNNING"
@@ -367,9 +366,9 @@ def test_the_trials_of_an_agent_that_is_gone_are_delivered_elsewhere() -> None:
 def test_an_unknown_trial_can_be_cancelled() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.word(i.RunnerSilent("r1"))
+    lab.notification(inputs.AgentSilent("r1"))
 
-    lab.command(i.KillTrial(trial.id))
+    lab.command(inputs.KillTrial(trial.id))
 
     assert trial.state.name == "USER_CANCELED"
     assert SendDrop("r1", trial.id, 1, "claim") in lab.effects
@@ -378,11 +377,13 @@ def test_an_unknown_trial_can_be_cancelled() -> None:
 def test_an_agent_that_missed_an_order_hears_it_again() -> None:
     lab = Lab()
     stopped = lab.running()
-    lab.command(i.KillTrial(stopped.id))
-    seen = i.RunnerSeen("r1", (i.Held(stopped.id, 1, "claim"), i.Held("zzzzz", 1, "x")))
+    lab.command(inputs.KillTrial(stopped.id))
+    seen = inputs.AgentSeen(
+        "r1", (inputs.HeldAttempt(stopped.id, 1, "claim"), inputs.HeldAttempt("zzzzz", 1, "x"))
+    )
 
     assert concerns(lab.experiment, seen)
-    lab.word(seen)
+    lab.notification(seen)
 
     assert lab.effects == [
         SendStop("r1", stopped.id, 1, "killed by the user"),
@@ -394,7 +395,9 @@ def test_an_agent_that_holds_what_it_should_is_left_alone() -> None:
     lab = Lab()
     trial = lab.running()
 
-    assert not concerns(lab.experiment, i.RunnerSeen("r1", (i.Held(trial.id, 1, "claim"),)))
+    assert not concerns(
+        lab.experiment, inputs.AgentSeen("r1", (inputs.HeldAttempt(trial.id, 1, "claim"),))
+    )
 
 
 def test_the_best_value_follows_the_mode_and_ignores_what_is_no_number() -> None:
@@ -416,9 +419,9 @@ def test_tasks_that_a_restarted_agent_may_have_been_given_are_published_again() 
     lab.running()
     waiting = [trial for trial in lab.experiment.live.values() if trial.state.name == "WAITING"]
 
-    lab.word(i.RunnerRestarted("local", "boot2"))
+    lab.notification(inputs.AgentRestarted("local", "boot2"))
 
     assert lab.effects == [PublishAgain(trial.id, 1, "boot2") for trial in waiting]
     assert len(waiting) == 2
-    lab.word(i.RunnerRestarted("other pool", "boot2"))
+    lab.notification(inputs.AgentRestarted("other pool", "boot2"))
     assert lab.effects == []

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from svc_common.errors import ServiceError
-from svc_manager.domain import inputs as i
+from svc_manager.domain import inputs
 from svc_manager.domain.experiment import Budget, ExperimentState, Settings
-from svc_manager.domain.reports import ExitCause, Lost, Report, Saying, Started
+from svc_manager.domain.reports import ExitCause, Lost, Report, ReportBody, Started
 from svc_manager.domain.trial import TrialState
 from tests.unit.services.manager.building import Lab, exited, final, intermediate
 
@@ -29,14 +29,14 @@ class Agent:
 
     def _life(self, trial_id: str, attempt: int) -> list[Report]:
         claim = f"{trial_id}-{attempt}"
-        ends: list[Saying] = [
+        ends: list[ReportBody] = [
             exited(),
             exited(1),
             exited(None, ExitCause.STOPPED),
             Lost("killed"),
         ]
         end = self.rng.choice(ends)
-        sayings: list[Saying] = [Started(1), intermediate(0.5), final(self.rng.random()), end]
+        sayings: list[ReportBody] = [Started(1), intermediate(0.5), final(self.rng.random()), end]
         return [Report("r1", trial_id, attempt, n, claim, x) for n, x in enumerate(sayings)]
 
     def deliver(self, lab: Lab) -> None:
@@ -44,7 +44,7 @@ class Agent:
         count = self.rng.randint(0, len(self.outbox))
         now, self.outbox = self.outbox[:count], self.outbox[count:]
         twice = [report for report in now if self.rng.random() < 0.2]
-        lab.word(*now, *twice)
+        lab.notification(*now, *twice)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -62,7 +62,7 @@ def test_any_order_of_words_gives_a_finished_experiment_that_its_log_repeats(see
         agent.deliver(lab)
         if rng.random() < 0.1 and lab.experiment.live:
             try:
-                lab.command(i.KillTrial(rng.choice(list(lab.experiment.live))))
+                lab.command(inputs.KillTrial(rng.choice(list(lab.experiment.live))))
             except ServiceError:
                 pytest.fail("a live trial can be killed")
 

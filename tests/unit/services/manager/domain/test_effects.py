@@ -1,4 +1,4 @@
-from svc_manager.domain import inputs as i
+from svc_manager.domain import inputs
 from svc_manager.domain.effects import (
     OpenListener,
     PublishTask,
@@ -27,7 +27,7 @@ def test_tasks_that_nobody_has_claimed_are_published_again() -> None:
 def test_stops_that_were_asked_for_are_sent_again() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.command(i.KillTrial(trial.id))
+    lab.command(inputs.KillTrial(trial.id))
 
     assert SendStop("r1", trial.id, 1, "killed by the user") in list(
         outstanding_effects(lab.experiment)
@@ -37,13 +37,13 @@ def test_stops_that_were_asked_for_are_sent_again() -> None:
 def test_an_open_port_is_opened_again() -> None:
     lab = Lab(started=False)
     lab.experiment = Experiment()
-    lab.command(i.Create(created(), 8080, "p"))
+    lab.command(inputs.Create(created(), 8080, "p"))
 
     assert list(outstanding_effects(lab.experiment)) == [OpenListener(8080, "p")]
 
 
 def test_of_a_stopped_experiment_only_the_summary_is_left_to_do() -> None:
     lab = Lab(started=False)
-    lab.command(i.Stop())
+    lab.command(inputs.Stop())
 
     assert list(outstanding_effects(lab.experiment)) == [WriteSummary()]

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.fold import fold
 from svc_manager.domain.state import Experiment
@@ -28,7 +28,7 @@ def test_an_experiment_changes_as_the_table_says_and_no_other_way(
     before: ExperimentState, after: ExperimentState
 ) -> None:
     experiment = Experiment(state=before)
-    change = e.ExperimentStateChanged(before, after, "", 0)
+    change = events.ExperimentStateChanged(before, after, "", 0)
 
     if after.name in LEGAL[before.name].split():
         fold(experiment, change, 1)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from svc_manager.domain import inputs as i
+from svc_manager.domain import inputs
 from svc_manager.domain.decide_commands import cut_off
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import Budget, Settings
 from svc_manager.domain.explain import explain_trial
-from svc_manager.domain.explanation import AgentFacts, Around, Explanation, ReasonKind, Verdict
+from svc_manager.domain.explanation import AgentFacts, Around, Explanation, ReasonKind, TrialOutcome
 from svc_manager.domain.reports import ExitCause, Exited, Lost
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
@@ -25,7 +25,7 @@ def failed(end: Exited) -> Explanation:
     trial = lab.running()
     lab.report(trial, 1, end)
     explanation = why(lab, trial)
-    assert explanation.verdict is Verdict.FAILED
+    assert explanation.verdict is TrialOutcome.FAILED
     assert explanation.reasons[0].text in explanation.summary
     return explanation
 
@@ -35,7 +35,7 @@ def test_a_running_trial_is_told_with_its_agent_and_age() -> None:
 
     explanation = why(lab, lab.running())
 
-    assert explanation.verdict is Verdict.RUNS
+    assert explanation.verdict is TrialOutcome.RUNS
     assert explanation.summary == "trial 00000 has been running for 1 min 5 s on agent r1"
     assert explanation.reasons == ()
 
@@ -43,11 +43,11 @@ def test_a_running_trial_is_told_with_its_agent_and_age() -> None:
 def test_a_trial_of_a_silent_agent_is_unknown() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.word(i.RunnerSilent("r1"))
+    lab.notification(inputs.AgentSilent("r1"))
 
     explanation = why(lab, trial)
 
-    assert explanation.verdict is Verdict.RUNS
+    assert explanation.verdict is TrialOutcome.RUNS
     assert explanation.reasons[0].kind is ReasonKind.AGENT
     assert "for 31 s" in explanation.reasons[0].text
 
@@ -59,7 +59,7 @@ def test_a_success_is_told_with_what_it_took() -> None:
 
     explanation = why(lab, trial)
 
-    assert (explanation.verdict, explanation.exit_code) == (Verdict.SUCCEEDED, 0)
+    assert (explanation.verdict, explanation.exit_code) == (TrialOutcome.SUCCEEDED, 0)
     assert explanation.summary == "trial 00000 succeeded after 8 s"
 
 
@@ -82,10 +82,10 @@ def test_an_exit_code_is_told_with_the_tail_of_stderr() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "word"), [(127, "did not find a program"), (126, "may not run the program")]
+    ("code", "notification"), [(127, "did not find a program"), (126, "may not run the program")]
 )
-def test_exit_codes_of_a_shell_have_their_own_remedy(code: int, word: str) -> None:
-    assert word in failed(exited(code)).reasons[0].remedy
+def test_exit_codes_of_a_shell_have_their_own_remedy(code: int, notification: str) -> None:
+    assert notification in failed(exited(code)).reasons[0].remedy
 
 
 def test_a_shell_that_passes_a_signal_on_is_seen_through() -> None:
@@ -132,7 +132,7 @@ def test_a_trial_that_lost_its_agents_names_each_loss() -> None:
 
     explanation = why(lab, trial)
 
-    assert explanation.verdict is Verdict.FAILED
+    assert explanation.verdict is TrialOutcome.FAILED
     assert [reason.kind for reason in explanation.reasons] == [ReasonKind.LOST, ReasonKind.LOST]
     assert "maxTrialRetries is 1" in explanation.reasons[0].text
     assert "attempt 1: its agent was stopped" in explanation.reasons[1].text
@@ -146,7 +146,7 @@ def test_a_trial_that_was_live_when_its_log_was_cut_off_says_so() -> None:
 
     explanation = why(lab, trial)
 
-    assert explanation.verdict is Verdict.FAILED
+    assert explanation.verdict is TrialOutcome.FAILED
     assert explanation.reasons[0].kind is ReasonKind.EXPERIMENT
     assert "it was live when the experiment was cut off" in explanation.summary
 
@@ -156,14 +156,14 @@ def stopped(lab: Lab, trial: Trial, end: Exited) -> Explanation:
     assert being.summary.startswith("trial 00000 is being stopped") or trial.asked_end is None
     lab.report(trial, trial.report_sequence + 1, end)
     explanation = why(lab, trial)
-    assert explanation.verdict is Verdict.STOPPED
+    assert explanation.verdict is TrialOutcome.STOPPED
     return explanation
 
 
 def test_a_killed_trial_was_killed_by_a_user() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.command(i.KillTrial(trial.id))
+    lab.command(inputs.KillTrial(trial.id))
 
     explanation = stopped(lab, trial, exited(None, ExitCause.STOPPED))
 
@@ -175,7 +175,7 @@ def test_an_early_stop_was_the_assessors_advice() -> None:
     lab = Lab()
     trial = lab.running()
     lab.report(trial, 1, intermediate(0.5))
-    lab.word(i.StopAdvice(trial.id, "worse than the median"))
+    lab.notification(inputs.StopAdvice(trial.id, "worse than the median"))
 
     explanation = stopped(lab, trial, exited(None, ExitCause.STOPPED))
 
@@ -198,7 +198,7 @@ def test_a_time_limit_is_no_advice_of_an_assessor() -> None:
 def test_a_trial_of_a_stopped_experiment_was_stopped_with_it() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.command(i.Stop())
+    lab.command(inputs.Stop())
 
     explanation = stopped(lab, trial, exited(None, ExitCause.STOPPED))
 

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
+from svc_manager.domain import events, inputs
 from svc_manager.domain.experiment import Budget, Settings
 from svc_manager.domain.explain import explain_next, explain_trial
-from svc_manager.domain.explanation import AgentFacts, Around, Explanation, ReasonKind, Verdict
+from svc_manager.domain.explanation import AgentFacts, Around, Explanation, ReasonKind, TrialOutcome
 from svc_manager.domain.reports import Lost, Waits
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
@@ -21,7 +20,7 @@ def why(lab: Lab, trial: Trial, *agents: AgentFacts, bus: str = "") -> Explanati
 
 
 def first(explanation: Explanation) -> tuple[ReasonKind, str]:
-    assert explanation.verdict is Verdict.WAITS
+    assert explanation.verdict is TrialOutcome.WAITS
     assert explanation.reasons[0].text in explanation.summary
     return explanation.reasons[0].kind, explanation.reasons[0].text
 
@@ -143,7 +142,7 @@ def test_a_command_that_is_run_again_is_told_as_failed() -> None:
 
 def next_reasons(lab: Lab, bus: str = "") -> list[tuple[ReasonKind, str]]:
     explanation = explain_next(lab.experiment, Around(lab.now_ms + 5_000, NOBODY, bus))
-    assert (explanation.verdict, explanation.trial_id) == (Verdict.NOT_CREATED, "")
+    assert (explanation.verdict, explanation.trial_id) == (TrialOutcome.NOT_CREATED, "")
     assert explanation.reasons[0].text in explanation.summary
     return [(reason.kind, reason.text) for reason in explanation.reasons]
 
@@ -157,7 +156,9 @@ def test_the_next_trial_waits_for_an_algorithm_that_starts() -> None:
 
 def test_the_next_trial_waits_for_an_answer_of_the_algorithm() -> None:
     lab = Lab()
-    lab.word(e.AlgorithmFailed("receive_trial_result", "Traceback\nKeyError: 'x'\n", (1, 0), True))
+    lab.notification(
+        events.AlgorithmFailed("receive_trial_result", "Traceback\nKeyError: 'x'\n", (1, 0), True)
+    )
 
     kind, text = next_reasons(lab)[0]
 
@@ -209,8 +210,8 @@ def test_an_exhausted_algorithm_is_a_reason() -> None:
 
 def test_an_experiment_that_is_over_makes_no_trials() -> None:
     stopped, broken = Lab(), Lab()
-    stopped.command(i.Stop())
-    broken.word(i.AlgorithmGaveUp(1, "Traceback\nValueError: no such tuner"))
+    stopped.command(inputs.Stop())
+    broken.notification(inputs.AlgorithmGaveUp(1, "Traceback\nValueError: no such tuner"))
 
     assert next_reasons(stopped)[0] == (ReasonKind.EXPERIMENT, "the experiment is STOPPED")
     assert next_reasons(broken)[0][1].startswith("the experiment is in ERROR")

@@ -4,7 +4,7 @@ from svc_manager.domain.lease import (
     TURN_S,
     Lease,
     ManagerId,
-    Vacancies,
+    TakeoverSchedule,
     first_choice,
     living_managers,
 )
@@ -37,14 +37,14 @@ def test_all_managers_agree_who_comes_first_and_experiments_spread() -> None:
 
 
 def test_experiments_of_others_stay_theirs_while_their_managers_live() -> None:
-    vacancies = Vacancies("me")
+    vacancies = TakeoverSchedule("me")
 
     assert vacancies.look(held("exp1"), 0.0) == []
     assert vacancies.look(held("exp1"), 100.0) == []
 
 
 def test_experiment_that_loses_its_owner_is_told_once_to_the_one_whose_turn_it_is() -> None:
-    vacancies = Vacancies("me")
+    vacancies = TakeoverSchedule("me")
     vacancies.look(held("exp1"), 0.0)
 
     assert vacancies.look({}, 5.0) == ["exp1"], "nobody else lives"
@@ -53,7 +53,7 @@ def test_experiment_that_loses_its_owner_is_told_once_to_the_one_whose_turn_it_i
 
 def test_others_wait_for_their_turn() -> None:
     name = next(n for n in (f"e{i}" for i in range(99)) if first_choice(n, ["me", "b"]) == "b")
-    vacancies = Vacancies("me")
+    vacancies = TakeoverSchedule("me")
     vacancies.look(held(name, by="dead"), 0.0)
 
     assert vacancies.look(held(by="b"), 1.0) == []
@@ -63,7 +63,7 @@ def test_others_wait_for_their_turn() -> None:
 
 def test_experiment_that_is_taken_in_time_is_told_to_nobody() -> None:
     name = next(n for n in (f"e{i}" for i in range(99)) if first_choice(n, ["me", "b"]) == "b")
-    vacancies = Vacancies("me")
+    vacancies = TakeoverSchedule("me")
     vacancies.look(held(name, by="dead"), 0.0)
     vacancies.look(held(by="b"), 1.0)
 
@@ -72,7 +72,7 @@ def test_experiment_that_is_taken_in_time_is_told_to_nobody() -> None:
 
 
 def test_experiment_that_was_noted_or_taken_here_is_no_longer_vacant() -> None:
-    vacancies = Vacancies("me")
+    vacancies = TakeoverSchedule("me")
     vacancies.add("noted", 0.0)
     vacancies.add("taken", 0.0)
     vacancies.drop("taken")

@@ -1,7 +1,6 @@
 import pytest
 
-from svc_manager.domain import events as e
-from svc_manager.domain import inputs as i
+from svc_manager.domain import events, inputs
 from svc_manager.domain.experiment import Budget, ExperimentState
 from svc_manager.domain.scheduling import LARGEST_REQUEST, next_moment_ms
 from svc_manager.domain.values import ParameterSource
@@ -12,7 +11,7 @@ def requested(lab: Lab) -> list[int]:
     return [
         n
         for _, event in lab.log
-        if isinstance(event, e.TrialsRequested)
+        if isinstance(event, events.TrialsRequested)
         for n in event.parameter_ids
     ]
 
@@ -91,8 +90,8 @@ def test_failed_trials_count_against_the_trial_number() -> None:
 
     for _ in range(2):
         trial = lab.running()
-        lab.command(i.KillTrial(trial.id))
-        lab.word(i.RunnerSilent("r1"), i.RunnerGone("r1", "gone"))
+        lab.command(inputs.KillTrial(trial.id))
+        lab.notification(inputs.AgentSilent("r1"), inputs.AgentGone("r1", "gone"))
 
     assert lab.experiment.state.name == "DONE"
     assert len(lab.experiment.trials) == 2
@@ -135,7 +134,7 @@ def test_promised_parameters_come_later_and_are_not_asked_for_twice() -> None:
     assert requested(lab) == [0, 1]
     assert not lab.experiment.algorithm.exhausted
 
-    lab.word(generated("", [1]))
+    lab.notification(generated("", [1]))
 
     assert [trial.parameter_id for trial in lab.experiment.trials.values()] == [0, 1]
 
@@ -147,11 +146,11 @@ def test_an_answer_may_keep_the_promise_of_an_earlier_one() -> None:
     lab.finish(lab.running())
     (request_id,) = lab.experiment.algorithm.asked
 
-    lab.word(generated(request_id, [1], deferred=1))
+    lab.notification(generated(request_id, [1], deferred=1))
 
     assert lab.experiment.algorithm.late_ids == {2}
     assert lab.experiment.algorithm.outstanding == 1
-    lab.word(generated("", [2]))
+    lab.notification(generated("", [2]))
     lab.finish(lab.running())
     lab.finish(lab.running())
     assert lab.experiment.state.name == "DONE"
@@ -162,9 +161,9 @@ def test_an_algorithm_that_takes_its_promise_back_is_exhausted() -> None:
     lab.answer(deferred=1)
     end = generated("", [], exhausted=True)
 
-    lab.word(end)
+    lab.notification(end)
     assert lab.experiment.algorithm.outstanding == 0
-    assert lab.word(end) == []
+    assert lab.notification(end) == []
     lab.finish(lab.running())
 
     assert lab.experiment.state.name == "DONE"
@@ -173,10 +172,10 @@ def test_an_algorithm_that_takes_its_promise_back_is_exhausted() -> None:
 def test_an_answer_that_comes_twice_counts_once() -> None:
     lab = Lab(Budget(trial_concurrency=2))
     request_id = next(iter(lab.experiment.algorithm.asked))
-    lab.word(generated(request_id, [0, 1]))
+    lab.notification(generated(request_id, [0, 1]))
 
-    assert lab.word(generated(request_id, [0, 1])) == []
-    assert lab.word(generated("", [0, 1])) == []
+    assert lab.notification(generated(request_id, [0, 1])) == []
+    assert lab.notification(generated("", [0, 1])) == []
     assert len(lab.experiment.trials) == 2
 
 
@@ -188,7 +187,7 @@ def test_after_the_longest_duration_live_trials_finish_and_the_experiment_is_don
     assert next_moment_ms(lab.experiment, lab.now_ms) == lab.now_ms + 60_000
 
     lab.now_ms += 60_000
-    lab.word(i.Tick())
+    lab.notification(inputs.Tick())
     assert lab.experiment.state.name == "NO_MORE_TRIAL"
     lab.finish(first)
     lab.finish(second)
@@ -206,7 +205,7 @@ def test_the_clock_stands_still_when_done_and_goes_on_when_revived() -> None:
 
     lab.now_ms += 100_000
     assert lab.experiment.execution_time_ms(lab.now_ms) == 5_000
-    lab.command(i.Update(max_trial_number=2))
+    lab.command(inputs.Update(max_trial_number=2))
     lab.now_ms += 1_000
 
     assert lab.experiment.execution_time_ms(lab.now_ms) == 6_000
@@ -218,7 +217,7 @@ def test_raising_the_trial_number_after_done_makes_new_trials() -> None:
     lab.finish(lab.running())
     assert lab.experiment.state.name == "DONE"
 
-    lab.command(i.Update(max_trial_number=2))
+    lab.command(inputs.Update(max_trial_number=2))
     lab.answer()
 
     assert lab.experiment.state.name == "NO_MORE_TRIAL"
@@ -231,7 +230,7 @@ def test_raising_the_trial_number_does_not_revive_an_exhausted_algorithm() -> No
     lab.finish(lab.running())
     lab.answer(exhausted=True, count=0)
 
-    lab.command(i.Update(max_trial_number=9))
+    lab.command(inputs.Update(max_trial_number=9))
 
     assert lab.experiment.state.name == "DONE"
 
@@ -242,7 +241,7 @@ def test_a_new_search_space_revives_an_exhausted_algorithm() -> None:
     lab.answer(exhausted=True, count=0)
     assert lab.experiment.state.name == "DONE"
 
-    lab.command(i.Update(search_space=encoded({"x": 2})))
+    lab.command(inputs.Update(search_space=encoded({"x": 2})))
 
     assert lab.experiment.state.name == "RUNNING"
     assert lab.experiment.algorithm.outstanding == 1
@@ -252,7 +251,7 @@ def test_lowering_the_concurrency_ends_nothing_and_pauses_new_trials() -> None:
     lab = Lab(Budget(trial_concurrency=3))
     lab.answer()
 
-    lab.command(i.Update(trial_concurrency=1))
+    lab.command(inputs.Update(trial_concurrency=1))
     assert len(lab.experiment.live) == 3
     lab.finish(lab.running())
     lab.finish(lab.running(claim="c2"))
@@ -263,7 +262,7 @@ def test_lowering_the_concurrency_ends_nothing_and_pauses_new_trials() -> None:
 def test_customised_trials_come_first_and_count_against_the_trial_number() -> None:
     lab = Lab(Budget(trial_concurrency=1, max_trial_number=2))
     trial = lab.running()
-    lab.command(i.AddTrial("q", encoded({"x": 9})))
+    lab.command(inputs.AddTrial("q", encoded({"x": 9})))
 
     lab.finish(trial)
 
@@ -278,7 +277,9 @@ def test_requests_for_many_slots_are_of_a_size_whose_answer_fits_a_message() -> 
     lab = Lab(Budget(trial_concurrency=2 * LARGEST_REQUEST + 1))
 
     sizes = [
-        len(event.parameter_ids) for _, event in lab.log if isinstance(event, e.TrialsRequested)
+        len(event.parameter_ids)
+        for _, event in lab.log
+        if isinstance(event, events.TrialsRequested)
     ]
 
     assert sizes == [LARGEST_REQUEST, LARGEST_REQUEST, 1]

@@ -1,4 +1,4 @@
-from svc_manager.domain import inputs as i
+from svc_manager.domain import inputs
 from svc_manager.domain.experiment import Budget
 from svc_manager.domain.reports import Waits
 from svc_manager.domain.waiting import waiting_for
@@ -37,7 +37,7 @@ def test_the_reason_of_an_agent_is_passed_on() -> None:
 def test_trials_of_a_silent_agent_are_named() -> None:
     lab = Lab(Budget(trial_concurrency=1))
     lab.running()
-    lab.word(i.RunnerSilent("r1"))
+    lab.notification(inputs.AgentSilent("r1"))
 
     assert "has not been heard of" in waiting_for(lab.experiment, 1)
 
@@ -45,7 +45,7 @@ def test_trials_of_a_silent_agent_are_named() -> None:
 def test_an_experiment_that_is_stopping_waits_for_its_trials() -> None:
     lab = Lab(Budget(trial_concurrency=1))
     lab.running()
-    lab.command(i.Stop())
+    lab.command(inputs.Stop())
 
     assert waiting_for(lab.experiment, 1) == "waiting for 1 trial to end"
 

@@ -2,7 +2,7 @@ import pytest
 
 from svc_manager.domain.experiment import Budget
 from svc_manager.domain.reports import Started
-from svc_manager.event_log.reader import Folded
+from svc_manager.event_log.reader import FoldedExperiment
 from svc_manager.event_log.snapshot import (
     SnapshotError,
     decode_snapshot,
@@ -26,7 +26,7 @@ def busy() -> Lab:
 
 
 def test_a_snapshot_gives_back_the_whole_state() -> None:
-    folded = Folded(busy().experiment, 17, 3, 99)
+    folded = FoldedExperiment(busy().experiment, 17, 3, 99)
 
     again = decode_snapshot(encode_snapshot(folded))
 
@@ -34,7 +34,7 @@ def test_a_snapshot_gives_back_the_whole_state() -> None:
 
 
 def test_live_trials_of_a_snapshot_are_those_of_the_whole_list() -> None:
-    again = decode_snapshot(encode_snapshot(Folded(busy().experiment)))
+    again = decode_snapshot(encode_snapshot(FoldedExperiment(busy().experiment)))
 
     assert again.experiment.live
     assert all(
@@ -45,7 +45,7 @@ def test_live_trials_of_a_snapshot_are_those_of_the_whole_list() -> None:
 def test_an_experiment_goes_on_from_a_snapshot_as_from_its_log() -> None:
     lab = busy()
     trial = next(iter(lab.experiment.live.values()))
-    lab.experiment = decode_snapshot(encode_snapshot(Folded(lab.experiment))).experiment
+    lab.experiment = decode_snapshot(encode_snapshot(FoldedExperiment(lab.experiment))).experiment
 
     for sequence in range(3, 9):
         lab.report(lab.experiment.trials[trial.id], sequence, intermediate(0.1, sequence))
@@ -55,7 +55,7 @@ def test_an_experiment_goes_on_from_a_snapshot_as_from_its_log() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"nonsense", encode_snapshot(Folded(busy().experiment))[:-9]]
+    "data", [b"", b"nonsense", encode_snapshot(FoldedExperiment(busy().experiment))[:-9]]
 )
 def test_what_is_no_snapshot_is_refused(data: bytes) -> None:
     with pytest.raises(SnapshotError):
@@ -64,7 +64,7 @@ def test_what_is_no_snapshot_is_refused(data: bytes) -> None:
 
 def test_what_happens_after_a_snapshot_was_taken_is_not_in_it() -> None:
     lab = busy()
-    folded = Folded(lab.experiment)
+    folded = FoldedExperiment(lab.experiment)
     before = encode_snapshot(folded)
     taken = take_snapshot(folded)
 

@@ -21,7 +21,7 @@ from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
 from svc_manager.app import SERVICES
 from svc_manager.servicers.history_servicer import HistoryServicer
-from svc_manager.usecases.archives import Saves, SavingPorts
+from svc_manager.usecases.archives import ArchiveDependencies, Archives
 from svc_manager.usecases.histories import Histories
 from tests.unit.services.manager.world import World, world_on
 
@@ -45,7 +45,7 @@ class Client:
 
     async def finished(self) -> str:
         experiment_id = await self.world.create()
-        await self.world.reached(experiment_id, DONE)
+        await self.world.wait_for_state(experiment_id, DONE)
         await self.world.experiments.stop(experiment_id)
         return experiment_id
 
@@ -69,12 +69,12 @@ class Client:
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
     server = GrpcServer(SERVICES, None)
     async with InMemoryBus() as bus, world_on(bus, tmp_path) as world:
-        ports = SavingPorts(
+        ports = ArchiveDependencies(
             bus.events, InMemoryBlobStore(), LocalSavedFolders(), RandomIds(), SystemClock()
         )
         servicer = HistoryServicer(
-            Histories(world.manager.roster, Content()),
-            Saves(world.manager.roster, ports, tmp_path / "experiments", "1.2.3"),
+            Histories(world.manager.registry, Content()),
+            Archives(world.manager.registry, ports, tmp_path / "experiments", "1.2.3"),
         )
         server.register(
             lambda raw: history_service_pb2_grpc.add_HistoryServiceServicer_to_server(servicer, raw)

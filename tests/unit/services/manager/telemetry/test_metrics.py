@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.telemetry.metrics import Registry
-from svc_manager.domain import inputs as i
+from svc_manager.domain import inputs
 from svc_manager.domain.reports import Lost
 from svc_manager.telemetry.metrics import Instruments
 from tests.unit.services.manager.building import Lab
@@ -34,7 +34,7 @@ def seen() -> tuple[Lab, Registry]:
     instruments = Instruments(registry)
 
     def count() -> None:
-        instruments.saw(lab.experiment, lab.last, lab.now_ms)
+        instruments.record_events(lab.experiment, lab.last, lab.now_ms)
 
     trial = lab.waiting()
     count()
@@ -71,9 +71,9 @@ def test_latencies_of_trials_are_told_in_seconds(seen: tuple[Lab, Registry]) -> 
 async def test_what_there_is_now_is_looked_up(tmp_path: Path) -> None:
     async with InMemoryBus() as bus, world_on(bus, tmp_path) as world:
         experiment_id = await world.create()
-        await world.reached(experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
+        await world.wait_for_state(experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
 
-        found = figures(world.manager.witness.instruments.registry)
+        found = figures(world.manager.telemetry.instruments.registry)
 
     assert found["nni_experiments", ("DONE",)] == 1
     assert found["nni_trials_live", ("RUNNING",)] == 0
@@ -84,7 +84,7 @@ async def test_what_there_is_now_is_looked_up(tmp_path: Path) -> None:
 
 def test_a_round_that_decides_is_timed() -> None:
     registry = Registry()
-    Instruments(registry).decided(0.002)
+    Instruments(registry).record_decision(0.002)
 
     assert figures(registry)["nni_decision_seconds_bucket", ("0.0025",)] == 1
 
@@ -92,7 +92,7 @@ def test_a_round_that_decides_is_timed() -> None:
 def test_a_kill_is_counted_as_what_it_ends_in() -> None:
     lab, registry = Lab(), Registry()
     trial = lab.waiting()
-    lab.command(i.KillTrial(trial.id))
-    Instruments(registry).saw(lab.experiment, lab.last, lab.now_ms)
+    lab.command(inputs.KillTrial(trial.id))
+    Instruments(registry).record_events(lab.experiment, lab.last, lab.now_ms)
 
     assert figures(registry)["nni_trial_duration_seconds_count", ("USER_CANCELED",)] == 1

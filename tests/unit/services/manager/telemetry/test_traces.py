@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svc_common.telemetry.tracing import TrialSpan
-from svc_manager.domain import inputs as i
+from svc_manager.domain import inputs
 from svc_manager.domain.experiment import Budget
 from svc_manager.telemetry.traces import TrialTraces
 from tests.unit.services.manager.building import EXPERIMENT_ID, Lab, exited
@@ -32,7 +32,7 @@ class Traced:
         self.see()
 
     def see(self) -> None:
-        self.traces.saw(self.lab.experiment, self.lab.last, self.lab.now_ms)
+        self.traces.record_events(self.lab.experiment, self.lab.last, self.lab.now_ms)
 
 
 def test_a_trial_lasts_from_the_request_for_its_parameters_to_its_end() -> None:
@@ -72,14 +72,14 @@ def test_after_a_restart_a_trial_begins_when_it_was_made() -> None:
     lab.now_ms = 2_000
     trial = lab.running()
     lab.finish(trial)
-    TrialTraces(notebook).saw(lab.experiment, lab.last, 9_000)
+    TrialTraces(notebook).record_events(lab.experiment, lab.last, 9_000)
 
     assert notebook.spans[-1].start_ms == 2_000
 
 
 def test_what_was_requested_is_forgotten_with_the_experiment() -> None:
     traced = Traced()
-    traced.lab.command(i.Stop())
+    traced.lab.command(inputs.Stop())
     traced.see()
 
     assert traced.traces._requested_ms == {}

@@ -13,8 +13,8 @@ from svc_common.errors import InvalidArgumentError, UnavailableError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_manager.actors.experiment_actor import ExperimentActor
-from svc_manager.blobs.large_values import BigValues
-from svc_manager.usecases.analyses import Analyses, Points
+from svc_manager.blobs.large_values import LargeValues
+from svc_manager.usecases.analyses import Analyses, ConstraintChecker
 from svc_manager.usecases.experiments import ConfigChange
 from tests.unit.services.manager.world import World, world_on
 
@@ -54,22 +54,22 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield made
 
 
-def values(world: World) -> BigValues:
-    return BigValues(DirectoryBlobStore(world.folder / "nni" / "blobs"))
+def values(world: World) -> LargeValues:
+    return LargeValues(DirectoryBlobStore(world.folder / "nni" / "blobs"))
 
 
 async def constrained(world: World) -> ExperimentActor:
     experiment_id = await world.create()
     await world.experiments.update(experiment_id, ConfigChange(search_space=to_value(CONSTRAINED)))
-    return await world.manager.roster.find(experiment_id)
+    return await world.manager.registry.find(experiment_id)
 
 
 async def test_importance_is_learnt_from_the_trials_with_results(world: World) -> None:
     experiment_id = await world.create()
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
     analyst = RecordingAnalyst()
 
-    told = await Analyses(world.manager.roster, values(world), analyst).importance(experiment_id)
+    told = await Analyses(world.manager.registry, values(world), analyst).importance(experiment_id)
 
     (request,) = analyst.measured
     assert told.found.outcomes == 5
@@ -87,7 +87,7 @@ async def test_another_metric_may_be_asked_for(world: World) -> None:
     experiment_id = await world.create()
     analyst = RecordingAnalyst()
 
-    analyses = Analyses(world.manager.roster, values(world), analyst)
+    analyses = Analyses(world.manager.registry, values(world), analyst)
     told = await analyses.importance(experiment_id, "cost")
 
     assert told.objective.metric == "cost"
@@ -95,11 +95,13 @@ async def test_another_metric_may_be_asked_for(world: World) -> None:
 
 async def test_front_gives_the_trials_themselves(world: World) -> None:
     experiment_id = await world.create()
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
     analyst = RecordingAnalyst()
     wanted = [metric_pb2.Objective(metric="default", mode=metric_pb2.OPTIMIZE_MODE_MINIMIZE)]
 
-    told = await Analyses(world.manager.roster, values(world), analyst).front(experiment_id, wanted)
+    told = await Analyses(world.manager.registry, values(world), analyst).front(
+        experiment_id, wanted
+    )
 
     assert [from_value(trial.parameters) for trial in told.trials] == [{"x": 0}]
     assert told.finished == 5
@@ -108,7 +110,7 @@ async def test_front_gives_the_trials_themselves(world: World) -> None:
 
 async def test_points_that_break_a_constraint_are_refused(world: World) -> None:
     actor = await constrained(world)
-    points = Points(values(world), RecordingAnalyst())
+    points = ConstraintChecker(values(world), RecordingAnalyst())
 
     await points.check(actor, to_value({"x": 3}))
     with pytest.raises(InvalidArgumentError, match="must keep the constraint x < 5"):
@@ -119,15 +121,20 @@ async def test_imports_are_warned_of(world: World) -> None:
     actor = await constrained(world)
     data = to_value([{"parameter": {"x": number}, "value": 1} for number in (1, 6, 8)])
 
-    warnings = await Points(values(world), RecordingAnalyst()).warnings(actor, data)
+    warnings = await ConstraintChecker(values(world), RecordingAnalyst()).warnings(actor, data)
 
     (warning,) = warnings
     assert warning.startswith("2 of 3 samples break a constraint of the search space")
     assert warning.endswith("x < 5")
-    assert await Points(values(world), RecordingAnalyst(away=True)).warnings(actor, data) == []
+    assert (
+        await ConstraintChecker(values(world), RecordingAnalyst(away=True)).warnings(actor, data)
+        == []
+    )
 
 
 async def test_without_constraints_nobody_is_asked(world: World) -> None:
-    actor = await world.manager.roster.find(await world.create())
+    actor = await world.manager.registry.find(await world.create())
 
-    await Points(values(world), RecordingAnalyst(away=True)).check(actor, to_value({"x": 7}))
+    await ConstraintChecker(values(world), RecordingAnalyst(away=True)).check(
+        actor, to_value({"x": 7})
+    )

@@ -27,9 +27,9 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
-from svc_manager.usecases.archives import Saves, SavingPorts
+from svc_manager.usecases.archives import ArchiveDependencies, Archives
 from svc_manager.usecases.experiments import ConfigChange
-from svc_manager.usecases.opening import NewExperiment, Reopening
+from svc_manager.usecases.opening import NewExperiment, ReopenRequest
 from tests.unit.services.manager.world import World, world_on
 
 DONE = experiment_pb2.EXPERIMENT_STATE_DONE
@@ -42,7 +42,7 @@ class Installation:
 
     world: World
     blobs: DirectoryBlobStore
-    saves: Saves
+    saves: Archives
 
     async def save(self, experiment_id: str, *, with_files: bool = True) -> Saved:
         about, pieces = None, []
@@ -94,16 +94,20 @@ def installation(world: World, **limits: int) -> Installation:
     world.folder.mkdir(exist_ok=True)
     (world.folder / "trial.py").touch()
     blobs = DirectoryBlobStore(world.folder / "nni" / "blobs")
-    ports = SavingPorts(world.bus.events, blobs, LocalSavedFolders(), RandomIds(), SystemClock())
+    ports = ArchiveDependencies(
+        world.bus.events, blobs, LocalSavedFolders(), RandomIds(), SystemClock()
+    )
     root = world.folder / "experiments"
-    return Installation(world, blobs, Saves(world.manager.roster, ports, root, "1.2.3", **limits))
+    return Installation(
+        world, blobs, Archives(world.manager.registry, ports, root, "1.2.3", **limits)
+    )
 
 
 async def finished(there: Installation, **config: Any) -> str:
     """Run an experiment to its end, and stop it."""
     world = there.world
     experiment_id = await world.create(**config)
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
     await world.experiments.stop(experiment_id)
     return experiment_id
 
@@ -134,9 +138,9 @@ async def test_a_loaded_experiment_goes_on(there: Installation, here: Installati
     await here.load(await there.save(experiment_id))
 
     here.world.follow(experiment_id)
-    await here.world.experiments.resume(Reopening(experiment_id))
+    await here.world.experiments.resume(ReopenRequest(experiment_id))
     await here.world.experiments.update(experiment_id, ConfigChange(max_trial_number=8))
-    await here.world.reached(experiment_id, DONE)
+    await here.world.wait_for_state(experiment_id, DONE)
 
     trials = await trials_of(here.world, experiment_id)
     assert len({trial_id for trial_id, _, _ in trials}) == 8
@@ -199,7 +203,7 @@ async def big_value(there: Installation) -> tuple[str, str, bytes]:
     opened = await world.experiments.create(NewExperiment(config))
     experiment_id = opened.experiment.id
     world.follow(experiment_id)
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
     await world.experiments.stop(experiment_id)
     text = json.dumps(space).encode()
     return experiment_id, hashlib.sha256(text).hexdigest(), text
@@ -239,7 +243,7 @@ async def nothing_is_left(here: Installation, experiment_id: str) -> None:
     assert not root.exists() or list(root.iterdir()) == []
     assert await here.world.bus.events.last(experiment_id) is None
     with pytest.raises(NotFoundError):
-        await here.world.manager.roster.find(experiment_id)
+        await here.world.manager.registry.find(experiment_id)
 
 
 async def test_an_id_that_is_taken_is_refused_with_the_remedy(there: Installation) -> None:
@@ -381,7 +385,7 @@ async def test_a_load_that_was_cut_in_two_is_no_experiment_and_can_be_repeated(
     )
 
     with pytest.raises(NotFoundError):
-        await here.world.manager.roster.find(experiment_id)
+        await here.world.manager.registry.find(experiment_id)
     loaded = await here.load(saved)
 
     assert loaded.state == STOPPED

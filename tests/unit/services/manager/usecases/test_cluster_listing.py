@@ -18,7 +18,7 @@ from svc_manager.adapters.blob_views import BlobViews
 from svc_manager.adapters.memory_leases import InMemoryLeases
 from svc_manager.domain.lease import ManagerId
 from svc_manager.event_log.summaries import Summaries
-from svc_manager.usecases.cluster_listing import Everywhere
+from svc_manager.usecases.cluster_listing import ClusterListing
 from tests.unit.services.manager.world import World, world_on
 
 RUNNING = experiment_pb2.EXPERIMENT_STATE_RUNNING
@@ -49,7 +49,7 @@ class Place:
     world: World
     summaries: Summaries
     others: OtherManagers
-    everywhere: Everywhere
+    everywhere: ClusterListing
 
     async def listed(self) -> dict[str, int]:
         return {view.id: view.state for view in await self.everywhere.views()}
@@ -67,14 +67,16 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         clock = ManualClock()
         leases = InMemoryLeases(clock)
         ownership = Ownership(leases, ManagerId("me"), clock, bus.signals, shared=True)
-        ownership.listening("me:1", "me:2")
+        ownership.set_addresses("me:1", "me:2")
         other = ManagerId("other", "other:1", "other:2")
         await leases.acquire(other.presence_name, str(other), 1000.0)
         await ownership.join()
         blobs = InMemoryBlobStore()
         summaries = Summaries(BlobViews(blobs), blobs)
         others = OtherManagers()
-        everywhere = Everywhere(world.manager.roster, ownership, others, summaries, bus.events)
+        everywhere = ClusterListing(
+            world.manager.registry, ownership, others, summaries, bus.events
+        )
         yield Place(world, summaries, others, everywhere)
 
 

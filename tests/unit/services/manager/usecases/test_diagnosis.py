@@ -7,13 +7,13 @@ from svc_common.clock import ManualClock
 from svc_common.errors import UnavailableError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.ports import StreamFacts
-from svc_manager.agents.liveness import AgentWatch
+from svc_manager.agents.liveness import AgentMonitor
 from svc_manager.usecases.diagnosis import Diagnosis, Finding, Result, of_streams
 
 VERSION = "4.0.0"
 
 
-def words(findings: list[Finding], check: str) -> list[tuple[Result, str]]:
+def notifications(findings: list[Finding], check: str) -> list[tuple[Result, str]]:
     return [(f.result, f.explanation) for f in findings if f.check == check]
 
 
@@ -28,8 +28,8 @@ def bus() -> InMemoryBus:
 
 
 @pytest.fixture
-def agents(bus: InMemoryBus, clock: ManualClock) -> AgentWatch:
-    return AgentWatch(bus, clock)
+def agents(bus: InMemoryBus, clock: ManualClock) -> AgentMonitor:
+    return AgentMonitor(bus, clock)
 
 
 def presence(
@@ -43,15 +43,15 @@ def presence(
 
 
 async def look(
-    bus: InMemoryBus, agents: AgentWatch, **probes: Callable[[], Awaitable[str]]
+    bus: InMemoryBus, agents: AgentMonitor, **probes: Callable[[], Awaitable[str]]
 ) -> list[Finding]:
     return await Diagnosis(bus, agents, probes, VERSION).look()
 
 
 async def test_an_installation_in_order_has_only_good_findings(
-    bus: InMemoryBus, agents: AgentWatch, clock: ManualClock
+    bus: InMemoryBus, agents: AgentMonitor, clock: ManualClock
 ) -> None:
-    agents.heard(presence(clock))
+    agents.handle_presence(presence(clock))
 
     async def probe() -> str:
         return "fine"
@@ -59,38 +59,40 @@ async def test_an_installation_in_order_has_only_good_findings(
     findings = await look(bus, agents, store=probe)
 
     assert {finding.result for finding in findings} == {Result.OK}
-    assert words(findings, "store") == [(Result.OK, "fine")]
-    assert words(findings, "agents") == [(Result.OK, "1 connected")]
+    assert notifications(findings, "store") == [(Result.OK, "fine")]
+    assert notifications(findings, "agents") == [(Result.OK, "1 connected")]
 
 
-async def test_a_bus_that_is_away_is_told(bus: InMemoryBus, agents: AgentWatch) -> None:
+async def test_a_bus_that_is_away_is_told(bus: InMemoryBus, agents: AgentMonitor) -> None:
     bus.broker.stop()
 
-    ((result, text),) = words(await look(bus, agents), "bus")
+    ((result, text),) = notifications(await look(bus, agents), "bus")
 
     assert result is Result.BAD
     assert "nats" in text
 
 
-async def test_a_probe_that_fails_says_why(bus: InMemoryBus, agents: AgentWatch) -> None:
+async def test_a_probe_that_fails_says_why(bus: InMemoryBus, agents: AgentMonitor) -> None:
     async def probe() -> str:
         raise UnavailableError("S3 at http://s3:8333 cannot be reached")
 
     findings = await look(bus, agents, store=probe)
 
-    assert words(findings, "store") == [(Result.BAD, "S3 at http://s3:8333 cannot be reached")]
+    assert notifications(findings, "store") == [
+        (Result.BAD, "S3 at http://s3:8333 cannot be reached")
+    ]
 
 
-async def test_without_agents_no_trial_can_start(bus: InMemoryBus, agents: AgentWatch) -> None:
-    assert words(await look(bus, agents), "agents")[0][0] is Result.BAD
+async def test_without_agents_no_trial_can_start(bus: InMemoryBus, agents: AgentMonitor) -> None:
+    assert notifications(await look(bus, agents), "agents")[0][0] is Result.BAD
 
 
 async def test_an_agent_of_another_version_is_told(
-    bus: InMemoryBus, agents: AgentWatch, clock: ManualClock
+    bus: InMemoryBus, agents: AgentMonitor, clock: ManualClock
 ) -> None:
-    agents.heard(presence(clock, version="3.0"))
+    agents.handle_presence(presence(clock, version="3.0"))
 
-    ((result, text),) = words(await look(bus, agents), "agent r1")
+    ((result, text),) = notifications(await look(bus, agents), "agent r1")
 
     assert result is Result.BAD
     assert "3.0" in text
@@ -98,24 +100,24 @@ async def test_an_agent_of_another_version_is_told(
 
 @pytest.mark.parametrize(("ahead_s", "word"), [(30, "30.0 s ahead"), (-30, "30.0 s behind")])
 async def test_a_clock_that_differs_is_told(
-    bus: InMemoryBus, agents: AgentWatch, clock: ManualClock, ahead_s: int, word: str
+    bus: InMemoryBus, agents: AgentMonitor, clock: ManualClock, ahead_s: int, word: str
 ) -> None:
-    agents.heard(presence(clock, ahead_s))
+    agents.handle_presence(presence(clock, ahead_s))
 
-    ((result, text),) = words(await look(bus, agents), "agent r1")
+    ((result, text),) = notifications(await look(bus, agents), "agent r1")
 
     assert result is Result.BAD
     assert word in text
 
 
 async def test_a_draining_agent_is_worth_a_note(
-    bus: InMemoryBus, agents: AgentWatch, clock: ManualClock
+    bus: InMemoryBus, agents: AgentMonitor, clock: ManualClock
 ) -> None:
     draining = presence(clock)
     draining.draining = True
-    agents.heard(draining)
+    agents.handle_presence(draining)
 
-    assert words(await look(bus, agents), "agent r1")[0][0] is Result.NOTE
+    assert notifications(await look(bus, agents), "agent r1")[0][0] is Result.NOTE
 
 
 def test_missing_streams_and_missing_copies_are_told() -> None:

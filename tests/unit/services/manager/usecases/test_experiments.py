@@ -24,10 +24,10 @@ from svc_common.errors import (
 )
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.adapters.event_file import read_records
-from svc_manager.domain.inputs import Recorded, Update
+from svc_manager.domain.inputs import RecordedCommand, Update
 from svc_manager.ports import PortTakenError
 from svc_manager.usecases.experiments import ConfigChange
-from svc_manager.usecases.opening import NewExperiment, Reopening
+from svc_manager.usecases.opening import NewExperiment, ReopenRequest
 from tests.unit.services.manager.world import (
     PATIENCE_S,
     InMemoryListeners,
@@ -61,7 +61,7 @@ async def holding(tmp_path: Path) -> AsyncIterator[World]:
 async def test_an_experiment_runs_to_its_end(world: World) -> None:
     experiment_id = await world.create()
 
-    done = await world.reached(experiment_id, DONE)
+    done = await world.wait_for_state(experiment_id, DONE)
 
     trials = (await world.manager.trials.list(experiment_id)).items
     assert [trial.sequence_id for trial in trials] == [0, 1, 2, 3, 4]
@@ -76,7 +76,7 @@ async def test_an_experiment_runs_to_its_end(world: World) -> None:
 @pytest.mark.claim("platform", 40)
 async def test_the_folder_holds_what_the_specification_names(world: World) -> None:
     experiment_id = await world.create()
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
     folder = world.folder / "experiments" / experiment_id
 
     environment = folder / "environment.json"
@@ -92,7 +92,7 @@ async def test_the_folder_holds_what_the_specification_names(world: World) -> No
 
 async def test_the_folder_log_is_the_log(world: World) -> None:
     experiment_id = await world.create()
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
 
     in_file = list(read_records(world.folder / "experiments" / experiment_id / "db/events.log"))
 
@@ -171,12 +171,12 @@ async def test_a_creation_that_is_sent_twice_creates_one_experiment(world: World
 @pytest.mark.claim("platform", 19)
 async def test_raising_the_trial_number_revives_an_experiment_that_is_done(world: World) -> None:
     experiment_id = await world.create()
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
 
     view = await world.experiments.update(experiment_id, ConfigChange(max_trial_number=7))
     assert view.state == RUNNING
     assert (view.revision, view.config.max_trial_number) == (1, 7)
-    done = await world.reached(experiment_id, DONE)
+    done = await world.wait_for_state(experiment_id, DONE)
 
     assert dict(done.trial_counts) == {"SUCCEEDED": 7}
 
@@ -186,7 +186,7 @@ async def test_stopping_cancels_live_trials_and_returns_when_they_have_ended(
 ) -> None:
     experiment_id = await holding.create()
     await holding.agent.holds(2)
-    await holding.reached(experiment_id, RUNNING)
+    await holding.wait_for_state(experiment_id, RUNNING)
 
     view = await holding.experiments.stop(experiment_id)
 
@@ -199,7 +199,7 @@ async def test_a_stop_that_is_repeated_after_a_resume_stops_nothing(holding: Wor
     experiment_id = await holding.create()
     await holding.agent.holds(1)
     await holding.experiments.stop(experiment_id, "stop-1")
-    await holding.experiments.resume(Reopening(experiment_id))
+    await holding.experiments.resume(ReopenRequest(experiment_id))
 
     async with asyncio.timeout(PATIENCE_S):
         again = await holding.experiments.stop(experiment_id, "stop-1")
@@ -210,12 +210,12 @@ async def test_a_stop_that_is_repeated_after_a_resume_stops_nothing(holding: Wor
 @pytest.mark.claim("platform", 30)
 async def test_a_resumed_experiment_goes_on_where_it_stopped(world: World) -> None:
     experiment_id = await world.create()
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
     await world.experiments.stop(experiment_id)
 
-    await world.experiments.resume(Reopening(experiment_id))
+    await world.experiments.resume(ReopenRequest(experiment_id))
     await world.experiments.update(experiment_id, ConfigChange(max_trial_number=6))
-    done = await world.reached(experiment_id, DONE)
+    done = await world.wait_for_state(experiment_id, DONE)
 
     trials = (await world.manager.trials.list(experiment_id)).items
     assert [trial.sequence_id for trial in trials] == list(range(6))
@@ -228,10 +228,10 @@ async def test_a_resume_that_tells_no_environment_keeps_the_old_one(world: World
     await world.experiments.stop(experiment_id)
     path = world.folder / "experiments" / experiment_id / "environment.json"
 
-    await world.experiments.resume(Reopening(experiment_id))
+    await world.experiments.resume(ReopenRequest(experiment_id))
     kept = json.loads(path.read_text())
     await world.experiments.stop(experiment_id)
-    await world.experiments.resume(Reopening(experiment_id, environment={"A": "b"}))
+    await world.experiments.resume(ReopenRequest(experiment_id, environment={"A": "b"}))
 
     assert kept["environment"] == {"HOME": "/home/u"}
     assert json.loads(path.read_text()) == {
@@ -243,10 +243,10 @@ async def test_a_resume_that_tells_no_environment_keeps_the_old_one(world: World
 @pytest.mark.claim("platform", 31)
 async def test_a_viewed_experiment_can_be_read_but_not_changed(world: World) -> None:
     experiment_id = await world.create()
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
     await world.experiments.stop(experiment_id)
 
-    opened = await world.experiments.view(Reopening(experiment_id, port=8081))
+    opened = await world.experiments.view(ReopenRequest(experiment_id, port=8081))
 
     assert opened.experiment.state == VIEWED
     assert opened.urls == ["http://127.0.0.1:8081/"]
@@ -328,7 +328,7 @@ async def test_a_large_search_space_lies_in_the_byte_store_and_is_shown_whole(
 @pytest.mark.claim("platform", 61)
 async def test_exports_hold_trials_with_a_result_and_their_intermediates(world: World) -> None:
     experiment_id = await world.create()
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
 
     page = await world.experiments.export(experiment_id, include_intermediates=True, page_size=3)
 
@@ -340,11 +340,11 @@ async def test_exports_hold_trials_with_a_result_and_their_intermediates(world: 
 
 async def test_metrics_are_those_of_the_log_and_grow_with_it(world: World) -> None:
     experiment_id = await world.create(max_trial_number=2)
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
     before = await world.manager.trials.metrics(experiment_id)
 
     await world.experiments.update(experiment_id, ConfigChange(max_trial_number=3))
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
     after = await world.manager.trials.metrics(experiment_id)
 
     assert (before.total, after.total) == (4, 6)
@@ -352,7 +352,7 @@ async def test_metrics_are_those_of_the_log_and_grow_with_it(world: World) -> No
 
 async def test_events_can_be_followed_from_any_place(world: World) -> None:
     experiment_id = await world.create()
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
 
     every = [x async for x in world.experiments.follow_events(experiment_id, follow=False)]
     middle = every[len(every) // 2].position
@@ -400,7 +400,7 @@ async def test_a_log_is_followed_until_the_experiment_is_stopped(holding: World)
 async def test_behind_the_end_of_a_log_there_is_nothing(world: World, offset: int) -> None:
     experiment_id = await world.create()
     source = experiment_service_pb2.LOG_SOURCE_MANAGER
-    await world.reached(experiment_id, DONE)
+    await world.wait_for_state(experiment_id, DONE)
 
     feed = world.experiments.follow_logs(experiment_id, source, offset=offset)
 
@@ -423,15 +423,15 @@ async def test_a_folder_that_was_copied_from_a_running_experiment_is_stopped_els
 ) -> None:
     experiment_id = await holding.create(port=8080)
     await holding.agent.holds(2)
-    await holding.reached(experiment_id, RUNNING)
+    await holding.wait_for_state(experiment_id, RUNNING)
     copy = tmp_path / "copy"
     shutil.copytree(holding.folder / "experiments" / experiment_id, copy)
 
     async with InMemoryBus() as bus, world_on(bus, tmp_path / "other") as elsewhere:
-        reopening = Reopening(experiment_id, experiment_directory=str(copy))
+        reopening = ReopenRequest(experiment_id, experiment_directory=str(copy))
         opened = await elsewhere.experiments.resume(reopening)
         elsewhere.follow(experiment_id)
-        done = await elsewhere.reached(experiment_id, DONE)
+        done = await elsewhere.wait_for_state(experiment_id, DONE)
 
     assert opened.experiment.directory == str(copy)
     assert done.trial_counts["FAILED"] == 2
@@ -443,11 +443,11 @@ async def test_the_folder_of_another_experiment_is_refused(world: World, tmp_pat
     folder = world.folder / "experiments" / experiment_id
 
     with pytest.raises(InvalidArgumentError, match=f"of experiment {experiment_id}"):
-        await world.experiments.view(Reopening("other123", experiment_directory=str(folder)))
+        await world.experiments.view(ReopenRequest("other123", experiment_directory=str(folder)))
     with pytest.raises(NotFoundError):
-        await world.experiments.view(Reopening("other123", experiment_directory=str(tmp_path)))
+        await world.experiments.view(ReopenRequest("other123", experiment_directory=str(tmp_path)))
     with pytest.raises(InvalidArgumentError, match="absolute"):
-        await world.experiments.view(Reopening("other123", experiment_directory="here"))
+        await world.experiments.view(ReopenRequest("other123", experiment_directory="here"))
 
 
 @pytest.mark.claim("platform", 48)
@@ -544,10 +544,10 @@ async def test_managers_of_one_epoch_do_not_take_each_others_appends_for_their_o
         manager_on(holding.bus, holding.folder, InMemoryListeners()) as one,
         manager_on(holding.bus, holding.folder, InMemoryListeners()) as another,
     ):
-        first = await one.roster.find(experiment_id)
-        second = await another.roster.find(experiment_id)
+        first = await one.registry.find(experiment_id)
+        second = await another.registry.find(experiment_id)
         assert first.epoch == second.epoch
-        await first.submit(Recorded(Update(trial_concurrency=3), "", "Update"))
+        await first.submit(RecordedCommand(Update(trial_concurrency=3), "", "Update"))
 
         with pytest.raises(AbortedError):
-            await second.submit(Recorded(Update(trial_concurrency=4), "", "Update"))
+            await second.submit(RecordedCommand(Update(trial_concurrency=4), "", "Update"))

@@ -2,7 +2,7 @@
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import event_pb2
-from svc_manager.usecases.metric_cache import MetricBook
+from svc_manager.usecases.metric_cache import ExperimentMetrics
 
 
 def reported(trial_id: str, sequence: int, *, final: bool = False) -> event_pb2.Event:
@@ -21,7 +21,7 @@ def lost(trial_id: str) -> event_pb2.Event:
 
 
 def test_a_lost_attempt_takes_its_metrics_along_and_shifts_no_other() -> None:
-    book = MetricBook()
+    book = ExperimentMetrics()
     for event in (reported("a", 0), reported("b", 0), reported("a", 1), reported("b", 1)):
         book.take(event)
 
@@ -33,7 +33,7 @@ def test_a_lost_attempt_takes_its_metrics_along_and_shifts_no_other() -> None:
 
 
 def test_a_result_of_a_lost_attempt_stays() -> None:
-    book = MetricBook()
+    book = ExperimentMetrics()
     for event in (reported("a", 0), reported("a", 1, final=True), lost("a")):
         book.take(event)
 

@@ -30,7 +30,9 @@ async def held(world: World) -> Held:
     """A trial that runs where its files cannot be seen from here."""
     await world.create(trial_concurrency=1, max_trial_number=1)
     (held,) = await world.agent.holds(1)
-    await world.reached(held.task.experiment_id, experiment_pb2.EXPERIMENT_STATE_NO_MORE_TRIAL)
+    await world.wait_for_state(
+        held.task.experiment_id, experiment_pb2.EXPERIMENT_STATE_NO_MORE_TRIAL
+    )
     return held
 
 
@@ -118,8 +120,8 @@ async def test_without_output_there_is_a_clear_error(world: World, held: Held) -
 async def test_a_dead_agent_owes_its_last_words_only_for_a_while(world: World, held: Held) -> None:
     say(world, held, b"last")
     await world.agent.exit(held)
-    await world.reached(held.task.experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
-    actor = await world.manager.roster.find(held.task.experiment_id)
+    await world.wait_for_state(held.task.experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
+    actor = await world.manager.registry.find(held.task.experiment_id)
     feed = OutputFeed(
         world.bus.log_lines,
         actor,
@@ -136,7 +138,7 @@ async def test_a_dead_agent_owes_its_last_words_only_for_a_while(world: World, h
 
 
 async def test_files_of_this_machine_are_read_themselves(world: World, held: Held) -> None:
-    actor = await world.manager.roster.find(held.task.experiment_id)
+    actor = await world.manager.registry.find(held.task.experiment_id)
     folder = Path(actor.experiment.directory) / "trials" / held.task.trial_id
     folder.mkdir(parents=True)
     (folder / "stdout").write_bytes(b"from the file")

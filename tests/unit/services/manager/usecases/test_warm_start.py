@@ -10,8 +10,8 @@ from nni_wire.values import from_value, to_value
 from svc_common.errors import InvalidArgumentError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.directory import DirectoryBlobStore
-from svc_manager.blobs.large_values import BigValues
-from svc_manager.usecases.warm_start import EarlierResults
+from svc_manager.blobs.large_values import LargeValues
+from svc_manager.usecases.warm_start import WarmStart
 from tests.unit.services.manager.world import World, world_on
 
 
@@ -23,13 +23,13 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 async def test_results_of_earlier_experiments_follow_the_samples(world: World) -> None:
     experiment_id = await world.create()
-    await world.reached(experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
-    values = BigValues(DirectoryBlobStore(world.folder / "nni" / "blobs"))
+    await world.wait_for_state(experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
+    values = LargeValues(DirectoryBlobStore(world.folder / "nni" / "blobs"))
     search = config_pb2.SearchConfig(
         warm_start_from=[experiment_id], known=to_value([{"parameter": {"x": 9}, "value": 1}])
     )
 
-    await EarlierResults(world.manager.roster, values).bring(search)
+    await WarmStart(world.manager.registry, values).bring(search)
 
     known = from_value(search.known)
     assert known[0] == {"parameter": {"x": 9}, "value": 1}

@@ -22,7 +22,7 @@ from svc_common.errors import (
 )
 from svc_manager.pagination import Page, number_of, page_behind, page_size
 from svc_manager.usecases.analyses import Front, Importance
-from svc_manager.usecases.experiments import ConfigChange, NewExperiment, Opened
+from svc_manager.usecases.experiments import ActivatedExperiment, ConfigChange, NewExperiment
 from svc_manager.usecases.trials import TrialFilter
 
 LIVE = {trial_pb2.TRIAL_STATE_WAITING, trial_pb2.TRIAL_STATE_RUNNING}
@@ -92,19 +92,19 @@ class InMemoryExperiments:
     def __init__(self, manager: InMemoryManager) -> None:
         self._manager = manager
 
-    async def create(self, new: NewExperiment) -> Opened:
+    async def create(self, new: NewExperiment) -> ActivatedExperiment:
         self._manager.created.append(new)
         experiment = experiment_pb2.Experiment(id="newone00", config=new.config, port=new.port)
         self._manager.put(experiment)
-        return Opened(experiment, [f"http://127.0.0.1:{new.port}"])
+        return ActivatedExperiment(experiment, [f"http://127.0.0.1:{new.port}"])
 
     async def bring_output(self, experiment_id: str, trial_id: str) -> None:
         """Everything is here."""
 
-    async def get(self, experiment_id: str) -> Opened:
+    async def get(self, experiment_id: str) -> ActivatedExperiment:
         experiment = self._manager.experiment(experiment_id)
         urls = [f"http://127.0.0.1:{experiment.port}"] if experiment.port else []
-        return Opened(experiment, urls)
+        return ActivatedExperiment(experiment, urls)
 
     async def list(
         self,
