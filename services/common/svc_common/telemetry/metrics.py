@@ -1,82 +1,93 @@
-"""Figures of a process in the text format of Prometheus, without a library.
+"""Metrics of a process, kept and rendered by `prometheus_client`.
 
-The usual client library costs every service 30 ms and 3 MB at its start, for locks and exporters
-that a process with one loop does not need; a test reads what is written here with that library.
+The instruments of this module add to the library's: label values are positional and their child is
+looked up once, gauges are read at scrape time, and upper bounds keep the form `le="1"` under which
+earlier versions wrote their time series (the library writes `le="1.0"`).
 
-Instruments belong to a `Registry`, which the composition root makes and whoever serves `/metrics`
-renders. They are used from one thread. Names follow the conventions: base units, `_total` for
-counters; labels have few values, never an id of an experiment or a trial.
+Instruments belong to a `Registry`, which the composition root makes and the endpoint `/metrics`
+renders. Names follow the conventions: base units, `_total` for counters; labels have few values,
+never an id of an experiment or a trial.
 """
 
-import math
-import os
-import time
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Final, Protocol, TypeAlias
+from __future__ import annotations
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import prometheus_client
+from prometheus_client import samples
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+# Samples with the time of creation would double the number of series; nothing reads them.
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call] # has no annotations
+
+CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_PLAIN_0_0_4
+"""Content type of `Registry.render`."""
 LATENCIES_S: Final = (
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0,
 )  # fmt: skip
-"""Upper bounds for what should take milliseconds and must not take minutes."""
+"""Upper bounds for operations that should take milliseconds and must not take minutes."""
 DURATIONS_S: Final = (
     0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 4 * 3600.0, 24 * 3600.0,
 )  # fmt: skip
-"""Upper bounds for the lives of trials."""
+"""Upper bounds for durations of trials."""
+_PROCESS_METRICS: Final = frozenset(
+    {
+        "process_cpu_seconds_total",
+        "process_resident_memory_bytes",
+        "process_open_fds",
+        "process_start_time_seconds",
+    }
+)
+"""Metrics of the library's `ProcessCollector` that are documented; it has more."""
 
 Labels: TypeAlias = tuple[str, ...]
 Sample: TypeAlias = tuple[Labels, float]
-"""Values of the labels, and the figure."""
-
-
-class Instrument(Protocol):
-    """What a registry renders."""
-
-    def lines(self) -> Iterator[str]:
-        """Give its lines of text."""
-        ...
+"""Label values and a value."""
 
 
 class Counter:
-    """A figure that only grows.
+    """Counter by label values.
 
     Args:
+        registry: renders it.
         name: ends in `_total`.
         text: what it counts.
         labels: names of its labels.
     """
 
-    def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
-        self._head = _head(name, text, "counter")
-        self._name = name
-        self._labels = tuple(labels)
-        self._values: dict[Labels, float] = {} if labels else {(): 0.0}
+    def __init__(
+        self,
+        registry: prometheus_client.CollectorRegistry,
+        name: str,
+        text: str,
+        labels: Sequence[str] = (),
+    ) -> None:
+        self._metric = prometheus_client.Counter(name, text, labels, registry=registry)
+        self._children: dict[Labels, prometheus_client.Counter] = {}
+        if not labels:
+            self._children[()] = self._metric
 
     def inc(self, *labels: str, by: float = 1.0) -> None:
-        """Add ``by``, which is not negative, to the figure with these labels."""
-        self._values[labels] = self._values.get(labels, 0.0) + by
+        """Add `by`, which is not negative, to the value with these labels."""
+        child = self._children.get(labels)
+        if child is None:
+            child = self._children[labels] = self._metric.labels(*labels)
+        child.inc(by)
 
     def value(self, *labels: str) -> float:
-        """Return the figure with these labels."""
-        return self._values.get(labels, 0.0)
-
-    def lines(self) -> Iterator[str]:
-        """See `Instrument.lines`."""
-        yield from self._head
-        for labels, value in self._values.items():
-            yield _line(self._name, self._labels, labels, value)
+        """Return the value with these labels; 0 if nothing was counted."""
+        return _sample_value(self._children.get(labels), "_total")
 
 
 class Gauge:
-    """Figures that are looked up when somebody asks.
+    """Gauge whose values are read at scrape time.
 
     Args:
         name: with its unit.
-        text: what it tells.
-        read: gives the figures now; one whose state vanished is simply not among them.
+        text: what it measures.
+        read: returns the present samples; a label value whose state vanished is not among them.
         labels: names of its labels.
     """
 
@@ -87,20 +98,28 @@ class Gauge:
         read: Callable[[], Iterable[Sample]],
         labels: Sequence[str] = (),
     ) -> None:
-        self._head = _head(name, text, "gauge")
         self._name = name
+        self._text = text
         self._labels = tuple(labels)
         self._read = read
 
-    def lines(self) -> Iterator[str]:
-        """See `Instrument.lines`."""
-        yield from self._head
+    def collect(self) -> Iterator[Metric]:
+        """See `prometheus_client.registry.Collector`."""
+        family = self._family()
         for labels, value in self._read():
-            yield _line(self._name, self._labels, labels, value)
+            family.add_metric(labels, value)
+        yield family
+
+    def describe(self) -> Iterator[Metric]:
+        """Yield the family without samples, by which the registry refuses a second one."""
+        yield self._family()
+
+    def _family(self) -> GaugeMetricFamily:
+        return GaugeMetricFamily(self._name, self._text, labels=self._labels)
 
 
 class Histogram:
-    """How figures are spread.
+    """Histogram by label values.
 
     Args:
         name: with its unit.
@@ -116,54 +135,48 @@ class Histogram:
         bounds: Sequence[float] = LATENCIES_S,
         labels: Sequence[str] = (),
     ) -> None:
-        self._head = _head(name, text, "histogram")
-        self._name = name
-        self._bounds = tuple(bounds)
-        self._labels = tuple(labels)
-        self._series: dict[Labels, tuple[list[int], list[float]]] = {}
+        self._metric = prometheus_client.Histogram(
+            name, text, labels, buckets=bounds, registry=None
+        )
+        self._children: dict[Labels, prometheus_client.Histogram] = {}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count a figure."""
-        series = self._series.get(labels)
-        if series is None:
-            series = self._series[labels] = ([0] * (len(self._bounds) + 1), [0.0])
-        counts, total = series
-        counts[bisect_left(self._bounds, value)] += 1
-        total[0] += value
+        """Count a value."""
+        child = self._children.get(labels)
+        if child is None:
+            child = self._metric.labels(*labels) if labels else self._metric
+            self._children[labels] = child
+        child.observe(value)
 
     def count(self, *labels: str) -> int:
-        """Return how many figures were counted."""
-        series = self._series.get(labels)
-        return 0 if series is None else sum(series[0])
+        """Return how many values with these labels were observed."""
+        return int(_sample_value(self._children.get(labels), "_count"))
 
-    def lines(self) -> Iterator[str]:
-        """See `Instrument.lines`."""
-        yield from self._head
-        names = (*self._labels, "le")
-        for labels, (counts, total) in self._series.items():
-            below = 0
-            for bound, count in zip((*self._bounds, math.inf), counts, strict=True):
-                below += count
-                yield _line(f"{self._name}_bucket", names, (*labels, _number(bound)), below)
-            yield _line(f"{self._name}_sum", self._labels, labels, total[0])
-            yield _line(f"{self._name}_count", self._labels, labels, below)
+    def collect(self) -> Iterator[Metric]:
+        """See `prometheus_client.registry.Collector`; a family without values has no samples."""
+        for family in self._metric.collect():
+            family.samples = [_with_short_bound(one) for one in family.samples if self._children]
+            yield family
+
+    def describe(self) -> Iterable[Metric]:
+        """Return the family without samples, by which the registry refuses a second one."""
+        return self._metric.describe()
 
 
 class Registry:
-    """The instruments of one process."""
+    """Registry of the instruments of one process."""
 
     def __init__(self) -> None:
-        self._instruments: list[Instrument] = []
+        self._registry = prometheus_client.CollectorRegistry()
 
-    def add(self, instrument: Instrument) -> None:
-        """Keep an instrument."""
-        self._instruments.append(instrument)
+    @property
+    def collectors(self) -> prometheus_client.CollectorRegistry:
+        """Registry of the library, for its own collectors."""
+        return self._registry
 
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
-        """Make and keep a counter."""
-        made = Counter(name, text, labels)
-        self.add(made)
-        return made
+        """Register a new counter and return it."""
+        return Counter(self._registry, name, text, labels)
 
     def gauge(
         self,
@@ -172,10 +185,10 @@ class Registry:
         read: Callable[[], Iterable[Sample]],
         labels: Sequence[str] = (),
     ) -> Gauge:
-        """Make and keep a gauge."""
-        made = Gauge(name, text, read, labels)
-        self.add(made)
-        return made
+        """Register a new gauge and return it."""
+        gauge = Gauge(name, text, read, labels)
+        self._registry.register(gauge)
+        return gauge
 
     def histogram(
         self,
@@ -184,19 +197,18 @@ class Registry:
         bounds: Sequence[float] = LATENCIES_S,
         labels: Sequence[str] = (),
     ) -> Histogram:
-        """Make and keep a histogram."""
-        made = Histogram(name, text, bounds, labels)
-        self.add(made)
-        return made
+        """Register a new histogram and return it."""
+        histogram = Histogram(name, text, bounds, labels)
+        self._registry.register(histogram)
+        return histogram
 
     def render(self) -> str:
-        """Return everything in the text format of Prometheus."""
-        lines = [line for instrument in self._instruments for line in instrument.lines()]
-        return "\n".join(lines) + "\n"
+        """Return all metrics in the text format of Prometheus."""
+        return prometheus_client.generate_latest(self._registry).decode()
 
 
 def process_registry(service: str, version: str) -> Registry:
-    """Return a registry that tells of this process itself.
+    """Return a registry with the metrics of this process itself.
 
     Args:
         service: name of the service.
@@ -209,70 +221,41 @@ def process_registry(service: str, version: str) -> Registry:
         lambda: [((service, version), 1.0)],
         ("service", "version"),
     )
-    for name, text, read in (
-        ("process_cpu_seconds_total", "CPU time used", time.process_time),
-        ("process_resident_memory_bytes", "Memory in use", _resident_bytes),
-        ("process_open_fds", "Open file descriptors", _open_descriptors),
-        ("process_start_time_seconds", "When it started, since 1970", _constantly(time.time())),
-    ):
-        kind = "counter" if name.endswith("_total") else "gauge"
-        registry.add(_Figure(name, text, kind, read))
+    registry.collectors.register(_ProcessMetrics())
     return registry
 
 
-class _Figure:
-    """One figure of the operating system, looked up when somebody asks."""
+class _ProcessMetrics:
+    """Documented metrics of the library's `ProcessCollector`."""
 
-    def __init__(self, name: str, text: str, kind: str, read: Callable[[], float]) -> None:
-        self._head = _head(name, text, kind)
-        self._name = name
-        self._read = read
+    def __init__(self) -> None:
+        self._collector = prometheus_client.ProcessCollector(registry=None)
 
-    def lines(self) -> Iterator[str]:
-        """See `Instrument.lines`."""
-        yield from self._head
-        yield _line(self._name, (), (), self._read())
-
-
-def _constantly(value: float) -> Callable[[], float]:
-    return lambda: value
-
-
-def _resident_bytes() -> float:
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return float(pages * os.sysconf("SC_PAGE_SIZE"))
-
-
-def _open_descriptors() -> float:
-    return float(len(os.listdir("/proc/self/fd")))  # noqa: PTH208 - only the number of them
-
-
-def _head(name: str, text: str, kind: str) -> tuple[str, str]:
-    plain = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return f"# HELP {name} {plain}", f"# TYPE {name} {kind}"
-
-
-def _line(name: str, names: Sequence[str], values: Sequence[str], value: float) -> str:
-    if not names:
-        return f"{name} {_number(value)}"
-    pairs = ",".join(
-        f'{label}="{_escaped(text)}"' for label, text in zip(names, values, strict=True)
-    )
-    return f"{name}{{{pairs}}} {_number(value)}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    if math.isnan(value):
-        return "NaN"
-    return str(int(value)) if value == int(value) else repr(value)
+    def collect(self) -> Iterator[Metric]:
+        """See `prometheus_client.registry.Collector`."""
+        for family in self._collector.collect():
+            if any(sample.name in _PROCESS_METRICS for sample in family.samples):
+                yield family
 
 
 def totals(counts: Mapping[str, float]) -> list[Sample]:
-    """Return samples with one label from figures by its value."""
+    """Return samples with one label from values by its value."""
     return [((name,), float(count)) for name, count in counts.items()]
+
+
+def _sample_value(
+    child: prometheus_client.Counter | prometheus_client.Histogram | None, suffix: str
+) -> float:
+    """Return the sample whose name ends in `suffix`; 0 if the child does not exist."""
+    if child is None:
+        return 0.0
+    found = (sample for family in child.collect() for sample in family.samples)
+    return next(sample.value for sample in found if sample.name.endswith(suffix))
+
+
+def _with_short_bound(sample: samples.Sample) -> samples.Sample:
+    """Return a sample whose label `le` is `1` instead of `1.0`."""
+    text = sample.labels.get("le", "")
+    if not text.endswith(".0"):
+        return sample
+    return sample._replace(labels={**sample.labels, "le": text.removesuffix(".0")})

@@ -1,6 +1,8 @@
-"""What is written is what the library of Prometheus reads."""
+"""The text is read back by the parser of Prometheus's own library."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -96,3 +98,72 @@ def test_a_process_tells_who_it_is_and_what_it_uses() -> None:
     assert found["process_resident_memory_bytes"]["process_resident_memory_bytes", ()] > 1e6
     assert found["process_open_fds"]["process_open_fds", ()] >= 3
     assert found["process_cpu_seconds"]["process_cpu_seconds_total", ()] > 0
+
+
+def test_a_process_shows_the_documented_metrics_only() -> None:
+    found = parsed(process_registry("manager", "4.0"))
+
+    assert set(found) == {
+        "nni_build_info",
+        "process_cpu_seconds",
+        "process_open_fds",
+        "process_resident_memory_bytes",
+        "process_start_time_seconds",
+    }
+
+
+def test_an_instrument_has_no_time_of_creation() -> None:
+    registry = Registry()
+    registry.counter("nni_things_total", "Things").inc()
+    registry.histogram("nni_seconds", "Time").observe(1.0)
+
+    assert "_created" not in registry.render()
+
+
+def test_a_histogram_without_values_has_no_samples() -> None:
+    registry = Registry()
+    histogram = registry.histogram("nni_seconds", "Time", (1.0,))
+    before = parsed(registry)["nni_seconds"]
+    histogram.observe(0.5)
+
+    assert before == {}
+    assert parsed(registry)["nni_seconds"]["nni_seconds_count", ()] == 1.0
+
+
+def test_head_names_help_and_type_of_a_family() -> None:
+    registry = Registry()
+    registry.counter("nni_things_total", "Things")
+    registry.gauge("nni_agents", "Agents", list)
+    registry.histogram("nni_seconds", "Time", (1.0,))
+
+    heads = [line for line in registry.render().splitlines() if line.startswith("#")]
+
+    assert heads == [
+        "# HELP nni_things_total Things",
+        "# TYPE nni_things_total counter",
+        "# HELP nni_agents Agents",
+        "# TYPE nni_agents gauge",
+        "# HELP nni_seconds Time",
+        "# TYPE nni_seconds histogram",
+    ]
+
+
+@pytest.mark.parametrize("second", ["counter", "gauge", "histogram"])
+def test_a_name_is_registered_once(second: str) -> None:
+    registry = Registry()
+    registry.gauge("nni_things_total", "Things", list)
+    again: dict[str, Callable[[], object]] = {
+        "counter": lambda: registry.counter("nni_things_total", "Things"),
+        "gauge": lambda: registry.gauge("nni_things_total", "Things", list),
+        "histogram": lambda: registry.histogram("nni_things_total", "Things"),
+    }
+
+    with pytest.raises(ValueError, match="nni_things_total"):
+        again[second]()
+
+
+def test_value_and_count_of_labels_never_used_are_zero() -> None:
+    registry = Registry()
+
+    assert registry.counter("nni_things_total", "Things", ("kind",)).value("a") == 0.0
+    assert registry.histogram("nni_seconds", "Time", labels=("kind",)).count("a") == 0
