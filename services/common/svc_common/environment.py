@@ -108,7 +108,8 @@ def text(name: str, default: str | None = None) -> str:
 
     Args:
         name: one of the constants of this module, or a service's own.
-        default: for a variable that is unset or empty; None = it must be set.
+        default: for a variable that is unset or empty; None: it must be set. An optional one has
+            the default "", which no value of the environment can be.
 
     Raises:
         InvalidArgumentError: it is needed and not set.

@@ -109,8 +109,8 @@ def from_environment() -> Settings:
         stop_on_term=environment.flag(NNI_STOP_ON_TERM, default=True),
         s3=read_s3_settings(),
         redis_url=_redis_url(),
-        host=environment.text(NNI_MANAGER_HOST, "-").removeprefix("-"),
-        tls_name=environment.text(NNI_MANAGER_TLS_NAME, "-").removeprefix("-"),
+        host=environment.text(NNI_MANAGER_HOST, ""),
+        tls_name=environment.text(NNI_MANAGER_TLS_NAME, ""),
         security=read_security_settings(),
         quota=Quota(
             _at_least_0(NNI_QUOTA, environment.integer(NNI_QUOTA, _QUOTA_BYTES)),
@@ -133,8 +133,8 @@ def _at_least_0(name: str, number: N) -> N:
 
 
 def _redis_url() -> str | None:
-    url = environment.text(environment.NNI_REDIS_URL, "-")
-    if url == "-":
+    url = environment.text(environment.NNI_REDIS_URL, "")
+    if not url:
         return None
     if not _is_redis(url):
         # The value is not shown: it may hold a password.

@@ -100,8 +100,8 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         raise InvalidArgumentError("--max-trials", "must be >= 1", options.max_trials)
     slots = environment.integer(NNI_RUNNER_SLOTS, 0)
     fake_gpus = environment.integer(NNI_RUNNER_FAKE_GPUS, -1)
-    runtime = environment.text("XDG_RUNTIME_DIR", "-")
-    runtime_usable = runtime != "-" and os.access(runtime, os.W_OK)
+    runtime = environment.text("XDG_RUNTIME_DIR", "")
+    runtime_usable = bool(runtime) and os.access(runtime, os.W_OK)
     grpc_host, grpc_port = _address(NNI_RUNNER_GRPC, "127.0.0.1:0")
     return Settings(
         nats_url=environment.text(environment.NNI_NATS_URL),
@@ -131,12 +131,12 @@ def read_settings(arguments: Sequence[str]) -> Settings:
 
 
 def _runner_id() -> str:
-    text = environment.text(NNI_RUNNER_ID, "-")
-    return "" if text == "-" else check_id(NNI_RUNNER_ID, text)
+    text = environment.text(NNI_RUNNER_ID, "")
+    return check_id(NNI_RUNNER_ID, text) if text else ""
 
 
 def _manager_grpc() -> str:
-    if environment.text(NNI_RUNNER_MANAGER_GRPC, "-") == "-":
+    if not environment.text(NNI_RUNNER_MANAGER_GRPC, ""):
         return ""
     host, port = _address(NNI_RUNNER_MANAGER_GRPC, "")
     return f"{host}:{port}"

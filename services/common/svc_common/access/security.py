@@ -72,14 +72,14 @@ def read_security_settings() -> SecuritySettings:
         ),
         environment.path(environment.NNI_ACCESS_FILE),
         _read_bus_login(),
-        environment.text(environment.NNI_RUNNER_TOKEN, "-").removeprefix("-"),
+        environment.text(environment.NNI_RUNNER_TOKEN, ""),
     )
 
 
 def _read_bus_login() -> BusLogin:
-    user = environment.text(environment.NNI_NATS_USER, "-")
+    user = environment.text(environment.NNI_NATS_USER, "")
     first = environment.flag(environment.NNI_NATS_TLS_FIRST, default=False)
-    if user == "-":
+    if not user:
         return BusLogin(tls_first=first)
     return BusLogin(user, environment.text(environment.NNI_NATS_PASSWORD), first)
 

@@ -47,16 +47,16 @@ def read_s3_settings() -> S3Settings | None:
     Raises:
         InvalidArgumentError: a variable is missing or malformed.
     """
-    endpoint = environment.text(environment.NNI_S3_ENDPOINT, "-").rstrip("/")
-    if endpoint == "-":
+    endpoint = environment.text(environment.NNI_S3_ENDPOINT, "")
+    if not endpoint:
         return None
     return checked(
         S3Settings(
-            endpoint=endpoint,
+            endpoint=endpoint.rstrip("/"),
             access_key=environment.text(environment.NNI_S3_ACCESS_KEY),
             secret_key=environment.text(environment.NNI_S3_SECRET_KEY),
             bucket=environment.text(environment.NNI_S3_BUCKET, "nni"),
-            prefix=_as_prefix(environment.text(environment.NNI_S3_PREFIX, "/")),
+            prefix=_as_prefix(environment.text(environment.NNI_S3_PREFIX, "")),
             region=environment.text(environment.NNI_S3_REGION, "us-east-1"),
             ca_file=environment.path(environment.NNI_TLS_CA_FILE),
         )

@@ -113,8 +113,8 @@ async def serve_metrics(service: Service, registry: Registry, guard: Guard) -> d
     Raises:
         ServiceError: see `open_metrics_listener`.
     """
-    address = environment.text(NNI_METRICS, "-")
-    if address == "-":
+    address = environment.text(NNI_METRICS, "")
+    if not address:
         return {}
     listener = await open_metrics_listener(registry, guard, address)
     service.add_server(listener.aclose)

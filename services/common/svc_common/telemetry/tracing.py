@@ -75,7 +75,7 @@ def is_configured() -> bool:
         return False
     if environment.text("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
         return False
-    return any(environment.text(name, "-") != "-" for name in _ENDPOINTS)
+    return any(environment.text(name, "") for name in _ENDPOINTS)
 
 
 class OtelTracer:
@@ -190,9 +190,7 @@ def _sdk() -> Any:  # noqa: ANN401 - a module, imported only where traces are wa
             "the environment asks for traces (OTEL_EXPORTER_OTLP_…), and the packages for them are "
             "missing; install them with: pip install 'nni-svc-common[otel]'"
         ) from error
-    protocol = next(
-        (text for name in _PROTOCOLS if (text := environment.text(name, "-")) != "-"), "grpc"
-    )
+    protocol = next((text for name in _PROTOCOLS if (text := environment.text(name, ""))), "grpc")
     if protocol != "grpc":
         raise FailedPreconditionError(
             f"{_PROTOCOLS[1]} is {protocol!r}: traces are sent by grpc only; set it to grpc"

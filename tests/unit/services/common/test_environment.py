@@ -60,3 +60,9 @@ def test_user_code_gets_no_secret_of_the_services(monkeypatch: pytest.MonkeyPatc
     assert "NNI_NATS_URL" not in variables
     assert "NNI_REDIS_URL" not in variables
     assert variables["NNI_SOMETHING"] == "kept"
+
+
+def test_empty_default_means_that_a_variable_may_be_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NNI_X", raising=False)
+
+    assert environment.text("NNI_X", "") == ""

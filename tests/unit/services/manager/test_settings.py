@@ -34,7 +34,7 @@ def test_redis_url_is_taken_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "url", ["redis:6379", "redis://redis:port", "http://redis:6379", "redis://"]
+    "url", ["-", "redis:6379", "redis://redis:port", "http://redis:6379", "redis://"]
 )
 def test_url_that_is_none_is_refused_without_showing_it(
     monkeypatch: pytest.MonkeyPatch, url: str
@@ -95,3 +95,12 @@ def test_other_managers_are_told_a_host_that_they_can_reach(
     monkeypatch.setenv("NNI_MANAGER_HOST", given)
 
     assert from_environment().reached_at(listens_on) == reached_at
+
+
+def test_names_that_begin_with_a_dash_are_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_MANAGER_HOST", "-host")
+    monkeypatch.setenv("NNI_MANAGER_TLS_NAME", "-name")
+
+    settings = from_environment()
+
+    assert (settings.host, settings.tls_name) == ("-host", "-name")

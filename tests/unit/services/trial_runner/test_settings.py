@@ -84,3 +84,11 @@ def test_manager_without_a_port_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
     with pytest.raises(InvalidArgumentError, match="NNI_RUNNER_MANAGER_GRPC must be host:port"):
         read_settings([])
+
+
+@pytest.mark.parametrize("name", ["NNI_RUNNER_ID", "NNI_RUNNER_MANAGER_GRPC"])
+def test_dash_is_no_way_to_unset_a_variable(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "-")
+
+    with pytest.raises(InvalidArgumentError, match=name):
+        read_settings([])

@@ -61,6 +61,21 @@ def test_half_of_a_pair_is_refused(
         read_security_settings()
 
 
+@pytest.mark.parametrize("token", ["-", "-begins-with-a-dash", "--"])
+def test_agent_token_that_begins_with_a_dash_is_kept_whole(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    given(monkeypatch, NNI_RUNNER_TOKEN=token)
+
+    assert read_security_settings().agent_token == token
+
+
+def test_bus_user_that_is_a_dash_is_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, NNI_NATS_USER="-", NNI_NATS_PASSWORD="hush")
+
+    assert read_security_settings().bus.user == "-"
+
+
 def test_secrets_are_in_no_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, **VARIABLES)
 

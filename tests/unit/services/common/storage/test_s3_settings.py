@@ -42,6 +42,8 @@ def test_prefix_gets_its_slash(s3: pytest.MonkeyPatch) -> None:
     ("name", "value"),
     [
         ("NNI_S3_ENDPOINT", "minio:9000"),
+        ("NNI_S3_ENDPOINT", "-"),
+        ("NNI_S3_ENDPOINT", "/"),
         ("NNI_S3_ENDPOINT", "http://minio:9000/bucket"),
         ("NNI_S3_ENDPOINT", "http://minio:port"),
         ("NNI_S3_ENDPOINT", "http://account:secret@minio:9000"),

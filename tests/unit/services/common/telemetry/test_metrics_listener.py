@@ -9,8 +9,13 @@ import pytest
 from svc_common.access.security import Guard
 from svc_common.access.transport import Transport
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_common.lifecycle import Service
 from svc_common.telemetry.metrics import CONTENT_TYPE, Registry
-from svc_common.telemetry.metrics_listener import MetricsListener, open_metrics_listener
+from svc_common.telemetry.metrics_listener import (
+    MetricsListener,
+    open_metrics_listener,
+    serve_metrics,
+)
 
 TOKEN = "a-token-that-nobody-guesses"
 
@@ -75,3 +80,31 @@ async def test_a_taken_port_is_a_clear_error() -> None:
 
     await first.aclose()
     await first.aclose()
+
+
+async def test_metrics_are_served_where_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NNI_METRICS", "127.0.0.1:0")
+    service = Service()
+
+    facts = await serve_metrics(service, registry(), Guard.of_token(TOKEN))
+
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(f"http://{facts['metrics']}/metrics")).status_code == 200
+    await service.aclose()
+
+
+async def test_without_the_variable_metrics_are_served_nowhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NNI_METRICS", raising=False)
+
+    assert await serve_metrics(Service(), registry(), Guard.of_token(TOKEN)) == {}
+
+
+async def test_dash_is_no_address_of_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_METRICS", "-")
+
+    with pytest.raises(InvalidArgumentError, match="NNI_METRICS"):
+        await serve_metrics(Service(), registry(), Guard.of_token(TOKEN))
