@@ -27,7 +27,7 @@ from svc_common import environment
 from svc_common.errors import ServiceError
 from svc_common.garbage_collection import GcFreezer
 from svc_common.logs import configure, get_logger
-from svc_common.tasks import TaskOwner
+from svc_common.tasks import StoppedError, TaskOwner, result_unless
 
 GRACE_S: Final = 5.0
 """How long consumers and servers may take to finish what they hold."""
@@ -179,19 +179,12 @@ def _announce(line: Mapping[str, object]) -> None:
 
 
 async def _build_unless_stopped(service: Service, build: Build) -> bool:
-    """Run `build`; give it up if the service is told to stop meanwhile."""
-    building = asyncio.ensure_future(_announced(service, build))
-    stopping = asyncio.ensure_future(service.wait_stopping())
+    """Run `build` unless the service stops first; return whether it was run to its end."""
     try:
-        await asyncio.wait({building, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if building.done():
-            building.result()
-            return True
+        await result_unless(service.wait_stopping(), _announced(service, build))
+    except StoppedError:
         return False
-    finally:
-        for task in (building, stopping):
-            task.cancel()
-        await asyncio.gather(building, stopping, return_exceptions=True)
+    return True
 
 
 async def _announced(service: Service, build: Build) -> None:

@@ -1,7 +1,60 @@
-"""Owner of the asyncio tasks that live as long as an object does."""
+"""Asyncio tasks: an owner of long-running ones, and waits for the first of several to complete."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+_AnyFuture: TypeAlias = "asyncio.Future[Any]"
+"""Futures of several types in one sequence; `Future` is invariant."""
+
+
+class StoppedError(Exception):
+    """The stop condition of `result_unless` was met before the result was there."""
+
+
+async def wait_first(*waits: Awaitable[object]) -> None:
+    """Wait until one of several awaitables completes; cancel the others and wait for their end.
+
+    The awaitables are cancelled, too, when the caller is. Pass `asyncio.shield(future)` for a
+    future that must go on.
+
+    Raises:
+        Exception: the error of an awaitable that completed with one.
+    """
+    await _first_of([asyncio.ensure_future(wait) for wait in waits])
+
+
+async def result_unless(stop: Awaitable[object], work: Awaitable[T]) -> T:
+    """Return the result of `work` unless `stop` completes before it; cancel the other one.
+
+    If both complete at the same time, the result wins.
+
+    Raises:
+        StoppedError: `stop` completed first; `work` was cancelled and has ended.
+        Exception: the error of `work`, or of `stop` if that came first.
+    """
+    working = asyncio.ensure_future(work)
+    done = await _first_of([working, asyncio.ensure_future(stop)])
+    if working not in done:
+        raise StoppedError
+    return working.result()
+
+
+async def _first_of(futures: Sequence[_AnyFuture]) -> set[_AnyFuture]:
+    """Return the futures that completed first, after the others have ended.
+
+    Raises:
+        Exception: the error of the first of them, in the order given, if that has one.
+    """
+    try:
+        done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for future in futures:
+            future.cancel()
+        await asyncio.gather(*futures, return_exceptions=True)
+    next(future for future in futures if future in done).result()
+    return done
 
 
 class TaskOwner:

@@ -16,6 +16,7 @@ from svc_common.clock import SystemClock
 from svc_common.errors import FailedPreconditionError, ServiceError
 from svc_common.lifecycle import announce_failure, announce_ready
 from svc_common.logs import configure, get_logger
+from svc_common.tasks import StoppedError, result_unless
 from svc_standalone.commands import (
     BUS,
     LOOPBACK,
@@ -91,19 +92,14 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
     commands = {BUS: bus_command(plan)} | {name: service_command(plan, name) for name in SERVICES}
     supervisor = Supervisor(settings, SystemClock(), commands)
     try:
-        up = loop.create_task(supervisor.start(), name="start children")
-        stopped = loop.create_task(stopping.wait(), name="wait for a signal")
-        await asyncio.wait({up, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if up.done():
-            endpoint = _endpoint(plan, up.result())
-            write_endpoint(settings.home, endpoint)
-            starting.release()
-            announce_ready(_public(endpoint))
-            get_logger().info("local shape up", **supervisor.pids())
-            await stopped
-        up.cancel()
-        stopped.cancel()
-        await asyncio.gather(up, stopped, return_exceptions=True)
+        endpoint = _endpoint(plan, await result_unless(stopping.wait(), supervisor.start()))
+        write_endpoint(settings.home, endpoint)
+        starting.release()
+        announce_ready(_public(endpoint))
+        get_logger().info("local shape up", **supervisor.pids())
+        await stopping.wait()
+    except StoppedError:
+        get_logger().info("stopped before all children were ready")
     finally:
         (settings.home / ENDPOINT_FILE).unlink(missing_ok=True)
         await supervisor.stop()

@@ -9,9 +9,10 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from svc_common import environment
+from svc_common.tasks import wait_first
 
 _PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
@@ -89,8 +90,7 @@ class Child:
 
     async def ready(self) -> Mapping[str, str] | None:
         """Wait until it serves and give the facts it told; None if it ended before."""
-        either: set[asyncio.Future[Any]] = {self._ready, self._ended}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        await wait_first(asyncio.shield(self._ready), asyncio.shield(self._ended))
         return self._ready.result() if self._ready.done() else None
 
     async def wait(self) -> int:
