@@ -62,8 +62,8 @@ from svc_manager.usecases.analyses import Analyses
 from svc_manager.usecases.archives import ArchiveDependencies, Archives
 from svc_manager.usecases.diagnosis import Probe
 from svc_manager.usecases.histories import Histories
-from svc_manager.web.forwarding import Forwarding
-from svc_manager.web.installation import Installation
+from svc_manager.web.dependencies import Installation
+from svc_manager.web.forwarder import Forwarding
 from svc_manager.web.listeners.server import WebServer
 from svc_manager.wiring import Around, Manager, Stores, build_manager
 

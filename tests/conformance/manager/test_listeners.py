@@ -10,7 +10,7 @@ import pytest
 
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.ports import Listeners, PortTakenError
-from svc_manager.web.installation import Installation
+from svc_manager.web.dependencies import Installation
 from svc_manager.web.listeners.server import WebServer
 from tests.unit.services.manager.world import InMemoryListeners, world_on
 

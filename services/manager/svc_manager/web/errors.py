@@ -19,7 +19,7 @@ from svc_common.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from svc_manager.web.records.json_text import to_json_bytes
+from svc_manager.web.records.encoding import to_json_bytes
 
 STATUS_BY_ERROR: Final[tuple[tuple[type[ServiceError], int], ...]] = (
     (InvalidArgumentError, 400),

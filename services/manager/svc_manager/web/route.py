@@ -13,8 +13,8 @@ from nni_wire.limits import METRIC_LIMIT_BYTES
 from svc_common.access.permissions import ADMINISTERS
 from svc_common.access.roles import Rule
 from svc_common.errors import InvalidArgumentError
-from svc_manager.web.installation import Installation
-from svc_manager.web.records.json_text import to_json_bytes
+from svc_manager.web.dependencies import Installation
+from svc_manager.web.records.encoding import to_json_bytes
 from svc_manager.web.records.schemas import Schema
 
 _LONGEST_TEXT: Final = 10_000

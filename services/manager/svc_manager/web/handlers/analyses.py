@@ -9,7 +9,7 @@ from starlette.responses import Response
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.trial.v1 import trial_pb2
 from svc_common.errors import InvalidArgumentError, UnavailableError
-from svc_manager.web.installation import AnalysisUseCases
+from svc_manager.web.dependencies import AnalysisUseCases
 from svc_manager.web.records.scalars import value_of
 from svc_manager.web.route import Call, json_answer
 

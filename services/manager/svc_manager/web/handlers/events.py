@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2
 from svc_common.errors import InvalidArgumentError
-from svc_manager.web.records.json_text import to_json
+from svc_manager.web.records.encoding import to_json
 from svc_manager.web.records.scalars import to_ms, to_seconds, value_of
 from svc_manager.web.route import Call
 from svc_manager.web.streams import HEARTBEAT_S, until, until_broken

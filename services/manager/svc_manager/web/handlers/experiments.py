@@ -16,7 +16,7 @@ from svc_manager.usecases.experiments import ConfigChange, NewExperiment
 from svc_manager.web.handlers.listings import all_items, listing
 from svc_manager.web.records import experiments as records
 from svc_manager.web.records.config import config_from_json
-from svc_manager.web.records.json_text import from_json
+from svc_manager.web.records.encoding import from_json
 from svc_manager.web.records.scalars import parse_duration, to_seconds, value_from
 from svc_manager.web.route import Call, json_answer
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response, StreamingResponse
 
 from svc_manager.pagination import Page
-from svc_manager.web.records.json_text import to_json
+from svc_manager.web.records.encoding import to_json
 from svc_manager.web.route import Call, json_answer
 
 STREAM_PAGE_SIZE: Final = 250

@@ -17,7 +17,7 @@ from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb
 from svc_common.errors import InvalidArgumentError, NotFoundError, ServiceError
 from svc_common.logs import get_logger
 from svc_manager.web.handlers.events import EVENT_STREAM_TYPE
-from svc_manager.web.records.json_text import to_json
+from svc_manager.web.records.encoding import to_json
 from svc_manager.web.route import Call
 from svc_manager.web.streams import HEARTBEAT_S, until
 

@@ -19,16 +19,16 @@ from svc_common.access.roles import Caller, Role
 from svc_common.errors import FailedPreconditionError, ServiceError
 from svc_common.logs import get_logger
 from svc_manager.actors.leasing import OwnedElsewhereError
+from svc_manager.web.dependencies import Installation
 from svc_manager.web.errors import (
     BodyTooLargeError,
     SlowBodyError,
     error_response,
     text_response,
 )
-from svc_manager.web.installation import Installation
 from svc_manager.web.listeners.openapi import document
 from svc_manager.web.listeners.request_telemetry import noted_request
-from svc_manager.web.records.json_text import from_json
+from svc_manager.web.records.encoding import from_json
 from svc_manager.web.route import Call, Route, Scope, json_answer
 from svc_manager.web.security import CERTIFICATE_NAME, AccessPolicy, RequestHead
 

@@ -16,7 +16,7 @@ from svc_common.access.security import Guard
 from svc_common.access.transport import is_loopback
 from svc_common.errors import InvalidArgumentError, PermissionDeniedError
 from svc_manager.ports import PortTakenError
-from svc_manager.web.installation import Installation
+from svc_manager.web.dependencies import Installation
 from svc_manager.web.listeners.endpoints import BODY_TIMEOUT_S, Listener
 from svc_manager.web.listeners.http_listener import HEAD_TIMEOUT_S, HttpListener
 from svc_manager.web.listeners.site import create_site

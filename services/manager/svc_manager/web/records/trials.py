@@ -6,7 +6,7 @@ from typing import Any
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
-from svc_manager.web.records.json_text import to_json
+from svc_manager.web.records.encoding import to_json
 from svc_manager.web.records.scalars import (
     metric_type_name,
     source_name,

@@ -17,7 +17,7 @@ from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import to_value
 from svc_common.telemetry.metrics import process_registry
 from svc_manager.telemetry.metrics import Instruments
-from svc_manager.web.installation import Installation
+from svc_manager.web.dependencies import Installation
 from svc_manager.web.listeners.endpoints import Listener
 from svc_manager.web.listeners.site import create_site
 from svc_manager.web.security import AccessPolicy

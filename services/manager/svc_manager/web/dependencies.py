@@ -18,7 +18,7 @@ from svc_manager.telemetry.metrics import Instruments
 from svc_manager.usecases.analyses import Front, Importance
 from svc_manager.usecases.experiments import ActivatedExperiment, ConfigChange, NewExperiment
 from svc_manager.usecases.trials import TrialFilter
-from svc_manager.web.forwarding import Forwarding
+from svc_manager.web.forwarder import Forwarding
 from svc_manager.web.tensorboards import TensorBoards
 
 

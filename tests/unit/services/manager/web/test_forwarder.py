@@ -19,7 +19,7 @@ from svc_common.access.keyring import Keyring
 from svc_common.errors import UnavailableError
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.domain.lease import ManagerId
-from svc_manager.web.forwarding import FORWARDED_HEADER, Forwarding
+from svc_manager.web.forwarder import FORWARDED_HEADER, Forwarding
 from svc_manager.web.security import CERTIFICATE_NAME
 
 PATH = "/api/v1/nni/experiments/exp1/experiment"

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from svc_common.errors import InvalidArgumentError
-from svc_manager.web.records.json_text import from_json, to_json
+from svc_manager.web.records.encoding import from_json, to_json
 
 
 @pytest.mark.claim("platform", 26)
