@@ -13,7 +13,6 @@ NOT_SECRET = {
     "next_token": "names a page",
     "page_token": "names a page",
     "token_length": "is a number",
-    "knows_token": "is yes or no",
     "reading_needs_token": "is yes or no",
 }
 MODULES = sorted(

@@ -19,7 +19,7 @@ from svc_common.telemetry.metrics import Registry
 from svc_manager.telemetry.metrics import Instruments
 from svc_manager.web.listeners.route_table import ROUTES
 from svc_manager.web.listeners.server import WebServer
-from tests.unit.services.manager.web.conftest import API, EXPERIMENT, experiment, installation
+from tests.unit.services.manager.web.conftest import API, EXPERIMENT, dependencies, experiment
 from tests.unit.services.manager.web.in_memory import InMemoryManager
 
 TOKEN = "a token of enough characters"
@@ -31,7 +31,7 @@ async def port(tmp_path: Path) -> AsyncIterator[int]:
     manager = InMemoryManager()
     manager.put(experiment(tmp_path))
     server = WebServer(TOKEN, head_timeout_s=SOON_S, body_timeout_s=SOON_S)
-    yield await server.serve(installation(manager))
+    yield await server.serve(dependencies(manager))
     await server.aclose()
 
 
@@ -119,7 +119,7 @@ async def test_who_guesses_is_told_to_wait_and_others_are_not(
     trail = AuditTrail(tmp_path / "log")
     authenticator = Authenticator(Keyring(TOKEN), trail, now_s=lambda: now_s[0])
     server = WebServer(TOKEN, guard=Guard(authenticator))
-    port = await server.serve(installation(manager))
+    port = await server.serve(dependencies(manager))
     url = f"http://127.0.0.1:{port}{API}/experiments/{EXPERIMENT}/tensorboard-tasks"
 
     async with httpx.AsyncClient(trust_env=False) as client:
@@ -151,7 +151,7 @@ async def far(tmp_path: Path) -> AsyncIterator[int]:
     manager.put(experiment(tmp_path))
     guard = Guard(Authenticator.of_token(TOKEN), Transport(insecure=True), len(TOKEN))
     server = WebServer(TOKEN, "0.0.0.0", guard=guard)
-    site = replace(installation(manager), instruments=Instruments(Registry()))
+    site = replace(dependencies(manager), instruments=Instruments(Registry()))
     yield await server.serve(site)
     await server.aclose()
 

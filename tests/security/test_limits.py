@@ -18,7 +18,7 @@ from svc_common.rpc.client import token_metadata
 from svc_common.rpc.server import GrpcServer
 from svc_manager.web.listeners import http_listener
 from svc_manager.web.listeners.server import WebServer
-from tests.unit.services.manager.web.conftest import API, EXPERIMENT, experiment, installation
+from tests.unit.services.manager.web.conftest import API, EXPERIMENT, dependencies, experiment
 from tests.unit.services.manager.web.in_memory import InMemoryManager
 
 TOKEN = "a token of enough characters"
@@ -30,7 +30,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     manager = InMemoryManager()
     manager.put(experiment(tmp_path))
     server = WebServer(TOKEN)
-    port = await server.serve(installation(manager))
+    port = await server.serve(dependencies(manager))
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     async with httpx.AsyncClient(
         base_url=f"http://127.0.0.1:{port}", headers=headers, trust_env=False

@@ -26,7 +26,7 @@ from svc_common.rpc.server import GrpcServer
 from svc_manager.web.listeners.server import WebServer
 from tests.support.certificates import Authority
 from tests.support.servers import nats_server
-from tests.unit.services.manager.web.conftest import API, EXPERIMENT, experiment, installation
+from tests.unit.services.manager.web.conftest import API, EXPERIMENT, dependencies, experiment
 from tests.unit.services.manager.web.in_memory import InMemoryManager
 
 PLAIN_TEXT = r"NNI_TLS_CERT_FILE.*NNI_INSECURE=1"
@@ -183,7 +183,7 @@ async def web_server(
     manager = InMemoryManager()
     manager.put(experiment(folder))
     server = WebServer(TOKEN, host, guard=guard(security, access))
-    port = await server.serve(installation(manager))
+    port = await server.serve(dependencies(manager))
     yield f"{server.scheme}://127.0.0.1:{port}"
     await server.aclose()
 

@@ -62,8 +62,8 @@ from svc_manager.usecases.analyses import Analyses
 from svc_manager.usecases.archives import ArchiveDependencies, Archives
 from svc_manager.usecases.diagnosis import Probe
 from svc_manager.usecases.histories import Histories
-from svc_manager.web.dependencies import Installation
-from svc_manager.web.forwarder import Forwarding
+from svc_manager.web.dependencies import WebDependencies
+from svc_manager.web.forwarder import HttpForwarder
 from svc_manager.web.listeners.server import WebServer
 from svc_manager.wiring import Around, Manager, Stores, build_manager
 
@@ -208,8 +208,10 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     )
     register(grpc_server, manager, histories)
     analyses = Analyses(manager.registry, LargeValues(stores.blobs), analyst)
-    forwarding = _forwarding(boot_id, guard, manager.ownership, settings.tls_name, delegation)
-    facts = await serve(service, settings, manager, grpc_server, web, analyses, forwarding)
+    http_forwarder = _http_forwarder(
+        boot_id, guard, manager.ownership, settings.tls_name, delegation
+    )
+    facts = await serve(service, settings, manager, grpc_server, web, analyses, http_forwarder)
     await take_over(service, manager, bus, stores.presences)
     return facts
 
@@ -225,12 +227,12 @@ def _probes(settings: Settings, stores: Stores, channel: grpc.aio.Channel) -> Ma
     return probes
 
 
-def _forwarding(
+def _http_forwarder(
     boot_id: str, guard: Guard, ownership: Ownership, tls_name: str, delegation: Delegation
-) -> Forwarding:
+) -> HttpForwarder:
     transport = guard.transport
     tls = transport.client_context() if transport.listens_encrypted else None
-    return Forwarding(boot_id, tls, ownership.until_moved, tls_name, delegation)
+    return HttpForwarder(boot_id, tls, ownership.until_moved, tls_name, delegation)
 
 
 def _history_servicer(
@@ -335,14 +337,14 @@ async def serve(
     grpc_server: GrpcServer,
     web: WebServer,
     analyses: Analyses,
-    forwarding: Forwarding,
+    forwarder: HttpForwarder,
 ) -> dict[str, str]:
     """Listen for gRPC and HTTP; give both addresses."""
     service.on_stopping(grpc_server.say_not_serving)
     host, wanted_port = address_of("NNI_MANAGER_GRPC", settings.grpc_address)
     grpc_port = await grpc_server.start(host, wanted_port)
     service.add_server(grpc_server.stop)
-    installation = Installation(
+    dependencies = WebDependencies(
         manager.experiments,
         manager.trials,
         settings.version,
@@ -351,10 +353,10 @@ async def serve(
         instruments=manager.telemetry.instruments,
         environment=environment.for_user_code(),
         other_versions=lambda: manager.runners.other_versions(settings.version),
-        forwarding=forwarding,
+        forwarder=forwarder,
     )
     http_host, wanted_http_port = address_of("NNI_MANAGER_HTTP", settings.http_address)
-    http_port = await web.serve(installation, wanted_http_port)
+    http_port = await web.serve(dependencies, wanted_http_port)
     service.add_server(web.aclose)
     manager.ownership.set_addresses(
         f"{settings.reached_at(host)}:{grpc_port}", f"{settings.reached_at(http_host)}:{http_port}"

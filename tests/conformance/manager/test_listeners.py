@@ -10,7 +10,7 @@ import pytest
 
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.ports import Listeners, PortTakenError
-from svc_manager.web.dependencies import Installation
+from svc_manager.web.dependencies import WebDependencies
 from svc_manager.web.listeners.server import WebServer
 from tests.unit.services.manager.world import InMemoryListeners, world_on
 
@@ -23,7 +23,7 @@ async def listeners(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
     async with InMemoryBus() as bus, world_on(bus, tmp_path) as world:
         manager = world.manager
         web = WebServer("token")
-        await web.serve(Installation(manager.experiments, manager.trials, "1", "127.0.0.1:1"))
+        await web.serve(WebDependencies(manager.experiments, manager.trials, "1", "127.0.0.1:1"))
         yield web
         await web.aclose()
 

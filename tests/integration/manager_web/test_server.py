@@ -19,8 +19,8 @@ from tests.unit.services.manager.web.conftest import (
     API,
     EXPERIMENT,
     TOKEN,
+    dependencies,
     experiment,
-    installation,
 )
 from tests.unit.services.manager.web.in_memory import InMemoryManager
 
@@ -35,7 +35,7 @@ def manager(tmp_path: Path) -> InMemoryManager:
 @pytest.fixture
 async def web(manager: InMemoryManager) -> AsyncIterator[WebServer]:
     server = WebServer(TOKEN)
-    await server.serve(installation(manager))
+    await server.serve(dependencies(manager))
     yield server
     await server.aclose()
 

@@ -1,7 +1,7 @@
-"""What the web face needs from the manager's use cases: that part of them which it calls.
+"""Dependencies of the web handlers: ports of the use cases, and the value that carries them.
 
-`Experiments` and `Trials` of `svc_manager.usecases` are the real ones; what each method promises
-stands there.
+`Experiments`, `Trials` and `Analyses` of `svc_manager.usecases` implement the ports and document
+each method.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from svc_manager.telemetry.metrics import Instruments
 from svc_manager.usecases.analyses import Front, Importance
 from svc_manager.usecases.experiments import ActivatedExperiment, ConfigChange, NewExperiment
 from svc_manager.usecases.trials import TrialFilter
-from svc_manager.web.forwarder import Forwarding
+from svc_manager.web.forwarder import HttpForwarder
 from svc_manager.web.tensorboards import TensorBoards
 
 
 class ExperimentUseCases(Protocol):
-    """What the web face asks and does about experiments."""
+    """Use cases of experiments that handlers call."""
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
-        """Check everything, then create and start."""
+        """Validate, create and start an experiment."""
         ...
 
     async def get(self, experiment_id: str) -> ActivatedExperiment:
-        """Give one experiment and the addresses of its page."""
+        """Return one experiment and the addresses of its page."""
         ...
 
     async def list(
@@ -41,19 +41,19 @@ class ExperimentUseCases(Protocol):
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[experiment_pb2.Experiment]:
-        """List experiments, newest first."""
+        """Return a page of experiments, newest first."""
         ...
 
     async def update(
         self, experiment_id: str, change: ConfigChange, request_id: str = ""
     ) -> experiment_pb2.Experiment:
-        """Change budgets or search space."""
+        """Change the budgets or the search space; return the experiment."""
         ...
 
     async def import_data(
         self, experiment_id: str, data: value_pb2.Value, request_id: str = ""
     ) -> Sequence[str]:
-        """Feed samples to the algorithm; give warnings."""
+        """Import samples into the algorithm; return warnings."""
         ...
 
     async def export(
@@ -64,7 +64,7 @@ class ExperimentUseCases(Protocol):
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[experiment_service_pb2.ExportedTrial]:
-        """List the trials with a final result."""
+        """Return a page of the trials with a final result."""
         ...
 
     def follow_events(
@@ -74,7 +74,7 @@ class ExperimentUseCases(Protocol):
         *,
         follow: bool = True,
     ) -> AsyncGenerator[experiment_service_pb2.FollowEventsResponse, None]:
-        """Give the events behind a position, and those appended later."""
+        """Yield the events after a position, then those appended later."""
         ...
 
     def follow_logs(
@@ -86,16 +86,16 @@ class ExperimentUseCases(Protocol):
         offset: int = 0,
         follow: bool = False,
     ) -> AsyncGenerator[experiment_service_pb2.FollowLogsResponse, None]:
-        """Give a log from byte ``offset`` on."""
+        """Yield a log from byte ``offset`` on."""
         ...
 
     async def bring_output(self, experiment_id: str, trial_id: str) -> None:
-        """Make the folder of a trial that is over and ran on another machine."""
+        """Fetch the folder of an ended trial that ran on another machine."""
         ...
 
 
 class TrialUseCases(Protocol):
-    """What the web face asks and does about trials."""
+    """Use cases of trials that handlers call."""
 
     async def list(
         self,
@@ -105,23 +105,23 @@ class TrialUseCases(Protocol):
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[trial_pb2.Trial]:
-        """List trials."""
+        """Return a page of trials."""
         ...
 
     async def get(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
-        """Give one trial."""
+        """Return one trial."""
         ...
 
     async def kill(
         self, experiment_id: str, trial_id: str, request_id: str = ""
     ) -> trial_pb2.Trial:
-        """Have a live trial end as USER_CANCELED."""
+        """Stop a live trial as USER_CANCELED; return the trial."""
         ...
 
     async def add(
         self, experiment_id: str, parameters: value_pb2.Value, request_id: str = ""
     ) -> int:
-        """Have a trial run with parameters that the user chose; give its parameter id."""
+        """Queue a trial with parameters of the user; return its parameter id."""
         ...
 
     async def metrics(
@@ -133,37 +133,37 @@ class TrialUseCases(Protocol):
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[trial_service_pb2.TrialMetric]:
-        """List reports of one trial, or of all."""
+        """Return a page of the metrics of one trial, or of all."""
         ...
 
     async def counts(self, experiment_id: str) -> Mapping[str, int]:
-        """Give the number of trials by the name of their state."""
+        """Return the number of trials by the name of their state."""
         ...
 
     async def explain(
         self, experiment_id: str, trial_id: str = ""
     ) -> trial_service_pb2.ExplainTrialResponse:
-        """Say why a trial is as it is; empty id: why the next one is not there yet."""
+        """Explain the state of a trial; empty id: why the next trial was not created yet."""
         ...
 
 
 class AnalysisUseCases(Protocol):
-    """What the web face asks about results."""
+    """Use cases of analyses that handlers call."""
 
     async def importance(self, experiment_id: str, metric: str = "") -> Importance:
-        """Tell which hyperparameters explain a metric."""
+        """Return the importance of each hyperparameter for a metric."""
         ...
 
     async def front(
         self, experiment_id: str, objectives: Sequence[metric_pb2.Objective] = ()
     ) -> Front:
-        """Tell which trials no other one beats in every objective."""
+        """Return the Pareto front of the trials."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
-    """What the handlers work with; one for all listeners."""
+class WebDependencies:
+    """Dependencies of all handlers; one instance serves every listener."""
 
     experiments: ExperimentUseCases
     trials: TrialUseCases
@@ -173,12 +173,12 @@ class Installation:
     """`host:port` of the manager's gRPC services."""
     tensorboards: TensorBoards = field(default_factory=TensorBoards)
     analyses: AnalysisUseCases | None = None
-    """None: there is no dispatcher to ask."""
+    """Analyses of results; None: the manager has no dispatcher."""
     instruments: Instruments | None = None
-    """Counts requests, and has what `/metrics` shows; None: nobody looks."""
+    """Metrics of the manager, served at `/metrics`; None: no metrics."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What experiments get that are created over REST, where no client tells its own."""
+    """Environment of experiments created over REST, where no client sends its own."""
     other_versions: Callable[[], Mapping[str, str]] = dict
-    """Gives the versions of agents that do not fit to this one, by the agents' ids."""
-    forwarding: Forwarding | None = None
-    """Asks other managers about their experiments; None: there are no others."""
+    """Returns the incompatible versions of agents, by agent id."""
+    forwarder: HttpForwarder | None = None
+    """Proxy to the other managers; None: this is the only manager."""

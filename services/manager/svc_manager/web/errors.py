@@ -1,4 +1,4 @@
-"""The one table from errors of the manager to HTTP answers, and the shape of an error's body."""
+"""Table of HTTP statuses by service error, and the JSON body of an error response."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ STATUS_BY_ERROR: Final[tuple[tuple[type[ServiceError], int], ...]] = (
     (ResourceExhaustedError, 429),
     (UnavailableError, 503),
 )
-"""The first class that fits decides; any other error of a service is a 500."""
+"""The first matching class decides; any other `ServiceError` is a 500."""
 
 
 class UnsupportedTypeError(ServiceError):
-    """A changing request whose body is not declared as JSON."""
+    """A changing request whose Content-Type is not JSON."""
 
 
 class BodyTooLargeError(ServiceError):
-    """A body longer than its route reads.
+    """A request body over the size limit of its route.
 
     Args:
-        limit_bytes: longest body that the route reads.
+        limit_bytes: size limit of the route.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -52,18 +52,18 @@ class BodyTooLargeError(ServiceError):
 
 
 class SlowBodyError(ServiceError):
-    """A body that does not come to its end.
+    """A request body that was not complete within its time limit.
 
     Args:
-        limit_s: longest time that is waited for it.
+        limit_s: time limit, in seconds.
     """
 
     def __init__(self, limit_s: float) -> None:
-        super().__init__(f"the body must have come within {limit_s:g} s")
+        super().__init__(f"the body must arrive within {limit_s:g} s")
 
 
 def status_of(error: ServiceError) -> int:
-    """Return the HTTP status that tells a client of ``error``."""
+    """Return the HTTP status of ``error``."""
     if isinstance(error, BodyTooLargeError):
         return 413
     if isinstance(error, SlowBodyError):
@@ -74,7 +74,7 @@ def status_of(error: ServiceError) -> int:
 
 
 def error_response(error: ServiceError) -> Response:
-    """Return the answer that a client gets for ``error``: `{"error": text}` and its facts."""
+    """Return the response for ``error``: its status, `{"error": text}` and its facts."""
     wait_s = error.facts.get("retry_after_s")
     headers = {"Retry-After": wait_s} if wait_s else None
     return text_response(status_of(error), error.message, facts=error.facts, headers=headers)
@@ -87,7 +87,7 @@ def text_response(
     facts: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return an error answer; ``facts`` stand beside the text, for programs."""
+    """Return an error response with a message and, for programs, ``facts``."""
     body: dict[str, object] = {"error": message}
     if facts:
         body["facts"] = dict(facts)

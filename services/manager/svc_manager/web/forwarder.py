@@ -1,4 +1,4 @@
-"""Requests about experiments of another manager, passed on to its web server as they came."""
+"""Reverse proxy to the manager that owns an experiment."""
 
 from __future__ import annotations
 
@@ -19,96 +19,95 @@ from svc_common.access.roles import BY_CERTIFICATE, Caller
 from svc_common.errors import UnavailableError
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.web.security import CERTIFICATE_NAME
-from svc_manager.web.streams import until
+from svc_manager.web.streams import take_until
 
 FORWARDED_HEADER: Final = "nni-forwarded"
-"""Says that a request was passed on once; it is not passed on again."""
+"""Header of a forwarded request; a request with this header is not forwarded again."""
 T = TypeVar("T")
 
 _CONNECT_S: Final = 2.0
 _HEAD_S: Final = 60.0
-"""How long the owner may take until it begins to answer."""
-_PIECE_BYTES: Final = 64 * 1024
-_OF_THE_CONNECTION: Final = frozenset(
+"""Time limit for the head of the owner's response."""
+_CHUNK_BYTES: Final = 64 * 1024
+_HOP_BY_HOP: Final = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding"}
     | {"upgrade", "content-length"}
 )
-"""Headers of one connection; those of the next one are made anew."""
-_NOT_PASSED_ON: Final = _OF_THE_CONNECTION | {ON_BEHALF_KEY}
-"""Nobody but a manager says for whom it asks."""
+"""Headers that belong to one connection; the next connection gets its own."""
+_NOT_FORWARDED: Final = _HOP_BY_HOP | {ON_BEHALF_KEY}
+"""A client must not set `ON_BEHALF_KEY`: only a manager may act for a caller."""
 
 
 UntilMoved: TypeAlias = Callable[[OwnedElsewhereError], Awaitable[None]]
-"""Waits until a manager no longer has an experiment."""
+"""Waits until the named manager no longer owns the experiment."""
 
 
-async def _for_ever(_moved: OwnedElsewhereError) -> None:
+async def _never(_moved: OwnedElsewhereError) -> None:
     await asyncio.Event().wait()
 
 
 @dataclass(frozen=True, slots=True)
-class Forwarding:
-    """How this manager calls the web servers of others."""
+class HttpForwarder:
+    """HTTP client that forwards requests to the web servers of other managers."""
 
     boot_id: str
-    """Of this manager."""
+    """Boot id of this manager."""
     tls: ssl.SSLContext | None = None
-    """None: they speak plain HTTP."""
-    until_moved: UntilMoved = _for_ever
-    """A request to a manager that has lost the experiment meanwhile is given up: that one may be
-    frozen and never answer."""
+    """TLS to the other managers; None: plain HTTP."""
+    until_moved: UntilMoved = _never
+    """Ends a request whose target loses the experiment: a frozen manager would never respond."""
     tls_name: str = ""
-    """Name in their certificates; empty: the host by which they are called."""
+    """Name in the certificates of the other managers; empty: the host of their address."""
     delegation: Delegation | None = None
-    """Stands for callers who show a certificate instead of a token; None: there are none."""
+    """Credentials on behalf of callers with a client certificate; None: no such callers."""
 
     def headers(self, request: Request) -> list[tuple[bytes, bytes]]:
-        """Return what is said of a request to the manager that answers it."""
-        said = [(FORWARDED_HEADER, self.boot_id)]
+        """Return the headers that this manager adds to a forwarded request."""
+        added = [(FORWARDED_HEADER, self.boot_id)]
         caller: Caller | None = getattr(request.state, "caller", None)
         if self.delegation is not None and caller is not None and caller.by == BY_CERTIFICATE:
             name = request.scope.get("state", {}).get(CERTIFICATE_NAME, "")
-            said += self.delegation.of_certificate(name)
-        return [(name.encode(), value.encode()) for name, value in said]
+            added += self.delegation.of_certificate(name)
+        return [(name.encode(), value.encode()) for name, value in added]
 
-    async def pass_on(
+    async def forward(
         self,
         request: Request,
         body: bytes,
         moved: OwnedElsewhereError,
         until_stopped: Callable[[], Awaitable[None]],
     ) -> Response:
-        """Ask the owner of an experiment; give its answer as it comes.
+        """Send a request to the owner of an experiment and stream its response.
 
         Args:
-            request: as it came.
-            body: all of it.
-            moved: who has the experiment.
-            until_stopped: waits for the end of the listener, and thereby of the answer.
+            request: the request as received.
+            body: its complete body.
+            moved: names the owner of the experiment.
+            until_stopped: waits until the listener closes, which ends the response.
 
         Raises:
-            OwnedElsewhereError: the owner cannot be asked, or the request was passed on before.
-            UnavailableError: the owner does not answer.
+            OwnedElsewhereError: the owner has no address, or the request was forwarded before.
+            UnavailableError: the owner does not respond.
         """
         address = moved.manager.http_address
         if FORWARDED_HEADER in request.headers or not address:
             raise moved
-        until = partial(_either, until_stopped, partial(self.until_moved, moved))
+        ended = partial(_first_of, until_stopped, partial(self.until_moved, moved))
         try:
-            answer = await _unless(until, _Answer.of(self, request, body, address))
+            upstream = await _unless(ended, _UpstreamResponse.of(self, request, body, address))
         except (OSError, TimeoutError, h11.ProtocolError) as error:
             raise UnavailableError(
-                f"the manager of experiment {moved.experiment_id!r} at {address} does not answer; "
+                f"the manager of experiment {moved.experiment_id!r} at {address} does not respond; "
                 "another one takes the experiment over within seconds: try again",
                 moved.facts,
             ) from error
-        response = StreamingResponse(_pieces(answer, until), status_code=answer.status)
-        response.raw_headers = answer.headers
+        response = StreamingResponse(_body_until(ended, upstream), status_code=upstream.status)
+        response.raw_headers = upstream.headers
         return response
 
 
-class _Answer:
-    """One answer, whose head has come."""
+class _UpstreamResponse:
+    """Response of the owner, of which the head was received."""
 
     def __init__(
         self,
@@ -124,13 +123,15 @@ class _Answer:
         self.headers = [
             (name, value)
             for name, value in head.headers
-            # A length belongs to the message, and browsers show it.
-            if name == b"content-length" or name.decode("latin-1") not in _OF_THE_CONNECTION
+            # The length belongs to the message, not to the connection; browsers show it.
+            if name == b"content-length" or name.decode("latin-1") not in _HOP_BY_HOP
         ]
 
     @classmethod
-    async def of(cls, by: Forwarding, request: Request, body: bytes, address: str) -> _Answer:
-        """Send a request; return when its answer begins."""
+    async def of(
+        cls, by: HttpForwarder, request: Request, body: bytes, address: str
+    ) -> _UpstreamResponse:
+        """Send a request and return once the head of its response was received."""
         host, _, port = address.rpartition(":")
         async with asyncio.timeout(_CONNECT_S):
             reader, writer = await asyncio.open_connection(
@@ -141,22 +142,22 @@ class _Answer:
             )
         try:
             connection = h11.Connection(h11.CLIENT)
-            for event in _events(request, body, by.headers(request)):
+            for event in _request_events(request, body, by.headers(request)):
                 data = connection.send(event)
                 writer.write(data or b"")
             await writer.drain()
             async with asyncio.timeout(_HEAD_S):
-                head = await _head(connection, reader)
+                head = await _read_head(connection, reader)
             return cls(connection, reader, writer, head)
         except BaseException:
             writer.close()
             raise
 
-    async def pieces(self) -> AsyncGenerator[bytes, None]:
-        """Give the body, piece by piece; close it when nobody reads on."""
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body in chunks; close the connection at the end or when the reader stops."""
         try:
             while True:
-                event = await _next(self._connection, self._reader)
+                event = await _next_event(self._connection, self._reader)
                 if isinstance(event, h11.Data):
                     yield bytes(event.data)
                 elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
@@ -167,11 +168,11 @@ class _Answer:
                 await self._writer.wait_closed()
 
 
-async def _either(
+async def _first_of(
     first: Callable[[], Awaitable[None]], second: Callable[[], Awaitable[None]]
 ) -> None:
-    """Return when one of two returns."""
-    waits = [asyncio.ensure_future(_returned(one)) for one in (first, second)]
+    """Wait until one of two waits returns."""
+    waits = [asyncio.ensure_future(_coroutine(one)) for one in (first, second)]
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -179,72 +180,73 @@ async def _either(
             wait.cancel()
 
 
-async def _returned(wait: Callable[[], Awaitable[None]]) -> None:
+async def _coroutine(wait: Callable[[], Awaitable[None]]) -> None:
     await wait()
 
 
-async def _unless(until: Callable[[], Awaitable[None]], answer: Coroutine[Any, Any, T]) -> T:
-    """Wait for an answer, but no longer than ``until``.
+async def _unless(ended: Callable[[], Awaitable[None]], result: Coroutine[Any, Any, T]) -> T:
+    """Return ``result``, unless ``ended`` returns first.
 
     Raises:
-        TimeoutError: there is none by then.
+        TimeoutError: ``ended`` returned first.
     """
-    answering, ending = asyncio.ensure_future(answer), asyncio.ensure_future(_returned(until))
+    work, end = asyncio.ensure_future(result), asyncio.ensure_future(_coroutine(ended))
     try:
-        await asyncio.wait({answering, ending}, return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
+        await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
             raise TimeoutError
-        return answering.result()
+        return work.result()
     finally:
-        answering.cancel()
-        ending.cancel()
+        work.cancel()
+        end.cancel()
 
 
-async def _pieces(
-    answer: _Answer, until_stopped: Callable[[], Awaitable[None]]
+async def _body_until(
+    ended: Callable[[], Awaitable[None]], upstream: _UpstreamResponse
 ) -> AsyncGenerator[bytes, None]:
-    async with aclosing(until(until_stopped, answer.pieces())) as pieces:
-        async for piece in pieces:
-            if piece is not None:
-                yield piece
+    async with aclosing(take_until(ended, upstream.chunks())) as chunks:
+        async for chunk in chunks:
+            if chunk is not None:
+                yield chunk
 
 
-def _events(
-    request: Request, body: bytes, said: list[tuple[bytes, bytes]]
+def _request_events(
+    request: Request, body: bytes, added: list[tuple[bytes, bytes]]
 ) -> tuple[h11.Request, h11.Data, h11.EndOfMessage]:
+    """Return the h11 events of a request whose connection headers are replaced."""
     target = request.scope.get("raw_path") or request.url.path.encode()
     query = request.scope.get("query_string", b"")
-    replaced = _NOT_PASSED_ON | {name.decode() for name, _ in said}
+    replaced = _NOT_FORWARDED | {name.decode() for name, _ in added}
     headers = [
         (name, value)
         for name, value in request.headers.raw
         if name.decode("latin-1").lower() not in replaced
     ]
-    headers += [(b"content-length", str(len(body)).encode()), (b"connection", b"close"), *said]
+    headers += [(b"content-length", str(len(body)).encode()), (b"connection", b"close"), *added]
     head = h11.Request(
         method=request.method, target=target + (b"?" + query if query else b""), headers=headers
     )
     return head, h11.Data(data=body), h11.EndOfMessage()
 
 
-async def _head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Response:
-    """Read until an answer begins.
+async def _read_head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Response:
+    """Read the head of a response.
 
     Raises:
-        ConnectionResetError: there is none.
+        ConnectionResetError: the connection was closed before.
     """
     while True:
-        event = await _next(connection, reader)
+        event = await _next_event(connection, reader)
         if isinstance(event, h11.Response):
             return event
         if isinstance(event, h11.ConnectionClosed):
-            raise ConnectionResetError("closed without an answer")
+            raise ConnectionResetError("closed without a response")
 
 
-async def _next(connection: h11.Connection, reader: asyncio.StreamReader) -> object:
-    """Read the next event of an answer."""
+async def _next_event(connection: h11.Connection, reader: asyncio.StreamReader) -> object:
+    """Read the next h11 event of a response."""
     while True:
         event = connection.next_event()
         if event is not h11.NEED_DATA:
             return event
-        connection.receive_data(await reader.read(_PIECE_BYTES))
+        connection.receive_data(await reader.read(_CHUNK_BYTES))

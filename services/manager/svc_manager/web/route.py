@@ -1,10 +1,10 @@
-"""What a route says about itself: enough to check a request, to answer it and to document it."""
+"""Declaration of a REST route, and the checked request that its handler gets."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -13,41 +13,41 @@ from nni_wire.limits import METRIC_LIMIT_BYTES
 from svc_common.access.permissions import ADMINISTERS
 from svc_common.access.roles import Rule
 from svc_common.errors import InvalidArgumentError
-from svc_manager.web.dependencies import Installation
+from svc_manager.web.dependencies import WebDependencies
 from svc_manager.web.records.encoding import to_json_bytes
 from svc_manager.web.records.schemas import Schema
 
 _LONGEST_TEXT: Final = 10_000
-"""Longest value of a parameter; a longer one is no honest request."""
+"""Longest value of a query parameter, in characters."""
 
 
 class Scope(enum.Enum):
-    """What a path is about."""
+    """Subject of a route."""
 
     EXPERIMENT = enum.auto()
-    """One experiment: that of the listener, or the one that the path names."""
+    """One experiment: the listener's, or the one named by the path."""
     INSTALLATION = enum.auto()
     """All experiments of this manager."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of a query string."""
+class QueryParameter:
+    """Declaration of one query parameter."""
 
     name: str
     description: str
     kind: type[str] | type[int] | type[bool] = str
     minimum: int = 0
     maximum: int = 2**53
-    """For numbers: largest value; JavaScript is exact up to here."""
+    """Largest number; JavaScript is exact up to the default."""
     choices: tuple[str, ...] = ()
-    """For text: what it may be; empty: anything."""
+    """Allowed texts; empty: any text."""
 
     def parse(self, text: str) -> str | int | bool:
-        """Return the value that ``text`` means.
+        """Return the typed value of ``text``.
 
         Raises:
-            InvalidArgumentError: it means none.
+            InvalidArgumentError: the text is not of the parameter's kind, range or choices.
         """
         if self.kind is bool:
             if text.lower() in {"true", "1", ""}:
@@ -77,27 +77,27 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, checked as far as its route can tell."""
+    """One request to a handler, checked against the declaration of its route."""
 
-    installation: Installation
+    dependencies: WebDependencies
     experiment_id: str
     """Empty for routes of the installation on the base listener."""
     path: Mapping[str, str]
-    """Values of the names in the route's path."""
+    """Values of the path parameters."""
     query: Mapping[str, Any]
-    """Values of the parameters that were given."""
+    """Values of the query parameters in the request."""
     body: Any
-    """The JSON value of the body; None if the route takes none."""
+    """JSON value of the body; None for routes without a body."""
     request_id: str
-    """Names a changing request, so that a repeated one has no further effect."""
+    """Idempotency key: a repeated changing request has no further effect."""
     url_path: str
-    """Path as the client asked for it."""
+    """Path of the request as received."""
     until_stopped: Callable[[], Awaitable[None]]
-    """Waits until the listener closes; answers without an end end then."""
+    """Waits until the listener closes, which ends streaming responses."""
     last_event_id: str = ""
-    """Where a broken event stream is taken up again."""
-    knows_token: bool = False
-    """Whether the client may change things."""
+    """Id after which a reconnected event stream resumes."""
+    can_change: bool = False
+    """Whether the caller has the role to change experiments."""
 
 
 Handler = Callable[[Call], Awaitable[Response]]
@@ -105,31 +105,32 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path."""
+    """Declaration of one method of one path."""
 
     method: str
     path: str
-    """Below `/api/v1/nni`; names of path parameters in braces."""
+    """Path below `/api/v1/nni`; names of path parameters in braces."""
     handler: Handler
     summary: str
-    answer: Schema
+    response: Schema
     rule: Rule = ADMINISTERS
     """Role that a caller needs, and whether the request is audited.
 
-    The default keeps a route without a rule closed.
+    The default closes a route whose declaration names no rule.
     """
     scope: Scope = Scope.EXPERIMENT
-    query: tuple[Parameter, ...] = ()
+    query: tuple[QueryParameter, ...] = ()
     body: Schema | None = None
+    """Schema of the request body; None: the route reads none."""
     body_limit_bytes: int = METRIC_LIMIT_BYTES
     media_type: str = "application/json"
-    tags: tuple[str, ...] = field(default=())
+    """Media type of the response."""
 
     def parse_query(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return the values of the parameters that this route knows; others are ignored.
+        """Return the typed values of the declared parameters; others are ignored.
 
         Raises:
-            InvalidArgumentError: a value breaks the rule of its parameter.
+            InvalidArgumentError: a value is invalid for its parameter.
         """
         return {
             parameter.name: parameter.parse(given[parameter.name])
@@ -138,12 +139,12 @@ class Route:
         }
 
 
-def json_answer(
+def json_response(
     data: Any,  # noqa: ANN401 - any JSON value
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return ``data`` as the answer to a request."""
+    """Return a response with ``data`` as JSON."""
     return Response(
         to_json_bytes(data), status_code=status, media_type="application/json", headers=headers
     )

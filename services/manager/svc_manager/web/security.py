@@ -1,10 +1,10 @@
-"""Who may ask what over HTTP: decisions on the headers of one request, without any I/O.
+"""Access policy of HTTP listeners: decisions on the headers of one request, without I/O.
 
-On loopback, reading is open to every program of this machine, so a browser is what has to be
-kept out: a foreign page must neither read (DNS rebinding: its Host is not loopback; or its
-Origin is another one) nor change anything (its cookie is `SameSite=Strict`, and a form cannot
-send `application/json`). Changing needs a token or a client certificate, and off loopback so does
-reading; what their holder may do, the table of permissions says.
+On loopback, reading is open to every program of this machine, so the policy defends against
+browsers: a page of another site can neither read (DNS rebinding: its Host is not loopback; or its
+Origin differs) nor change anything (the cookie is `SameSite=Strict`, and a form cannot send
+`application/json`). Changing needs a token or a client certificate; off loopback reading needs one,
+too. The rule of each route says which role it needs.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _NEEDED: Final = (
     "`Authorization: Bearer <token of $NNI_HOME/endpoint.json, or your own>`"
 )
 CERTIFICATE_NAME: Final = "certificate_name"
-"""Where the common name of the client's certificate stands in the state of a request."""
+"""Key of the client certificate's common name in the state of a request."""
 TOKEN_QUERY: Final = "token"  # noqa: S105 - the name of a parameter
-"""Parameter of the printed address that carries the token once."""
+"""Query parameter of the page's printed address; exchanged for a cookie."""
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
-    # Only our own files; the page needs no inline script, charts style by attributes.
+    # Only files of this origin: the page has no inline script, and charts style by attributes.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
-    "Referrer-Policy": "no-referrer",  # the token may stand in the first address
+    "Referrer-Policy": "no-referrer",  # the first address may contain the token
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
-    # For browsers that know no frame-ancestors.
+    # For browsers without frame-ancestors.
     "X-Frame-Options": "DENY",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
@@ -49,7 +49,7 @@ SECURITY_HEADERS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What the decisions look at; header values are empty where the header is absent."""
+    """Parts of a request that the policy decides on; absent headers are empty."""
 
     method: str
     host: str
@@ -59,29 +59,29 @@ class RequestHead:
     authorization: str = field(repr=False)
     cookie_token: str = field(repr=False)
     is_page: bool = False
-    """Whether it asks for a file of the page, which holds nothing of anybody."""
+    """Whether it requests a file of the page, which contains no user data."""
     address: str = ""
-    """Where it comes from, without port."""
+    """Address of the client, without port."""
     certificate_name: str = ""
-    """Common name of a client certificate that TLS has checked; empty: none was shown."""
+    """Common name of the client certificate that TLS verified; empty: no certificate."""
     path: str = ""
-    """For the audit trail."""
+    """Path for the audit trail."""
     on_behalf_of: str = ""
-    """Said by another manager: for whom it asks, see `svc_common.access.delegation`."""
+    """Caller for whom another manager forwards; see `svc_common.access.delegation`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """The rules of one listener."""
+    """Access policy of one listener."""
 
     token: str = field(repr=False)
-    """Secret of the installation, whose holder may do everything; never empty."""
+    """Secret of the installation; grants every role; never empty."""
     reading_needs_token: bool = False
-    """True off loopback, where other machines could read."""
+    """True off loopback, where other machines can connect."""
     allowed_hosts: frozenset[str] = frozenset()
-    """Host names accepted besides loopback ones, in lower case, without port.
+    """Accepted host names besides loopback names, in lower case, without port.
 
-    Empty: none on loopback; off loopback, where the token protects reading, any.
+    Empty: none on loopback; any off loopback, where the token protects reading.
     """
     authenticator: Authenticator | None = field(default=None, repr=False)
     """Who has which credentials; None: only the holder of `token` has any."""
@@ -98,19 +98,18 @@ class AccessPolicy:
     def cookie_name(self) -> str:
         """Name of the page's cookie.
 
-        Browsers keep cookies by host and not by port, so the name tells installations on one
-        machine apart.
+        Browsers store cookies by host, not by port, so the name is unique per installation.
         """
         return "nni-" + hashlib.sha256(self.token.encode()).hexdigest()[:8]
 
     def check(self, head: RequestHead) -> Caller:
-        """Return who asks, if the request may go on.
+        """Return the caller of an admitted request.
 
         Raises:
-            PermissionDeniedError: its Host or Origin is not ours.
-            UnsupportedTypeError: it would change something with a body that is not JSON.
-            UnauthenticatedError: it lacks credentials where they are needed, or has wrong ones.
-            ResourceExhaustedError: too many wrong ones came from its address.
+            PermissionDeniedError: the Host or Origin is not one of this listener.
+            UnsupportedTypeError: a changing request has a body that is not JSON.
+            UnauthenticatedError: required credentials are missing or wrong.
+            ResourceExhaustedError: the client's address sent too many wrong credentials.
         """
         self._check_host(head)
         _check_origin(head)
@@ -119,21 +118,21 @@ class AccessPolicy:
         elif head.is_page:
             return READER
         elif not self.reading_needs_token:
-            return self._reader(head)
-        return self.identify(head, _sent(head))
+            return self._loopback_reader(head)
+        return self.identify(head, _token_of(head))
 
-    def _reader(self, head: RequestHead) -> Caller:
-        """Return who reads on loopback, where nobody needs credentials: not even right ones."""
+    def _loopback_reader(self, head: RequestHead) -> Caller:
+        """Return the caller of a read on loopback: `READER` without valid credentials."""
         assert self.authenticator is not None, "__post_init__ made one"
-        found = self.authenticator.recognise(_sent(head), head.certificate_name) or READER
+        found = self.authenticator.recognise(_token_of(head), head.certificate_name) or READER
         return effective_caller(found, head.on_behalf_of)
 
     def identify(self, head: RequestHead, token: str) -> Caller:
-        """Return whose credentials these are.
+        """Return the caller whose credentials are given.
 
         Raises:
-            UnauthenticatedError: nobody's, or there are none.
-            ResourceExhaustedError: too many wrong ones came from the address.
+            UnauthenticatedError: the credentials are missing or unknown.
+            ResourceExhaustedError: the client's address sent too many wrong credentials.
         """
         assert self.authenticator is not None, "__post_init__ made one"
         if not token and not head.certificate_name:
@@ -146,8 +145,8 @@ class AccessPolicy:
         return effective_caller(found, head.on_behalf_of)
 
     def _check_host(self, head: RequestHead) -> None:
-        # Where even reading needs the token, a rebound name gains nothing: the browser keeps the
-        # cookie for our name only.
+        # Where reading needs the token, DNS rebinding gains nothing: the browser sends the cookie
+        # to the original host name only.
         if self.reading_needs_token and not self.allowed_hosts:
             return
         name = host_name(head.host)
@@ -157,8 +156,8 @@ class AccessPolicy:
             )
 
 
-def _sent(head: RequestHead) -> str:
-    """Return the token that a request carries, as bearer or as cookie; empty: none."""
+def _token_of(head: RequestHead) -> str:
+    """Return the bearer token or the cookie of a request; empty: none."""
     kind, _, bearer = head.authorization.partition(" ")
     return bearer.strip() if kind.lower() == "bearer" else head.cookie_token
 
@@ -177,7 +176,7 @@ def _check_type(head: RequestHead) -> None:
     media_type = head.content_type.partition(";")[0].strip().lower()
     if media_type == "application/json":
         return
-    # A DELETE carries nothing that a type could describe; no form can send one.
+    # A DELETE without a body needs no type; no form can send a DELETE.
     if head.method == "DELETE" and not media_type and not head.has_body:
         return
     raise UnsupportedTypeError(
@@ -186,7 +185,7 @@ def _check_type(head: RequestHead) -> None:
 
 
 def authority_of(origin: str) -> str | None:
-    """Return `host[:port]` of an Origin header in lower case; None for `null` and nonsense."""
+    """Return `host[:port]` of an Origin header in lower case; None for `null` or malformed."""
     try:
         parts = urlsplit(origin)
     except ValueError:
@@ -195,7 +194,7 @@ def authority_of(origin: str) -> str | None:
 
 
 def host_name(host: str) -> str:
-    """Return the name in a Host header, in lower case and without port and brackets."""
+    """Return the host name of a Host header, in lower case, without port and brackets."""
     host = host.strip().lower()
     if host.startswith("["):
         return host[1:].partition("]")[0]

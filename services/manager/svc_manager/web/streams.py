@@ -1,4 +1,4 @@
-"""Answers without an end of their own: they end when the listener closes."""
+"""Streams of unlimited length that end with their listener."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from svc_common.errors import ServiceError
 from svc_common.logs import get_logger
 
 HEARTBEAT_S: Final = 15.0
-"""How often a silent stream says something, so that proxies and browsers keep it open."""
+"""Interval of heartbeats on an idle stream, so that proxies and browsers keep it open."""
 
 Item = TypeVar("Item")
 
 
-async def until(
+async def take_until(
     stopped: Callable[[], Awaitable[None]],
     items: AsyncGenerator[Item, None],
     heartbeat_s: float | None = None,
@@ -24,11 +24,11 @@ async def until(
     """Yield ``items`` until they end or ``stopped`` returns; ``items`` is closed in any case.
 
     Args:
-        stopped: waits for the end of the listener.
-        items: what is passed on.
-        heartbeat_s: yield None after so much silence, in seconds; None = never.
+        stopped: waits until the listener closes.
+        items: source of the stream.
+        heartbeat_s: yield None after this idle time, in seconds; None = never.
     """
-    end: asyncio.Future[Any] = asyncio.ensure_future(_wait(stopped))
+    end: asyncio.Future[Any] = asyncio.ensure_future(_coroutine(stopped))
     async with aclosing(items):
         step: asyncio.Future[Any] | None = None
         try:
@@ -51,20 +51,20 @@ async def until(
             await _cancel(end, step)
 
 
-async def until_broken(items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
-    """Yield ``items`` until they end or break off for a reason that was foreseen.
+async def end_on_error(items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
+    """Yield ``items`` until they end or raise a `ServiceError`, which is logged.
 
-    An answer that has begun can no longer say why it ends; whoever reads it asks again.
+    A response that has begun can no longer carry an error; the client requests the rest anew.
     """
     async with aclosing(items):
         try:
             async for item in items:
                 yield item
         except ServiceError as error:
-            get_logger().info("stream broken off", error=error.message)
+            get_logger().info("stream ended early", error=error.message)
 
 
-async def _wait(stopped: Callable[[], Awaitable[None]]) -> None:
+async def _coroutine(stopped: Callable[[], Awaitable[None]]) -> None:
     await stopped()
 
 

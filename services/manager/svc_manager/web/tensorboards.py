@@ -1,6 +1,6 @@
-"""TensorBoard processes over the event files of chosen trials.
+"""TensorBoard processes over the event files of selected trials.
 
-They are children of the manager and end with it, with their experiment, or when somebody asks.
+They are children of the manager; they end with it, with their experiment, or on request.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from svc_common.errors import FailedPreconditionError, NotFoundError, ResourceEx
 
 FIRST_PORT: Final = 6006
 PORTS: Final = 200
-"""Ports that are tried, from the first on."""
+"""Number of ports to try, from `FIRST_PORT` on."""
 GRACE_S: Final = 3.0
-"""How long a process may take to end before it is killed, in seconds."""
+"""Time between TERM and KILL, in seconds."""
 _HOST: Final = "127.0.0.1"
 _PROGRAM: Final = (
     # PR_SET_PDEATHSIG = 1: TensorBoard must not outlive a manager that was killed.
@@ -29,42 +29,42 @@ _PROGRAM: Final = (
     "runpy.run_module('tensorboard.main', run_name='__main__', alter_sys=True)"
 )
 _SEPARATORS: Final = frozenset(",:")
-"""What `--logdir_spec` parts its items by; there is no way to quote them."""
+"""Separators of the items of `--logdir_spec`, which has no quoting."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """The event files of one trial."""
+class TensorBoardRun:
+    """Event files of one trial, a *run* in TensorBoard."""
 
     trial_id: str
     sequence_id: int
     directory: Path
-    """Folder that the trial wrote them to."""
+    """Folder of the event files."""
 
     @property
     def label(self) -> str:
-        """Name that TensorBoard shows."""
+        """Name of the run in TensorBoard."""
         return f"{self.sequence_id}-{self.trial_id}"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One running TensorBoard."""
+class TensorBoardTask:
+    """One TensorBoard process."""
 
     id: str
     experiment_id: str
-    runs: tuple[Run, ...]
+    runs: tuple[TensorBoardRun, ...]
     port: int
     process: asyncio.subprocess.Process
 
     @property
     def alive(self) -> bool:
-        """Whether its process has not ended."""
+        """Whether the process is running."""
         return self.process.returncode is None
 
 
 class TensorBoards:
-    """Starts and ends TensorBoard processes; belongs to one event loop.
+    """Registry of TensorBoard processes; belongs to one event loop.
 
     Args:
         program: command that takes TensorBoard's options; None = the `tensorboard` package of
@@ -73,20 +73,20 @@ class TensorBoards:
 
     def __init__(self, program: Sequence[str] | None = None) -> None:
         self._program = program
-        self._tasks: dict[str, Task] = {}
+        self._tasks: dict[str, TensorBoardTask] = {}
 
-    async def start(self, experiment_id: str, runs: Sequence[Run]) -> Task:
-        """Show the runs; the same selection gets the process that shows it already.
+    async def start(self, experiment_id: str, runs: Sequence[TensorBoardRun]) -> TensorBoardTask:
+        """Start a process over the runs, or return the one that has the same runs.
 
         Raises:
-            FailedPreconditionError: TensorBoard is not installed, or a trial wrote nothing.
+            FailedPreconditionError: TensorBoard is not installed, or a trial has no event files.
             ResourceExhaustedError: no port is free.
         """
         for task in self.list(experiment_id):
             if {run.trial_id for run in task.runs} == {run.trial_id for run in runs}:
                 return task
         program = self._program or _installed_program()
-        await asyncio.to_thread(_check, runs)
+        await asyncio.to_thread(_check_folders, runs)
         port = _free_port()
         options = (
             "--logdir_spec",
@@ -104,17 +104,17 @@ class TensorBoards:
             stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,
         )
-        task = Task(uuid.uuid4().hex[:8], experiment_id, tuple(runs), port, process)
+        task = TensorBoardTask(uuid.uuid4().hex[:8], experiment_id, tuple(runs), port, process)
         self._tasks[task.id] = task
         return task
 
-    def list(self, experiment_id: str) -> list[Task]:
-        """Return the tasks of one experiment whose processes are alive, oldest first."""
+    def list(self, experiment_id: str) -> list[TensorBoardTask]:
+        """Return the running tasks of one experiment, oldest first."""
         self._tasks = {key: task for key, task in self._tasks.items() if task.alive}
         return [task for task in self._tasks.values() if task.experiment_id == experiment_id]
 
-    async def stop(self, experiment_id: str, task_id: str) -> Task:
-        """End one task.
+    async def stop(self, experiment_id: str, task_id: str) -> TensorBoardTask:
+        """Stop one task.
 
         Raises:
             NotFoundError: the experiment has no such task.
@@ -127,7 +127,7 @@ class TensorBoards:
         return task
 
     async def stop_all(self, experiment_id: str | None = None) -> None:
-        """End the tasks of one experiment, or (None) of all; may be repeated."""
+        """Stop the tasks of one experiment, or (None) of all; idempotent."""
         ending = [
             task for task in self._tasks.values() if experiment_id in {None, task.experiment_id}
         ]
@@ -157,7 +157,8 @@ def _installed_program() -> tuple[str, ...]:
     return (sys.executable, "-c", _PROGRAM)
 
 
-def _check(runs: Sequence[Run]) -> None:
+def _check_folders(runs: Sequence[TensorBoardRun]) -> None:
+    """Raise FailedPreconditionError unless TensorBoard can open the folder of every run."""
     for run in runs:
         if not run.directory.is_dir():
             raise FailedPreconditionError(
@@ -180,5 +181,5 @@ def _free_port() -> int:
             return port
     raise ResourceExhaustedError(
         f"all ports from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are in use; "
-        "end a TensorBoard that you no longer need"
+        "stop a TensorBoard that you no longer need"
     )

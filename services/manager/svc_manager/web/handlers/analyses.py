@@ -1,4 +1,4 @@
-"""What can be learnt from results, over REST."""
+"""Handlers of analyses: hyperparameter importance and Pareto front."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nni_proto.trial.v1 import trial_pb2
 from svc_common.errors import InvalidArgumentError, UnavailableError
 from svc_manager.web.dependencies import AnalysisUseCases
 from svc_manager.web.records.scalars import value_of
-from svc_manager.web.route import Call, json_answer
+from svc_manager.web.route import Call, json_response
 
 _MODES: Final = {
     "minimize": metric_pb2.OPTIMIZE_MODE_MINIMIZE,
@@ -20,50 +20,50 @@ _MODES: Final = {
 
 
 async def importance(call: Call) -> Response:
-    """Tell how much of a metric's variance each hyperparameter explains."""
-    told = await _analyses(call).importance(call.experiment_id, call.query.get("metric", ""))
-    return json_answer(
+    """Respond with the share of a metric's variance that each hyperparameter explains."""
+    result = await _analyses(call).importance(call.experiment_id, call.query.get("metric", ""))
+    return json_response(
         {
-            "metric": told.objective.metric,
-            "trials": told.found.outcomes,
+            "metric": result.objective.metric,
+            "trials": result.found.outcomes,
             "parameters": [
-                {"name": item.name, "share": item.share} for item in told.found.parameters
+                {"name": item.name, "share": item.share} for item in result.found.parameters
             ],
-            "interactions": told.found.interactions,
+            "interactions": result.found.interactions,
         }
     )
 
 
 async def pareto(call: Call) -> Response:
-    """Tell which trials no other one beats in every objective."""
-    wanted = _objectives(call.query.get("objectives", ""))
-    told = await _analyses(call).front(call.experiment_id, wanted)
-    names = [objective.metric for objective in told.objectives]
-    return json_answer(
+    """Respond with the Pareto front: the trials that no other trial dominates."""
+    objectives = _objectives(call.query.get("objectives", ""))
+    result = await _analyses(call).front(call.experiment_id, objectives)
+    names = [objective.metric for objective in result.objectives]
+    return json_response(
         {
             "objectives": [
                 {"metric": objective.metric, "mode": _mode_name(objective)}
-                for objective in told.objectives
+                for objective in result.objectives
             ],
-            "front": [_point(trial, names) for trial in told.trials],
-            "trials": told.finished,
-            "infeasible": told.infeasible,
-            "incomplete": told.incomplete,
+            "front": [_front_record(trial, names) for trial in result.trials],
+            "trials": result.finished,
+            "infeasible": result.infeasible,
+            "incomplete": result.incomplete,
         }
     )
 
 
 def _analyses(call: Call) -> AnalysisUseCases:
-    if call.installation.analyses is None:
-        raise UnavailableError("this manager has no dispatcher that could compute it")
-    return call.installation.analyses
+    if call.dependencies.analyses is None:
+        raise UnavailableError("analyses need a dispatcher, and this manager has none")
+    return call.dependencies.analyses
 
 
 def _objectives(text: str) -> list[metric_pb2.Objective]:
-    """Return the objectives of `metric:mode,metric:mode`.
+    """Return the objectives of the text `metric:mode,metric:mode`.
 
     Raises:
-        InvalidArgumentError: the text is no such list.
+        InvalidArgumentError: the text has another form.
     """
     found = []
     for part in filter(None, text.split(",")):
@@ -81,7 +81,7 @@ def _mode_name(objective: metric_pb2.Objective) -> str:
     return "maximize" if maximized else "minimize"
 
 
-def _point(trial: trial_pb2.Trial, metrics: list[str]) -> dict[str, object]:
+def _front_record(trial: trial_pb2.Trial, metrics: list[str]) -> dict[str, object]:
     value = value_of(trial.final_metric.value)
     return {
         "trialJobId": trial.id,

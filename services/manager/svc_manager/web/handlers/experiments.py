@@ -1,4 +1,4 @@
-"""What REST answers about experiments."""
+"""Handlers of experiments: create, read, update, import and export."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from svc_manager.web.records import experiments as records
 from svc_manager.web.records.config import config_from_json
 from svc_manager.web.records.encoding import from_json
 from svc_manager.web.records.scalars import parse_duration, to_seconds, value_from
-from svc_manager.web.route import Call, json_answer
+from svc_manager.web.route import Call, json_response
 
 
 async def version(call: Call) -> Response:
-    """Tell who answers here."""
-    return json_answer(
+    """Respond with the versions, the listener's experiment and the gRPC address."""
+    return json_response(
         {
-            "version": call.installation.version,
+            "version": call.dependencies.version,
             "experimentId": call.experiment_id,
-            "grpc": call.installation.grpc_address,
-            "otherVersions": dict(call.installation.other_versions()),
+            "grpc": call.dependencies.grpc_address,
+            "otherVersions": dict(call.dependencies.other_versions()),
         }
     )
 
 
 async def session(call: Call) -> Response:
-    """Tell the page whether it may change things."""
-    return json_answer({"canChange": call.knows_token})
+    """Respond with whether the caller may change experiments."""
+    return json_response({"canChange": call.can_change})
 
 
 async def check_status(call: Call) -> Response:
-    """Tell the state of the experiment."""
-    return json_answer(records.status(await _experiment(call)))
+    """Respond with the state of the experiment."""
+    return json_response(records.status(await _experiment(call)))
 
 
 async def get_profile(call: Call) -> Response:
-    """Give the profile of the experiment."""
-    return json_answer(records.profile(await _experiment(call)))
+    """Respond with the profile of the experiment."""
+    return json_response(records.profile(await _experiment(call)))
 
 
 async def create(call: Call) -> Response:
@@ -55,15 +55,15 @@ async def create(call: Call) -> Response:
         request_id=call.request_id,
         port=call.query.get("port", 0),
         url_prefix=call.query.get("url_prefix", ""),
-        # Ours stay with us: a trial holds no credential of the services.
+        # Variables of the services stay here: a trial holds no credential of them.
         environment={
             name: text
-            for name, text in call.installation.environment.items()
+            for name, text in call.dependencies.environment.items()
             if not name.startswith("NNI_")
         },
     )
-    opened = await call.installation.experiments.create(new)
-    return json_answer(
+    opened = await call.dependencies.experiments.create(new)
+    return json_response(
         {
             "experiment_id": opened.experiment.id,
             "urls": opened.urls,
@@ -74,7 +74,7 @@ async def create(call: Call) -> Response:
 
 
 async def update(call: Call) -> Response:
-    """Change one value of the configuration; answers with the new profile."""
+    """Change one value of the configuration; respond with the new profile."""
     kind = call.query.get("update_type")
     if kind is None:
         raise InvalidArgumentError("update_type", "must be one of " + ", ".join(UPDATES))
@@ -83,26 +83,26 @@ async def update(call: Call) -> Response:
     params = call.body.get("params", call.body)
     if not isinstance(params, dict):
         raise InvalidArgumentError("params", "must be an object", type(params).__name__)
-    experiment = await call.installation.experiments.update(
+    experiment = await call.dependencies.experiments.update(
         call.experiment_id, UPDATES[kind](params), call.request_id
     )
-    return json_answer(records.profile(experiment))
+    return json_response(records.profile(experiment))
 
 
 async def import_data(call: Call) -> Response:
-    """Feed samples to the algorithm."""
-    warnings = await call.installation.experiments.import_data(
+    """Import samples into the algorithm; respond with warnings."""
+    warnings = await call.dependencies.experiments.import_data(
         call.experiment_id, value_from(call.body, "body"), call.request_id
     )
-    return json_answer({"warnings": list(warnings)})
+    return json_response({"warnings": list(warnings)})
 
 
 async def export_data(call: Call) -> Response:
-    """Give parameters and results of the trials that have one."""
+    """Respond with parameters and results of the trials that have a result."""
     intermediate = bool(call.query.get("intermediate", False))
 
     async def fetch(size: int, token: str) -> Page[experiment_service_pb2.ExportedTrial]:
-        return await call.installation.experiments.export(
+        return await call.dependencies.experiments.export(
             call.experiment_id,
             include_intermediates=intermediate,
             page_size=size,
@@ -115,10 +115,10 @@ async def export_data(call: Call) -> Response:
 
 
 async def experiments_info(call: Call) -> Response:
-    """List the experiments of this manager, newest first; all of them unless `all=false`."""
+    """Respond with all experiments, newest first; with `all=false` without stopped ones."""
 
     async def fetch(size: int, token: str) -> Page[experiment_pb2.Experiment]:
-        return await call.installation.experiments.list(
+        return await call.dependencies.experiments.list(
             include_stopped=call.query.get("all", True), page_size=size, page_token=token
         )
 
@@ -126,41 +126,42 @@ async def experiments_info(call: Call) -> Response:
     async for experiment in all_items(fetch):
         urls = await _urls(call, experiment.id) if experiment.port else []
         found.append(records.metadata(experiment, urls, os.getpid()))
-    return json_answer(found)
+    return json_response(found)
 
 
 async def _urls(call: Call, experiment_id: str) -> list[str]:
-    """Give the addresses of an experiment's page; none if it is at another manager."""
+    """Return the addresses of an experiment's page; none if another manager owns it."""
     try:
-        return (await call.installation.experiments.get(experiment_id)).urls
+        return (await call.dependencies.experiments.get(experiment_id)).urls
     except OwnedElsewhereError:
         return []
 
 
 async def experiment_metadata(call: Call) -> Response:
-    """Give this experiment's line of the list of experiments."""
-    opened = await call.installation.experiments.get(call.experiment_id)
-    return json_answer(records.metadata(opened.experiment, opened.urls, os.getpid()))
+    """Respond with the metadata of this experiment, as in the list of experiments."""
+    opened = await call.dependencies.experiments.get(call.experiment_id)
+    return json_response(records.metadata(opened.experiment, opened.urls, os.getpid()))
 
 
 async def job_statistics(call: Call) -> Response:
-    """Count the trials by state."""
-    return json_answer(dict(await call.installation.trials.counts(call.experiment_id)))
+    """Respond with the number of trials by state."""
+    return json_response(dict(await call.dependencies.trials.counts(call.experiment_id)))
 
 
 async def _experiment(call: Call) -> experiment_pb2.Experiment:
-    return (await call.installation.experiments.get(call.experiment_id)).experiment
+    return (await call.dependencies.experiments.get(call.experiment_id)).experiment
 
 
 def _count(params: Mapping[str, Any], *names: str) -> int:
-    """Return the first of ``names`` that is given, as an integer >= 1."""
-    name, value = _given(params, *names)
+    """Return the first present field of ``names`` as an integer >= 1."""
+    name, value = _field(params, *names)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
         raise InvalidArgumentError(name, "must be an integer >= 1", value)
     return value
 
 
-def _given(params: Mapping[str, Any], *names: str) -> tuple[str, Any]:
+def _field(params: Mapping[str, Any], *names: str) -> tuple[str, Any]:
+    """Return name and value of the first present field; raise InvalidArgumentError if none is."""
     for name in names:
         if name in params:
             return name, params[name]
@@ -176,12 +177,12 @@ def _new_trial_number(params: Mapping[str, Any]) -> ConfigChange:
 
 
 def _new_duration(params: Mapping[str, Any]) -> ConfigChange:
-    name, value = _given(params, "maxExperimentDuration", "maxExecDuration")
+    name, value = _field(params, "maxExperimentDuration", "maxExecDuration")
     return ConfigChange(max_experiment_duration_s=to_seconds(parse_duration(value, name)))
 
 
 def _new_search_space(params: Mapping[str, Any]) -> ConfigChange:
-    name, value = _given(params, "searchSpace")
+    name, value = _field(params, "searchSpace")
     if isinstance(value, str):  # NNI's clients send it as JSON text
         value = from_json(value.encode("utf-8", "surrogatepass"))
     return ConfigChange(search_space=value_from(value, name))
@@ -193,4 +194,4 @@ UPDATES: Final[Mapping[str, Callable[[Mapping[str, Any]], ConfigChange]]] = {
     "SEARCH_SPACE": _new_search_space,
     "MAX_TRIAL_NUM": _new_trial_number,
 }
-"""What `update_type` may be, and how each finds its value."""
+"""Parser of the changed value, by `update_type`."""

@@ -1,4 +1,4 @@
-"""Files over REST: logs of manager and dispatcher, output and files of trials."""
+"""Handlers of files: logs of manager and dispatcher, output and files of trials."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.experiment_files import open_inside
 from svc_manager.web.route import Call
-from svc_manager.web.streams import until, until_broken
+from svc_manager.web.streams import end_on_error, take_until
 
 CHUNK_BYTES: Final = 256 * 1024
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
@@ -32,7 +32,7 @@ _SHOWN_AS_TEXT: Final = frozenset({".log", ".txt", ".cfg", ".json", ".csv", ".sh
 
 
 async def get_log(call: Call) -> Response:
-    """Give the log of the manager or of the dispatcher about this experiment."""
+    """Respond with the manager's or the dispatcher's log of this experiment."""
     name = call.path["name"]
     if name not in LOG_SOURCES:
         raise NotFoundError("log", name[:80])
@@ -40,18 +40,18 @@ async def get_log(call: Call) -> Response:
 
 
 async def get_trial_file(call: Call) -> Response:
-    """Give a file of a trial's directory; its output also while it is written."""
-    trial = await call.installation.trials.get(call.experiment_id, call.path["trial_id"])
+    """Respond with a file of a trial's directory; its output also while it grows."""
+    trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
     name = call.path["name"]
     if name in TRIAL_SOURCES:
         return await _log(call, TRIAL_SOURCES[name], trial.id)
-    await call.installation.experiments.bring_output(call.experiment_id, trial.id)
+    await call.dependencies.experiments.bring_output(call.experiment_id, trial.id)
     path = file_inside(trial.directory, name)
     file, size = await asyncio.to_thread(_open_regular, Path(trial.directory), path, name)
     text = path.suffix in _SHOWN_AS_TEXT or not path.suffix
     return StreamingResponse(
         _content(file, size),
-        # Never a type that a browser would run: trials write what they like.
+        # Never a type that a browser would execute: the content comes from user code.
         media_type=TEXT_TYPE if text else "application/octet-stream",
         headers={"Content-Length": str(size)},
     )
@@ -61,8 +61,8 @@ def file_inside(directory: str, name: str) -> Path:
     """Return the path of the file ``name`` of a trial's ``directory``.
 
     Raises:
-        InvalidArgumentError: the name is a path, or hidden.
-        NotFoundError: there is no such file, or it is a link that leads elsewhere.
+        InvalidArgumentError: the name is a path or hidden.
+        NotFoundError: the file does not exist, or is a link out of the directory.
     """
     if not name or name.startswith(".") or "/" in name or "\\" in name or "\0" in name:
         raise InvalidArgumentError("name", "must be the name of a file, without path", name[:80])
@@ -78,8 +78,8 @@ def file_inside(directory: str, name: str) -> Path:
 
 
 async def _log(call: Call, source: service_pb.LogSource.ValueType, trial_id: str) -> Response:
-    """Stream a log; its first piece is awaited, so that a missing one is a plain 404."""
-    pieces = call.installation.experiments.follow_logs(
+    """Stream a log; the first chunk is awaited, so that a missing log is a plain 404."""
+    chunks = call.dependencies.experiments.follow_logs(
         call.experiment_id,
         source,
         trial_id=trial_id,
@@ -87,9 +87,9 @@ async def _log(call: Call, source: service_pb.LogSource.ValueType, trial_id: str
         follow=call.query.get("follow", False),
     )
     if call.query.get("follow"):
-        return StreamingResponse(_live(call, pieces), media_type=TEXT_TYPE)
-    first = await anext(pieces, None)
-    return StreamingResponse(_bytes(first, pieces), media_type=TEXT_TYPE)
+        return StreamingResponse(_live(call, chunks), media_type=TEXT_TYPE)
+    first = await anext(chunks, None)
+    return StreamingResponse(_bytes(first, chunks), media_type=TEXT_TYPE)
 
 
 async def _bytes(
@@ -99,19 +99,19 @@ async def _bytes(
     try:
         if first is not None:
             yield first.data
-        async for piece in rest:
-            yield piece.data
+        async for chunk in rest:
+            yield chunk.data
     finally:
         await rest.aclose()
 
 
 async def _live(
-    call: Call, pieces: AsyncGenerator[service_pb.FollowLogsResponse, None]
+    call: Call, chunks: AsyncGenerator[service_pb.FollowLogsResponse, None]
 ) -> AsyncGenerator[bytes, None]:
-    async with aclosing(until(call.until_stopped, until_broken(pieces))) as live:
-        async for piece in live:
-            if piece is not None:
-                yield piece.data
+    async with aclosing(take_until(call.until_stopped, end_on_error(chunks))) as live:
+        async for chunk in live:
+            if chunk is not None:
+                yield chunk.data
 
 
 def _open_regular(root: Path, path: Path, name: str) -> tuple[BinaryIO, int]:
@@ -123,9 +123,9 @@ def _open_regular(root: Path, path: Path, name: str) -> tuple[BinaryIO, int]:
 
 
 async def _content(file: BinaryIO, size: int) -> AsyncGenerator[bytes, None]:
-    """Yield exactly ``size`` bytes, for so many were promised: a file may grow meanwhile.
+    """Yield exactly ``size`` bytes, the length in the header, even if the file has grown.
 
-    One that has shrunk ends early and thereby breaks the connection, as it must.
+    A file that has shrunk ends early, which breaks the connection.
     """
     with file:
         while size > 0 and (data := await asyncio.to_thread(file.read, min(size, CHUNK_BYTES))):

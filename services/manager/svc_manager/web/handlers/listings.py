@@ -1,4 +1,4 @@
-"""Long answers: whole lists as a stream of JSON, one page of a list with its Link header."""
+"""Responses with lists: a complete list as streamed JSON, or one page with its Link header."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from starlette.responses import Response, StreamingResponse
 
 from svc_manager.pagination import Page
 from svc_manager.web.records.encoding import to_json
-from svc_manager.web.route import Call, json_answer
+from svc_manager.web.route import Call, json_response
 
 STREAM_PAGE_SIZE: Final = 250
-"""Items that are converted before other work of the manager gets its turn: about 5 ms."""
+"""Items to convert before yielding to other tasks of the manager: about 5 ms."""
 
 Item = TypeVar("Item")
 Fetch = Callable[[int, str], Awaitable[Page[Item]]]
-"""Takes page size and token; gives that page."""
+"""Takes page size and token; returns that page."""
 
 
 async def whole_list(fetch: Fetch[Item], record: Callable[[Item], Any]) -> Response:
-    """Return a JSON array of all items, sent page by page.
+    """Respond with a JSON array of all items, sent page by page.
 
-    Errors of the first page become an error answer; a later one breaks the connection, so that
-    a client never takes a part for the whole.
+    An error of the first page becomes an error response; a later error breaks the connection, so
+    that a client never mistakes a part for the complete list.
     """
     first = await fetch(STREAM_PAGE_SIZE, "")
     if not first.next_token:
-        return json_answer([record(item) for item in first.items])
+        return json_response([record(item) for item in first.items])
     return StreamingResponse(_array(first, fetch, record), media_type="application/json")
 
 
@@ -42,16 +42,16 @@ async def _array(
         if not page.next_token:
             break
         lead = ","
-        await asyncio.sleep(0)  # let trials go on: a long list is no urgent matter
+        await asyncio.sleep(0)  # other tasks of the manager come first
         page = await fetch(STREAM_PAGE_SIZE, page.next_token)
     yield "]"
 
 
-async def streamed(records: AsyncGenerator[Any, None]) -> Response:
-    """Return a JSON array of records that are made one by one; errors are those of `whole_list`."""
-    first = await _some(records)
+async def streamed_list(records: AsyncGenerator[Any, None]) -> Response:
+    """Respond with a JSON array of an iterator's records; errors are those of `whole_list`."""
+    first = await _next_chunk(records)
     if len(first) < STREAM_PAGE_SIZE:
-        return json_answer(first)
+        return json_response(first)
     return StreamingResponse(_chunks(first, records), media_type="application/json")
 
 
@@ -62,12 +62,12 @@ async def _chunks(
     while chunk:
         yield lead + ",".join(map(to_json, chunk))
         lead = ","
-        chunk = await _some(records)
+        chunk = await _next_chunk(records)
     yield "]"
 
 
-async def _some(records: AsyncGenerator[Any, None]) -> list[Any]:
-    """Return the next records, as many as one turn may take; fewer at the end."""
+async def _next_chunk(records: AsyncGenerator[Any, None]) -> list[Any]:
+    """Return the next `STREAM_PAGE_SIZE` records; fewer at the end."""
     chunk: list[Any] = []
     async for record in records:
         chunk.append(record)
@@ -79,18 +79,18 @@ async def _some(records: AsyncGenerator[Any, None]) -> list[Any]:
 async def one_page(
     call: Call, size: int, fetch: Fetch[Item], record: Callable[[Item], Any]
 ) -> Response:
-    """Return a JSON array of one page; `Link` leads to the next, `X-Total-Count` counts all."""
+    """Respond with one page; `Link` names the next page, `X-Total-Count` the number of items."""
     page = await fetch(size, str(call.query.get("cursor", "")))
     headers = {"X-Total-Count": str(page.total)}
     if page.next_token:
         headers["Link"] = f'<{next_address(call, page.next_token)}>; rel="next"'
-    return json_answer([record(item) for item in page.items], headers=headers)
+    return json_response([record(item) for item in page.items], headers=headers)
 
 
 async def listing(
     call: Call, fetch: Fetch[Item], record: Callable[[Item], Any], default_size: int = 100
 ) -> Response:
-    """Return one page if the request asks for pages, and the whole list if it does not."""
+    """Respond with one page if the request has `limit` or `cursor`, else with the whole list."""
     if "limit" in call.query or "cursor" in call.query:
         return await one_page(call, call.query.get("limit", default_size), fetch, record)
     return await whole_list(fetch, record)
@@ -109,7 +109,7 @@ async def all_items(fetch: Fetch[Item]) -> AsyncGenerator[Item, None]:
 
 
 def next_address(call: Call, token: str) -> str:
-    """Return the address of the page that ``token`` names, with all else as it was asked."""
+    """Return the address of the page of ``token``, with the other query parameters unchanged."""
     query: Mapping[str, Any] = {**call.query, "cursor": token}
     written = {
         key: str(value).lower() if isinstance(value, bool) else value

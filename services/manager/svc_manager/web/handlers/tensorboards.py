@@ -1,4 +1,4 @@
-"""TensorBoard over REST: start one over chosen trials, list them, end them."""
+"""Handlers of TensorBoard processes: start, list and stop."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from svc_common.errors import InvalidArgumentError
-from svc_manager.web.route import Call, json_answer
-from svc_manager.web.tensorboards import Run, Task
+from svc_manager.web.route import Call, json_response
+from svc_manager.web.tensorboards import TensorBoardRun, TensorBoardTask
 
 EVENT_FOLDER: Final = "tensorboard"
-"""Where a trial's event files lie, below its output directory."""
+"""Folder of a trial's event files, below its output directory."""
 TRIALS_LIMIT: Final = 100
-"""Most trials of one TensorBoard."""
+"""Maximum number of trials of one TensorBoard."""
 
 
 async def start_tensorboard(call: Call) -> Response:
-    """Start one; the same trials get the one that runs already."""
+    """Start a TensorBoard over the named trials, or respond with the running one over them."""
     runs = []
     for trial_id in _trial_ids(call.body):
-        trial = await call.installation.trials.get(call.experiment_id, trial_id)
+        trial = await call.dependencies.trials.get(call.experiment_id, trial_id)
         folder = Path(trial.directory) / EVENT_FOLDER
-        runs.append(Run(trial.id, trial.sequence_id, folder))
-    task = await call.installation.tensorboards.start(call.experiment_id, runs)
-    return json_answer(_record(task), status=201)
+        runs.append(TensorBoardRun(trial.id, trial.sequence_id, folder))
+    task = await call.dependencies.tensorboards.start(call.experiment_id, runs)
+    return json_response(_record(task), status=201)
 
 
 async def list_tensorboards(call: Call) -> Response:
-    """List those that run for this experiment."""
-    await call.installation.experiments.get(call.experiment_id)
-    tasks = call.installation.tensorboards.list(call.experiment_id)
-    return json_answer([_record(task) for task in tasks])
+    """Respond with the running TensorBoards of this experiment."""
+    await call.dependencies.experiments.get(call.experiment_id)
+    tasks = call.dependencies.tensorboards.list(call.experiment_id)
+    return json_response([_record(task) for task in tasks])
 
 
 async def stop_tensorboard(call: Call) -> Response:
-    """End one; answers with what it was."""
-    task = await call.installation.tensorboards.stop(call.experiment_id, call.path["task_id"])
-    return json_answer(_record(task))
+    """Stop one TensorBoard; respond with its last record."""
+    task = await call.dependencies.tensorboards.stop(call.experiment_id, call.path["task_id"])
+    return json_response(_record(task))
 
 
 async def stop_tensorboards(call: Call) -> Response:
-    """End all of this experiment."""
-    await call.installation.experiments.get(call.experiment_id)
-    await call.installation.tensorboards.stop_all(call.experiment_id)
-    return json_answer([])
+    """Stop all TensorBoards of this experiment."""
+    await call.dependencies.experiments.get(call.experiment_id)
+    await call.dependencies.tensorboards.stop_all(call.experiment_id)
+    return json_response([])
 
 
 def _trial_ids(body: Any) -> list[str]:  # noqa: ANN401 - any JSON value
-    """Return the trials that a request names, as a list or separated by commas."""
+    """Return the trial ids of a request: a list, or text separated by commas."""
     given = body.get("trials") if isinstance(body, dict) else None
     if isinstance(given, str):
         given = [name for name in given.split(",") if name]
@@ -60,7 +60,7 @@ def _trial_ids(body: Any) -> list[str]:  # noqa: ANN401 - any JSON value
     return list(dict.fromkeys(given))
 
 
-def _record(task: Task) -> dict[str, Any]:
+def _record(task: TensorBoardTask) -> dict[str, Any]:
     return {
         "id": task.id,
         "status": "RUNNING" if task.alive else "STOPPED",

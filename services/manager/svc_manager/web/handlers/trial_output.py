@@ -1,7 +1,7 @@
-"""The output of a trial as server-sent events, for pages that show it while it grows.
+"""Handler of a trial's output as server-sent events, while it grows.
 
-Each event's id is the first byte that follows it; a browser whose connection broke sends the last
-one it saw as `Last-Event-ID` and goes on there.
+The id of an event is the offset of the first byte after it. A browser that reconnects sends the
+last id that it received as `Last-Event-ID`; the stream resumes there.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from svc_common.logs import get_logger
 from svc_manager.web.handlers.events import EVENT_STREAM_TYPE
 from svc_manager.web.records.encoding import to_json
 from svc_manager.web.route import Call
-from svc_manager.web.streams import HEARTBEAT_S, until
+from svc_manager.web.streams import HEARTBEAT_S, take_until
 
 STREAMS: Final = {
     "stdout": service_pb.LOG_SOURCE_TRIAL_STDOUT,
     "stderr": service_pb.LOG_SOURCE_TRIAL_STDERR,
 }
 END_EVENT: Final = "end"
-"""Name of the last event: without it, a browser would connect again and again."""
+"""Name of the last event; without it, a browser would reconnect for ever."""
 _OFFSET_DIGITS: Final = 15
 
 
 async def follow_output(call: Call) -> Response:
-    """Stream what a trial writes; it ends with the trial, or at once with `follow=false`."""
-    trial = await call.installation.trials.get(call.experiment_id, call.path["trial_id"])
+    """Stream the output of a trial until the trial ends; with `follow=false` until its end now."""
+    trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
     source = STREAMS[call.query.get("stream", "stdout")]
-    pieces = call.installation.experiments.follow_logs(
+    chunks = call.dependencies.experiments.follow_logs(
         call.experiment_id,
         source,
         trial_id=trial.id,
-        offset=_first_byte(call),
+        offset=_offset(call),
         follow=call.query.get("follow", True),
     )
     return StreamingResponse(
-        _stream(call, pieces),
+        _stream(call, chunks),
         media_type=EVENT_STREAM_TYPE,
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-def _first_byte(call: Call) -> int:
+def _offset(call: Call) -> int:
     text = call.last_event_id
     if not text:
         return int(call.query.get("offset", 0))
@@ -57,49 +57,49 @@ def _first_byte(call: Call) -> int:
     return int(text)
 
 
-class TextPieces:
-    """Turns bytes into text piece by piece, never in the middle of a character."""
+class OffsetDecoder:
+    """Incremental UTF-8 decoder that tracks the byte offset of its output."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._next = 0
 
-    def take(self, data: bytes, offset: int) -> tuple[str, int]:
-        """Return the text of the next piece, and the first byte that is not in it yet.
+    def decode(self, data: bytes, offset: int) -> tuple[str, int]:
+        """Return the text of the next chunk, and the offset of the first byte not yet decoded.
 
         Args:
-            data: may begin and end in the middle of a character.
-            offset: of its first byte; bytes left out before it are no part of a character.
+            data: the chunk; may begin and end inside a character.
+            offset: offset of its first byte; a gap before it ends an incomplete character.
         """
-        lost = ""
+        incomplete = ""
         if offset != self._next:
-            lost = self._decoder.decode(b"", final=True)
+            incomplete = self._decoder.decode(b"", final=True)
             self._decoder.reset()
-        text = lost + self._decoder.decode(data)
+        text = incomplete + self._decoder.decode(data)
         self._next = offset + len(data)
-        kept, _ = self._decoder.getstate()
-        return text, self._next - len(kept)
+        pending, _ = self._decoder.getstate()
+        return text, self._next - len(pending)
 
 
 async def _stream(
-    call: Call, pieces: AsyncGenerator[service_pb.FollowLogsResponse, None]
+    call: Call, chunks: AsyncGenerator[service_pb.FollowLogsResponse, None]
 ) -> AsyncGenerator[str, None]:
-    # Told at once, so that a browser knows the stream is open; it reconnects after a second.
+    # Sent at once, so that a browser sees an open stream; it reconnects after a second.
     yield "retry: 1000\n\n"
-    text = TextPieces()
+    decoder = OffsetDecoder()
     try:
-        async with aclosing(until(call.until_stopped, pieces, HEARTBEAT_S)) as live:
-            async for piece in live:
-                yield ": still here\n\n" if piece is None else _event(text, piece)
+        async with aclosing(take_until(call.until_stopped, chunks, HEARTBEAT_S)) as live:
+            async for chunk in live:
+                yield ": still here\n\n" if chunk is None else _event(decoder, chunk)
     except NotFoundError:
-        pass  # it has written nothing that is kept
+        pass  # the trial has no stored output
     except ServiceError as error:
-        # Without its last event, so that a browser connects again and goes on where this ends.
-        get_logger().info("stream broken off", error=error.message)
+        # Without the last event, so that a browser reconnects and resumes here.
+        get_logger().info("stream ended early", error=error.message)
         return
     yield f"event: {END_EVENT}\ndata: {{}}\n\n"
 
 
-def _event(text: TextPieces, piece: service_pb.FollowLogsResponse) -> str:
-    part, behind = text.take(piece.data, piece.offset)
-    return f"id: {behind}\ndata: {to_json({'offset': piece.offset, 'text': part})}\n\n"
+def _event(decoder: OffsetDecoder, chunk: service_pb.FollowLogsResponse) -> str:
+    text, end = decoder.decode(chunk.data, chunk.offset)
+    return f"id: {end}\ndata: {to_json({'offset': chunk.offset, 'text': text})}\n\n"

@@ -1,4 +1,4 @@
-"""What REST answers about trials and their metrics."""
+"""Handlers of trials, their metrics and explanations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_manager.pagination import Page
 from svc_manager.usecases.trials import TrialFilter
-from svc_manager.web.handlers.listings import Fetch, all_items, listing, streamed
+from svc_manager.web.handlers.listings import Fetch, all_items, listing, streamed_list
 from svc_manager.web.records import trials as records
 from svc_manager.web.records.scalars import value_from
 from svc_manager.web.records.schemas import TRIAL_STATES
-from svc_manager.web.route import Call, json_answer
+from svc_manager.web.route import Call, json_response
 
 IDS_LIMIT: Final = 500
-"""Most trials that one request may name."""
+"""Maximum number of trials that one request names."""
 ORDERS: Final = {
     "sequence": trial_service_pb2.TRIAL_ORDER_SEQUENCE,
     "metric": trial_service_pb2.TRIAL_ORDER_METRIC,
@@ -35,9 +35,9 @@ METRIC_TYPES: Final = {
 
 
 async def list_trials(call: Call) -> Response:
-    """List trials: all of them without parameters, pages of them with `limit`."""
+    """Respond with trials: all of them without parameters, one page with `limit`."""
     if "ids" in call.query:
-        return json_answer(await _named_trials(call, call.query["ids"]))
+        return json_response(await _named_trials(call, call.query["ids"]))
     chosen = TrialFilter(
         states=_states(call.query.get("status", "")),
         id_prefix=call.query.get("id_prefix", ""),
@@ -49,15 +49,16 @@ async def list_trials(call: Call) -> Response:
 
 
 async def get_trial(call: Call) -> Response:
-    """Give one trial."""
-    trial = await call.installation.trials.get(call.experiment_id, call.path["trial_id"])
-    return json_answer(records.trial(trial))
+    """Respond with one trial."""
+    trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
+    return json_response(records.trial(trial))
 
 
 async def add_trial(call: Call) -> Response:
-    """Queue a trial with parameters that the user chose.
+    """Queue a trial with parameters of the user; respond with its parameter id.
 
-    NNI's page sends them as JSON text or as an object, either bare or under `parameters`.
+    NNI's clients send the parameters as JSON text or as an object, either bare or under
+    `parameters`.
     """
     given = _parsed(call.body)
     if isinstance(given, dict) and set(given) <= {"parameters", "parameter_id"} and given:
@@ -66,51 +67,53 @@ async def add_trial(call: Call) -> Response:
         raise InvalidArgumentError(
             "body", "must be an object with the parameters", type(given).__name__
         )
-    parameter_id = await call.installation.trials.add(
+    parameter_id = await call.dependencies.trials.add(
         call.experiment_id, value_from(given, "parameters"), call.request_id
     )
-    return json_answer({"parameterId": str(parameter_id)}, status=201)
+    return json_response({"parameterId": str(parameter_id)}, status=201)
 
 
 async def kill_trial(call: Call) -> Response:
-    """Cancel a live trial; answers with the trial as it is then."""
-    trial = await call.installation.trials.kill(
+    """Cancel a live trial; respond with its new record."""
+    trial = await call.dependencies.trials.kill(
         call.experiment_id, call.path["trial_id"], call.request_id
     )
-    return json_answer(records.trial(trial))
+    return json_response(records.trial(trial))
 
 
 async def explain_trial(call: Call) -> Response:
-    """Say why a trial waits, was stopped or failed."""
-    found = await call.installation.trials.explain(call.experiment_id, call.path["trial_id"])
-    return json_answer(records.explanation(found))
+    """Respond with the explanation of a trial's state."""
+    found = await call.dependencies.trials.explain(call.experiment_id, call.path["trial_id"])
+    return json_response(records.explanation(found))
 
 
 async def explain_next(call: Call) -> Response:
-    """Say why the next trial does not exist yet."""
-    found = await call.installation.trials.explain(call.experiment_id)
-    return json_answer(records.explanation(found))
+    """Respond with the explanation why the next trial was not created yet."""
+    found = await call.dependencies.trials.explain(call.experiment_id)
+    return json_response(records.explanation(found))
 
 
 async def metric_data(call: Call) -> Response:
-    """Give the reports of all trials."""
+    """Respond with the metrics of all trials."""
     return await listing(call, _fetch_metrics(call, ""), records.trial_metric, 1_000)
 
 
 async def trial_metric_data(call: Call) -> Response:
-    """Give the reports of one trial."""
-    trial = await call.installation.trials.get(call.experiment_id, call.path["trial_id"])
+    """Respond with the metrics of one trial."""
+    trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
     return await listing(call, _fetch_metrics(call, trial.id), records.trial_metric, 1_000)
 
 
 async def latest_metric_data(call: Call) -> Response:
-    """Give the result of each trial and its last intermediate result."""
-    return await streamed(_latest(call))
+    """Respond with the final and the latest intermediate result of each trial."""
+    return await streamed_list(_latest(call))
 
 
 async def metric_data_range(call: Call) -> Response:
-    """Give the reports of the trials whose sequence ids lie in a range, ends included."""
-    return await streamed(_between(call, _sequence_id(call, "first"), _sequence_id(call, "last")))
+    """Respond with the metrics of the trials in a range of sequence ids, ends included."""
+    return await streamed_list(
+        _between(call, _sequence_id(call, "first"), _sequence_id(call, "last"))
+    )
 
 
 async def _latest(call: Call) -> AsyncGenerator[dict[str, Any], None]:
@@ -136,7 +139,7 @@ def _all_trials(call: Call) -> AsyncGenerator[trial_pb2.Trial, None]:
 
 def _fetch_trials(call: Call, chosen: TrialFilter) -> Fetch[trial_pb2.Trial]:
     async def fetch(size: int, token: str) -> Page[trial_pb2.Trial]:
-        return await call.installation.trials.list(
+        return await call.dependencies.trials.list(
             call.experiment_id, chosen, page_size=size, page_token=token
         )
 
@@ -147,7 +150,7 @@ def _fetch_metrics(call: Call, trial_id: str) -> Fetch[trial_service_pb2.TrialMe
     kind = METRIC_TYPES.get(call.query.get("type", ""), metric_pb2.METRIC_TYPE_UNSPECIFIED)
 
     async def fetch(size: int, token: str) -> Page[trial_service_pb2.TrialMetric]:
-        return await call.installation.trials.metrics(
+        return await call.dependencies.trials.metrics(
             call.experiment_id, trial_id, kind, page_size=size, page_token=token
         )
 
@@ -155,14 +158,14 @@ def _fetch_metrics(call: Call, trial_id: str) -> Fetch[trial_service_pb2.TrialMe
 
 
 async def _named_trials(call: Call, ids: str) -> list[dict[str, Any]]:
-    """Return the trials of a comma-separated list; ids that no trial has are left out."""
+    """Return the trials of a comma-separated list of ids, without unknown ids."""
     wanted = [name for name in ids.split(",") if name]
     if len(wanted) > IDS_LIMIT:
         raise InvalidArgumentError("ids", f"must name at most {IDS_LIMIT} trials", len(wanted))
     found = []
     for trial_id in wanted:
         try:
-            trial = await call.installation.trials.get(call.experiment_id, trial_id)
+            trial = await call.dependencies.trials.get(call.experiment_id, trial_id)
         except NotFoundError as error:
             if error.kind != "trial":
                 raise

@@ -1,4 +1,4 @@
-"""From an HTTP request to the handler of its route, and from errors to answers."""
+"""HTTP endpoints of the REST routes: checks, handler calls, forwarding and error responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from svc_common.access.roles import Caller, Role
 from svc_common.errors import FailedPreconditionError, ServiceError
 from svc_common.logs import get_logger
 from svc_manager.actors.leasing import OwnedElsewhereError
-from svc_manager.web.dependencies import Installation
+from svc_manager.web.dependencies import WebDependencies
 from svc_manager.web.errors import (
     BodyTooLargeError,
     SlowBodyError,
@@ -27,70 +27,70 @@ from svc_manager.web.errors import (
     text_response,
 )
 from svc_manager.web.listeners.openapi import document
-from svc_manager.web.listeners.request_telemetry import noted_request
+from svc_manager.web.listeners.request_telemetry import measured_request
 from svc_manager.web.records.encoding import from_json
-from svc_manager.web.route import Call, Route, Scope, json_answer
+from svc_manager.web.route import Call, Route, Scope, json_response
 from svc_manager.web.security import CERTIFICATE_NAME, AccessPolicy, RequestHead
 
 API_ROOT: Final = "/api/v1/nni"
 _LONGEST_REQUEST_ID: Final = 200
 BODY_TIMEOUT_S: Final = 60.0
-"""How long a client may take for the body of a request: 50 MB at 1 MB/s fit."""
+"""Time limit for the body of a request: enough for 50 MB at 1 MB/s."""
 _METRICS: Final = "metrics"
 _FORBIDDEN: Final = 403
 _FIRST_ERROR: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """What one listener serves, and to whom."""
+class EndpointContext:
+    """Dependencies and limits that the endpoints of one listener share."""
 
-    installation: Installation
+    dependencies: WebDependencies
     policy: AccessPolicy
     until_stopped: Callable[[], Awaitable[None]]
     """Waits until the listener closes."""
     experiment_id: str = ""
-    """What paths without an id mean; empty on the base listener."""
+    """Experiment of paths without an id; empty on the base listener."""
     body_timeout_s: float = BODY_TIMEOUT_S
-    """How long a client may take for the body of a request, in seconds."""
+    """Time limit for the body of a request, in seconds."""
 
 
-def http_routes(listener: Listener, routes: Sequence[Route]) -> list[HttpRoute]:
-    """Return what Starlette serves: each path for the listener's experiment and for any other."""
+def http_routes(context: EndpointContext, routes: Sequence[Route]) -> list[HttpRoute]:
+    """Return Starlette's routes: each path for the listener's experiment and below any id."""
     by_path: dict[str, dict[str, Route]] = defaultdict(dict)
     for route in routes:
         by_path[API_ROOT + route.path][route.method] = route
         if route.scope is Scope.EXPERIMENT:
             by_path[f"{API_ROOT}/experiments/{{experiment_id}}{route.path}"][route.method] = route
-    made = [_http_route(path, listener, methods) for path, methods in by_path.items()]
-    openapi = document(routes, listener.installation.version)
+    endpoints = [_http_route(path, context, methods) for path, methods in by_path.items()]
+    openapi = document(routes, context.dependencies.version)
 
-    async def describe(_request: Request) -> Response:
-        return json_answer(openapi)
+    async def serve_openapi(_request: Request) -> Response:
+        return json_response(openapi)
 
-    return [*made, HttpRoute(f"{API_ROOT}/openapi.json", describe)]
+    return [*endpoints, HttpRoute(f"{API_ROOT}/openapi.json", serve_openapi)]
 
 
-def _http_route(path: str, listener: Listener, methods: Mapping[str, Route]) -> HttpRoute:
-    made = HttpRoute(path, _endpoint(listener, methods), methods=list(methods))
-    # Starlette adds HEAD to GET; here it could only hang on answers without an end.
-    assert made.methods is not None
-    made.methods.discard("HEAD")
-    return made
+def _http_route(path: str, context: EndpointContext, methods: Mapping[str, Route]) -> HttpRoute:
+    route = HttpRoute(path, _endpoint(context, methods), methods=list(methods))
+    # Starlette adds HEAD to GET; a HEAD of a streaming route would hang.
+    assert route.methods is not None
+    route.methods.discard("HEAD")
+    return route
 
 
 def is_page(path: str) -> bool:
-    """Return whether a path is one of the page, which holds nothing of anybody.
+    """Return whether a path is one of the page's, whose files contain no user data.
 
-    What is neither below the API nor known to tell figures can only be the page's, or nothing.
+    Every path that is neither below the API nor that of the metrics is the page's or unknown.
     """
     return API_ROOT not in path and _METRICS not in path.split("/")
 
 
 def head_of(request: Request, policy: AccessPolicy) -> RequestHead:
-    """Return what the access rules look at."""
+    """Return the parts of a request that the access policy decides on."""
     headers = request.headers
-    # Never `request.url`, which is made with the Host header: that is the caller's to choose.
+    # Never `request.url`: it contains the Host header, which the client chooses.
     path: str = request.scope["path"]
     return RequestHead(
         method=request.method,
@@ -109,37 +109,38 @@ def head_of(request: Request, policy: AccessPolicy) -> RequestHead:
 
 
 def _endpoint(
-    listener: Listener, methods: Mapping[str, Route]
+    context: EndpointContext, methods: Mapping[str, Route]
 ) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         route = methods[request.method]
-        with noted_request(listener.installation.instruments, route, request) as noted:
-            answer = await _answer_or_error(listener, route, request)
-            noted.answered(answer)
-        _note(listener, route, request, answer)
-        return answer
+        with measured_request(context.dependencies.instruments, route, request) as record:
+            response = await _response_or_error(context, route, request)
+            record.complete(response)
+        _audit(context, route, request, response)
+        return response
 
     return endpoint
 
 
-async def _answer_or_error(listener: Listener, route: Route, request: Request) -> Response:
+async def _response_or_error(context: EndpointContext, route: Route, request: Request) -> Response:
     try:
-        return await _answer(listener, route, request)
+        return await _call_handler(context, route, request)
     except OwnedElsewhereError as moved:
-        return await _elsewhere(listener, request, moved)
+        return await _forward(context, request, moved)
     except ServiceError as error:
         return error_response(error)
-    except ClientDisconnect:  # nobody is there to read the answer
+    except ClientDisconnect:  # the response has no reader
         return Response(status_code=400)
-    except Exception:  # noqa: BLE001 - a rim: what no route foresaw is logged here, once
+    except Exception:  # noqa: BLE001 - a rim: unexpected errors of handlers are logged here, once
         get_logger().exception("request failed", method=route.method, path=route.path)
-        return text_response(500, "the manager failed to answer; its log says why")
+        return text_response(500, "the manager failed on this request; its log contains the cause")
 
 
-def _note(listener: Listener, route: Route, request: Request, answer: Response) -> None:
-    """Write down who changed something, or was not allowed to."""
-    authenticator = listener.policy.authenticator
-    if authenticator is None or not (route.rule.audited or answer.status_code == _FORBIDDEN):
+def _audit(context: EndpointContext, route: Route, request: Request, response: Response) -> None:
+    """Write audited and forbidden requests to the audit trail."""
+    authenticator = context.policy.authenticator
+    status = response.status_code
+    if authenticator is None or not (route.rule.audited or status == _FORBIDDEN):
         return
     caller: Caller = request.state.caller
     path = request.path_params
@@ -150,41 +151,44 @@ def _note(listener: Listener, route: Route, request: Request, answer: Response) 
             by=caller.by,
             peer=request.client.host if request.client else "",
             what=f"{route.method} {API_ROOT}{route.path}",
-            outcome="OK" if answer.status_code < _FIRST_ERROR else str(answer.status_code),
-            experiment=path.get("experiment_id", listener.experiment_id),
+            outcome="OK" if status < _FIRST_ERROR else str(status),
+            experiment=path.get("experiment_id", context.experiment_id),
             trial=path.get("trial_id", ""),
             request=request.headers.get("idempotency-key", ""),
         )
     )
 
 
-async def _elsewhere(listener: Listener, request: Request, moved: OwnedElsewhereError) -> Response:
-    """Let the manager that has the experiment answer."""
-    forwarding = listener.installation.forwarding
+async def _forward(
+    context: EndpointContext, request: Request, moved: OwnedElsewhereError
+) -> Response:
+    """Forward a request to the manager that owns the experiment."""
+    forwarder = context.dependencies.forwarder
     try:
-        # An experiment's own listener is open at its owner only, or about to close.
-        if forwarding is None or listener.experiment_id:
+        # The listener of an experiment is open at its owner only, or about to close.
+        if forwarder is None or context.experiment_id:
             raise moved
-        return await forwarding.pass_on(request, request.state.body, moved, listener.until_stopped)
+        return await forwarder.forward(request, request.state.body, moved, context.until_stopped)
     except ServiceError as error:
         response = error_response(error)
         response.headers["Retry-After"] = "1"
         return response
 
 
-async def _answer(listener: Listener, route: Route, request: Request) -> Response:
+async def _call_handler(context: EndpointContext, route: Route, request: Request) -> Response:
     caller: Caller = request.state.caller
     caller.check(route.rule, f"{route.method} {API_ROOT}{route.path}")
     path: dict[str, str] = dict(request.path_params)
-    experiment_id = path.pop("experiment_id", listener.experiment_id)
+    experiment_id = path.pop("experiment_id", context.experiment_id)
     if route.scope is Scope.EXPERIMENT and not experiment_id:
         raise FailedPreconditionError(
             f"this address serves no single experiment; use {API_ROOT}/experiments/<id>{route.path}"
         )
-    body = await _body(request, route, listener.body_timeout_s) if route.body is not None else b""
-    request.state.body = body  # it can be read once only, and may have to be passed on
+    timeout_s = context.body_timeout_s
+    body = await _read_body(request, route, timeout_s) if route.body is not None else b""
+    request.state.body = body  # a stream is read once, and forwarding needs the body again
     call = Call(
-        installation=listener.installation,
+        dependencies=context.dependencies,
         experiment_id=experiment_id,
         path=path,
         query=route.parse_query(request.query_params),
@@ -192,31 +196,31 @@ async def _answer(listener: Listener, route: Route, request: Request) -> Respons
         request_id=request.headers.get("idempotency-key", "")[:_LONGEST_REQUEST_ID]
         or uuid.uuid4().hex,
         url_path=request.scope["path"],
-        until_stopped=listener.until_stopped,
+        until_stopped=context.until_stopped,
         last_event_id=request.headers.get("last-event-id", ""),
-        knows_token=caller.role >= Role.USER,
+        can_change=caller.role >= Role.USER,
     )
     return await route.handler(call)
 
 
-async def _body(request: Request, route: Route, timeout_s: float) -> bytes:
-    """Read the body, but never more than the route takes.
+async def _read_body(request: Request, route: Route, timeout_s: float) -> bytes:
+    """Return the body of a request within the limits of its route.
 
     Raises:
-        BodyTooLargeError: it is longer.
-        SlowBodyError: it does not come to its end.
+        BodyTooLargeError: it is larger than the route allows.
+        SlowBodyError: it is not complete after ``timeout_s`` seconds.
     """
     limit = route.body_limit_bytes
     declared: Any = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared[:20]) > limit:
         raise BodyTooLargeError(limit)
-    pieces = bytearray()
+    body = bytearray()
     try:
         async with asyncio.timeout(timeout_s):
-            async for piece in request.stream():
-                pieces += piece
-                if len(pieces) > limit:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limit:
                     raise BodyTooLargeError(limit)
     except TimeoutError as error:
         raise SlowBodyError(timeout_s) from error
-    return bytes(pieces)
+    return bytes(body)

@@ -1,7 +1,7 @@
-"""One listening socket that serves an ASGI application with uvicorn's HTTP protocol.
+"""HTTP listener: one socket that serves an ASGI application with uvicorn's HTTP protocol.
 
-uvicorn's own `Server` is made to own a process: it handles signals and wakes up ten times a
-second. Its protocol class needs neither, and many of these listeners live in one manager.
+uvicorn's own `Server` owns its process: it handles signals and wakes up ten times a second. Its
+protocol class needs neither, and one manager has many listeners.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from svc_manager.web.security import CERTIFICATE_NAME
 
 BACKLOG: Final = 128
 CONNECTIONS_LIMIT: Final = 2_000
-"""Of one listener; beyond, requests are answered with 503."""
+"""Connections of one listener; further requests get a 503."""
 HEAD_TIMEOUT_S: Final = 10.0
-"""How long a client may take for the head of a request, and for its half of a TLS handshake."""
+"""Time limit for the head of a request, and for the client's part of a TLS handshake."""
 LINGER_S: Final = 1.0
-"""How long a client may go on sending after its request was refused."""
+"""Time for which a client may still send a body after the response to it is complete."""
 HEAD_LIMIT_BYTES: Final = 32 * 1024
-"""Longest head of a request."""
+"""Size limit of the head of a request."""
 
 
-class _PatientToAPoint(H11Protocol):
-    """Closes connections whose client says nothing, or spells its request out for ever.
+class _TimeLimitedProtocol(H11Protocol):
+    """HTTP/1.1 protocol that closes connections of idle and slow clients.
 
-    It also tells the application which client certificate was shown.
+    It also passes the common name of the client certificate to the application.
     """
 
     def __init__(
@@ -47,51 +47,51 @@ class _PatientToAPoint(H11Protocol):
         super().connection_made(transport)
         name = _common_name(transport.get_extra_info("peercert"))
         self.app_state = {**self.app_state, CERTIFICATE_NAME: name}
-        self._overdue: asyncio.TimerHandle | None = None
-        self._talking: asyncio.TimerHandle | None = None
-        self._begin_head()
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._linger_timer: asyncio.TimerHandle | None = None
+        self._start_head_timer()
 
     def handle_events(self) -> None:
-        """Let time run from the first byte of a head to its last; more bytes do not extend it."""
+        """Time the head of a request from its first byte to its last; bytes do not extend it."""
         super().handle_events()
         if self.conn.their_state is not h11.IDLE:
-            self._end_head()
-        elif self._overdue is None and self.conn.trailing_data[0]:
-            self._begin_head()
+            self._stop_head_timer()
+        elif self._head_timer is None and self.conn.trailing_data[0]:
+            self._start_head_timer()
 
     def on_response_complete(self) -> None:
-        """Hang up on a client that goes on with a body after it was answered."""
+        """Schedule the end of a connection whose client still sends after the response."""
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY:
-            # Not at once: that would take the answer from one who is about to read it.
-            self._talking = self.loop.call_later(LINGER_S, self._hang_up, self.cycle)
+            # Not at once: the client may not have read the response yet.
+            self._linger_timer = self.loop.call_later(LINGER_S, self._end_linger, self.cycle)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
-        self._end_head()
-        if self._talking is not None:
-            self._talking.cancel()
+        self._stop_head_timer()
+        if self._linger_timer is not None:
+            self._linger_timer.cancel()
         super().connection_lost(exc)
 
-    def _hang_up(self, cycle: RequestResponseCycle) -> None:
+    def _end_linger(self, cycle: RequestResponseCycle) -> None:
         if self.cycle is cycle and self.conn.their_state is h11.SEND_BODY:
-            self._give_up()
+            self._close()
 
-    def _begin_head(self) -> None:
-        self._overdue = self.loop.call_later(self._head_timeout_s, self._give_up)
+    def _start_head_timer(self) -> None:
+        self._head_timer = self.loop.call_later(self._head_timeout_s, self._close)
 
-    def _end_head(self) -> None:
-        if self._overdue is not None:
-            self._overdue.cancel()
-            self._overdue = None
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
-    def _give_up(self) -> None:
+    def _close(self) -> None:
         if not self.transport.is_closing():
             self.transport.close()
 
 
 def _common_name(certificate: object) -> str:
-    """Return the common name in what `ssl` tells of a certificate; empty: there is none."""
+    """Return the common name of a certificate as `ssl` decodes it; empty: there is none."""
     if not isinstance(certificate, dict):
         return ""
     parts = (pair for part in certificate.get("subject", ()) for pair in part)
@@ -99,10 +99,7 @@ def _common_name(certificate: object) -> str:
 
 
 class HttpListener:
-    """A server that is running from `start` to `close`.
-
-    Belongs to the event loop it was started on.
-    """
+    """HTTP server on one socket, from `start` to `close`; belongs to one event loop."""
 
     def __init__(self, server: asyncio.Server, state: ServerState, stopped: asyncio.Event) -> None:
         self._server = server
@@ -119,15 +116,15 @@ class HttpListener:
         *,
         head_timeout_s: float = HEAD_TIMEOUT_S,
     ) -> HttpListener:
-        """Serve ``app`` on ``bound`` and return when connections are accepted.
+        """Serve ``app`` on ``bound``; return once connections are accepted.
 
         Args:
             app: the application.
-            bound: a bound stream socket, which this listener closes.
-            stopped: set by `close`; answers without an end wait for it.
-            tls: encrypts it; None: it speaks plain HTTP.
-            head_timeout_s: how long a client may take for the head of a request, and for its half
-                of a TLS handshake, in seconds.
+            bound: a bound stream socket, which the listener closes.
+            stopped: set by `close`; streaming responses wait for it.
+            tls: TLS of the listener; None: plain HTTP.
+            head_timeout_s: time limit for the head of a request, and for the client's part of a
+                TLS handshake, in seconds.
         """
         config = Config(
             app,
@@ -147,7 +144,7 @@ class HttpListener:
         state = ServerState()
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: _PatientToAPoint(config, state, {}, head_timeout_s),
+            lambda: _TimeLimitedProtocol(config, state, {}, head_timeout_s),
             sock=bound,
             backlog=BACKLOG,
             ssl=tls,
@@ -157,27 +154,23 @@ class HttpListener:
 
     @property
     def port(self) -> int:
-        """Port that it listens on."""
+        """Port of the socket."""
         return int(self._server.sockets[0].getsockname()[1])
 
     @property
     def busy(self) -> bool:
-        """Whether requests are in flight."""
+        """Whether requests are in progress."""
         return bool(self._state.tasks)
 
     def close(self) -> None:
-        """Free the port at once; requests in flight still get their answers, live ones end."""
+        """Free the port at once and end streams; requests in progress still get responses."""
         self._stopped.set()
         self._server.close()
         for connection in list(self._state.connections):
             connection.shutdown()
 
     async def drain(self, grace_s: float) -> None:
-        """Wait for the requests in flight after `close`; cancel what lasts longer.
-
-        Args:
-            grace_s: longest wait, in seconds.
-        """
+        """Wait ``grace_s`` seconds for the requests in progress after `close`; then cancel them."""
         tasks = set(self._state.tasks)
         if not tasks:
             return

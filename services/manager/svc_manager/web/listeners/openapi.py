@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of REST, made from the table of routes, so that it cannot lie."""
+"""OpenAPI 3.1 document of the REST API, generated from the route table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from svc_manager.web.records.schemas import COMPONENTS, Schema, component
-from svc_manager.web.route import Parameter, Route, Scope
+from svc_manager.web.route import QueryParameter, Route, Scope
 
 _PATH_NAME: Final = re.compile(r"{(\w+)}")
 _PATH_NAMES: Final = {
@@ -23,10 +23,10 @@ _CREATED: Final = frozenset({"create", "add_trial", "start_tensorboard"})
 
 
 def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
-    """Return the document.
+    """Return the OpenAPI document of ``routes``.
 
     Args:
-        routes: all routes; those about one experiment are listed below its id, too.
+        routes: all routes; routes of one experiment appear a second time, below its id.
         version: version of NNI.
     """
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
@@ -41,11 +41,11 @@ def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
             "title": "NNI",
             "version": version,
             "description": (
-                "REST of the manager. Paths without an experiment id mean the experiment of the "
-                "listener. Reading is open on loopback; changing needs the token."
+                "REST API of the manager. Paths without an experiment id mean the experiment of "
+                "the listener. Reading is open on loopback; changing needs the token."
             ),
         },
-        "servers": [{"url": "."}],  # this document lies where the paths begin
+        "servers": [{"url": "."}],  # paths are relative to the folder of this document
         "paths": dict(paths),
         "components": {
             "schemas": COMPONENTS,
@@ -61,8 +61,8 @@ def _operation(route: Route, path: str, suffix: str) -> dict[str, Any]:
         "summary": route.summary,
         "parameters": [*_path_parameters(path), *map(_query_parameter, route.query)],
         "responses": {
-            success: _content("The answer.", route.media_type, route.answer),
-            "default": _content("What is wrong.", "application/json", component("Error")),
+            success: _content("Success.", route.media_type, route.response),
+            "default": _content("An error.", "application/json", component("Error")),
         },
     }
     if route.body is not None:
@@ -90,7 +90,7 @@ def _path_parameters(path: str) -> Iterable[dict[str, Any]]:
         }
 
 
-def _query_parameter(parameter: Parameter) -> dict[str, Any]:
+def _query_parameter(parameter: QueryParameter) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     if parameter.kind is bool:
         schema = {"type": "boolean"}

@@ -1,7 +1,7 @@
-"""The page's files: one document for all of its addresses, scripts and styles with hashed names.
+"""Static files of the web page: one document for all paths, scripts and styles by hashed names.
 
-They are built from `services/manager/webui` (see its README) and committed, so that who only has
-Python has the page.
+They are built from `services/manager/webui` (see its README) and committed, so that serving the
+page needs no Node.
 """
 
 from __future__ import annotations
@@ -32,18 +32,20 @@ _MEDIA_TYPES: Final = {
     ".css": "text/css",
     ".svg": "image/svg+xml",
 }
-_ASK_AGAIN: Final = "no-cache"
-_KEEP: Final = "public, max-age=31536000, immutable"
-"""For files whose names change with their content."""
+_REVALIDATE: Final = "no-cache"
+_IMMUTABLE: Final = "public, max-age=31536000, immutable"
+"""Cache-Control of files whose names change with their content."""
 
 
 def page_routes(policy: AccessPolicy) -> list[HttpRoute]:
-    """Return the routes of the page; its files are read once for all listeners."""
+    """Return the routes of the page; each file is read once for all listeners."""
     files = sorted(
         path for path in (PAGE_FOLDER / _STATIC).iterdir() if path.suffix in _MEDIA_TYPES
     )
-    routes = [HttpRoute(f"/{_STATIC}/{path.name}", _served(path, _KEEP)) for path in files]
-    document = _with_token(_served(PAGE_FOLDER / _DOCUMENT, _ASK_AGAIN), policy)
+    routes = [
+        HttpRoute(f"/{_STATIC}/{path.name}", _file_endpoint(path, _IMMUTABLE)) for path in files
+    ]
+    document = _token_login(_file_endpoint(PAGE_FOLDER / _DOCUMENT, _REVALIDATE), policy)
     routes += [HttpRoute(path, document) for path in PAGE_PATHS]
     return routes
 
@@ -53,7 +55,7 @@ def _content(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _served(path: Path, caching: str) -> Callable[[Request], Awaitable[Response]]:
+def _file_endpoint(path: Path, caching: str) -> Callable[[Request], Awaitable[Response]]:
     content = _content(path)
     tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
     headers = {"ETag": tag, "Cache-Control": caching}
@@ -66,10 +68,10 @@ def _served(path: Path, caching: str) -> Callable[[Request], Awaitable[Response]
     return serve
 
 
-def _with_token(
+def _token_login(
     document: Callable[[Request], Awaitable[Response]], policy: AccessPolicy
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Turn the token of the printed address into a cookie and send the browser on without it."""
+    """Exchange the token in the address for a cookie; redirect to the address without it."""
 
     async def serve(request: Request) -> Response:
         token = request.query_params.get(TOKEN_QUERY)
@@ -82,8 +84,8 @@ def _with_token(
         given = request.query_params.multi_items()
         others = [(key, text) for key, text in given if key != TOKEN_QUERY]
         target = str(request.scope["path"]) + ("?" + urlencode(others) if others else "")
-        answer = RedirectResponse(target, status_code=303, headers={"Cache-Control": "no-store"})
-        answer.set_cookie(
+        response = RedirectResponse(target, status_code=303, headers={"Cache-Control": "no-store"})
+        response.set_cookie(
             policy.cookie_name,
             token,
             httponly=True,
@@ -91,6 +93,6 @@ def _with_token(
             samesite="strict",
             path="/",
         )
-        return answer
+        return response
 
     return serve

@@ -1,4 +1,4 @@
-"""What is noted of every request of REST: whom its log lines concern, how it was answered."""
+"""Telemetry of REST requests: ids in log lines, counter and latency by route."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ from svc_manager.telemetry.metrics import Instruments
 from svc_manager.web.route import Route
 
 REQUEST_ID_HEADER: Final = "X-Request-Id"
-"""Names a request in our logs; what the client sends is taken, and told back."""
+"""Header with the id of a request: taken from the client or drawn, logged and returned."""
 _LIMIT_CHARACTERS: Final = 64
 
 
 @dataclass(slots=True)
-class Noted:
-    """One request while it is being answered."""
+class RequestRecord:
+    """Id and outcome of one request in progress."""
 
     request_id: str
     status: int = 500
-    """As long as nothing was answered."""
+    """HTTP status; the default holds until there is a response."""
 
-    def answered(self, answer: Response) -> None:
-        """Take note of the answer, and tell the client its request id."""
-        self.status = answer.status_code
-        answer.headers.setdefault(REQUEST_ID_HEADER, self.request_id)
+    def complete(self, response: Response) -> None:
+        """Record the status of the response and add the request id to its headers."""
+        self.status = response.status_code
+        response.headers.setdefault(REQUEST_ID_HEADER, self.request_id)
 
 
 @contextmanager
-def noted_request(
+def measured_request(
     instruments: Instruments | None, route: Route, request: Request
-) -> Iterator[Noted]:
-    """Bind a request's ids to the log lines in the block, and count it at its end.
+) -> Iterator[RequestRecord]:
+    """Bind the ids of a request to the log lines of the block; update its metrics at the end.
 
     Args:
-        instruments: where it is counted; None: nowhere.
-        route: that answers it.
-        request: of Starlette.
+        instruments: metrics to update; None: no metrics.
+        route: the route of the request.
+        request: the request.
     """
     begun_s = time.perf_counter()
     headers = request.headers
     given = headers.get(REQUEST_ID_HEADER) or headers.get("idempotency-key") or ""
     clean = "".join(letter for letter in given if letter.isascii() and letter.isprintable())
-    noted = Noted(clean[:_LIMIT_CHARACTERS] or secrets.token_hex(4))
+    record = RequestRecord(clean[:_LIMIT_CHARACTERS] or secrets.token_hex(4))
     facts = {
         name: request.path_params[key][:_LIMIT_CHARACTERS]
         for name, key in (("experiment", "experiment_id"), ("trial", "trial_id"))
         if key in request.path_params
     }
     try:
-        with bound(request=noted.request_id, **facts):
-            yield noted
+        with bound(request=record.request_id, **facts):
+            yield record
     finally:
         if instruments is not None:
-            instruments.requests.inc(route.method, route.path, str(noted.status))
+            instruments.requests.inc(route.method, route.path, str(record.status))
             instruments.request_seconds.observe(time.perf_counter() - begun_s, route.path)

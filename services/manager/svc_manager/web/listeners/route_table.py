@@ -1,4 +1,4 @@
-"""Every path of REST: what a request may say, who answers it, and with what."""
+"""Table of all REST routes: parameters, body, handler, response and access rule of each."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from svc_manager.web.handlers import (
     trials,
 )
 from svc_manager.web.records.schemas import ANY, TEXT, array, component, record
-from svc_manager.web.route import Parameter, Route, Scope
+from svc_manager.web.route import QueryParameter, Route, Scope
 
-_LIMIT: Final = Parameter(
-    "limit", "Most items of one page; `Link` leads to the next page.", int, 1, 10_000
+_LIMIT: Final = QueryParameter(
+    "limit", "Maximum number of items per page; `Link` names the next page.", int, 1, 10_000
 )
-_CURSOR: Final = Parameter("cursor", "Which page: as `Link` of the page before says.")
+_CURSOR: Final = QueryParameter("cursor", "Page to return, as in the `Link` of the previous page.")
 _PAGING: Final = (_LIMIT, _CURSOR)
-_METRIC_TYPE: Final = Parameter(
-    "type", "Only reports of this type.", choices=tuple(trials.METRIC_TYPES)
+_METRIC_TYPE: Final = QueryParameter(
+    "type", "Only metrics of this type.", choices=tuple(trials.METRIC_TYPES)
 )
 _LOG_PARAMETERS: Final = (
-    Parameter("offset", "First byte wanted.", int, 0, 2**53),
-    Parameter("follow", "Go on as the log grows.", bool),
+    QueryParameter("offset", "Offset of the first byte.", int, 0, 2**53),
+    QueryParameter("follow", "Continue while the log grows.", bool),
 )
 _SAMPLES: Final = {
     "type": "array",
@@ -45,14 +45,14 @@ _CONFIG: Final = {
     ),
 }
 _BULK_BYTES: Final = SEARCH_SPACE_LIMIT_BYTES + 1_000_000
-"""Room for the largest search space and what stands around it."""
+"""Body limit of routes that carry a search space: the largest one, and 1 MB for the rest."""
 
 ROUTES: Final[tuple[Route, ...]] = (
     Route(
         "GET",
         "/version",
         experiments.version,
-        "Version of NNI, agents that differ, id of this listener's experiment, address of gRPC",
+        "Version of NNI, incompatible agents, experiment of this listener, gRPC address",
         component("Version"),
         rule=READS,
         scope=Scope.INSTALLATION,
@@ -61,7 +61,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/session",
         experiments.session,
-        "Whether this client may change things",
+        "Whether the caller may change experiments",
         record({"canChange": {"type": "boolean"}}),
         rule=READS,
         scope=Scope.INSTALLATION,
@@ -74,7 +74,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         array(component("Metadata")),
         rule=READS,
         scope=Scope.INSTALLATION,
-        query=(Parameter("all", "False: only those that are not stopped.", bool),),
+        query=(QueryParameter("all", "False: without stopped experiments.", bool),),
     ),
     Route(
         "POST",
@@ -85,8 +85,8 @@ ROUTES: Final[tuple[Route, ...]] = (
         rule=CHANGES,
         scope=Scope.INSTALLATION,
         query=(
-            Parameter("port", "Port of its own listener.", int, 1, 65_535),
-            Parameter("url_prefix", "Path under which that listener serves."),
+            QueryParameter("port", "Port of the experiment's own listener.", int, 1, 65_535),
+            QueryParameter("url_prefix", "Path prefix of that listener."),
         ),
         body=_CONFIG,
         body_limit_bytes=_BULK_BYTES,
@@ -95,7 +95,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/check-status",
         experiments.check_status,
-        "State, errors, and what is waited for",
+        "State, errors and reason for waiting",
         component("Status"),
         rule=READS,
     ),
@@ -115,9 +115,9 @@ ROUTES: Final[tuple[Route, ...]] = (
         component("Profile"),
         rule=CHANGES,
         query=(
-            Parameter(
+            QueryParameter(
                 "update_type",
-                "Which value; it is read from `params` of the body.",
+                "Field to change; its value is in `params` of the body.",
                 choices=tuple(experiments.UPDATES),
             ),
         ),
@@ -128,7 +128,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "POST",
         "/experiment/import-data",
         experiments.import_data,
-        "Feed samples to the algorithm",
+        "Import samples into the algorithm",
         record({"warnings": array(TEXT)}),
         rule=CHANGES,
         body=_SAMPLES,
@@ -138,16 +138,16 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/export-data",
         experiments.export_data,
-        "Parameters and results of the trials that have one",
+        "Parameters and results of the trials with a result",
         array(component("ExportedTrial")),
         rule=READS,
-        query=(*_PAGING, Parameter("intermediate", "With intermediate results.", bool)),
+        query=(*_PAGING, QueryParameter("intermediate", "Include intermediate results.", bool)),
     ),
     Route(
         "GET",
         "/experiment-metadata",
         experiments.experiment_metadata,
-        "This experiment's line of the list of experiments",
+        "Metadata of this experiment, as in the list of experiments",
         component("Metadata"),
         rule=READS,
     ),
@@ -163,24 +163,26 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/trial-jobs",
         trials.list_trials,
-        "Trials: all of them, or pages of them",
+        "Trials: all of them, or one page",
         array(component("Trial")),
         rule=READS,
         query=(
             *_PAGING,
-            Parameter("status", "Only these states, separated by commas."),
-            Parameter("ids", "Only these trials, separated by commas; no paging."),
-            Parameter("id_prefix", "Only trials whose id starts with this."),
-            Parameter("with_result", "Only trials with a final result.", bool),
-            Parameter("order", "What to sort by.", choices=tuple(trials.ORDERS)),
-            Parameter("descending", "Largest first.", bool),
+            QueryParameter("status", "Only trials in these states, separated by commas."),
+            QueryParameter(
+                "ids", "Only trials with these ids, separated by commas; without paging."
+            ),
+            QueryParameter("id_prefix", "Only trials whose id starts with this."),
+            QueryParameter("with_result", "Only trials with a final result.", bool),
+            QueryParameter("order", "Sort key.", choices=tuple(trials.ORDERS)),
+            QueryParameter("descending", "Largest first.", bool),
         ),
     ),
     Route(
         "POST",
         "/trial-jobs",
         trials.add_trial,
-        "Queue a trial with parameters of one's own",
+        "Queue a trial with parameters of the user",
         record({"parameterId": TEXT}),
         rule=CHANGES,
         body={"type": "object", "description": "The parameters."},
@@ -205,13 +207,13 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/trials/{trial_id}/log",
         trial_output.follow_output,
-        "What a trial writes as server-sent events; `end` is the last one",
+        "Output of a trial as server-sent events; `end` is the last one",
         TEXT,
         rule=READS,
         query=(
-            Parameter("stream", "Which output.", choices=tuple(trial_output.STREAMS)),
-            Parameter("offset", "First byte wanted.", int, 0, 2**53),
-            Parameter("follow", "Go on until the trial has ended; the default.", bool),
+            QueryParameter("stream", "Output stream.", choices=tuple(trial_output.STREAMS)),
+            QueryParameter("offset", "Offset of the first byte.", int, 0, 2**53),
+            QueryParameter("follow", "Continue until the trial ends; the default.", bool),
         ),
         media_type=events.EVENT_STREAM_TYPE,
     ),
@@ -219,7 +221,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/trials/{trial_id}/why",
         trials.explain_trial,
-        "Why a trial waits, was stopped or failed, in words",
+        "Explanation of a trial's state: why it waits, was stopped or failed",
         component("Explanation"),
         rule=READS,
     ),
@@ -227,7 +229,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/why",
         trials.explain_next,
-        "Why the next trial does not exist yet, in words",
+        "Explanation why the next trial was not created yet",
         component("Explanation"),
         rule=READS,
     ),
@@ -235,22 +237,22 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/importance",
         analyses.importance,
-        "How much of a metric's variance each hyperparameter explains",
+        "Share of a metric's variance that each hyperparameter explains",
         component("Importance"),
         rule=READS,
-        query=(Parameter("metric", "Which metric; without it the first objective's."),),
+        query=(QueryParameter("metric", "Name of the metric; default: the first objective's."),),
     ),
     Route(
         "GET",
         "/pareto",
         analyses.pareto,
-        "The trials that no other one beats in every objective",
+        "Pareto front: the trials that no other trial dominates",
         component("ParetoFront"),
         rule=READS,
         query=(
-            Parameter(
+            QueryParameter(
                 "objectives",
-                "`metric:mode`, separated by commas; without it those of the configuration.",
+                "`metric:mode`, separated by commas; default: those of the configuration.",
             ),
         ),
     ),
@@ -258,7 +260,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/metric-data",
         trials.metric_data,
-        "Reports of all trials",
+        "Metrics of all trials",
         array(component("Metric")),
         rule=READS,
         query=(*_PAGING, _METRIC_TYPE),
@@ -267,7 +269,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/metric-data/{trial_id}",
         trials.trial_metric_data,
-        "Reports of one trial",
+        "Metrics of one trial",
         array(component("Metric")),
         rule=READS,
         query=(*_PAGING, _METRIC_TYPE),
@@ -276,7 +278,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/metric-data-latest",
         trials.latest_metric_data,
-        "Result and last intermediate result of each trial",
+        "Final and latest intermediate result of each trial",
         array(component("Metric")),
         rule=READS,
     ),
@@ -284,7 +286,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/metric-data-range/{first}/{last}",
         trials.metric_data_range,
-        "Reports of the trials with sequence ids from first to last",
+        "Metrics of the trials with sequence ids from first to last",
         array(component("Metric")),
         rule=READS,
         query=(_METRIC_TYPE,),
@@ -313,7 +315,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "POST",
         "/tensorboard",
         tensorboards.start_tensorboard,
-        "Start a TensorBoard over chosen trials",
+        "Start a TensorBoard over selected trials",
         component("TensorBoard"),
         rule=CHANGES,
         body={"type": "object", "required": ["trials"], "properties": {"trials": array(TEXT)}},
@@ -322,7 +324,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/tensorboard-tasks",
         tensorboards.list_tensorboards,
-        "The TensorBoards of this experiment",
+        "Running TensorBoards of this experiment",
         array(component("TensorBoard")),
         rule=READS,
     ),
@@ -330,7 +332,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "DELETE",
         "/tensorboard-tasks",
         tensorboards.stop_tensorboards,
-        "End all TensorBoards of this experiment",
+        "Stop all TensorBoards of this experiment",
         array(component("TensorBoard")),
         rule=CHANGES,
     ),
@@ -338,7 +340,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "DELETE",
         "/tensorboard-tasks/{task_id}",
         tensorboards.stop_tensorboard,
-        "End one TensorBoard",
+        "Stop one TensorBoard",
         component("TensorBoard"),
         rule=CHANGES,
     ),
@@ -346,12 +348,12 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/events",
         events.follow_events,
-        "The experiment's log as server-sent events",
+        "Event log of the experiment as server-sent events",
         TEXT,
         rule=READS,
         query=(
-            Parameter("after", "Id of the last event that is known already, or `latest`."),
-            Parameter("follow", "Go on as events come; the default.", bool),
+            QueryParameter("after", "Id of the last event already received, or `latest`."),
+            QueryParameter("follow", "Continue with later events; the default.", bool),
         ),
         media_type=events.EVENT_STREAM_TYPE,
     ),

@@ -1,4 +1,4 @@
-"""The manager's web servers: a base one for all experiments, and one per experiment with a port.
+"""The manager's HTTP listeners: the base listener, and one per experiment with a port.
 
 Implements `svc_manager.ports.Listeners`.
 """
@@ -16,8 +16,8 @@ from svc_common.access.security import Guard
 from svc_common.access.transport import is_loopback
 from svc_common.errors import InvalidArgumentError, PermissionDeniedError
 from svc_manager.ports import PortTakenError
-from svc_manager.web.dependencies import Installation
-from svc_manager.web.listeners.endpoints import BODY_TIMEOUT_S, Listener
+from svc_manager.web.dependencies import WebDependencies
+from svc_manager.web.listeners.endpoints import BODY_TIMEOUT_S, EndpointContext
 from svc_manager.web.listeners.http_listener import HEAD_TIMEOUT_S, HttpListener
 from svc_manager.web.listeners.site import create_site
 from svc_manager.web.security import AccessPolicy
@@ -27,7 +27,7 @@ _PREFIX: Final = re.compile(r"[\w~-][\w.~-]*(?:/[\w~-][\w.~-]*)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _ExperimentListener:
     """The listener of one experiment."""
 
     port: int
@@ -42,16 +42,16 @@ class WebServer:
     go, `aclose` at the end. `urls` may be called at any time.
 
     Args:
-        token: the installation's secret; whoever shows it may change things.
+        token: secret of the installation; grants every role.
         host: address that all listeners bind; off loopback reading needs the token, too.
-        allowed_hosts: names besides loopback ones under which clients may address it.
-        guard: who else may call, and how listeners are encrypted; None: nobody, and not at all.
-        head_timeout_s: how long a client may take for the head of a request, and for its half of
-            a TLS handshake, in seconds.
-        body_timeout_s: how long it may take for the body, in seconds.
+        allowed_hosts: accepted host names besides loopback names.
+        guard: further credentials, and TLS; None: the token only, and plain HTTP.
+        head_timeout_s: time limit for the head of a request, and for the client's part of a TLS
+            handshake, in seconds.
+        body_timeout_s: time limit for the body of a request, in seconds.
 
     Raises:
-        FailedPreconditionError: other machines could read what is said there.
+        FailedPreconditionError: traffic off loopback would not be encrypted.
         InvalidArgumentError: a file of the guard cannot be used.
     """
 
@@ -78,80 +78,78 @@ class WebServer:
             authenticator=guard.authenticator,
             encrypted=self._tls is not None,
         )
-        self._installation: Installation | None = None
+        self._dependencies: WebDependencies | None = None
         self._base: HttpListener | None = None
-        self._by_experiment: dict[str, _Open] = {}
+        self._by_experiment: dict[str, _ExperimentListener] = {}
         self._closing: set[HttpListener] = set()
 
     @property
     def scheme(self) -> str:
-        """`http`, or `https` where listeners are encrypted."""
+        """`https` with TLS, else `http`."""
         return "http" if self._tls is None else "https"
 
-    async def serve(self, installation: Installation, port: int = 0) -> int:
+    async def serve(self, dependencies: WebDependencies, port: int = 0) -> int:
         """Open the base listener and return its port.
 
         Args:
-            installation: what all listeners work with.
-            port: 0 = a free one.
+            dependencies: dependencies of all listeners.
+            port: 0 = a free port.
 
         Raises:
             PortTakenError: the port is in use.
         """
-        self._installation = installation
+        self._dependencies = dependencies
         self._base = await self._listen(port, "", "")
         return self._base.port
 
     async def open_listener(self, port: int, experiment_id: str, url_prefix: str) -> None:
-        """Serve one experiment on a port of its own; see `svc_manager.ports.Listeners`."""
-        held = self._by_experiment.get(experiment_id)
-        if held and (held.port, held.url_prefix) == (port, url_prefix):
+        """Open the listener of one experiment; see `svc_manager.ports.Listeners`."""
+        listener = self._by_experiment.get(experiment_id)
+        if listener and (listener.port, listener.url_prefix) == (port, url_prefix):
             return
         if url_prefix and not _PREFIX.fullmatch(url_prefix):
             raise InvalidArgumentError(
                 "url_prefix", "must be a path of letters, digits and -._~", url_prefix[:80]
             )
-        if held and held.port == port:  # only the prefix differs: the port must be free first
+        if (
+            listener and listener.port == port
+        ):  # only the prefix differs: the port must be free first
             await self.close_listener(experiment_id)
         server = await self._listen(port, experiment_id, url_prefix)
         await self.close_listener(experiment_id)
-        self._by_experiment[experiment_id] = _Open(port, url_prefix, server)
+        self._by_experiment[experiment_id] = _ExperimentListener(port, url_prefix, server)
 
     async def close_listener(self, experiment_id: str) -> None:
-        """Stop serving an experiment on its own port; see `svc_manager.ports.Listeners`."""
-        held = self._by_experiment.pop(experiment_id, None)
-        if held is None:
+        """Close the listener of one experiment; see `svc_manager.ports.Listeners`."""
+        listener = self._by_experiment.pop(experiment_id, None)
+        if listener is None:
             return
-        held.server.close()
-        self._closing = {server for server in self._closing if server.busy} | {held.server}
-        assert self._installation is not None, "nothing is open before serve()"
-        await self._installation.tensorboards.stop_all(experiment_id)
+        listener.server.close()
+        self._closing = {server for server in self._closing if server.busy} | {listener.server}
+        assert self._dependencies is not None, "nothing is open before serve()"
+        await self._dependencies.tensorboards.stop_all(experiment_id)
 
     def urls(self, port: int, url_prefix: str) -> list[str]:
-        """Give the addresses under which a listener can be reached, loopback first."""
+        """Return the addresses of a listener, loopback first."""
         path = f"/{url_prefix}/" if url_prefix else ""
         names = [LOOPBACK] if is_loopback(self._host) else [LOOPBACK, self._host]
         return [f"{self.scheme}://{name}:{port}{path}" for name in names]
 
     async def aclose(self, grace_s: float = 2.0) -> None:
-        """Close all listeners and wait for the requests in flight.
-
-        Args:
-            grace_s: longest wait, in seconds; what lasts longer is cancelled.
-        """
+        """Close all listeners; wait for the requests in progress, cancel them after ``grace_s``."""
         for experiment_id in list(self._by_experiment):
             await self.close_listener(experiment_id)
         if self._base is not None:
             self._base.close()
             self._closing.add(self._base)
             self._base = None
-        if self._installation is not None:
-            await self._installation.tensorboards.stop_all()
+        if self._dependencies is not None:
+            await self._dependencies.tensorboards.stop_all()
         closing, self._closing = self._closing, set()
         await asyncio.gather(*(server.drain(grace_s) for server in closing))
 
     async def _listen(self, port: int, experiment_id: str, url_prefix: str) -> HttpListener:
-        assert self._installation is not None, "serve() comes first"
+        assert self._dependencies is not None, "serve() comes first"
         bound = await self._bind(port)
         stopped = asyncio.Event()
 
@@ -159,8 +157,8 @@ class WebServer:
             await stopped.wait()
 
         site = create_site(
-            Listener(
-                installation=self._installation,
+            EndpointContext(
+                dependencies=self._dependencies,
                 policy=self._policy,
                 until_stopped=until_stopped,
                 experiment_id=experiment_id,
@@ -174,15 +172,15 @@ class WebServer:
 
     async def _bind(self, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        # With the protocol named, asyncio sends small answers at once (TCP_NODELAY); without it
-        # each answer on a kept connection would wait 40 ms for the client's delayed ACK.
+        # With the protocol named, asyncio sets TCP_NODELAY; without it each small response on a
+        # kept connection would wait 40 ms for the client's delayed ACK.
         bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        # Connections that are fading out must not keep a restarted manager from its port.
+        # Connections in TIME_WAIT must not keep a restarted manager from its port.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setblocking(False)  # noqa: FBT003 - its only way
         try:
             bound.bind((self._host, port))
-            bound.listen()  # only now is it known that nobody else listens
+            bound.listen()  # fails if another socket listens; bind alone does not
         except OSError as error:
             bound.close()
             if error.errno == errno.EADDRINUSE:
@@ -195,8 +193,8 @@ class WebServer:
         return bound
 
     async def _holder(self, port: int) -> str:
-        for experiment_id, held in self._by_experiment.items():
-            if held.port == port:
+        for experiment_id, listener in self._by_experiment.items():
+            if listener.port == port:
                 return f"experiment {experiment_id}"
         if self._base is not None and self._base.port == port:
             return "the manager itself"
@@ -204,9 +202,9 @@ class WebServer:
 
 
 def program_on_port(port: int) -> str:
-    """Return e.g. `program nginx (pid 12)`; empty if the system does not tell.
+    """Return the program that listens on a port, e.g. `program nginx (pid 12)`; empty: unknown.
 
-    Reads the tables of sockets and of processes: some milliseconds, so call it in a thread.
+    Reads the system's tables of sockets and processes: some milliseconds, so call it in a thread.
     """
     import psutil
 
@@ -220,5 +218,5 @@ def program_on_port(port: int) -> str:
         ]
         pid = next(filter(None, found), None)
         return f"program {psutil.Process(pid).name()} (pid {pid})" if pid else ""
-    except psutil.Error:  # it has just ended, or belongs to somebody else
+    except psutil.Error:  # the process has just ended, or belongs to another user
         return ""

@@ -1,4 +1,4 @@
-"""Everything that one listener serves, as an ASGI application: page and REST behind the rules."""
+"""ASGI application of one listener: REST API, metrics and page behind the access policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from svc_common.errors import ServiceError
 from svc_common.telemetry.metrics import CONTENT_TYPE
 from svc_manager.telemetry.metrics import Instruments
 from svc_manager.web.errors import error_response, text_response
-from svc_manager.web.listeners.endpoints import Listener, head_of, http_routes
+from svc_manager.web.listeners.endpoints import EndpointContext, head_of, http_routes
 from svc_manager.web.listeners.page import page_routes
 from svc_manager.web.listeners.route_table import ROUTES
 from svc_manager.web.security import SECURITY_HEADERS, AccessPolicy
@@ -25,27 +25,27 @@ from svc_manager.web.security import SECURITY_HEADERS, AccessPolicy
 _HIDDEN: Final = "/api/"
 
 
-def create_site(listener: Listener, url_prefix: str = "") -> ASGIApp:
+def create_site(context: EndpointContext, url_prefix: str = "") -> ASGIApp:
     """Return the application of one listener.
 
     Args:
-        listener: what it serves.
-        url_prefix: path under which a reverse proxy shows it, without slashes at its ends. What
-            lies there lies at the root as well, for programs on this machine.
+        context: dependencies and limits of the endpoints.
+        url_prefix: path prefix of a reverse proxy, without slashes at its ends. The root serves
+            the same paths, for programs on this machine.
     """
     routes: list[BaseRoute] = [
-        *http_routes(listener, ROUTES),
-        *_metrics_routes(listener.installation.instruments),
-        *page_routes(listener.policy),
+        *http_routes(context, ROUTES),
+        *_metrics_routes(context.dependencies.instruments),
+        *page_routes(context.policy),
     ]
     if url_prefix:
         routes.append(Mount(f"/{url_prefix}", routes=list(routes)))
     site = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
-    return GuardedSite(site, listener.policy)
+    return AccessMiddleware(site, context.policy)
 
 
 def _metrics_routes(instruments: Instruments | None) -> list[BaseRoute]:
-    """Return the route of `/metrics`; none if nothing is counted."""
+    """Return the route of `/metrics`; none without instruments."""
     if instruments is None:
         return []
 
@@ -60,17 +60,17 @@ def _metrics_routes(instruments: Instruments | None) -> list[BaseRoute]:
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:
-    """Answer what Starlette refuses, such as an unknown path, in the shape of our errors."""
+    """Return an error of Starlette, such as an unknown path, with the JSON body of the API."""
     assert isinstance(error, HTTPException)
     return text_response(error.status_code, error.detail, headers=error.headers)
 
 
-class GuardedSite:
-    """Applies the access rules before, and adds the security headers after, a site.
+class AccessMiddleware:
+    """ASGI middleware: applies the access policy, adds the security headers.
 
     Args:
-        site: the application behind it.
-        policy: who may do what.
+        site: the protected application.
+        policy: the access policy.
     """
 
     def __init__(self, site: ASGIApp, policy: AccessPolicy) -> None:
@@ -78,8 +78,8 @@ class GuardedSite:
         self._policy = policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection, as ASGI says."""
-        if scope["type"] != "http":  # there are no web sockets here
+        """Serve one ASGI connection."""
+        if scope["type"] != "http":  # the site has no web sockets
             return
 
         async def send_with_headers(message: Message) -> None:

@@ -1,7 +1,7 @@
-"""The configuration of an experiment in schema v2: to JSON for reading, from JSON to create.
+"""Conversion of experiment configurations between protobuf and JSON of schema v2.
 
-Reading masks secrets. Creating takes what `nnictl` would have resolved before: paths must be
-absolute and the search space inline, since the manager knows no working directory of the caller.
+The JSON masks secrets. JSON from a client must be resolved as `nnictl` does it: absolute paths and
+an inline search space, since the manager knows no working directory of the client.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLAIN_FIELDS: Final = {
 _OPTIONAL_FIELDS: Final = frozenset(
     {"trial_gpu_number", "max_trial_number", "max_trial_retries", "seed"}
 )
-"""Fields where unset differs from 0."""
+"""Fields in which unset differs from 0."""
 _DURATIONS: Final = {
     "maxExperimentDuration": "max_experiment_duration",
     "maxTrialDuration": "max_trial_duration",
@@ -61,7 +61,7 @@ _MODES: Final = {
 
 
 def config_to_json(config: config_pb2.ExperimentConfig) -> dict[str, Any]:
-    """Return the configuration in schema v2; secrets are masked, unset fields left out."""
+    """Return the JSON of a configuration, with masked secrets and without unset fields."""
     out: dict[str, Any] = {}
     for key, name in _PLAIN_FIELDS.items():
         value = getattr(config, name)
@@ -93,7 +93,7 @@ def config_to_json(config: config_pb2.ExperimentConfig) -> dict[str, Any]:
 
 
 def optimize_mode(config: config_pb2.ExperimentConfig) -> str:
-    """Return `minimize` or `maximize`: which way the first objective improves."""
+    """Return `minimize` or `maximize`: the direction of the first objective."""
     if config.objectives and config.objectives[0].mode:
         return _mode_name(config.objectives[0].mode)
     for name in ("tuner", "advisor", "assessor"):
@@ -104,7 +104,7 @@ def optimize_mode(config: config_pb2.ExperimentConfig) -> str:
 
 
 def mask_secrets(data: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Return ``data`` with the value of every key that names a secret replaced."""
+    """Return ``data`` with the values of secret keys replaced by `MASK`."""
     if isinstance(data, Mapping):
         return {
             key: MASK if _is_secret(key) and item is not None else mask_secrets(item)
@@ -116,9 +116,9 @@ def mask_secrets(data: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def config_from_json(data: object) -> config_pb2.ExperimentConfig:
-    """Return the configuration that a request gives in schema v2.
+    """Return the configuration of JSON in schema v2.
 
-    Only the shape is checked here; what the values mean is the manager's business.
+    Checks the structure only; the use case checks the values.
 
     Raises:
         InvalidArgumentError: a field is unknown, missing or of the wrong type, or a path is
@@ -137,11 +137,11 @@ def config_from_json(data: object) -> config_pb2.ExperimentConfig:
 
 
 def _check_annotation(given: Mapping[str, Any]) -> None:
-    """Refuse annotated code as people write it: only the client side can convert it."""
+    """Raise InvalidArgumentError for annotated code without a space: only clients convert it."""
     if given.get("useAnnotation") and given.get("searchSpace") is None:
         raise InvalidArgumentError(
             "useAnnotation",
-            "must be false here, or come with the searchSpace of code that is converted already",
+            "must be false here, or come with the searchSpace of code that was already converted",
             given["useAnnotation"],
             "create the experiment with nnictl or nni.experiment, which convert annotated code",
         )
@@ -157,7 +157,7 @@ def _write_field(config: config_pb2.ExperimentConfig, key: str, value: object) -
     elif writer := _OTHER_FIELDS.get(key):
         writer(config, value)
     else:
-        raise InvalidArgumentError(key, "is no field of the configuration")
+        raise InvalidArgumentError(key, "is not a field of the configuration")
 
 
 def _set_plain(config: config_pb2.ExperimentConfig, name: str, key: str, value: object) -> None:
@@ -244,7 +244,7 @@ def _write_algorithm(
         )
     for key in given:
         if key not in {*sources, "classArgs", "codeDirectory"} and given[key] is not None:
-            raise InvalidArgumentError(f"{field}.{key}", "is no field of an algorithm")
+            raise InvalidArgumentError(f"{field}.{key}", "is not a field of an algorithm")
     source = str(given[sources[0]])
     if sources[0] == "name":
         message.name = source

@@ -1,6 +1,6 @@
-"""JSON that every browser can parse: NaN and the infinities become strings.
+"""JSON encoding that every browser can parse: NaN and the infinities are strings.
 
-Python writes them as bare words, which `JSON.parse` refuses; NNI's clients expect the strings
+Python writes them as bare words, which `JSON.parse` rejects; NNI's clients expect the strings
 `"NaN"`, `"Infinity"` and `"-Infinity"`.
 """
 
@@ -17,22 +17,22 @@ def to_json(data: Any) -> str:  # noqa: ANN401 - any JSON value
     """Return ``data`` as compact JSON text in ASCII."""
     try:
         return json.dumps(data, allow_nan=False, separators=(",", ":"))
-    except ValueError:  # the rare case: the usual one pays no second walk over the data
+    except ValueError:  # rare: the usual data needs no second walk
         return json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
 
 
 def to_json_bytes(data: Any) -> bytes:  # noqa: ANN401 - any JSON value
-    """Return ``data`` as compact JSON, encoded."""
+    """Return ``data`` as compact JSON in ASCII bytes."""
     return to_json(data).encode("ascii")
 
 
 def from_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """Return what the body of a request says.
+    """Return the JSON value of a request body.
 
     Bare `NaN` and `Infinity` are accepted, since Python clients write them.
 
     Raises:
-        InvalidArgumentError: it is no JSON in UTF-8, or nested too deeply to be read.
+        InvalidArgumentError: the body is not JSON in UTF-8, or nested too deeply.
     """
     try:
         return json.loads(text)

@@ -14,11 +14,11 @@ from svc_manager.web.records.scalars import (
 )
 
 NOT_ENDED: Final = "N/A"
-"""What lists of experiments show instead of an end that has not come."""
+"""`endTime` of an experiment that has not ended, in lists of experiments."""
 
 
 def profile(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
-    """Return the experiment profile."""
+    """Return the profile of an experiment: configuration, progress and best result."""
     out: dict[str, Any] = {
         "id": experiment.id,
         "revision": experiment.revision,
@@ -42,7 +42,7 @@ def profile(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
 
 
 def status(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
-    """Return the state, what went wrong, and what is waited for."""
+    """Return the state of an experiment, its errors, and the reason for waiting."""
     return {
         "status": experiment_state_name(experiment.state),
         "errors": list(experiment.errors),
@@ -51,12 +51,12 @@ def status(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
 
 
 def metadata(experiment: experiment_pb2.Experiment, urls: list[str], pid: int) -> dict[str, Any]:
-    """Return the line of a list of experiments.
+    """Return the entry of an experiment in the list of experiments.
 
     Args:
         experiment: the experiment.
-        urls: addresses of its page; empty if it has no listener.
-        pid: process that serves it.
+        urls: addresses of its page; empty without a listener.
+        pid: id of the process that serves it.
     """
     platforms = [service.platform for service in experiment.config.training_services]
     return {
@@ -80,7 +80,7 @@ def metadata(experiment: experiment_pb2.Experiment, urls: list[str], pid: int) -
 def exported(
     message: experiment_service_pb2.ExportedTrial, *, intermediate: bool
 ) -> dict[str, Any]:
-    """Return one trial in the form that `import-data` takes."""
+    """Return a trial with a result in the form that `import-data` accepts."""
     out = {
         "parameter": value_of(message.parameters),
         "value": value_of(message.value),

@@ -1,4 +1,4 @@
-"""Scalars of the protos as REST writes them: instants, durations, JSON values, state names."""
+"""Conversion of scalars between protobuf and JSON: instants, durations, values, enum names."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def to_seconds(duration: Duration) -> float:
 
 
 def duration_text(duration: Duration) -> str:
-    """Return a duration as the configuration writes it, e.g. `90s` or `0.5s`."""
+    """Return a duration as text of the configuration, e.g. `90s` or `0.5s`."""
     seconds = to_seconds(duration)
     return f"{int(seconds)}s" if seconds == int(seconds) else f"{seconds}s"
 
 
 def parse_duration(value: object, field: str) -> Duration:
-    """Return the duration that a request gives.
+    """Return the duration of a JSON value.
 
     Args:
         value: a number of seconds, or text such as `90s`, `30m`, `0.5h`, `2d`.
-        field: its name, for the error.
+        field: name of the field, for the error.
 
     Raises:
-        InvalidArgumentError: it is neither, or not above 0, or longer than 10,000 years.
+        InvalidArgumentError: the value has another form, is <= 0 or over 10,000 years.
     """
     rule = "must be a number of seconds > 0 or text like '90s', '30m', '0.5h' or '2d'"
     if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
@@ -61,10 +61,7 @@ def parse_duration(value: object, field: str) -> Duration:
 
 
 def value_of(message: value_pb2.Value) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the JSON value of ``message``.
-
-    A value that lies in the byte store is shown as text that says so.
-    """
+    """Return the JSON value of ``message``; for a value in the blob store a text that says so."""
     try:
         return from_value(message)
     except LookupError as error:
@@ -72,15 +69,15 @@ def value_of(message: value_pb2.Value) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def value_from(data: object, field: str) -> value_pb2.Value:
-    """Return the message of a JSON value that a request gives.
+    """Return the message of a JSON value.
 
     Raises:
-        InvalidArgumentError: it is nested too deeply, or is no text that UTF-8 can hold.
+        InvalidArgumentError: the value is nested too deeply, or contains text outside UTF-8.
     """
     try:
         return to_value(data)
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(field, f"cannot be kept: {error}") from None
+        raise InvalidArgumentError(field, f"cannot be stored: {error}") from None
 
 
 def experiment_state_name(state: experiment_pb2.ExperimentState.ValueType) -> str:
@@ -94,12 +91,12 @@ def trial_state_name(state: trial_pb2.TrialState.ValueType) -> str:
 
 
 def metric_type_name(kind: metric_pb2.MetricType.ValueType) -> str:
-    """Return the documented name of a metric's type: `PERIODICAL` or `FINAL`."""
+    """Return the documented name of a metric type: `PERIODICAL` or `FINAL`."""
     return _enum_name(metric_pb2.MetricType, kind, "METRIC_TYPE_")
 
 
 def source_name(source: trial_pb2.ParameterSource.ValueType) -> str:
-    """Return who chose parameters: `algorithm` or `customized`."""
+    """Return the source of parameters: `algorithm` or `customized`."""
     return _enum_name(trial_pb2.ParameterSource, source, "PARAMETER_SOURCE_").lower()
 
 

@@ -1,4 +1,4 @@
-"""JSON schemas of what REST takes and gives, for the OpenAPI document."""
+"""JSON schemas of REST requests and responses, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ERROR: Final[Schema] = {
     "type": "object",
     "required": ["error"],
     "properties": {
-        "error": {"type": "string", "description": "What is wrong, and what to change."},
+        "error": {"type": "string", "description": "The problem and its remedy."},
         "facts": {"type": "object", "additionalProperties": TEXT},
     },
 }
 
 
 def record(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
-    """Return the schema of an object; the fields of ``required`` are always there."""
+    """Return the schema of an object with required and optional fields."""
     return {
         "type": "object",
         "required": list(required),
@@ -68,7 +68,7 @@ COMPONENTS: Final[dict[str, Any]] = {
             "otherVersions": {
                 "type": "object",
                 "additionalProperties": TEXT,
-                "description": "Versions of agents that do not fit to this one, by agent.",
+                "description": "Incompatible versions of agents, by agent id.",
             },
         }
     ),
@@ -194,7 +194,10 @@ COMPONENTS: Final[dict[str, Any]] = {
     "Importance": record(
         {
             "metric": TEXT,
-            "trials": {"type": "integer", "description": "How many it was learnt from."},
+            "trials": {
+                "type": "integer",
+                "description": "Number of trials the estimate is based on.",
+            },
             "parameters": array(record({"name": TEXT, "share": {"type": "number"}})),
             "interactions": {
                 "type": "number",
@@ -215,9 +218,15 @@ COMPONENTS: Final[dict[str, Any]] = {
                     }
                 )
             ),
-            "trials": {"type": "integer", "description": "How many have a result."},
-            "infeasible": {"type": "integer", "description": "How many are beyond a limit."},
-            "incomplete": {"type": "integer", "description": "How many lack an objective."},
+            "trials": {"type": "integer", "description": "Number of trials with a result."},
+            "infeasible": {
+                "type": "integer",
+                "description": "Number of trials that violate a constraint.",
+            },
+            "incomplete": {
+                "type": "integer",
+                "description": "Number of trials without a value of an objective.",
+            },
         }
     ),
     "Counts": {"type": "object", "additionalProperties": INTEGER},

@@ -1,4 +1,4 @@
-"""The section `search` of a configuration as REST shows and takes it."""
+"""Conversion of a configuration's section `search` between protobuf and JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIMITS: Final = {
 
 
 def search_to_json(search: config_pb2.SearchConfig) -> dict[str, Any]:
-    """Return the section in schema v2; unset fields are left out, and so are samples."""
+    """Return the JSON of the section in schema v2, without unset fields and samples."""
     out: dict[str, Any] = {
         "duplicates": search.duplicates,
         "enqueue": [value_of(item) for item in search.enqueue],
@@ -32,7 +32,7 @@ def search_to_json(search: config_pb2.SearchConfig) -> dict[str, Any]:
 
 
 def search_from_json(given: Mapping[str, Any]) -> config_pb2.SearchConfig:
-    """Return the section that a request gives.
+    """Return the section of JSON in schema v2.
 
     Raises:
         InvalidArgumentError: a field is unknown or of the wrong type.
@@ -41,7 +41,7 @@ def search_from_json(given: Mapping[str, Any]) -> config_pb2.SearchConfig:
     for key, value in given.items():
         writer = _WRITERS.get(key)
         if writer is None:
-            raise InvalidArgumentError(f"search.{key}", "is no field of the section")
+            raise InvalidArgumentError(f"search.{key}", "is not a field of the section")
         if value is not None:
             writer(search, value)
     return search
@@ -65,7 +65,7 @@ def _write_stop(search: config_pb2.SearchConfig, value: object) -> None:
         raise InvalidArgumentError("search.stop", "must be an object", value)
     for key, number in value.items():
         if key not in _LIMITS:
-            raise InvalidArgumentError(f"search.stop.{key}", "is no field of the section")
+            raise InvalidArgumentError(f"search.stop.{key}", "is not a field of the section")
         try:
             setattr(search.stop, _LIMITS[key], number)
         except (TypeError, ValueError):

@@ -28,7 +28,7 @@ def trial(message: trial_pb2.Trial) -> dict[str, Any]:
         "trialJobId": message.id,
         "sequenceId": message.sequence_id,
         "status": trial_state_name(message.state),
-        # Text in a list: how NNI's clients have always read them.
+        # A list of JSON texts, as NNI's clients parse it.
         "hyperParameters": [to_json(parameters)],
         "logPath": message.directory,
         "stderrPath": f"{message.directory}/stderr",
@@ -64,7 +64,7 @@ def _add_details(out: dict[str, Any], message: trial_pb2.Trial) -> None:
 
 
 def metric(trial_id: str, parameter_id: int, message: metric_pb2.Metric) -> dict[str, Any]:
-    """Return one report: the six documented fields."""
+    """Return the record of a metric, with the six documented fields."""
     return {
         "timestamp": to_ms(message.reported_at),
         "trialJobId": trial_id,
@@ -76,21 +76,21 @@ def metric(trial_id: str, parameter_id: int, message: metric_pb2.Metric) -> dict
 
 
 def trial_metric(message: trial_service_pb2.TrialMetric) -> dict[str, Any]:
-    """Return one report of a list that spans trials."""
+    """Return the record of a metric in a list of several trials."""
     return metric(message.trial_id, message.parameter_id, message.metric)
 
 
 def explanation(message: trial_service_pb2.ExplainTrialResponse) -> dict[str, Any]:
-    """Return why a trial is as it is; null for what does not apply."""
+    """Return the explanation of a trial's state; fields that do not apply are null."""
     exists = bool(message.trial_id)
     return {
         "trialJobId": message.trial_id or None,
         "status": trial_state_name(message.state) if exists else None,
-        "verdict": _word(trial_service_pb2.Verdict.Name(message.verdict), "VERDICT_"),
+        "verdict": _enum_value(trial_service_pb2.Verdict.Name(message.verdict), "VERDICT_"),
         "summary": message.summary,
         "reasons": [
             {
-                "kind": _word(trial_service_pb2.ReasonKind.Name(reason.kind), "REASON_KIND_"),
+                "kind": _enum_value(trial_service_pb2.ReasonKind.Name(reason.kind), "REASON_KIND_"),
                 "text": reason.text,
                 "remedy": reason.remedy,
             }
@@ -111,5 +111,5 @@ def explanation(message: trial_service_pb2.ExplainTrialResponse) -> dict[str, An
     }
 
 
-def _word(name: str, prefix: str) -> str:
+def _enum_value(name: str, prefix: str) -> str:
     return name.removeprefix(prefix)

@@ -17,8 +17,8 @@ from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import to_value
 from svc_common.telemetry.metrics import process_registry
 from svc_manager.telemetry.metrics import Instruments
-from svc_manager.web.dependencies import Installation
-from svc_manager.web.listeners.endpoints import Listener
+from svc_manager.web.dependencies import WebDependencies
+from svc_manager.web.listeners.endpoints import EndpointContext
 from svc_manager.web.listeners.site import create_site
 from svc_manager.web.security import AccessPolicy
 from svc_manager.web.tensorboards import TensorBoards
@@ -122,8 +122,8 @@ def manager(tmp_path: Path) -> InMemoryManager:
     return made
 
 
-def installation(manager: InMemoryManager) -> Installation:
-    return Installation(
+def dependencies(manager: InMemoryManager) -> WebDependencies:
+    return WebDependencies(
         experiments=InMemoryExperiments(manager),
         trials=InMemoryTrials(manager),
         analyses=InMemoryAnalyses(manager),
@@ -145,9 +145,9 @@ class serve:  # noqa: N801 - used like a function
 
     def __init__(self, manager: InMemoryManager, bound: str = EXPERIMENT, prefix: str = "") -> None:
         self._manager = manager
-        self._installation = installation(manager)
+        self._dependencies = dependencies(manager)
         app = create_site(
-            Listener(self._installation, AccessPolicy(TOKEN), _for_ever, bound), prefix
+            EndpointContext(self._dependencies, AccessPolicy(TOKEN), _for_ever, bound), prefix
         )
         transport = httpx.ASGITransport(app)
         self._client = httpx.AsyncClient(
@@ -161,7 +161,7 @@ class serve:  # noqa: N801 - used like a function
     async def __aexit__(self, *_error: object) -> None:
         await self._client.aclose()
         await self._stranger.aclose()
-        await self._installation.tensorboards.stop_all()
+        await self._dependencies.tensorboards.stop_all()
 
 
 async def _for_ever() -> None:

@@ -19,7 +19,7 @@ from svc_common.access.keyring import Keyring
 from svc_common.errors import UnavailableError
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.domain.lease import ManagerId
-from svc_manager.web.forwarder import FORWARDED_HEADER, Forwarding
+from svc_manager.web.forwarder import FORWARDED_HEADER, HttpForwarder
 from svc_manager.web.security import CERTIFICATE_NAME
 
 PATH = "/api/v1/nni/experiments/exp1/experiment"
@@ -91,7 +91,7 @@ async def body_of(response: StreamingResponse) -> bytes:
 
 
 async def pass_on(owner: Owner, asked: Request, body: bytes = b"") -> StreamingResponse:
-    response = await Forwarding("boot1").pass_on(asked, body, owner.moved, never)
+    response = await HttpForwarder("boot1").forward(asked, body, owner.moved, never)
     assert isinstance(response, StreamingResponse)
     return response
 
@@ -120,8 +120,10 @@ async def test_who_shows_a_certificate_is_passed_on_by_name_and_nobody_else_says
     asked.scope["state"] = {CERTIFICATE_NAME: "box.lab"}
     asked.state.caller = authenticator.identify("", "", "box.lab", "a test")
 
-    forwarding = Forwarding("boot1", delegation=Delegation(authenticator, "secret of all managers"))
-    response = await forwarding.pass_on(asked, b"", owner.moved, never)
+    forwarder = HttpForwarder(
+        "boot1", delegation=Delegation(authenticator, "secret of all managers")
+    )
+    response = await forwarder.forward(asked, b"", owner.moved, never)
 
     assert isinstance(response, StreamingResponse)
     assert await body_of(response) == b"hi"
@@ -169,7 +171,7 @@ async def test_an_answer_without_an_end_ends_with_the_listener(owner: Owner) -> 
     async def until_stopped() -> None:
         await stopped.wait()
 
-    response = await Forwarding("boot1").pass_on(request(), b"", owner.moved, until_stopped)
+    response = await HttpForwarder("boot1").forward(request(), b"", owner.moved, until_stopped)
     assert isinstance(response, StreamingResponse)
     pieces = aiter(response.body_iterator)
     assert await anext(pieces) == b"x"
@@ -214,8 +216,8 @@ async def test_a_frozen_owner_is_waited_for_until_another_one_has_the_experiment
     async def until_moved(_elsewhere: OwnedElsewhereError) -> None:
         await moves.wait()
 
-    forwarding = Forwarding("boot1", until_moved=until_moved)
-    asking = asyncio.ensure_future(forwarding.pass_on(request(), b"", owner.moved, never))
+    forwarder = HttpForwarder("boot1", until_moved=until_moved)
+    asking = asyncio.ensure_future(forwarder.forward(request(), b"", owner.moved, never))
     moves.set()
 
     with pytest.raises(UnavailableError, match="try again"):

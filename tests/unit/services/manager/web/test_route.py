@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from svc_common.errors import InvalidArgumentError
-from svc_manager.web.route import Parameter
+from svc_manager.web.route import QueryParameter
 
-LIMIT = Parameter("limit", "", int, 1, 100)
-FOLLOW = Parameter("follow", "", bool)
-ORDER = Parameter("order", "", choices=("up", "down"))
+LIMIT = QueryParameter("limit", "", int, 1, 100)
+FOLLOW = QueryParameter("follow", "", bool)
+ORDER = QueryParameter("order", "", choices=("up", "down"))
 
 
 def test_each_kind_is_read_as_itself() -> None:
@@ -27,10 +27,10 @@ def test_each_kind_is_read_as_itself() -> None:
         *((LIMIT, text) for text in ("0", "101", "-1", "1.5", "", "x", "\u0663", "9" * 30)),
         (FOLLOW, "maybe"),
         (ORDER, "sideways"),
-        (Parameter("cursor", ""), "x" * 10_001),
+        (QueryParameter("cursor", ""), "x" * 10_001),
     ],
 )
-def test_what_breaks_the_rule_is_refused_by_name(parameter: Parameter, text: str) -> None:
+def test_what_breaks_the_rule_is_refused_by_name(parameter: QueryParameter, text: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         parameter.parse(text)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from svc_common.errors import AbortedError
-from svc_manager.web.streams import until, until_broken
+from svc_manager.web.streams import end_on_error, take_until
 
 
 async def items(count: int, *, endless: bool = False) -> Any:
@@ -22,7 +22,7 @@ async def test_stream_ends_when_the_listener_closes() -> None:
     stopped = asyncio.Event()
     seen: list[int | None] = []
 
-    async for item in until(_waiter(stopped), items(3, endless=True)):
+    async for item in take_until(_waiter(stopped), items(3, endless=True)):
         seen.append(item)
         if item == 2:
             stopped.set()
@@ -31,13 +31,13 @@ async def test_stream_ends_when_the_listener_closes() -> None:
 
 
 async def test_stream_ends_with_its_items() -> None:
-    seen = [item async for item in until(_waiter(asyncio.Event()), items(2))]
+    seen = [item async for item in take_until(_waiter(asyncio.Event()), items(2))]
 
     assert seen == [0, 1]
 
 
 async def test_silent_stream_says_that_it_is_there() -> None:
-    live = until(_waiter(asyncio.Event()), items(0, endless=True), heartbeat_s=0.001)
+    live = take_until(_waiter(asyncio.Event()), items(0, endless=True), heartbeat_s=0.001)
 
     first = await anext(live)
     await live.aclose()
@@ -57,7 +57,7 @@ async def test_stream_that_breaks_off_for_a_known_reason_ends() -> None:
         yield 1
         raise AbortedError("the experiment was closed here")
 
-    assert [item async for item in until_broken(broken())] == [1]
+    assert [item async for item in end_on_error(broken())] == [1]
 
 
 async def test_stream_that_breaks_off_for_no_known_reason_says_so() -> None:
@@ -66,4 +66,4 @@ async def test_stream_that_breaks_off_for_no_known_reason_says_so() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        assert [item async for item in until_broken(broken())] == []
+        assert [item async for item in end_on_error(broken())] == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import FailedPreconditionError, NotFoundError
-from svc_manager.web.tensorboards import Run, TensorBoards
+from svc_manager.web.tensorboards import TensorBoardRun, TensorBoards
 from tests.unit.services.manager.web.conftest import SLEEPING
 
 
@@ -16,7 +16,9 @@ from tests.unit.services.manager.web.conftest import SLEEPING
 async def test_runs_are_labelled_by_sequence_and_trial(tmp_path: Path) -> None:
     boards = TensorBoards([sys.executable, "-c", SLEEPING])
 
-    task = await boards.start("exp", [Run("abcde", 7, tmp_path), Run("fghij", 9, tmp_path)])
+    task = await boards.start(
+        "exp", [TensorBoardRun("abcde", 7, tmp_path), TensorBoardRun("fghij", 9, tmp_path)]
+    )
     words = Path(f"/proc/{task.process.pid}/cmdline").read_text().split("\0")
     await boards.stop_all("exp")
 
@@ -26,7 +28,7 @@ async def test_runs_are_labelled_by_sequence_and_trial(tmp_path: Path) -> None:
 
 async def test_task_of_another_experiment_is_unknown(tmp_path: Path) -> None:
     boards = TensorBoards([sys.executable, "-c", SLEEPING])
-    task = await boards.start("exp", [Run("abcde", 7, tmp_path)])
+    task = await boards.start("exp", [TensorBoardRun("abcde", 7, tmp_path)])
 
     with pytest.raises(NotFoundError):
         await boards.stop("other", task.id)
@@ -38,4 +40,4 @@ async def test_path_that_tensorboard_cannot_take_is_refused(tmp_path: Path) -> N
     odd.mkdir()
 
     with pytest.raises(FailedPreconditionError, match="comma"):
-        await TensorBoards([sys.executable]).start("exp", [Run("abcde", 7, odd)])
+        await TensorBoards([sys.executable]).start("exp", [TensorBoardRun("abcde", 7, odd)])

@@ -6,7 +6,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from svc_manager.web.listeners.endpoints import Listener
+from svc_manager.web.listeners.endpoints import EndpointContext
 from svc_manager.web.listeners.site import create_site
 from svc_manager.web.security import AccessPolicy
 from tests.unit.services.manager.web.conftest import (
@@ -15,7 +15,7 @@ from tests.unit.services.manager.web.conftest import (
     EXPERIMENT,
     TOKEN,
     Site,
-    installation,
+    dependencies,
 )
 from tests.unit.services.manager.web.in_memory import InMemoryManager
 
@@ -68,8 +68,8 @@ async def test_what_is_no_objective_is_refused(site: Site, text: str) -> None:
 
 
 async def test_without_a_dispatcher_nothing_is_computed(manager: InMemoryManager) -> None:
-    alone = replace(installation(manager), analyses=None)
-    app = create_site(Listener(alone, AccessPolicy(TOKEN), _for_ever, EXPERIMENT))
+    alone = replace(dependencies(manager), analyses=None)
+    app = create_site(EndpointContext(alone, AccessPolicy(TOKEN), _for_ever, EXPERIMENT))
 
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE) as client:
         assert (await client.get(f"{API}/importance")).status_code == 503

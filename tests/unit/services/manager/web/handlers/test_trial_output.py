@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import AbortedError
-from svc_manager.web.handlers.trial_output import TextPieces
+from svc_manager.web.handlers.trial_output import OffsetDecoder
 from tests.unit.services.manager.web.conftest import API, EXPERIMENT, Site
 
 
@@ -77,15 +77,15 @@ async def test_an_unknown_trial_has_no_output(site: Site) -> None:
 
 
 def test_a_character_that_is_cut_waits_for_its_rest() -> None:
-    pieces = TextPieces()
+    pieces = OffsetDecoder()
     data = "für".encode()
 
-    assert pieces.take(data[:2], 0) == ("f", 1)
-    assert pieces.take(data[2:], 2) == ("ür", 4)
+    assert pieces.decode(data[:2], 0) == ("f", 1)
+    assert pieces.decode(data[2:], 2) == ("ür", 4)
 
 
 def test_a_gap_ends_a_character_that_was_cut() -> None:
-    pieces = TextPieces()
-    pieces.take(b"a\xc3", 0)
+    pieces = OffsetDecoder()
+    pieces.decode(b"a\xc3", 0)
 
-    assert pieces.take(b"b", 100) == ("\ufffdb", 101)
+    assert pieces.decode(b"b", 100) == ("\ufffdb", 101)
