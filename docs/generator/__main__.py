@@ -27,6 +27,7 @@ def main(output: Path) -> None:
     shutil.rmtree(output, ignore_errors=True)
     pages = output / "docs"
     shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("generator", "__pycache__"))
+    shutil.copy(ROOT / "CONTRIBUTING.md", pages / "contributing.md")
     for name, text in generated_pages().items():
         path = pages / name
         path.parent.mkdir(parents=True, exist_ok=True)
