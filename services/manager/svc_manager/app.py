@@ -284,7 +284,7 @@ async def stop_all(manager: Manager) -> None:
     """Stop every experiment that is open, all at once."""
     live = [
         actor.id
-        for actor in manager.registry.found()
+        for actor in manager.registry.actors()
         if actor.experiment.created and actor.experiment.state not in CLOSED_STATES
     ]
     results = await asyncio.gather(

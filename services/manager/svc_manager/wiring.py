@@ -146,7 +146,7 @@ def _core(around: Around) -> _Core:
     rules = BlobPolicy(settings.quota, settings.blob_grace, settings.bytes_travel)
 
     def found() -> list[Experiment]:
-        return [actor.experiment for actor in registry.found()]
+        return [actor.experiment for actor in registry.actors()]
 
     keeping = build_blob_services(stores.blobs, bus.events, clock, rules, found)
     outside = ActorDependencies(

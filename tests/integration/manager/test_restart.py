@@ -207,7 +207,7 @@ async def test_a_stopped_experiment_is_listed_without_reading_its_log(
 
     async with site.manager(agent) as world:
         listed = (await world.experiments.list(include_stopped=True)).items
-        loaded = [actor.id for actor in world.manager.registry.found()]
+        loaded = [actor.id for actor in world.manager.registry.actors()]
 
     assert [(view.id, dict(view.trial_counts)) for view in listed] == [
         (experiment_id, {"SUCCEEDED": 5})

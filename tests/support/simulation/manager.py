@@ -172,7 +172,7 @@ class SimulatedManager(Node):
         """The experiment as this manager believes it to be."""
         return self._folded.experiment
 
-    def found(self) -> Iterator[SimulatedManager]:
+    def actors(self) -> Iterator[SimulatedManager]:
         """See `ConcernedSource`."""
         if self.experiment.created:
             yield self
@@ -210,7 +210,7 @@ class SimulatedManager(Node):
 
     def _judge(self) -> None:
         if self.bus.reaches(self):
-            self._watch._judge()
+            self._watch._check_silence()
         self.later(_JUDGE_EVERY_S, self._judge)
 
     # --- rounds

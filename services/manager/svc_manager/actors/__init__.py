@@ -1,1 +1,1 @@
-"""Actors of live experiments: lease, inbox, decisions, effects."""
+"""Actors of live experiments: lease, inbox, decisions and effects."""

@@ -1,4 +1,4 @@
-"""Carries out what follows from facts; everything here is safe to repeat."""
+"""Runner of the effects of one experiment; every effect is safe to repeat."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -27,32 +27,32 @@ from svc_manager.domain.trial import TrialState
 from svc_manager.ports import Agents, Listeners
 
 _LISTEN_AGAIN_S: Final = 1.0
-"""Between two tries to open a port that somebody holds."""
+"""Pause between two tries to open a port that is in use."""
 PUBLISHED_AT_ONCE: Final = 100
-"""Tasks on their way to the bus; of thousands that become due together the rest waits its turn, so
-that what trials report meanwhile is read."""
+"""Tasks published concurrently. Of thousands that become due together the rest waits, so that
+reports are read meanwhile."""
 
 
 class EffectRunner:
-    """Performs the effects of one experiment.
+    """Runner of the effects of one experiment.
 
     It reads the experiment's state at the time of the effect and never changes it. Effects that
     wait for the bus run in tasks of their own, so the experiment goes on meanwhile.
 
     Args:
-        experiment: whose effects; the live state.
-        bus: where tasks and orders go.
+        experiment: its live state.
+        bus: publishes tasks and control messages.
         listeners: ports of experiments.
-        write_summary: keeps what lists show of the experiment.
-        agents: who is told that the experiment is over.
-        big_values: where large parameters lie.
-        log_sequence: tells how far the log has been read, which agents compare.
-        clock: for waiting.
+        write_summary: stores the experiment's summary for lists.
+        agents: agents that are notified when the experiment is over.
+        large_values: store of large parameters.
+        log_sequence: returns the sequence of the last appended batch, which agents compare.
+        clock: for pauses.
         bytes_travel: whether agents share no folders with this manager.
-        traceparent: gives the trace context of a trial by experiment and parameter id.
+        traceparent: returns the trace context of a trial by experiment and parameter id.
     """
 
-    def __init__(  # noqa: PLR0913 - what effects need, each from elsewhere
+    def __init__(  # noqa: PLR0913 - dependencies of effects, each from another place
         self,
         experiment: Experiment,
         bus: Bus,
@@ -84,10 +84,10 @@ class EffectRunner:
         self._traceparent = traceparent
         self._spec = spec_of(experiment, bytes_travel=bytes_travel)
         self._held: dict[str, list[effects.PublishTask]] = {}
-        """Tasks that wait for the end of a trial, which saves what they load; by its id."""
+        """Tasks that wait for the checkpoint of another trial, by the id of that trial."""
 
     async def run(self, batch: Iterable[effects.Effect]) -> None:
-        """Begin to carry out effects, in order; a port is free again when this returns."""
+        """Start effects, in order; a closed port is free again when this returns."""
         for effect in batch:
             if isinstance(effect, effects.CloseListener):
                 await self._listeners.close_listener(self._experiment.id)
@@ -95,28 +95,28 @@ class EffectRunner:
                 self._start_effect(effect)
 
     def start(self, work: Coroutine[object, object, None], name: str) -> None:
-        """Carry something out beside all else."""
+        """Start background work that belongs to this experiment."""
         self._tasks.start(work, name)
 
-    def note(self, event: events.Event) -> None:
-        """Take note of a fact before its effects are carried out."""
+    def observe(self, event: events.Event) -> None:
+        """Update the runner's own state by an event, before the effects of that event run."""
         if isinstance(event, events.TrialStarted):
-            self.taken(event.trial_id)
+            self._discard_published(event.trial_id)
         elif isinstance(event, events.ExperimentMoved):
-            self.moved()
+            self._refresh_spec()
         elif isinstance(event, events.TrialEnded):
-            self.ended(event.trial_id)
+            self._release_held(event.trial_id)
 
-    def moved(self) -> None:
-        """Take note that the experiment's folder lies elsewhere."""
+    def _refresh_spec(self) -> None:
+        """Read the experiment's folder from its state again."""
         self._spec = spec_of(self._experiment, bytes_travel=self._bytes_travel)
 
     async def drain(self) -> None:
-        """Wait until everything that was begun is done."""
+        """Wait until all started effects are done."""
         await self._tasks.drain()
 
     async def aclose(self) -> None:
-        """Give up what is not done; the next manager does it again."""
+        """Cancel unfinished effects; the next manager repeats them."""
         await self._tasks.aclose()
 
     def _start_effect(self, effect: effects.Effect) -> None:
@@ -144,7 +144,7 @@ class EffectRunner:
                 raise AssertionError("closing is awaited")
 
     def _summarize(self) -> None:
-        """Write the summary, one at a time: of two at once the older one might come last."""
+        """Write the summary; one write at a time, so that an older one never comes last."""
         self._summary_wanted = True
         if not self._summarizing:
             self._summarizing = True
@@ -159,7 +159,7 @@ class EffectRunner:
             self._summarizing = False
 
     def _publish_again(self, effect: effects.PublishAgain) -> None:
-        """Replace a task that was published here and that nobody has claimed."""
+        """Replace a task that was published by this manager and is unclaimed."""
         trial = self._experiment.trials[effect.trial_id]
         if trial.id in self._published and not trial.claim_id:
             self._publish(effects.PublishTask(trial.id, effect.attempt), effect.boot_id)
@@ -170,12 +170,15 @@ class EffectRunner:
             return
         task = task_of(self._experiment.id, trial, self._spec, self._log_sequence())
         task.traceparent = self._traceparent(self._experiment.id, trial.parameter_id)
-        if self._bytes_travel and not self._gave_checkpoint(task, effect):
+        if self._bytes_travel and not self._add_checkpoint(task, effect):
             return
         self._tasks.start(self._send(task, trial.pool, again), "publish task")
 
-    def _gave_checkpoint(self, task: task_pb2.TrialTask, effect: effects.PublishTask) -> bool:
-        """Put into a task what its trial is to load; False: it is still being saved."""
+    def _add_checkpoint(self, task: task_pb2.TrialTask, effect: effects.PublishTask) -> bool:
+        """Add the checkpoint that a trial loads to its task.
+
+        Return False while it is still being written.
+        """
         directory = folder_named(task.parameters, LOAD_KEY)
         if not directory:
             return True
@@ -189,20 +192,25 @@ class EffectRunner:
             task.load_checkpoint.size_bytes = saved.size_bytes
         return True
 
-    def ended(self, trial_id: str) -> None:
-        """Take note that a trial is over: what it has saved can be loaded now."""
+    def _release_held(self, trial_id: str) -> None:
+        """Publish the tasks that waited for the checkpoint of an _release_held trial."""
         for effect in self._held.pop(trial_id, ()):
             self._publish(effect)
 
     async def _send(self, task: task_pb2.TrialTask, pool: str, again: str = "") -> None:
-        """Publish a task; ``again`` tells this time from others: it replaces the first one."""
+        """Publish a task.
+
+        A non-empty ``again`` (part of the message id) replaces the first task.
+        """
         first = self._published.get(task.trial_id) if again else None
         sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._published[task.trial_id] = sent
         message_id = f"{task.experiment_id}.{task.trial_id}.{task.attempt}"
         message_id += f".{again}" if again else ""
         try:
-            if blob_of(task.parameters) is not None:  # agents have no key to the byte store
+            if (
+                blob_of(task.parameters) is not None
+            ):  # agents have no credentials for the byte store
                 task.parameters.CopyFrom(await self._large_values.load(task.parameters))
             async with self._publishing:
                 payload = task.SerializeToString()
@@ -212,24 +220,27 @@ class EffectRunner:
             if not sent.done():
                 sent.cancel()
         if first is not None and not first.cancelled() and await first != sent.result():
-            # Only now: a manager that died before must not leave the trial without a task, for the
-            # bus would take one with the first message id for a duplicate.
+            # Deleted last: had the manager died in between, the trial would have no task, since the
+            # bus takes another one with the first message id for a duplicate.
             await self._bus.tasks.delete(first.result())
 
-    def taken(self, trial_id: str) -> None:
-        """Take note that an agent has the task of a trial, so it cannot be withdrawn."""
+    def _discard_published(self, trial_id: str) -> None:
+        """Forget the published task of a trial.
+
+        An agent has claimed it, so it cannot be withdrawn.
+        """
         self._published.pop(trial_id, None)
 
     async def _withdraw(self, trial_id: str) -> None:
         sent = self._published.pop(trial_id, None)
-        if sent is not None:  # unknown after a restart: then its agent is told to drop it
+        if sent is not None:  # unknown after a restart: then its agent gets a drop order
             await self._bus.tasks.delete(await sent)
 
     async def _forget(self, log_sequence: int) -> None:
-        """Tell agents that all is over, once no task can be pulled any more.
+        """Notify agents that the experiment is over, once no task can be pulled any more.
 
-        It ends attempts that were cancelled while the word of their start was on the way, but not
-        those of a later life: the experiment may be resumed meanwhile.
+        The order ends attempts that were cancelled while their start report was on the way, but not
+        those of a later generation: the experiment may be resumed meanwhile.
         """
         if self._withdrawals:
             await asyncio.wait(self._withdrawals)
@@ -243,21 +254,21 @@ class EffectRunner:
             self._bus.signals.publish(subjects.control_subject(runner_id), payload)
 
     async def _listen(self, port: int, url_prefix: str) -> None:
-        told = False
+        warned = False
         while self._experiment.port == port:
             try:
                 await self._listeners.open_listener(port, self._experiment.id, url_prefix)
             except ServiceError as error:
-                # Only after a restart: at creation the port was opened before it became a fact.
-                # It may be a manager on this machine that had the experiment and is stepping back.
-                if not told:
+                # Only after a restart: at creation the port is opened before the event is appended.
+                # The holder may be a manager on this machine that is releasing the experiment.
+                if not warned:
                     get_logger().warning(
                         "listener not opened",
                         experiment=self._experiment.id,
                         port=port,
                         error=error.message,
                     )
-                told = True
+                warned = True
             else:
                 return
             await self._clock.sleep(_LISTEN_AGAIN_S)

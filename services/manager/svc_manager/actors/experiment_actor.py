@@ -1,8 +1,8 @@
-"""The owner of one experiment: the only one that decides on it and appends to its log.
+"""Actor of one experiment: its only decision maker and the only writer of its event log.
 
-It gathers whatever has arrived — messages of the INBOX, commands, words about agents, the time —
-into one round, appends the facts of the round as one batch, then carries out what follows. While an
-append is under way the next round gathers, so load makes batches larger instead of queues longer.
+It collects all pending input (INBOX messages, commands, agent notifications, the time) into one
+round, appends the events of the round as one batch, then runs the effects. While an append is
+under way the next round collects, so load makes batches larger instead of queues longer.
 """
 
 import asyncio
@@ -41,18 +41,18 @@ from svc_manager.ports import Agents, Journal, Listeners, TrialIds
 from svc_manager.telemetry.telemetry import Telemetry
 
 BATCH_LIMIT_BYTES: Final = 4 * 1024 * 1024
-"""Largest payload of one append, half of what the bus takes; a longer round makes several."""
+"""Largest payload of one append, half of the bus's limit; a longer round makes several appends."""
 TRIM_EVERY: Final = 2000
-"""Messages of the INBOX after which it is trimmed behind the cursor."""
+"""Consumed INBOX messages after which the INBOX is trimmed behind the cursor."""
 _DRAIN_S: Final = 1.0
-"""For effects that are under way when the actor ends; the next one does the rest again."""
+"""Time for effects under way when the actor ends; the next actor repeats the others."""
 SNAPSHOT_EVERY: Final = 100_000
-"""Events after which the state is kept: folding so many takes about a second."""
+"""Events between two snapshots: folding so many takes about a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActorDependencies:
-    """What actors work with; the same for all."""
+    """Dependencies that all experiment actors share."""
 
     bus: Bus
     clock: Clock
@@ -64,24 +64,24 @@ class ActorDependencies:
     bytes_travel: bool = False
     """Whether agents share no folders with this manager."""
     telemetry: Telemetry = field(default_factory=Telemetry)
-    """Counts and traces what gets into logs."""
+    """Metrics and traces of appended events."""
     on_end: Callable[[], None] = lambda: None
-    """Called when a life of an experiment is over: something may be garbage now."""
+    """Called when an experiment ends or stops: some blobs may have become garbage."""
 
 
 class ExperimentActor:
-    """Decides on one experiment, one round at a time.
+    """Actor that decides on one experiment, one round at a time.
 
-    Call order: `run` in a task, once; `submit`, `tell` and the views at any time. When `run` ends
-    by an error, this object is dead and every waiting call has that error: another one must load
-    the log again.
+    Call order: `run` in a task, once; `submit`, `notify` and the views at any time. When `run`
+    raises, the actor is dead and every waiting call gets that error; another actor must load the
+    log again.
 
     Args:
-        experiment_id: which experiment.
-        folded: the experiment as its log tells; the actor owns it from now on.
-        journal: what its folder keeps.
-        outside: what all actors share.
-        epoch: number of this ownership, as the lease has it.
+        experiment_id: the experiment.
+        folded: state of the experiment, folded from its log; the actor owns it from now on.
+        journal: log files in the experiment's folder.
+        dependencies: shared by all actors.
+        epoch: epoch of the lease.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class ExperimentActor:
         self._id = experiment_id
         self._folded = folded
         self._experiment = folded.experiment
-        # A stale owner may have written since the lease was taken.
+        # A stale owner may have appended since the lease was acquired.
         epoch = max(epoch, folded.epoch + 1)
         self._writer = LogWriter(experiment_id, epoch, dependencies.bus, dependencies.clock)
         self._events_since_snapshot = 0
@@ -115,44 +115,43 @@ class ExperimentActor:
         self._deciding = False
         self._wake = asyncio.Event()
         self._first_input_s: float | None = None
-        """When the first word came that the next round answers, by the monotonic clock."""
+        """Arrival of the next round's first input, by the monotonic clock."""
         self._closing = False
         self._ended = asyncio.Event()
         self._recovery_end: int | None = None
-        """INBOX sequence to be read before what a dead manager left undone is done again; None:
-        that has been done."""
+        """INBOX sequence to read before outstanding effects are repeated; None: they were."""
 
     @property
     def id(self) -> str:
-        """Which experiment."""
+        """Id of the experiment."""
         return self._id
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment; for reading only, and only until the next `await`."""
+        """State of the experiment; read-only, and valid only until the next `await`."""
         return self._experiment
 
     @property
     def sequence(self) -> int:
-        """Stream sequence of the last batch in its log."""
+        """Stream sequence of the last appended batch."""
         return self._folded.sequence
 
     @property
     def epoch(self) -> int:
-        """Number of this ownership."""
+        """Epoch of this ownership."""
         return self._writer.epoch
 
     def now_ms(self) -> int:
-        """Give the time, ms since 1970."""
+        """Return the current time, ms since 1970."""
         return int(self._dependencies.clock.now().timestamp() * 1000)
 
     @property
     def bus_trouble(self) -> str:
-        """Why facts do not get into the log; empty: they do."""
+        """Reason why events cannot be appended; empty: they can."""
         return self._writer.waiting_for
 
     def view(self) -> experiment_pb2.Experiment:
-        """Give the experiment as clients see it."""
+        """Return the experiment as clients see it."""
         agents = self._dependencies.agents.of_pools(self._experiment.settings.pools)
         view = experiment_view(self._experiment, self.now_ms(), len(agents))
         if self._experiment.state is not ExperimentState.STOPPED:
@@ -160,10 +159,10 @@ class ExperimentActor:
         return view
 
     async def submit(self, recorded: inputs.RecordedCommand) -> None:
-        """Have a command carried out; returns when its facts are in the log.
+        """Submit a command and wait until its events are in the log.
 
         Raises:
-            ServiceError: it is refused, or the experiment is owned by another manager now.
+            ServiceError: the command is refused, or another manager owns the experiment now.
         """
         if self._closing:
             raise AbortedError("the experiment is being closed here; try again")
@@ -173,18 +172,21 @@ class ExperimentActor:
         await done
 
     def notify(self, notification: inputs.Notification) -> None:
-        """Say something that needs no answer."""
+        """Queue a notification for the next round; nothing is returned."""
         self._notifications.append(notification)
         self._request_round()
 
     @property
     def next_change(self) -> asyncio.Event:
-        """Event of the end of the next round, or of this actor; take it before looking."""
+        """Event that is set after the next round or at the end of the actor.
+
+        Take it before reading state.
+        """
         self._change_wanted = True
         return self._change
 
     async def wait_for_state(self, states: Collection[ExperimentState]) -> None:
-        """Return once the state is one of ``states``, or has been since the call."""
+        """Wait until the state is, or since the call has been, one of ``states``."""
         if self._experiment.state in states:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -196,22 +198,22 @@ class ExperimentActor:
 
     @property
     def deciding(self) -> bool:
-        """Whether a round is under way, whose facts may not be in the log and the files yet."""
+        """Whether a round is under way, whose events may not be in the log and the files yet."""
         return self._deciding
 
     @property
     def alive(self) -> bool:
-        """Whether it still decides on its experiment."""
+        """Whether the actor still decides on its experiment."""
         return not self._closing
 
     def request_stop(self) -> None:
-        """Let `run` end after the round that is under way."""
+        """Make `run` return after the current round."""
         self._closing = True
-        self._writer.give_up()
+        self._writer.stop_retrying()
         self._wake.set()
 
     async def wait_for_effects(self) -> None:
-        """Wait until what follows from the facts so far has been done."""
+        """Wait until the effects of all rounds so far are done."""
         if self._effect_runner is not None:
             await self._effect_runner.drain()
 
@@ -220,7 +222,7 @@ class ExperimentActor:
         await self._ended.wait()
 
     async def run(self) -> None:
-        """Decide and append until `stop_soon`.
+        """Decide and append, round by round, until `request_stop`.
 
         Raises:
             LostOwnershipError: another manager has the experiment.
@@ -309,12 +311,12 @@ class ExperimentActor:
         try:
             await self._append(round_)
         except BaseException:
-            # Nobody may believe that it was done: `run` ends and refuses them all.
+            # The commands were not stored: `run` ends and refuses them all.
             self._commands.extend((recorded, done) for recorded, done, _ in replies)
             raise
         if round_.events:
             self._witness(round_, first_input_s)
-        await self._perform(round_)
+        await self._run_effects(round_)
         for _, done, refusal in replies:
             if done.done():
                 continue
@@ -346,9 +348,9 @@ class ExperimentActor:
     def _decide(self, round_: Round, notification: inputs.Notification) -> None:
         try:
             decide_notification(round_, notification)
-        except Exception:  # noqa: BLE001 - rim: one senseless word must not end an experiment
+        except Exception:  # noqa: BLE001 - rim: one malformed notification must not end an experiment
             get_logger().exception(
-                "word dropped", experiment=self.id, notification=type(notification).__name__
+                "notification dropped", experiment=self.id, notification=type(notification).__name__
             )
 
     def _decide_commands(
@@ -384,7 +386,7 @@ class ExperimentActor:
         if first_input_s is not None:
             telemetry.record_decision(self._dependencies.clock.monotonic_s() - first_input_s)
 
-    async def _perform(self, round_: Round) -> None:
+    async def _run_effects(self, round_: Round) -> None:
         for event in round_.events:
             line = line_of(event)
             if line is not None:
@@ -396,7 +398,7 @@ class ExperimentActor:
             self._start_performer()
         assert self._effect_runner is not None
         for event in round_.events:
-            self._effect_runner.note(event)
+            self._effect_runner.observe(event)
             if isinstance(event, events.ExperimentEnded):
                 self._dependencies.on_end()
         await self._effect_runner.run(round_.effects)
@@ -407,10 +409,10 @@ class ExperimentActor:
         await self._trim()
         if self._events_since_snapshot >= SNAPSHOT_EVERY:
             self._events_since_snapshot = 0
-            # Writing it takes seconds for a long experiment, which must not stand still meanwhile.
+            # A snapshot of a long experiment takes seconds; rounds go on meanwhile.
             snapshot = take_snapshot(self._folded)
-            keeping = self._dependencies.summaries.put_snapshot(self.id, snapshot)
-            self._effect_runner.start(keeping, "keep snapshot")
+            writing = self._dependencies.summaries.put_snapshot(self.id, snapshot)
+            self._effect_runner.start(writing, "write snapshot")
 
     async def _trim(self) -> None:
         behind = self._folded.inbox_sequence - self._trimmed
@@ -420,7 +422,10 @@ class ExperimentActor:
             await self._dependencies.bus.inbox.trim(self.id, self._trimmed)
 
     async def _sync_with_state(self) -> None:
-        """Read the INBOX while the experiment is open, and wake when time alone matters."""
+        """Read the INBOX exactly while the experiment is open.
+
+        Set the timer to the next deadline.
+        """
         closed = self._experiment.state in CLOSED_STATES
         if closed and self._reader.reading:
             await self._reader.aclose()
@@ -429,7 +434,7 @@ class ExperimentActor:
         await self._timer.set(next_moment_ms(self._experiment, self.now_ms()))
 
     def _resolve_watchers(self, round_: Round) -> None:
-        """Tell those who wait for a state that the round has reached."""
+        """Resolve the waits for states that the round has reached."""
         if not self._watchers:
             return
         seen = {

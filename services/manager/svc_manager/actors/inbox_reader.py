@@ -1,4 +1,4 @@
-"""Reads the INBOX of one experiment into a heap that its actor takes from."""
+"""Buffer of INBOX messages for the actor of one experiment."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,19 +9,19 @@ from svc_common.errors import UnavailableError
 from svc_common.messaging.ports import Inbox, InboxMessage
 
 TAKE_LIMIT_BYTES: Final = 512 * 1024
-"""What one `take` gives at most, about 5,000 reports: deciding on it holds up the loop for less
-than 0.1 s."""
+"""Largest batch of one `take`, about 5,000 reports: deciding on it blocks the loop for less than
+0.1 s."""
 BACKLOG_LIMIT: Final = 5000
-"""Messages gathered but not taken, above which no more are read."""
+"""Buffered messages above which reading pauses."""
 
 
 class InboxReader:
-    """Gathers messages in a task of its own; belongs to one actor, which closes it.
+    """Buffer that reads messages in a task of its own; belongs to one actor, which closes it.
 
     Args:
-        inbox: where they come from.
-        experiment_id: whose.
-        wake: called whenever there is something to take, or reading has failed.
+        inbox: source of the messages.
+        experiment_id: the experiment.
+        wake: called whenever messages are buffered, or reading has failed.
     """
 
     def __init__(self, inbox: Inbox, experiment_id: str, wake: Callable[[], None]) -> None:
@@ -34,18 +34,20 @@ class InboxReader:
 
     @property
     def reading(self) -> bool:
-        """Whether it has been started and not been closed."""
+        """Whether the reader is started and not closed."""
         return self._task is not None
 
     def start(self, after_sequence: int) -> None:
-        """Begin to read behind ``after_sequence``."""
+        """Start to read behind ``after_sequence``."""
         self._task = asyncio.create_task(
             self._read(after_sequence), name=f"inbox {self._experiment_id}"
         )
         self._task.add_done_callback(lambda _: self._wake())
 
     def take(self) -> list[InboxMessage]:
-        """Give what has been gathered since the last call, in order; wakes again if it is too much.
+        """Return the messages buffered since the last call, in order.
+
+        Call `wake` again if some remain.
 
         Raises:
             ServiceError: reading has failed.

@@ -1,8 +1,8 @@
-"""Which experiments this manager may decide on, and who decides on the others.
+"""Leases of experiments: which of them this manager owns, and the owners of the others.
 
-A lease keeps managers out of each other's way; what makes a late word harmless is the log, which
-takes no append of one who has not read it to its end. So while the store of leases is away every
-manager goes on with what it has, and what nobody is known to have may be taken.
+A lease keeps managers from working against each other; safety comes from the log, which refuses
+the append of a writer that has not read it to its end. So while the lease store is away every
+manager keeps its experiments, and an experiment without a known owner may be taken.
 """
 
 import asyncio
@@ -26,21 +26,20 @@ from svc_manager.domain.lease import (
 from svc_manager.ports import Leases
 
 TTL_S: Final = 3.0
-"""How long the experiments of a dead manager stay its own."""
+"""Time until the experiments of a dead manager may be taken over."""
 LOOK_EVERY_S: Final = 0.5
-"""How often leases are renewed and looked at. With `TTL_S` and `lease.TURN_S` a dead manager's
+"""Interval at which leases are renewed and read. With `TTL_S` and `lease.TURN_S` a dead manager's
 experiments have another owner within 4.5 s."""
 CALM_S: Final = 2.0
-"""How long nobody's experiments are taken after leases were lost by their store: their owners take
-them again first."""
+"""Time without takeovers after the store has lost leases: the owners acquire them again first."""
 
 
 class OwnedElsewhereError(UnavailableError):
-    """Another manager decides on the experiment; whoever faces the client asks that one.
+    """Another manager owns the experiment; the servers forward the call to it.
 
     Args:
-        experiment_id: which experiment.
-        manager: who has it.
+        experiment_id: the experiment.
+        manager: its owner.
     """
 
     def __init__(self, experiment_id: str, manager: ManagerId) -> None:
@@ -53,16 +52,16 @@ class OwnedElsewhereError(UnavailableError):
 
 
 class Ownership:
-    """The leases of one manager.
+    """Leases of one manager.
 
-    Call order: where other managers share the leases `listening`, then `join`, before experiments
-    are taken; `keep` in a task; `leave` once, at the end.
+    Call order: where other managers share the leases `set_addresses`, then `join`, before
+    experiments are taken; `keep` in a task; `leave` once, at the end.
 
     Args:
-        leases: where they are.
-        me: who this manager is.
-        clock: tells how long ago something was.
-        signals: how managers tell each other to look.
+        leases: the lease store.
+        me: identity of this manager.
+        clock: source of time.
+        signals: messages between managers that trigger a refresh.
         shared: whether there may be other managers. If not, nothing is ever renewed.
     """
 
@@ -77,9 +76,9 @@ class Ownership:
         """Whether there may be other managers."""
         self._held: dict[str, Lease] = {}
         self._holders: dict[str, Lease] = {}
-        """All leases, at the last look."""
+        """All leases, as of the last refresh."""
         self._change = asyncio.Event()
-        """Set when somebody else has something; another one takes its place."""
+        """Set when the holders of leases change; then replaced by a new event."""
         self._presence = Lease(me.presence_name, str(me), 0)
         self._takeovers = TakeoverSchedule(me.boot_id)
         self._looked_s = clock.monotonic_s()
@@ -87,13 +86,13 @@ class Ownership:
         self._away = False
 
     def set_addresses(self, grpc_address: str, http_address: str) -> None:
-        """Take note of where other managers reach this one, both `host:port`."""
+        """Set the addresses at which other managers reach this one, both `host:port`."""
         self._me = replace(self._me, grpc_address=grpc_address, http_address=http_address)
         self._presence = Lease(self._me.presence_name, str(self._me), 0)
 
     @property
     def others(self) -> list[ManagerId]:
-        """The other managers that live."""
+        """The other live managers."""
         mine = self._me.presence_name
         return [
             ManagerId.of(self._holders[name].owner)
@@ -102,24 +101,24 @@ class Ownership:
         ]
 
     async def join(self) -> None:
-        """Say that this manager lives, and learn who else does."""
+        """Acquire the presence lease of this manager, and read those of the others."""
         if self.shared:
-            await self.look()
+            await self.refresh()
 
     async def take(self, experiment_id: str, above: int) -> int:
-        """Take an experiment; give the epoch of this ownership.
+        """Acquire the lease of an experiment; return the epoch of this ownership.
 
         Args:
-            experiment_id: which one.
+            experiment_id: the experiment.
             above: largest epoch in its log.
 
         Raises:
-            OwnedElsewhereError: another manager has it.
+            OwnedElsewhereError: another manager owns it.
         """
         if self.shared and not self._me.grpc_address:
             raise UnavailableError("this manager is starting; try again")
         if self.owned_elsewhere(experiment_id):
-            # Not even if it is free now: its owner may be about to take it again, see `CALM_S`.
+            # Even if the lease is free: its owner may be about to acquire it again, see `CALM_S`.
             owner = self._holders[experiment_id].owner
             raise OwnedElsewhereError(experiment_id, ManagerId.of(owner))
         try:
@@ -128,7 +127,7 @@ class Ownership:
             raise
         except ServiceError as error:
             get_logger().warning("lease not taken", experiment=experiment_id, error=error.message)
-            # Nobody is known to have it, and the log refuses one of two; `look` makes up for it.
+            # No owner is known, and the log refuses one of two writers; `refresh` corrects it.
             lease = Lease(experiment_id, str(self._me), above + 1)
         self._held[experiment_id] = lease
         self._takeovers.drop(experiment_id)
@@ -150,22 +149,25 @@ class Ownership:
         return lease
 
     def _is_other(self, manager: ManagerId) -> bool:
-        """Tell whether it is no earlier life of this manager: two cannot listen at one address."""
+        """Return whether a manager is not an earlier process of this one.
+
+        Two cannot share an address.
+        """
         return manager.grpc_address != self._me.grpc_address
 
     async def release(self, experiment_id: str) -> None:
-        """Let others have an experiment; nothing happens if it is not held."""
+        """Release the lease of an experiment; nothing happens if it is not held."""
         lease = self._held.pop(experiment_id, None)
         if lease is not None:
             await self._release(lease)
 
     def owned_elsewhere(self, experiment_id: str) -> bool:
-        """Tell whether another manager had an experiment at the last look."""
+        """Return whether another manager owned an experiment at the last refresh."""
         known = self._holders.get(experiment_id)
         return known is not None and self._is_other(ManagerId.of(known.owner))
 
     async def until_moved(self, elsewhere: OwnedElsewhereError) -> None:
-        """Wait until a manager no longer has an experiment, as far as is known here."""
+        """Wait until the owner of an experiment differs from the one that ``elsewhere`` names."""
         owner = str(elsewhere.manager)
         while True:
             change = self._change
@@ -175,35 +177,35 @@ class Ownership:
             await change.wait()
 
     def add_ownerless(self, experiment_id: str) -> None:
-        """Have it told of an experiment when it is this manager's turn, if nobody has it."""
+        """Schedule a takeover of an experiment that may have no owner."""
         if experiment_id not in self._held:
             self._takeovers.add(experiment_id, self._clock.monotonic_s())
 
     async def keep(
         self,
         on_lost: Callable[[str], None],
-        on_vacant: Callable[[str], None],
+        on_ownerless: Callable[[str], None],
         on_doubt: Callable[[], None],
     ) -> None:
-        """Renew and look until cancelled.
+        """Renew and refresh leases until cancelled.
 
         Args:
-            on_lost: told of an experiment that another manager has now.
-            on_vacant: told of an experiment that is to be taken here.
-            on_doubt: told that leases may have come and gone unseen, so that there may be
-                experiments without an owner that nobody knows of.
+            on_lost: called with each experiment that another manager has taken.
+            on_ownerless: called with each experiment that this manager is to take over.
+            on_doubt: called when leases may have changed unseen, so that experiments without an
+                owner may be unknown here.
         """
         calls = await self._signals.subscribe(subjects.ALL_MANAGERS)
         called = asyncio.Event()
-        listening = asyncio.create_task(self._hear(calls, called), name="calls of managers")
+        listening = asyncio.create_task(self._listen(calls, called), name="calls of managers")
         try:
             while True:
                 called.clear()
-                lost, vacant, doubt = await self.look()
+                lost, ownerless, doubt = await self.refresh()
                 for experiment_id in lost:
                     on_lost(experiment_id)
-                for experiment_id in vacant:
-                    on_vacant(experiment_id)
+                for experiment_id in ownerless:
+                    on_ownerless(experiment_id)
                 if doubt:
                     on_doubt()
                 await self._pause(called)
@@ -211,12 +213,12 @@ class Ownership:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
 
-    async def look(self) -> tuple[list[str], list[str], bool]:
-        """Renew what is held and look who holds the rest.
+    async def refresh(self) -> tuple[list[str], list[str], bool]:
+        """Renew the held leases and read all others.
 
         Returns:
-            Experiments that are lost, those to be taken here, and whether others may have come and
-            gone unseen.
+            Experiments that are lost, experiments to take over, and whether managers may have come
+            and gone unseen.
         """
         now_s = self._clock.monotonic_s()
         doubt = now_s - self._looked_s > TTL_S
@@ -230,7 +232,7 @@ class Ownership:
             return [], [], False
         self._away = False
         self._looked_s = now_s
-        # What a manager took since the last look, before it died, has never been seen.
+        # Leases that a manager acquired after the last refresh, before it died, were never seen.
         doubt |= not living_managers(self._holders) <= living_managers(holders)
         if forgotten:
             doubt = True
@@ -242,10 +244,13 @@ class Ownership:
             self._holders = holders
             change, self._change = self._change, asyncio.Event()
             change.set()
-        return lost, self._takeovers.look(self._holders, now_s), doubt
+        return lost, self._takeovers.due(self._holders, now_s), doubt
 
     async def _renew(self) -> tuple[list[str], bool]:
-        """Renew everything; give what somebody else has, and whether the store has lost leases."""
+        """Renew all leases.
+
+        Return those that another owner has, and whether the store has lost leases.
+        """
         renewed = await self._leases.renew([self._presence, *self._held.values()], TTL_S)
         lost: list[str] = []
         forgotten = False
@@ -262,23 +267,23 @@ class Ownership:
         return lost, forgotten
 
     async def leave(self) -> None:
-        """Give everything back, at once for all."""
+        """Release all leases at once."""
         held, self._held = self._held, {}
         if not self.shared:
             return
         for lease in (*held.values(), self._presence):
             await self._release(lease)
-        notification = " ".join(held).encode()
-        self._signals.publish(subjects.manager_subject(self._me.boot_id), notification)
+        released = " ".join(held).encode()
+        self._signals.publish(subjects.manager_subject(self._me.boot_id), released)
 
     async def _release(self, lease: Lease) -> None:
         try:
             await self._leases.release(lease)
-        except ServiceError as error:  # it expires by itself
+        except ServiceError as error:  # the lease expires by itself
             get_logger().warning("lease not released", name=lease.name, error=error.message)
 
-    async def _hear(self, calls: AsyncGenerator[Signal, None], called: asyncio.Event) -> None:
-        """Take note of what managers that end have left."""
+    async def _listen(self, calls: AsyncGenerator[Signal, None], called: asyncio.Event) -> None:
+        """Schedule takeovers of experiments that ending managers announce."""
         async with aclosing(calls):
             async for call in calls:
                 for experiment_id in call.payload.decode("ascii", "replace").split():
@@ -286,11 +291,11 @@ class Ownership:
                 called.set()
 
     async def _pause(self, called: asyncio.Event) -> None:
-        """Wait until it is time to look again, or another manager calls."""
+        """Wait until the next refresh is due, or another manager signals."""
         sleeping = asyncio.ensure_future(self._clock.sleep(LOOK_EVERY_S))
-        hearing = asyncio.ensure_future(called.wait())
+        calling = asyncio.ensure_future(called.wait())
         try:
-            await asyncio.wait({sleeping, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sleeping, calling}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             sleeping.cancel()
-            hearing.cancel()
+            calling.cancel()

@@ -1,4 +1,4 @@
-"""All experiments of this manager: which are live here, and what is known of the rest."""
+"""Registry of live experiment actors, with summaries of the stopped experiments."""
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
@@ -21,27 +21,27 @@ from svc_manager.event_log.reader import FoldedExperiment, complete_journal, loa
 from svc_manager.ports import Journals
 
 CREATE_METHOD = "CreateExperiment"
-"""Recorded with the request id of a creation, so that it can be found again."""
+"""Method name recorded with the request id of a creation, so that a repetition finds it."""
 CLOSED_KEPT: Final = 32
-"""Stopped experiments whose logs stay folded after somebody looked into them."""
+"""Stopped experiments whose folded logs stay in memory after a query."""
 _STOP_TIMEOUT_S: Final = 3.0
-"""For rounds that are under way when the manager ends; the next one does them again."""
+"""Time for rounds under way when the manager ends; the next manager repeats the others."""
 _RELOAD_DELAY_S: Final = 1.0
-"""Before an experiment whose actor failed is loaded again."""
+"""Pause before an experiment whose actor failed is loaded again."""
 _TAKEN_AT_ONCE: Final = 4
-"""Vacant experiments that are loaded at the same time."""
+"""Ownerless experiments that are loaded at the same time."""
 
 
 class ActorRegistry:
-    """Starts, finds and ends the actors.
+    """Registry that starts, finds and ends experiment actors.
 
     Experiments that are not stopped have an actor all the time, at the one manager that owns them;
-    a stopped one gets one, and an owner, when somebody asks for more than lists show.
+    a stopped one gets an actor, and an owner, on a query that its summary cannot answer.
 
     Args:
-        outside: what all actors share.
-        journals: opens what experiment folders keep.
-        ownership: which experiments this manager may decide on.
+        dependencies: shared by all actors.
+        journals: opens the log files of experiment folders.
+        ownership: leases of this manager.
     """
 
     def __init__(
@@ -59,21 +59,27 @@ class ActorRegistry:
         self._closing = False
 
     async def open(self) -> None:
-        """Take over all experiments that nobody has and that are not stopped; learn of the rest."""
+        """Take over all experiments that are open and have no owner.
+
+        Read the summaries of the stopped ones.
+        """
         await self._ownership.join()
         for experiment_id in await self._open_experiments():
             await self._take_over(experiment_id)
 
     async def keep(self) -> None:
-        """Keep what is owned and take what other managers leave, until cancelled."""
+        """Renew leases and take over ownerless experiments until cancelled."""
         await self._ownership.keep(
             self._step_back,
             lambda id_: self._start(self._take_ownerless(id_), f"take {id_}"),
-            lambda: self._start(self._find_ownerless(), "look for vacant experiments"),
+            lambda: self._start(self._find_ownerless(), "find ownerless experiments"),
         )
 
     async def _open_experiments(self) -> list[str]:
-        """Give the experiments that are not stopped and not here; learn of those that are."""
+        """Return the experiments that are neither stopped nor live here.
+
+        Store the summaries of stopped ones.
+        """
         events = self._dependencies.bus.events
         ends = dict[str, int]()
         for experiment_id in await events.experiments():
@@ -86,7 +92,7 @@ class ActorRegistry:
         return [experiment_id for experiment_id in ends if experiment_id not in stopped]
 
     async def _stopped_among(self, ends: Mapping[str, int]) -> set[str]:
-        """Take note of the summaries of those experiments that are stopped; give their ids."""
+        """Store the summaries of the stopped experiments among ``ends``; return their ids."""
         summaries = await self._dependencies.summaries.get(ends)
         stopped = set()
         for experiment_id, summary in summaries.items():
@@ -97,53 +103,53 @@ class ActorRegistry:
         return stopped
 
     async def _take_over(self, experiment_id: str) -> None:
-        """Load an experiment; one that cannot be loaded must not keep the others from going on."""
+        """Load an experiment; log a failure, so that the other experiments go on."""
         try:
             await self.find(experiment_id)
         except OwnedElsewhereError:
-            self._ownership.add_ownerless(experiment_id)  # it may be the lease of one that is dead
+            self._ownership.add_ownerless(experiment_id)  # the lease may belong to a dead manager
         except (FailedPreconditionError, NotFoundError, UnavailableError, OSError) as error:
             get_logger().error(
                 "experiment not taken over", experiment=experiment_id, error=str(error)
             )
 
     async def _take_ownerless(self, experiment_id: str) -> None:
-        """Take over an experiment whose owner is gone, unless it is stopped or deleted."""
+        """Take over an experiment without an owner, unless it is stopped or deleted."""
         async with self._taking:
             last = await self._dependencies.bus.events.last(experiment_id)
             if last is not None and not await self._stopped_among({experiment_id: last.sequence}):
                 await self._take_over(experiment_id)
 
     async def _find_ownerless(self) -> None:
-        """Have all open experiments looked at: some may have lost their owner unseen."""
+        """Schedule takeovers of all open experiments: some may have lost their owner unseen."""
         for experiment_id in await self._open_experiments():
             self._ownership.add_ownerless(experiment_id)
 
     def _step_back(self, experiment_id: str) -> None:
-        """End the actor of an experiment that another manager has taken."""
+        """Stop the actor of an experiment that another manager has taken."""
         actor = self._actors.pop(experiment_id, None)
         if actor is not None:
-            get_logger().warning("stepped back", experiment=experiment_id)
+            get_logger().warning("experiment released", experiment=experiment_id)
             actor.request_stop()
-            self._start(self._give_up(actor), f"give up {experiment_id}")
+            self._start(self._await_release(actor), f"release {experiment_id}")
 
-    async def _give_up(self, actor: ExperimentActor) -> None:
+    async def _await_release(self, actor: ExperimentActor) -> None:
         await actor.ended()
         await self._release_experiment(actor.id)
 
     async def _release_experiment(self, experiment_id: str) -> None:
-        """Leave port and lease to the manager that has the experiment now."""
+        """Close the port and release the lease of an experiment that another manager owns now."""
         async with self._loading.setdefault(experiment_id, asyncio.Lock()):
             if experiment_id not in self._actors:
                 await self._dependencies.listeners.close_listener(experiment_id)
                 await self._ownership.release(experiment_id)
 
     async def find(self, experiment_id: str) -> ExperimentActor:
-        """Give the actor of an experiment, loading its log if need be.
+        """Return the actor of an experiment; load its log if needed.
 
         Raises:
             NotFoundError: there is no such experiment.
-            OwnedElsewhereError: another manager has it.
+            OwnedElsewhereError: another manager owns it.
         """
         actor = self._actors.get(experiment_id)
         if actor is not None:
@@ -154,12 +160,15 @@ class ActorRegistry:
                 return actor
             return await self._load(experiment_id)
 
-    def found(self) -> Iterator[ExperimentActor]:
-        """Give the actors that there are now."""
+    def actors(self) -> Iterator[ExperimentActor]:
+        """Yield the actors that are live now."""
         yield from list(self._actors.values())
 
     def stopped_at(self, experiment_id: str) -> int | None:
-        """Give the end of the log of an experiment that is stopped and has no actor; None: else."""
+        """Return the last sequence in the log of a stopped experiment without an actor.
+
+        None: not known to be stopped.
+        """
         return None if experiment_id in self._actors else self._stopped_at.get(experiment_id)
 
     async def start(self, experiment_id: str, directory: str, *, debug: bool) -> ExperimentActor:
@@ -168,7 +177,7 @@ class ActorRegistry:
         Raises:
             OwnedElsewhereError: another manager is creating it.
         """
-        self._must_go_on()
+        self._check_not_closing()
         epoch = await self._ownership.take(experiment_id, 0)
         journal = self._journals.open(directory, debug=debug)
         return self._run(
@@ -179,21 +188,21 @@ class ActorRegistry:
         )
 
     def owned_views(self) -> list[experiment_pb2.Experiment]:
-        """Give the experiments that have an actor here, as clients see them, in no order."""
+        """Return the views of the experiments with an actor here, in no order."""
         return [actor.view() for actor in self._actors.values() if actor.experiment.created]
 
     def views(self) -> list[experiment_pb2.Experiment]:
-        """Give all experiments as clients see them, in no order."""
+        """Return the views of all experiments known here, in no order."""
         views = self.owned_views()
         views.extend(view for key, view in self._summaries.items() if key not in self._actors)
         return views
 
     async def view(self, experiment_id: str) -> experiment_pb2.Experiment:
-        """Give one experiment as clients see it, without loading the log of one that is over.
+        """Return the view of an experiment; the log of a stopped one is not loaded.
 
         Raises:
             NotFoundError: there is no such experiment.
-            OwnedElsewhereError: another manager has it.
+            OwnedElsewhereError: another manager owns it.
         """
         summary = self._summaries.get(experiment_id)
         if summary is not None and experiment_id not in self._actors:
@@ -203,7 +212,10 @@ class ActorRegistry:
         return (await self.find(experiment_id)).view()
 
     async def _is_still_stopped(self, experiment_id: str) -> bool:
-        """Tell whether a summary is the latest: another manager may have resumed or deleted it."""
+        """Return whether a summary is the latest.
+
+        Another manager may have resumed or deleted the experiment.
+        """
         if not self._ownership.shared:
             return True
         last = await self._dependencies.bus.events.last(experiment_id)
@@ -214,26 +226,26 @@ class ActorRegistry:
         self._stopped_at.pop(experiment_id, None)
 
     async def reserve(self, experiment_id: str) -> None:
-        """Make sure that no other manager touches an experiment until `forget`.
+        """Acquire the lease of an experiment without an actor, until `release`.
 
         Raises:
-            OwnedElsewhereError: another manager has it.
+            OwnedElsewhereError: another manager owns it.
         """
         if experiment_id not in self._actors:
             last = await self._dependencies.bus.events.last(experiment_id)
             await self._ownership.take(experiment_id, last.epoch if last else 0)
 
     async def release(self, experiment_id: str) -> None:
-        """Let others have an experiment that has no actor here."""
+        """Release the lease of an experiment that has no actor here."""
         if experiment_id not in self._actors:
             await self._ownership.release(experiment_id)
 
     def exists(self, experiment_id: str) -> bool:
-        """Tell whether an experiment is known."""
+        """Return whether an experiment is known here."""
         return experiment_id in self._actors or experiment_id in self._summaries
 
     async def forget(self, experiment_id: str) -> None:
-        """End the actor of an experiment that is being deleted."""
+        """Stop the actor of an experiment that is being deleted."""
         actor = self._actors.pop(experiment_id, None)
         self._forget_summary(experiment_id)
         if actor is not None:
@@ -241,7 +253,10 @@ class ActorRegistry:
             await actor.ended()
 
     async def aclose(self) -> None:
-        """End all actors after the round that is under way; leave them to others. Twice is fine."""
+        """Stop all actors after their current round and release their leases.
+
+        May be called twice.
+        """
         if self._closing:
             return
         self._closing = True
@@ -255,12 +270,12 @@ class ActorRegistry:
         await self._tasks.aclose()
         await self._ownership.leave()
 
-    def _must_go_on(self) -> None:
+    def _check_not_closing(self) -> None:
         if self._closing:
             raise UnavailableError("this manager is ending; try again")
 
     async def _load(self, experiment_id: str) -> ExperimentActor:
-        self._must_go_on()
+        self._check_not_closing()
         self._evict()
         last = await self._dependencies.bus.events.last(experiment_id)
         if last is None or last.is_loading:
@@ -278,7 +293,7 @@ class ActorRegistry:
         events = self._dependencies.bus.events
         snapshot = await self._dependencies.summaries.get_snapshot(experiment_id)
         if snapshot and end < snapshot.sequence:
-            snapshot = None  # of another log: the streams were made anew
+            snapshot = None  # of another log: the streams were recreated
         folded = await load(events, experiment_id, snapshot)
         experiment = folded.experiment
         if not experiment.created:
@@ -292,7 +307,7 @@ class ActorRegistry:
         return ExperimentActor(experiment_id, folded, journal, self._dependencies, epoch)
 
     def _evict(self) -> None:
-        """Let go of stopped experiments that were looked into longest ago."""
+        """Stop the actors of stopped experiments that were queried longest ago."""
         closed = [
             actor
             for actor in self._actors.values()
@@ -303,7 +318,7 @@ class ActorRegistry:
             self._stopped_at[actor.id] = actor.sequence
             del self._actors[actor.id]
             actor.request_stop()
-            self._start(self._give_up(actor), f"give back {actor.id}")
+            self._start(self._await_release(actor), f"release {actor.id}")
 
     def _run(self, experiment_id: str, actor: ExperimentActor) -> ExperimentActor:
         self._actors[experiment_id] = actor
@@ -316,19 +331,21 @@ class ActorRegistry:
         if self._closing:
             return
         if actor is None and isinstance(error, LostOwnershipError):
-            return  # it had stepped back, and the log said the same
+            return  # the actor was stopped already, for the same reason
         if actor is None:
             get_logger().error("experiment not loaded", task=experiment_id, exc_info=error)
             return
         if isinstance(error, LostOwnershipError) and error.found_epoch > actor.epoch:
-            get_logger().warning("stepped back", experiment=experiment_id, error=error.message)
-            self._start(self._release_experiment(experiment_id), f"let go {experiment_id}")
+            get_logger().warning(
+                "experiment released", experiment=experiment_id, error=error.message
+            )
+            self._start(self._release_experiment(experiment_id), f"release {experiment_id}")
             return
         get_logger().error("experiment failed here", experiment=experiment_id, exc_info=error)
         self._start(self._reload(experiment_id), f"reload {experiment_id}")
 
     def _start(self, work: Coroutine[object, object, None], name: str) -> None:
-        """Run what nobody waits for; not any more once this manager is ending."""
+        """Start background work, unless this manager is ending."""
         if self._closing:
             work.close()
         else:

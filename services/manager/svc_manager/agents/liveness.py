@@ -1,6 +1,6 @@
-"""The agents that the manager has heard of, and what follows when one falls silent.
+"""Liveness of agents, and the notifications that follow when one falls silent.
 
-Presence is nobody's fact: it lives in memory only. What follows from it becomes a fact of the
+Presence is kept in memory only and is never an event. Its consequences become events of the
 experiments concerned.
 """
 
@@ -38,69 +38,70 @@ from svc_manager.domain.trial import Trial
 
 SILENT_AFTER_S: Final = 30.0
 """`ack_wait` of tasks: an agent that could not renew for so long kills its trials."""
-MISSED_AFTER_S: Final = 12.0
-"""An agent says every 5 s that it lives: it has missed to do so twice."""
-MISSED_EVERY_S: Final = 2.0
-"""How often experiments are looked through for trials that wait for such an agent only."""
+OVERDUE_AFTER_S: Final = 12.0
+"""Silence of an overdue agent: presences come every 5 s, so two are missing."""
+OVERDUE_EVERY_S: Final = 2.0
+"""Interval at which stopping experiments are checked for trials of overdue agents."""
 GONE_AFTER_S: Final = 45.0
-"""By now a silent agent has killed its trials, TERM, grace and KILL included."""
+"""Silence after which an agent has killed its trials, TERM, grace and KILL included."""
 SUSPECT_AFTER_S: Final = 30.0
-"""A restarted agent reports what its predecessor lost at once; whatever it neither holds nor has
-reported after so long was forgotten with its disk."""
+"""A restarted agent reports at once which trials its predecessor lost; an attempt that it neither
+holds nor has reported after so long was lost with its disk."""
 _POOLS_LIMIT: Final = 1_000
 """Pools that agents may name; each costs the bus a consumer."""
 LEAVING_S: Final = 35.0
-"""An agent that says goodbye counts as silent for so long: its last reports may be on the way."""
+"""Silence that a leaving agent is credited with: its last reports may be on the way."""
 
 
 @dataclass(slots=True)
 class Agent:
-    """One agent."""
+    """Last presence of an agent and its state of liveness."""
 
     presence: task_pb2.RunnerPresence
     seen_s: float
-    """When it was heard of last, by the monotonic clock."""
+    """Arrival of the last presence, by the monotonic clock."""
     seen_at_ms: int
-    """The same, ms since 1970; 0: never, only the logs speak of it."""
+    """Arrival of the last presence, ms since 1970; 0: none arrived, only logs name the agent."""
     silent: bool = False
     suspects: list[tuple[str, HeldAttempt]] = field(default_factory=list)
-    """(experiment, attempt) that logs say it has, but it did not hold when it began to speak."""
+    """(experiment, attempt) pairs that logs assign to the agent, and that its first presence
+    lacked."""
     suspected_s: float = 0.0
-    """When they were noted, by the monotonic clock."""
+    """Time at which ``suspects`` was set, by the monotonic clock."""
 
     @property
     def known(self) -> bool:
-        """Whether it has ever been heard of by this manager."""
+        """Whether this manager has received a presence of the agent."""
         return self.seen_at_ms > 0
 
 
 class MonitoredExperiment(Protocol):
-    """An experiment that is told about agents: the part of an actor that is needed here."""
+    """Experiment that is notified about agents: the part of an actor that the monitor needs."""
 
     @property
     def id(self) -> str:
-        """Which experiment."""
+        """Id of the experiment."""
         ...
 
     @property
     def experiment(self) -> Experiment:
-        """What its log tells."""
+        """State of the experiment."""
         ...
 
     def notify(self, notification: Notification) -> None:
-        """Say something that needs no answer."""
+        """Queue a notification."""
         ...
 
 
 class ExperimentSource(Protocol):
-    """Where the live experiments are found: the part of the roster that is needed here."""
+    """Source of the live experiments: the part of the actor registry that the monitor needs."""
 
-    def found(self) -> Iterable[MonitoredExperiment]:
-        """Give those that there are now."""
+    def actors(self) -> Iterable[MonitoredExperiment]:
+        """Return the live experiments."""
         ...
 
     def stopped_at(self, experiment_id: str) -> int | None:
-        """Give the end of the log of an experiment that is stopped and not among those found.
+        """Return the last sequence in the log of a stopped experiment that is not live.
 
         None: it is not known to be stopped.
         """
@@ -108,11 +109,11 @@ class ExperimentSource(Protocol):
 
 
 class AgentMonitor:
-    """Listens to agents; implements `svc_manager.ports.Agents`.
+    """Monitor of agents' presences; implements `svc_manager.ports.Agents`.
 
     Args:
-        bus: where agents speak.
-        clock: tells how long one has been silent.
+        bus: source of presences.
+        clock: measures silence.
     """
 
     def __init__(self, bus: Bus, clock: Clock) -> None:
@@ -124,9 +125,9 @@ class AgentMonitor:
         self._changed = asyncio.Event()
 
     def attach(self, actors: ExperimentSource) -> None:
-        """Tell these experiments what follows; agents their logs name count as just seen."""
+        """Notify these experiments from now on; agents that their logs name count as just seen."""
         self._actors = actors
-        for actor in actors.found():
+        for actor in actors.actors():
             self._expect_named(actor.experiment)
 
     def expect(self, experiment_id: str, experiment: Experiment) -> None:
@@ -158,16 +159,16 @@ class AgentMonitor:
         ]
 
     def living(self) -> list[Agent]:
-        """Give the agents that have been heard of lately, by id."""
+        """Return the agents that are not silent, by id."""
         agents = sorted(self._agents.items())
         return [agent for _, agent in agents if agent.known and not agent.silent]
 
     def facts(self, experiment_id: str, trial: Trial | None) -> list[AgentFacts]:
-        """Give what explanations need of every agent that has been heard of, by id.
+        """Return the facts of every known agent that explanations need, by id.
 
         Args:
-            experiment_id: whose trial.
-            trial: which agents may hold; None: nobody asks for one.
+            experiment_id: experiment of the trial.
+            trial: the trial to explain; None: a trial that does not exist yet.
         """
         now_s = self._clock.monotonic_s()
         return [
@@ -185,17 +186,17 @@ class AgentMonitor:
         ]
 
     def get(self, runner_id: str) -> Agent | None:
-        """Give an agent that has been heard of; None: it has not."""
+        """Return a known agent; None: no presence of it has arrived."""
         agent = self._agents.get(runner_id)
         return agent if agent is not None and agent.known else None
 
     def is_on(self, runner_id: str, host_name: str) -> bool:
-        """Tell whether an agent runs on a machine; one that was not heard of yet may."""
+        """Return whether an agent may run on a machine; true for an unknown agent."""
         agent = self.get(runner_id)
         return agent is None or agent.presence.host_name in {"", host_name}
 
     async def listen(self) -> None:
-        """Take in presences until cancelled."""
+        """Handle presences until cancelled."""
         feed = await self._bus.signals.subscribe(subjects.ALL_PRESENCES)
         async with aclosing(feed):
             async for signal in feed:
@@ -207,18 +208,18 @@ class AgentMonitor:
                     )
                     continue
                 if presence.runner_id != subjects.runner_of_presence(signal.subject):
-                    # The bus lets an agent speak below its own name only; so do we.
-                    get_logger().warning("presence of another dropped", subject=signal.subject)
+                    # The bus lets an agent publish below its own name only; so does this check.
+                    get_logger().warning("foreign presence dropped", subject=signal.subject)
                     continue
                 if await self._open_pool(presence.pool):
                     self.handle_presence(presence)
-                    await asyncio.sleep(0)  # a thousand agents may speak at once
+                    await asyncio.sleep(0)  # a thousand presences may arrive at once
 
     async def _open_pool(self, pool: str) -> bool:
-        """Let agents of a pool pull: they may make nothing at the bus themselves.
+        """Create the task queue of a pool: agents may not create anything on the bus.
 
         Returns:
-            Whether there is such a pool, or may be.
+            Whether the pool exists now.
         """
         if pool in self._pools:
             return True
@@ -235,7 +236,7 @@ class AgentMonitor:
         return True
 
     def handle_presence(self, presence: task_pb2.RunnerPresence) -> None:
-        """Take in one presence."""
+        """Update the agent and notify the experiments that its presence concerns."""
         now_s = self._clock.monotonic_s()
         agent = Agent(presence, now_s, int(self._clock.now().timestamp() * 1000))
         if presence.leaving:
@@ -249,18 +250,18 @@ class AgentMonitor:
             agent.suspected_s = now_s
             agent.suspects = [
                 (actor.id, held)
-                for actor in (self._actors.found() if self._actors is not None else ())
+                for actor in (self._actors.actors() if self._actors is not None else ())
                 for held in _unheld(actor.experiment, presence)
             ]
         if before is None or presence.leaving or agent.suspected_s == now_s:
             self._changed.set()
         if self._actors is not None and not presence.leaving:
-            self._tell_seen(presence, self._actors)
+            self._notify_seen(presence, self._actors)
             boot_id = before.presence.boot_id if before is not None and before.known else ""
             if presence.restarted or (boot_id and boot_id != presence.boot_id):
-                self._tell_restarted(presence, self._actors)
+                self._notify_restarted(presence, self._actors)
 
-    def _tell_seen(self, presence: task_pb2.RunnerPresence, actors: ExperimentSource) -> None:
+    def _notify_seen(self, presence: task_pb2.RunnerPresence, actors: ExperimentSource) -> None:
         held: dict[str, list[HeldAttempt]] = {}
         for trial in presence.trials:
             held.setdefault(trial.experiment_id, []).append(
@@ -268,7 +269,7 @@ class AgentMonitor:
             )
         if not held:
             return
-        for actor in actors.found():
+        for actor in actors.actors():
             if actor.id in held:
                 seen = AgentSeen(presence.runner_id, tuple(held.pop(actor.id)))
                 if concerns(actor.experiment, seen):
@@ -278,9 +279,11 @@ class AgentMonitor:
             if sequence is not None:
                 self._drop(presence.runner_id, experiment_id, trials, sequence)
 
-    def _tell_restarted(self, presence: task_pb2.RunnerPresence, actors: ExperimentSource) -> None:
-        """Tell those whose tasks the agent's predecessor may have been given and not claimed."""
-        for actor in actors.found():
+    def _notify_restarted(
+        self, presence: task_pb2.RunnerPresence, actors: ExperimentSource
+    ) -> None:
+        """Notify experiments whose tasks the agent's predecessor may have pulled, not claimed."""
+        for actor in actors.actors():
             if any(
                 trial.pool == presence.pool and not trial.claim_id
                 for trial in actor.experiment.live.values()
@@ -290,24 +293,24 @@ class AgentMonitor:
     def _drop(
         self, runner_id: str, experiment_id: str, trials: Iterable[HeldAttempt], log_sequence: int
     ) -> None:
-        """Tell an agent to drop tasks that outlived their experiment in the queue."""
+        """Send drop orders for tasks that outlived their experiment in the queue."""
         subject = subjects.control_subject(runner_id)
         for held in trials:
             drop = SendDrop(runner_id, held.trial_id, held.attempt, held.claim_id)
             self._bus.signals.publish(subject, drop_to_bytes(experiment_id, drop, log_sequence))
 
     async def watch(self) -> None:
-        """Say who has fallen silent, until cancelled.
+        """Notify experiments of silent agents, until cancelled.
 
-        While the bus is away nobody can be heard, so nobody is judged.
+        While the bus is away no presence can arrive, so silence is not checked.
         """
         while True:
             await self._bus.wait_connected()
-            self._judge()
+            self._check_silence()
             await self._sleep()
 
     async def extend_deadlines(self) -> None:
-        """Give everybody the whole time again after the bus was away, until cancelled."""
+        """Restart the silence of all agents whenever the bus returns, until cancelled."""
         while True:
             await self._bus.wait_connected(connected=False)
             await self._bus.wait_connected()
@@ -315,7 +318,7 @@ class AgentMonitor:
             for agent in self._agents.values():
                 agent.seen_s = max(agent.seen_s, now_s)
 
-    def _judge(self) -> None:
+    def _check_silence(self) -> None:
         now_s = self._clock.monotonic_s()
         for runner_id, agent in list(self._agents.items()):
             silence_s = now_s - agent.seen_s
@@ -326,43 +329,43 @@ class AgentMonitor:
                     if agent.presence.leaving
                     else f"its agent {runner_id} has not been heard of for {silence_s:.0f} s"
                 )
-                self._tell_all(runner_id, AgentGone(runner_id, reason))
+                self._notify_all(runner_id, AgentGone(runner_id, reason))
             elif silence_s >= SILENT_AFTER_S and not agent.silent:
                 agent.silent = True
-                self._tell_all(runner_id, AgentSilent(runner_id))
-            elif silence_s >= MISSED_AFTER_S:
-                self._tell_missed(runner_id)
+                self._notify_all(runner_id, AgentSilent(runner_id))
+            elif silence_s >= OVERDUE_AFTER_S:
+                self._notify_overdue(runner_id)
             elif agent.suspects and now_s - agent.suspected_s >= SUSPECT_AFTER_S:
                 suspects, agent.suspects = agent.suspects, []
-                self._tell_gone(suspects)
+                self._notify_attempts_gone(suspects)
 
-    def _tell_gone(self, suspects: Iterable[tuple[str, HeldAttempt]]) -> None:
-        actors = {actor.id: actor for actor in self._actors.found()} if self._actors else {}
+    def _notify_attempts_gone(self, suspects: Iterable[tuple[str, HeldAttempt]]) -> None:
+        actors = {actor.id: actor for actor in self._actors.actors()} if self._actors else {}
         for experiment_id, held in suspects:
             if experiment_id in actors:
                 actors[experiment_id].notify(AttemptGone(held, "its agent knows nothing of it"))
 
-    def _tell_missed(self, runner_id: str) -> None:
-        """Tell those who wait for nothing but the end of an agent's trials."""
-        for actor in self._actors.found() if self._actors is not None else ():
+    def _notify_overdue(self, runner_id: str) -> None:
+        """Notify the stopping experiments that wait for trials of an overdue agent."""
+        for actor in self._actors.actors() if self._actors is not None else ():
             if actor.experiment.state is ExperimentState.STOPPING and any(
                 trial.runner_id == runner_id and trial.asked_end is not None
                 for trial in actor.experiment.live.values()
             ):
                 actor.notify(AgentOverdue(runner_id))
 
-    def _tell_all(self, runner_id: str, notification: AgentSilent | AgentGone) -> None:
+    def _notify_all(self, runner_id: str, notification: AgentSilent | AgentGone) -> None:
         if self._actors is None:
             return
-        for actor in self._actors.found():
+        for actor in self._actors.actors():
             if any(trial.runner_id == runner_id for trial in actor.experiment.live.values()):
                 actor.notify(notification)
 
     async def _sleep(self) -> None:
-        """Wait until the next agent can fall silent, or one comes or leaves."""
+        """Wait until the next agent can fall silent, or an agent joins or leaves."""
         self._changed.clear()
         now_s = self._clock.monotonic_s()
-        moments = [_next_judgement_s(agent, now_s) for agent in self._agents.values()]
+        moments = [_next_check_s(agent, now_s) for agent in self._agents.values()]
         moments += [
             agent.suspected_s + SUSPECT_AFTER_S for agent in self._agents.values() if agent.suspects
         ]
@@ -391,21 +394,21 @@ def _waits_for(presence: task_pb2.RunnerPresence, experiment_id: str, trial: Tri
     return None
 
 
-def _next_judgement_s(agent: Agent, now_s: float) -> float:
-    """Return when something can follow from the silence of an agent."""
-    if now_s < agent.seen_s + MISSED_AFTER_S:
-        return agent.seen_s + MISSED_AFTER_S
+def _next_check_s(agent: Agent, now_s: float) -> float:
+    """Return the time at which the silence of an agent can have a consequence."""
+    if now_s < agent.seen_s + OVERDUE_AFTER_S:
+        return agent.seen_s + OVERDUE_AFTER_S
     threshold_s = agent.seen_s + (GONE_AFTER_S if agent.silent else SILENT_AFTER_S)
-    return min(threshold_s, now_s + MISSED_EVERY_S)
+    return min(threshold_s, now_s + OVERDUE_EVERY_S)
 
 
 def _held(presence: task_pb2.RunnerPresence) -> set[HeldAttempt]:
-    """Return the attempts that an agent says to hold."""
+    """Return the attempts that a presence lists."""
     return {HeldAttempt(held.trial_id, held.attempt, held.claim_id) for held in presence.trials}
 
 
 def _unheld(experiment: Experiment, presence: task_pb2.RunnerPresence) -> list[HeldAttempt]:
-    """Return the attempts that a log says an agent has, and it does not hold."""
+    """Return the attempts that the log assigns to an agent and its presence does not list."""
     named = [
         HeldAttempt(trial.id, trial.attempt, trial.claim_id)
         for trial in experiment.live.values()

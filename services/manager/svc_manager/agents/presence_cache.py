@@ -1,4 +1,4 @@
-"""Keeps what agents said last, so that a manager that starts knows them before they speak again."""
+"""Cache of agents' last presences, from which a starting manager knows the agents."""
 
 import asyncio
 from contextlib import aclosing
@@ -15,28 +15,28 @@ from svc_manager.ports import Presences
 
 
 class PresenceCache:
-    """Writes presences down and reads them at the start; all managers share what is written.
+    """Cache that writes presences to a store and reads them at the start; shared by all managers.
 
     Call order: `recall` once, before experiments are loaded; then `listen` and `write` as tasks.
-    Trouble with the store is logged: agents are then known when they speak.
+    Failures of the store are logged: agents are then known from their next presence.
 
     Args:
-        signals: where agents speak.
-        presences: where it is kept.
-        agents: those who are told.
+        signals: source of presences.
+        presences: the store.
+        agents: monitor that gets the recalled presences.
     """
 
     def __init__(self, signals: Signals, presences: Presences, agents: AgentMonitor) -> None:
         self._signals = signals
         self._presences = presences
         self._agents = agents
-        self._heard: dict[str, bytes] = {}
+        self._pending: dict[str, bytes] = {}
         self._left: set[str] = set()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._away = False
 
     async def recall(self) -> None:
-        """Let the manager know the agents that were there lately."""
+        """Pass the stored presences to the monitor."""
         try:
             kept = await self._presences.all()
         except ServiceError as error:
@@ -48,35 +48,38 @@ class PresenceCache:
                 self._agents.handle_presence(presence)
 
     async def listen(self) -> None:
-        """Take in presences until cancelled."""
+        """Buffer presences until cancelled."""
         feed = await self._signals.subscribe(subjects.ALL_PRESENCES)
         async with aclosing(feed):
             async for signal in feed:
                 presence = _decoded(signal.payload)
                 if presence is None:
-                    continue  # the watch of agents reports it
+                    continue  # the monitor logs it
                 if presence.leaving:
-                    self._heard.pop(presence.runner_id, None)
+                    self._pending.pop(presence.runner_id, None)
                     self._left.add(presence.runner_id)
                 else:
-                    self._heard[presence.runner_id] = signal.payload
-                self._news.set()
+                    self._pending[presence.runner_id] = signal.payload
+                self._changed.set()
 
     async def write(self) -> None:
-        """Write down what was heard until cancelled; what comes meanwhile makes the next batch."""
+        """Write the buffered presences until cancelled.
+
+        Presences that arrive meanwhile make the next batch.
+        """
         while True:
-            await self._news.wait()
-            self._news.clear()
-            heard, self._heard = self._heard, {}
+            await self._changed.wait()
+            self._changed.clear()
+            changed, self._pending = self._pending, {}
             left, self._left = self._left, set()
             try:
-                if heard:
-                    await self._presences.keep(heard, GONE_AFTER_S)
-                for runner_id in left - heard.keys():
+                if changed:
+                    await self._presences.keep(changed, GONE_AFTER_S)
+                for runner_id in left - changed.keys():
                     await self._presences.forget(runner_id)
             except ServiceError as error:
                 if not self._away:
-                    get_logger().warning("presences not kept", error=error.message)
+                    get_logger().warning("presences not written", error=error.message)
                 self._away = True
             else:
                 self._away = False

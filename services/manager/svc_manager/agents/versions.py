@@ -1,15 +1,15 @@
-"""Whether two parts of NNI fit together, by their versions."""
+"""Compatibility of two parts of NNI by their versions."""
 
 from typing import Final
 
 _COMPARED: Final = 2
-"""Components of a version that tell: a patch changes nothing that is said between two parts."""
+"""Leading components of a version that decide: a patch release changes no contract."""
 
 
 def fit(one: str, other: str) -> bool:
-    """Tell whether two versions differ in their last components at most, e.g. 3.0.1 and 3.0.
+    """Return whether two versions agree in their leading components, e.g. 3.0.1 and 3.0.
 
-    What is no version (a part that does not know its own) fits everything.
+    A text that is not a version (of a part that does not know its own) is compatible with all.
     """
     first, second = _line(one), _line(other)
     return first is None or second is None or first == second

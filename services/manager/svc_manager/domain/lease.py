@@ -82,7 +82,7 @@ class TakeoverSchedule:
         self._vacant_s.pop(experiment_id, None)
         self._owned.discard(experiment_id)
 
-    def look(self, holders: Mapping[str, Lease], now_s: float) -> list[str]:
+    def due(self, holders: Mapping[str, Lease], now_s: float) -> list[str]:
         """Return the experiments that this manager is to take now; each is told once.
 
         Args:

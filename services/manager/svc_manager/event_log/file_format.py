@@ -1,4 +1,4 @@
-"""The file form of an experiment's log: `db/events.log`, and `events.log` of an archive.
+"""File format of an experiment's event log: `db/events.log`, and `events.log` of an archive.
 
 Layout: the magic line, then records of a header (stream sequence, length, CRC-32 of the payload;
 big-endian) and the payload.
@@ -14,23 +14,23 @@ _HEADER: Final = struct.Struct(">QII")
 
 
 def record_of(sequence: int, payload: bytes) -> bytes:
-    """Give one record."""
+    """Return one record."""
     return _HEADER.pack(sequence, len(payload), zlib.crc32(payload)) + payload
 
 
 def whole_records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
-    """Give (sequence, payload, end of the record in the file) of every whole record, in order.
+    """Yield (sequence, payload, end of the record in the file) of every whole record, in order.
 
-    It stops before the first one that is torn or damaged.
+    Stops before the first torn or damaged record.
 
     Args:
-        file: at its beginning.
+        file: open at its beginning.
 
     Raises:
-        ValueError: it does not start with the magic line.
+        ValueError: the file does not start with the magic line.
     """
     if file.read(len(MAGIC)) != MAGIC:
-        raise ValueError("not a log of events: it does not start with the magic line")
+        raise ValueError("not an event log: it does not start with the magic line")
     end = len(MAGIC)
     while True:
         header = file.read(_HEADER.size)

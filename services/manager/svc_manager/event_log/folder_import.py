@@ -1,4 +1,7 @@
-"""An experiment from a copied folder: its `events.log` becomes a log of this installation."""
+"""Import of an experiment from a copied folder.
+
+Its `events.log` becomes a log of this installation.
+"""
 
 import secrets
 from collections.abc import Callable
@@ -19,17 +22,16 @@ from svc_manager.ports import Journals
 async def import_folder(
     events: EventLog, journals: Journals, ids: TrialIds, experiment_id: str, directory: Path
 ) -> None:
-    """Append the batches of a folder to the log of an experiment that is unknown here.
+    """Append the batches of a folder's log to the log of an experiment that is unknown here.
 
-    An experiment that was running when its folder was copied is stopped here.
-
-    Positions inside the batches are rewritten to the new ones, and the cursor of the INBOX begins
-    anew, for both name places in streams that stayed behind.
+    An experiment that was running when its folder was copied is stopped here. Positions inside the
+    batches are rewritten to the new ones, and the INBOX cursor restarts at 0: both name places in
+    streams that were not copied.
 
     Raises:
         NotFoundError: the folder holds no log.
-        InvalidArgumentError: it is the log of another experiment.
-        LostOwnershipError: somebody else is importing it at the same time.
+        InvalidArgumentError: the log is of another experiment.
+        LostOwnershipError: another import of it is under way.
     """
     records = await journals.read(directory)
     batches = [(sequence, batch_from_bytes(payload)) for sequence, payload in records]
@@ -38,7 +40,7 @@ async def import_folder(
 
 
 def _nothing_more(_round: Round) -> None:
-    """Leave the log as it came."""
+    """Add no events."""
 
 
 async def append_batches(
@@ -48,19 +50,19 @@ async def append_batches(
     batches: list[tuple[int, event_pb2.EventBatch]],
     close: Callable[[Round], None] = _nothing_more,
 ) -> None:
-    """Append the batches of another installation's log, and the end of that life.
+    """Append the batches of another installation's log, and the events that stop the experiment.
 
     Args:
         events: the logs.
-        ids: of this installation.
-        experiment_id: whose log; it must be empty.
+        ids: source of ids.
+        experiment_id: the experiment; its log must be empty.
         batches: with their old positions, in order; they are changed.
-        close: states what else is to be known, after the experiment was stopped.
+        close: emits further events after the experiment is stopped.
 
     Raises:
-        LostOwnershipError: somebody else is importing it at the same time.
+        LostOwnershipError: another import of it is under way.
     """
-    # The bus remembers the ids of appends for a while, also of a log that was deleted meanwhile.
+    # The bus remembers append ids for a while, even those of a deleted log.
     load_id = secrets.token_hex(4)
     places: dict[int, int] = {}
     last = 0
@@ -87,12 +89,12 @@ async def _cut_off(
     load_id: str,
     close: Callable[[Round], None],
 ) -> None:
-    """Stop the experiment at the time of its last batch, if it is not."""
+    """Append the events that stop the experiment at the time of its last batch."""
     folded = await load(events, experiment_id)
     round_ = Round(folded.experiment, time_ms, ids)
     cut_off(round_)
     close(round_)
-    # Appended even if it is empty: it says that the log is whole.
+    # Appended even if it is empty: it marks the log as complete.
     stamp = Stamp(folded.epoch + 1, 0, time_ms)
     await events.append(
         experiment_id,
@@ -106,6 +108,7 @@ async def _cut_off(
 def _check_id(
     batches: list[tuple[int, event_pb2.EventBatch]], experiment_id: str, directory: Path
 ) -> None:
+    """Raise InvalidArgumentError unless the log is of ``experiment_id``."""
     first = batches[0][1].events[0] if batches and batches[0][1].events else event_pb2.Event()
     if first.experiment_created.experiment_id != experiment_id:
         found = first.experiment_created.experiment_id or "none"
@@ -118,6 +121,7 @@ def _check_id(
 
 
 def _move_positions(event: event_pb2.Event, places: dict[int, int]) -> None:
+    """Replace positions of the old stream by those of the new one."""
     if event.HasField("parameters_generated"):
         position = event.parameters_generated.based_on
     elif event.HasField("algorithm_failed"):

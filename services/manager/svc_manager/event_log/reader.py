@@ -1,4 +1,4 @@
-"""Experiments from their logs."""
+"""Reading of event logs into the state of experiments."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,23 +16,23 @@ from svc_manager.ports import Journal
 
 @dataclass(slots=True)
 class FoldedExperiment:
-    """An experiment and the place in its log up to which it is folded."""
+    """State of an experiment, and the position in its log up to which it is folded."""
 
     experiment: Experiment
     sequence: int = 0
-    """Stream sequence of the last batch; 0: there is none."""
+    """Stream sequence of the last folded batch; 0: there is none."""
     epoch: int = 0
     """Largest epoch of a writer."""
     inbox_sequence: int = 0
-    """Last message of the INBOX whose consequences are in the log."""
+    """Sequence of the last INBOX message whose consequences are in the log."""
 
 
 def fold_batch(folded: FoldedExperiment, sequence: int, payload: bytes) -> None:
-    """Take in one batch.
+    """Fold one batch into the state.
 
     Raises:
-        ValueError: the log tells of an impossible change.
-        google.protobuf.message.DecodeError: it is no batch.
+        ValueError: the batch holds an impossible transition.
+        google.protobuf.message.DecodeError: the payload is not a batch.
     """
     batch = batch_from_bytes(payload)
     time_ms = to_ms(batch.time)
@@ -48,12 +48,12 @@ def fold_batch(folded: FoldedExperiment, sequence: int, payload: bytes) -> None:
 async def load(
     events: EventLog, experiment_id: str, snapshot: FoldedExperiment | None = None
 ) -> FoldedExperiment:
-    """Fold the log of an experiment; an empty one gives an experiment that is not created.
+    """Fold the log of an experiment; an empty log gives an experiment that is not created.
 
     Args:
         events: the logs.
-        experiment_id: which one.
-        snapshot: state to go on from; it is changed. None: from the beginning.
+        experiment_id: the experiment.
+        snapshot: state to start from; it is changed. None: start from the first event.
 
     Raises:
         FailedPreconditionError: the log cannot be read.
@@ -73,9 +73,9 @@ async def load(
 async def complete_journal(
     events: EventLog, experiment_id: str, open_journal: Callable[[], Journal], sequence: int
 ) -> Journal:
-    """Open a journal and give it what it lacks of the log up to ``sequence``.
+    """Open a journal and append the batches of the log up to ``sequence`` that it lacks.
 
-    A kill between an append and its write leaves the file behind the log.
+    A kill between an append to the log and the write of the file leaves the file behind.
     """
     journal = open_journal()
     if journal.last_sequence < sequence:

@@ -1,7 +1,7 @@
-"""The folded state of an experiment as bytes, so that a long log need not be folded again.
+"""Snapshot of the folded state of an experiment, so that a long log need not be folded again.
 
-A snapshot may be lost or refused at any time: the log is the truth. It is JSON, never a pickle; it
-names the version of its form and whoever cannot read it folds the log instead.
+A snapshot may be lost or refused at any time: the log is authoritative. It is JSON, never a
+pickle; it carries the version of its format, and a reader of another version folds the log instead.
 """
 
 import copy
@@ -22,37 +22,37 @@ from svc_manager.domain.trial import Trial
 from svc_manager.event_log.reader import FoldedExperiment
 
 FORM: Final = 2
-"""Of the bytes. Grows whenever a field of the state changes its meaning."""
+"""Version of the format; incremented whenever a field of the state changes its meaning."""
 _TRIALS_AT_ONCE: Final = 200
-"""Trials that become text in one call that keeps other threads waiting: about 2 ms."""
+"""Trials that are encoded in one call that blocks other threads: about 2 ms."""
 
 _values_of_trial: Final = operator.attrgetter(*(one.name for one in dataclasses.fields(Trial)))
-"""A fifth of the time of `copy.copy`, and there may be 10,000 live trials."""
+"""Takes a fifth of the time of `copy.copy`, and there may be 10,000 live trials."""
 
 Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
-"""To JSON and back."""
+"""Pair of functions to JSON and back."""
 
 
 class SnapshotError(ValueError):
-    """The bytes are no snapshot that this version can read."""
+    """The bytes are not a snapshot that this version can read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of an experiment at one moment; what happens later does not change it."""
+    """State of an experiment at one moment; later changes do not affect it."""
 
     head: Mapping[str, Any]
-    """Everything but the trials, as JSON."""
+    """The state without the trials, as JSON."""
     trials: Sequence[Trial]
-    """In order; live ones may have changed since."""
+    """In order of creation; live trials may have converted since."""
     live: Mapping[str, Trial]
-    """Copies of those that were live."""
+    """Copies of the trials that were live."""
 
     def encode(self) -> bytes:
-        """Return it as bytes.
+        """Return the snapshot as bytes.
 
-        Takes seconds for 100,000 trials, so it may run in another thread; it holds the
-        interpreter for milliseconds at a time only.
+        Takes seconds for 100,000 trials and may run in another thread; it holds the interpreter for
+        milliseconds at a time only.
         """
         write, _ = _codec(Trial)
         packer = zlib.compressobj(1)
@@ -66,9 +66,9 @@ class Snapshot:
 
 
 def take_snapshot(folded: FoldedExperiment) -> Snapshot:
-    """Return the state as it is now; costs milliseconds.
+    """Return a snapshot of the current state; takes milliseconds.
 
-    A trial that is over never changes, so only live ones are copied.
+    An ended trial never changes, so only live trials are copied.
     """
     experiment = folded.experiment
     rest = copy.copy(experiment)
@@ -88,21 +88,21 @@ def take_snapshot(folded: FoldedExperiment) -> Snapshot:
 
 
 def encode_snapshot(folded: FoldedExperiment) -> bytes:
-    """Return the state and its place in the log as bytes."""
+    """Return the state and its position in the log as bytes."""
     return take_snapshot(folded).encode()
 
 
 def decode_snapshot(data: bytes) -> FoldedExperiment:
-    """Return what `encode_snapshot` was given.
+    """Return the state that `encode_snapshot` encoded.
 
     Raises:
-        SnapshotError: it was written by another version, or is damaged.
+        SnapshotError: the bytes are damaged, or of another version.
     """
     try:
         lines = zlib.decompress(data).decode("utf-8", "surrogatepass").split("\n")
         head = json.loads(lines[0])
         if (head["form"], head["fields"]) != (FORM, _fingerprint()):
-            raise SnapshotError("the snapshot has another form")
+            raise SnapshotError("the snapshot has another format")
         _, read = _codec(Experiment)
         experiment: Experiment = read(head["experiment"])
         _, read_trial = _codec(Trial)
@@ -110,7 +110,7 @@ def decode_snapshot(data: bytes) -> FoldedExperiment:
             for row in json.loads(line):
                 trial: Trial = read_trial(row)
                 experiment.trials[trial.id] = trial
-        # Live trials are the same objects as those of the whole list; JSON knows no such thing.
+        # Live trials must be the same objects as in the whole list, which JSON cannot express.
         experiment.live = {key: experiment.trials[key] for key in head["live"]}
         return FoldedExperiment(experiment, head["sequence"], head["epoch"], head["inbox_sequence"])
     except (zlib.error, ValueError, KeyError, TypeError, IndexError) as error:
@@ -163,19 +163,19 @@ def _dataclass_codec(kind: Any) -> Codec:  # noqa: ANN401 - a dataclass
     hints = get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]
     codecs = [_codec(hints[name]) for name in names]
-    changed = [(place, codec) for place, codec in enumerate(codecs) if codec != (_same, _same)]
+    converted = [(place, codec) for place, codec in enumerate(codecs) if codec != (_same, _same)]
     count = len(names)
 
     def write(value: Any) -> list[Any]:  # noqa: ANN401 - an instance of `kind`
         row = [getattr(value, name) for name in names]
-        for place, (to_json, _) in changed:
+        for place, (to_json, _) in converted:
             row[place] = to_json(row[place])
         return row
 
     def read(row: Any) -> Any:  # noqa: ANN401 - what `write` gave
         if len(row) != count:
             raise SnapshotError(f"a {kind.__name__} has {count} fields, found {len(row)}")
-        for place, (_, from_json) in changed:
+        for place, (_, from_json) in converted:
             row[place] = from_json(row[place])
         return kind(*row)
 
@@ -224,7 +224,7 @@ def _dict_codec(arguments: tuple[Any, ...]) -> Codec:
 
 
 def _union_codec(kinds: tuple[Any, ...]) -> Codec:
-    """Write a value as [number of its kind, value]; None as null."""
+    """Return the codec of a union: [index of the type, value], and None as null."""
     some = [kind for kind in kinds if kind is not type(None)]
     codecs = [_codec(kind) for kind in some]
     if len(some) == 1:

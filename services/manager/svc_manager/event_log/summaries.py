@@ -1,4 +1,4 @@
-"""What is kept beside the logs so that they need not be folded again: summaries and snapshots."""
+"""Store of summaries and snapshots of experiments, so that their logs need not be folded again."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -14,16 +14,16 @@ from svc_manager.ports import Views
 
 
 class Summaries:
-    """Views and snapshots of experiments, each with its place in the log.
+    """Store of summaries (views for lists) and snapshots, each with its position in the log.
 
-    Both may be stale or missing: a view is compared with the end of the log, and a snapshot is
-    folded on from where it was taken. So trouble with their stores is logged, never raised: then
-    the log is folded.
+    Both may be stale or missing: a summary is compared with the end of the log, and a snapshot is
+    the start of a fold. So failures of their stores are logged, never raised: the log is folded
+    then.
 
     Args:
-        views: where views lie.
-        blobs: where snapshots lie.
-        asked: counts the views that were asked for, by whether they were there.
+        views: store of summaries.
+        blobs: store of snapshots.
+        asked: counts the requested summaries, by hit and miss; None: nothing is counted.
     """
 
     def __init__(self, views: Views, blobs: BlobStore, asked: Counter | None = None) -> None:
@@ -32,17 +32,17 @@ class Summaries:
         self._asked = asked
 
     async def put(self, view: experiment_pb2.Experiment, sequence: int) -> None:
-        """Keep the view of an experiment as of ``sequence``."""
+        """Write the summary of an experiment as of ``sequence``."""
         try:
             await self._views.put(view.id, sequence, view.SerializeToString())
         except ServiceError as error:
             get_logger().warning("summary not written", experiment=view.id, error=error.message)
 
     async def get(self, ends: Mapping[str, int]) -> dict[str, experiment_pb2.Experiment]:
-        """Give the views that are there and not of another time.
+        """Return the stored summaries that are up to date.
 
         Args:
-            ends: stream sequence of the last batch of each experiment asked for.
+            ends: last sequence in the log of each requested experiment.
         """
         try:
             kept = await self._views.get(ends.keys())
@@ -60,7 +60,7 @@ class Summaries:
         return found
 
     async def latest(self, experiment_ids: Collection[str]) -> dict[str, experiment_pb2.Experiment]:
-        """Give the views that are there, of whatever time."""
+        """Return the stored summaries, even stale ones."""
         try:
             kept = await self._views.get(experiment_ids)
         except ServiceError as error:
@@ -72,7 +72,7 @@ class Summaries:
         }
 
     async def put_snapshot(self, experiment_id: str, snapshot: Snapshot) -> None:
-        """Keep the state of an experiment."""
+        """Write a snapshot of an experiment."""
         data = await asyncio.to_thread(snapshot.encode)
         try:
             await self._blobs.put_named(_snapshot_key(experiment_id), data)
@@ -82,7 +82,7 @@ class Summaries:
             )
 
     async def get_snapshot(self, experiment_id: str) -> FoldedExperiment | None:
-        """Give the latest state that was kept; None if there is none that can be read."""
+        """Return the state of the latest snapshot; None: there is none that can be read."""
         try:
             data = await self._blobs.get(_snapshot_key(experiment_id))
             return await asyncio.to_thread(decode_snapshot, data)
@@ -92,15 +92,17 @@ class Summaries:
             get_logger().warning("snapshot not read", experiment=experiment_id, error=error.message)
             return None
         except SnapshotError as error:
-            get_logger().info("snapshot passed over", experiment=experiment_id, error=str(error))
+            get_logger().info("snapshot ignored", experiment=experiment_id, error=str(error))
             return None
 
     async def delete(self, experiment_id: str) -> None:
-        """Forget what is kept of an experiment."""
+        """Delete summary and snapshot of an experiment."""
         try:
             await self._views.delete(experiment_id)
-        except ServiceError as error:  # it is of no experiment that is listed any more
-            get_logger().warning("summary left", experiment=experiment_id, error=error.message)
+        except ServiceError as error:  # harmless: the experiment is no longer listed
+            get_logger().warning(
+                "summary not deleted", experiment=experiment_id, error=error.message
+            )
         await self._blobs.delete(_snapshot_key(experiment_id))
 
 

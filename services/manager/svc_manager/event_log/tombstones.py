@@ -1,7 +1,7 @@
-"""What is left of a deletion: by which request which experiment was deleted, for a while.
+"""Tombstones of deleted experiments: which request deleted which experiment, for a while.
 
-Nothing else knows it once the log is gone, and whoever did not get the answer asks again, perhaps
-another manager, perhaps after a restart.
+The log with its requests is gone after a deletion; a client that got no answer repeats the request,
+perhaps to another manager, perhaps after a restart.
 """
 
 import hashlib
@@ -14,31 +14,31 @@ from svc_common.storage.ports import BlobStore
 from svc_manager.domain.garbage import TOMBSTONE_KIND
 
 _DIGITS: Final = 32
-"""Of the hash of a request id: ids come from outside and may hold what no key may."""
+"""Of the hash of a request id: ids come from clients and may hold characters that keys may not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """One deletion that was begun; it may not have come to its end."""
+    """One deletion that was started; it may be incomplete."""
 
     experiment_id: str
     last_sequence: int
-    """Where the log that was deleted ended. One that ends elsewhere is another experiment, which
-    has been given the same id since."""
+    """Last sequence of the deleted log. A log that ends elsewhere is of another experiment, which
+    got the same id later."""
 
 
 class Tombstones:
-    """Keeps deletions in the byte store, which all managers share.
+    """Store of tombstones in the byte store, which all managers share.
 
     Args:
-        blobs: the store; it collects them as garbage when nobody asks again.
+        blobs: the store; its garbage collector deletes old tombstones.
     """
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
 
     async def put(self, request_id: str, tombstone: Tombstone) -> None:
-        """Note a deletion that begins."""
+        """Write the tombstone of a deletion that starts."""
         facts = {
             "experiment": tombstone.experiment_id,
             "last_sequence": tombstone.last_sequence,
@@ -46,7 +46,7 @@ class Tombstones:
         await self._blobs.put_named(_key(request_id), json.dumps(facts).encode())
 
     async def get(self, request_id: str) -> Tombstone | None:
-        """Give what a request has deleted, or begun to; None: nothing that is known."""
+        """Return the tombstone of a request; None: no deletion of it is known."""
         try:
             facts = json.loads(await self._blobs.get(_key(request_id)))
         except NotFoundError:

@@ -1,4 +1,4 @@
-"""Puts an experiment's facts into its log, as its owner, and tells why they do not get there."""
+"""Writer of an experiment's event log, on behalf of its owner."""
 
 import secrets
 from typing import Final
@@ -9,45 +9,46 @@ from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
 
 _AGAIN_S: Final = 1.0
-"""Between two tries to store facts for which the bus has no room."""
+"""Pause between two tries to append while the bus has no room."""
 _SLOW_S: Final = 2.0
-"""An append that takes longer is worth telling."""
+"""Duration above which an append is reported as a reason for waiting."""
 
 
 class LogWriter:
-    """Appends the batches of one owner, one after the other.
+    """Writer that appends the batches of one owner, one after the other.
 
     Args:
-        experiment_id: whose log.
-        epoch: number of this ownership.
-        bus: where the log is.
-        clock: tells how long an append takes.
+        experiment_id: the experiment.
+        epoch: epoch of this ownership.
+        bus: holds the log.
+        clock: measures the duration of an append.
     """
 
     def __init__(self, experiment_id: str, epoch: int, bus: Bus, clock: Clock) -> None:
         self._experiment_id = experiment_id
         self.epoch = epoch
-        """Number of this ownership."""
+        """Epoch of this ownership."""
         self.append_count = 0
-        """How many batches have been appended."""
+        """Number of appended batches."""
         self._bus = bus
         self._clock = clock
-        # Managers that share no leases may take the same epoch: this tells them apart.
+        # Managers that share no leases may use the same epoch: this id distinguishes them.
         self._owner = secrets.token_hex(4)
         self._since_s: float | None = None
-        """When the append that is under way began, by the monotonic clock."""
+        """Start of the current append, by the monotonic clock."""
         self._trouble = ""
-        """Why the last try failed; empty once one has succeeded."""
-        self._giving_up = False
+        """Error of the last try; empty after a success."""
+        self._stopping = False
 
     async def append(self, payload: bytes, expected_sequence: int) -> int:
-        """Append a batch; give its stream sequence.
+        """Append a batch; return its stream sequence.
 
-        Where the bus has no room, it is tried again until there is some.
+        While the bus has no room the append is repeated.
 
         Raises:
-            LostOwnershipError: another manager has the experiment.
-            ResourceExhaustedError: there is no room for a new experiment, or `give_up` was called.
+            LostOwnershipError: another manager owns the experiment.
+            ResourceExhaustedError: there is no room for a new experiment, or `stop_retrying` was
+                called.
         """
         self._since_s = self._clock.monotonic_s()
         try:
@@ -69,26 +70,26 @@ class LogWriter:
                     append_id=f"{self._owner}.{self.append_count}",
                 )
             except ResourceExhaustedError as error:
-                if self._giving_up or not expected_sequence:
+                if self._stopping or not expected_sequence:
                     raise
                 if not self._trouble:
                     get_logger().error(
-                        "facts not stored", experiment=self._experiment_id, error=error.message
+                        "events not appended", experiment=self._experiment_id, error=error.message
                     )
                 self._trouble = error.message
             await self._clock.sleep(_AGAIN_S)
 
-    def give_up(self) -> None:
-        """Try nothing again from now on."""
-        self._giving_up = True
+    def stop_retrying(self) -> None:
+        """Raise at the next failure instead of repeating the append."""
+        self._stopping = True
 
     @property
     def waiting_for(self) -> str:
-        """Why facts do not get into the log; empty: they do."""
+        """Reason why events cannot be appended; empty: they can."""
         if self._trouble:
             return self._trouble
         if not self._bus.connected:
             return "waiting for the bus: it cannot be reached"
         if self._since_s is not None and self._clock.monotonic_s() - self._since_s > _SLOW_S:
-            return "waiting for the bus to store what has happened"
+            return "waiting for the bus to store events"
         return ""

@@ -1,4 +1,4 @@
-"""The manager's figures for Prometheus: what happens to trials, and how fast it decides."""
+"""Prometheus metrics of the manager: events of trials, decision latency, live objects."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,10 +15,10 @@ _WORD_START: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class Instruments:
-    """Counts facts as they get into logs, and looks up the rest when somebody asks.
+    """Counters and histograms of appended events, and gauges that are read at each scrape.
 
     Args:
-        registry: where the figures are kept.
+        registry: registry of the metrics.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -61,11 +61,11 @@ class Instruments:
     def register_gauges(
         self, experiments: Callable[[], Iterable[Experiment]], agents: AgentMonitor
     ) -> None:
-        """Have what there is now looked up when somebody asks.
+        """Register gauges that are read at each scrape.
 
         Args:
-            experiments: gives those that this manager has.
-            agents: those that have been heard of.
+            experiments: returns the live experiments of this manager.
+            agents: monitor of the agents.
         """
         self.registry.gauge(
             "nni_experiments",
@@ -89,7 +89,7 @@ class Instruments:
     def record_events(
         self, experiment: Experiment, events: Sequence[events.Event], now_ms: int
     ) -> None:
-        """Count facts that are in the log, and folded, now."""
+        """Count events that are appended and folded."""
         count = self._events.inc
         for event in events:
             kind = type(event)
@@ -99,7 +99,7 @@ class Instruments:
                 note(self, experiment, event, now_ms)
 
     def record_decision(self, duration_s: float) -> None:
-        """Count a round that has led to facts."""
+        """Observe the duration of a round with events."""
         self._decisions.observe(duration_s)
 
     def _started(self, experiment: Experiment, event: events.TrialStarted, _now_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""Who sees the facts of all experiments as they get into their logs: figures and traces."""
+"""Telemetry of all experiments: metrics and traces of appended events."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ from svc_manager.telemetry.traces import TrialTraces
 
 
 class Telemetry:
-    """Passes facts on to those who count and trace them; decides nothing.
+    """Telemetry that records appended events; it decides nothing.
 
     Args:
-        instruments: figures; None: some that nobody looks at.
-        tracer: None: nothing is traced.
+        instruments: metrics; None: metrics that are not exported.
+        tracer: exports spans; None: nothing is traced.
     """
 
     def __init__(
@@ -28,16 +28,16 @@ class Telemetry:
     def record_events(
         self, experiment: Experiment, events: Sequence[events.Event], now_ms: int
     ) -> None:
-        """Take note of facts that are stored and folded."""
+        """Record events that are appended and folded."""
         self.instruments.record_events(experiment, events, now_ms)
         if self._traces is not None:
             self._traces.record_events(experiment, events, now_ms)
 
     def record_decision(self, duration_s: float) -> None:
-        """Take note of how long facts took, from the first word that led to them."""
+        """Record the time from the first input of a round until its events are appended."""
         self.instruments.record_decision(duration_s)
 
     def traceparent(self, experiment_id: str, parameter_id: int) -> str:
-        """Return the trace context that a trial's task carries; empty: it is not traced."""
+        """Return the trace context of a trial's task; empty: it is not traced."""
         traces = self._traces or self._untraced
         return traces.traceparent(experiment_id, parameter_id)

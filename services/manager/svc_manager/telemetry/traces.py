@@ -1,4 +1,4 @@
-"""The manager's spans in a trial's trace: the trial as a whole, and its time in the queue."""
+"""Spans of a trial's trace that the manager records: the whole trial, and its time in the queue."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -10,13 +10,13 @@ from svc_manager.domain.trial import TrialState
 
 
 class TrialTraces:
-    """Notes spans of facts that are in the log.
+    """Recorder of spans for appended events.
 
-    A trial begins with the request for its parameters. When that was made is kept in memory only:
-    after a restart, a trial begins when it was made.
+    A trial's span begins with the request for its parameters. The time of that request is kept in
+    memory only: after a restart, the span begins with the creation of the trial.
 
     Args:
-        tracer: where spans are noted.
+        tracer: exports the spans.
     """
 
     def __init__(self, tracer: Tracer) -> None:
@@ -24,13 +24,13 @@ class TrialTraces:
         self._requested_ms: dict[str, dict[int, int]] = {}
 
     def traceparent(self, experiment_id: str, parameter_id: int) -> str:
-        """Return the trace context that a trial's task carries; empty: it is not traced."""
+        """Return the trace context of a trial's task; empty: it is not traced."""
         return self._tracer.traceparent(experiment_id, parameter_id)
 
     def record_events(
         self, experiment: Experiment, events: Sequence[events.Event], now_ms: int
     ) -> None:
-        """Note what facts that are folded now tell."""
+        """Record the spans that end with the given events, which are folded."""
         for event in events:
             note = _NOTES.get(type(event))
             if note is not None:

@@ -10,7 +10,7 @@ from svc_common.clock import ManualClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.agents.liveness import (
     GONE_AFTER_S,
-    MISSED_AFTER_S,
+    OVERDUE_AFTER_S,
     SILENT_AFTER_S,
     SUSPECT_AFTER_S,
     AgentMonitor,
@@ -47,7 +47,7 @@ class One:
     def __init__(self, actor: Listening) -> None:
         self._actor = actor
 
-    def found(self) -> list[Listening]:
+    def actors(self) -> list[Listening]:
         return [self._actor]
 
     def stopped_at(self, experiment_id: str) -> int | None:
@@ -309,11 +309,11 @@ async def test_only_a_stop_makes_an_agent_that_does_not_answer_a_matter_of_secon
 
     with watching(watch):
         await turns()
-        clock.advance(MISSED_AFTER_S + 1)
+        clock.advance(OVERDUE_AFTER_S + 1)
         await turns()
         assert actor.told == []
         lab.command(Stop())
-        clock.advance(MISSED_AFTER_S / 4)
+        clock.advance(OVERDUE_AFTER_S / 4)
         await turns()
 
     assert set(actor.told) == {AgentOverdue("r1")}

@@ -90,7 +90,7 @@ class Publishing:
 
     async def _carry_out(self, events: list[events.Event]) -> None:
         for event in events:
-            self.effect_runner.note(event)
+            self.effect_runner.observe(event)
         tasks = [one for one in self.lab.effects if isinstance(one, PublishTask)]
         await self.effect_runner.run(tasks)
         await self.effect_runner.drain()

@@ -39,36 +39,36 @@ def test_all_managers_agree_who_comes_first_and_experiments_spread() -> None:
 def test_experiments_of_others_stay_theirs_while_their_managers_live() -> None:
     vacancies = TakeoverSchedule("me")
 
-    assert vacancies.look(held("exp1"), 0.0) == []
-    assert vacancies.look(held("exp1"), 100.0) == []
+    assert vacancies.due(held("exp1"), 0.0) == []
+    assert vacancies.due(held("exp1"), 100.0) == []
 
 
 def test_experiment_that_loses_its_owner_is_told_once_to_the_one_whose_turn_it_is() -> None:
     vacancies = TakeoverSchedule("me")
-    vacancies.look(held("exp1"), 0.0)
+    vacancies.due(held("exp1"), 0.0)
 
-    assert vacancies.look({}, 5.0) == ["exp1"], "nobody else lives"
-    assert vacancies.look({}, 50.0) == []
+    assert vacancies.due({}, 5.0) == ["exp1"], "nobody else lives"
+    assert vacancies.due({}, 50.0) == []
 
 
 def test_others_wait_for_their_turn() -> None:
     name = next(n for n in (f"e{i}" for i in range(99)) if first_choice(n, ["me", "b"]) == "b")
     vacancies = TakeoverSchedule("me")
-    vacancies.look(held(name, by="dead"), 0.0)
+    vacancies.due(held(name, by="dead"), 0.0)
 
-    assert vacancies.look(held(by="b"), 1.0) == []
-    assert vacancies.look(held(by="b"), 1.0 + TURN_S / 2) == []
-    assert vacancies.look(held(by="b"), 1.0 + TURN_S) == [name]
+    assert vacancies.due(held(by="b"), 1.0) == []
+    assert vacancies.due(held(by="b"), 1.0 + TURN_S / 2) == []
+    assert vacancies.due(held(by="b"), 1.0 + TURN_S) == [name]
 
 
 def test_experiment_that_is_taken_in_time_is_told_to_nobody() -> None:
     name = next(n for n in (f"e{i}" for i in range(99)) if first_choice(n, ["me", "b"]) == "b")
     vacancies = TakeoverSchedule("me")
-    vacancies.look(held(name, by="dead"), 0.0)
-    vacancies.look(held(by="b"), 1.0)
+    vacancies.due(held(name, by="dead"), 0.0)
+    vacancies.due(held(by="b"), 1.0)
 
-    assert vacancies.look(held(name, by="b"), 1.5) == []
-    assert vacancies.look(held(name, by="b"), 9.0) == []
+    assert vacancies.due(held(name, by="b"), 1.5) == []
+    assert vacancies.due(held(name, by="b"), 9.0) == []
 
 
 def test_experiment_that_was_noted_or_taken_here_is_no_longer_vacant() -> None:
@@ -77,7 +77,7 @@ def test_experiment_that_was_noted_or_taken_here_is_no_longer_vacant() -> None:
     vacancies.add("taken", 0.0)
     vacancies.drop("taken")
 
-    assert vacancies.look({}, 0.0) == ["noted"]
+    assert vacancies.due({}, 0.0) == ["noted"]
 
 
 def test_only_leases_of_life_tell_who_lives() -> None:

@@ -111,7 +111,7 @@ async def test_who_is_ending_does_not_wait_for_room(desk: Desk) -> None:
     appending = asyncio.ensure_future(writer.append(b"two", first))
     await turns()
 
-    writer.give_up()
+    writer.stop_retrying()
     desk.clock.advance(2.0)
 
     with pytest.raises(ResourceExhaustedError):
@@ -125,7 +125,7 @@ async def test_an_append_that_takes_long_and_a_bus_that_is_away_show(desk: Desk)
     await turns()
     assert writer.waiting_for == ""
     desk.clock.advance(3.0)
-    assert writer.waiting_for == "waiting for the bus to store what has happened"
+    assert writer.waiting_for == "waiting for the bus to store events"
     desk.bus.connected = False
     assert writer.waiting_for == "waiting for the bus: it cannot be reached"
     desk.events.ready.set()
