@@ -124,7 +124,7 @@ async def run(arguments: argparse.Namespace, folder: Path) -> None:
             reader = asyncio.create_task(manager.read_inbox())
             created = time.perf_counter()
             await manager.create(SPACE, tuner=named(arguments.tuner))
-            await manager.heard("algorithm_started")
+            await manager.received("algorithm_started")
             ready_s = time.perf_counter() - created
             await manager.generate(1)
             pids = {"dispatcher": service.pid, "host": host_pid(manager)}

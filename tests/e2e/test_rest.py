@@ -192,6 +192,6 @@ def test_point_that_may_not_be_tried_first_is_refused_at_creation(
     assert refused.status_code == 400
     told = refused.json()
     assert "search.enqueue[1] must keep the constraint x <= 0.5 of the search space" in str(told)
-    assert "change the point, or leave it out" in str(told)
+    assert "change the configuration, or remove it" in str(told)
     experiments = client.get(f"{endpoint['http']}{API}/experiments-info")
     assert experiments.json() == []

@@ -1,4 +1,4 @@
-"""Hosts without a process: the real command loop, called by hand, with deaths on demand."""
+"""Algorithm hosts without a process: the real command loop, with crashes on demand."""
 
 import asyncio
 import itertools
@@ -15,17 +15,17 @@ from svc_dispatcher.domain.values import ExperimentSetup
 from svc_dispatcher.ports import HostSink
 
 Trouble = Callable[[c.Command], str]
-"""Gives `die` or `hang` for a command that shall do so, else an empty text."""
+"""Returns `die` or `hang` to make a command do so, else an empty text."""
 
 
 class InProcessHost:
-    """`AlgorithmHost` in this process; what it says is heard in a later turn of the loop."""
+    """`AlgorithmHost` in this process; its outputs reach the sink in a later turn of the loop."""
 
     def __init__(self, sink: HostSink, world: "InProcessLauncher", *, eager: bool) -> None:
         self.eager = eager
         self._sink: HostSink | None = sink
         self._world = world
-        # Due about every twentieth time it is asked, since its work is counted by the asking.
+        # Due about every twentieth call, since the work is counted by the calls.
         steps = itertools.count(1)
         due = CheckpointSchedule(work_s=lambda: float(next(steps) * 1_000))
         self._loop = CommandLoop(
@@ -67,12 +67,12 @@ class InProcessHost:
 
     def _tell(self, outputs: list[Output]) -> None:
         if self._sink is not None:
-            self._sink.said(outputs)
+            self._sink.on_outputs(outputs)
 
     def _end(self, reason: str) -> None:
         sink, self._sink = self._sink, None
         if sink is not None:
-            sink.ended(reason)
+            sink.on_end(reason)
 
     async def aclose(self) -> None:
         if self._sink is not None:
@@ -85,10 +85,10 @@ class InProcessLauncher:
     """`HostLauncher` of `InProcessHost`s.
 
     Attributes:
-        trouble: asked before every command of every host.
+        trouble: called before every command of every host.
         checkpoints: whether hosts take checkpoints, often.
-        launched: how many hosts there were.
-        closed: how many of them were ended while they lived.
+        launched: number of hosts launched.
+        closed: number of hosts that were closed before they ended.
         failure: raised by the next launch.
     """
 

@@ -1,4 +1,4 @@
-"""A server that speaks NATS and does what a test says: loses answers, skips, lets expire."""
+"""Scripted NATS server for tests: loses answers, skips messages, lets requests expire."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from svc_common.messaging import nats_wire as wire
 
 @dataclass(frozen=True)
 class Published:
-    """A message that the client sent."""
+    """Message published by the client."""
 
     subject: str
     reply: str
@@ -22,7 +22,7 @@ class Published:
 
 @dataclass
 class ScriptedBus:
-    """Accepts one client after the other; `on_publish` answers, `deliver` sends by subject."""
+    """Server for one client after the other; `on_publish` answers, `deliver` sends by subject."""
 
     on_publish: Callable[["ScriptedBus", Published], None]
     published: list[Published] = field(default_factory=list)
@@ -47,13 +47,13 @@ class ScriptedBus:
         return f"nats://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     def answer(self, message: Published, value: object) -> None:
-        """Answer a request with JSON."""
+        """Answer a request with a JSON value."""
         self.deliver(message.reply, message.reply, payload=json.dumps(value).encode())
 
     def deliver(
         self, to: str, subject: str, reply: str = "", headers: bytes = b"", payload: bytes = b""
     ) -> None:
-        """Send a message to whoever of the client listens to `to`."""
+        """Send a message to the client's subscriptions to `to`."""
         assert self._writer is not None
         for sid, pattern in self._subscriptions.items():
             if re.fullmatch(re.escape(pattern).replace(r"\*", r"[^.]+"), to):

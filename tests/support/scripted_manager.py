@@ -1,4 +1,4 @@
-"""A manager in a few lines, for tests of the dispatcher: the test decides, this appends."""
+"""Scripted manager for tests of the dispatcher: the test decides, this module appends."""
 
 from __future__ import annotations  # enum values have types only in the stubs
 
@@ -30,10 +30,10 @@ def custom(class_name: str, code_directory: Path, **class_args: Any) -> config_p
 
 
 class ScriptedManager:
-    """The one writer of an experiment's log.
+    """Sole writer of an experiment's log.
 
-    Every answer of the dispatcher that the real manager would append is appended, unless the test
-    takes it first.
+    Each answer of the dispatcher that the real manager would append is appended, unless the test
+    consumes it first.
     """
 
     def __init__(self, bus: Bus, experiment_id: str, root: Path) -> None:
@@ -90,7 +90,7 @@ class ScriptedManager:
         )
         await self.append(event_pb2.Event(experiment_created=created), requested(generation))
 
-    async def heard(
+    async def received(
         self, kind: str, match: Callable[[Any], bool] = lambda _: True, timeout_s: float = WAIT_S
     ) -> Any:
         """Wait for the first message of a kind in the INBOX that matches."""
@@ -107,7 +107,7 @@ class ScriptedManager:
         ]
 
     async def ask(self, count: int) -> str:
-        """Ask for parameters; give the id of the request."""
+        """Append a request for parameters; return its id."""
         request_id = f"request-{next(self._requests)}"
         ids = [next(self._ids) for _ in range(count)]
         await self.append(
@@ -118,13 +118,13 @@ class ScriptedManager:
         return request_id
 
     async def answer(self, request_id: str) -> event_pb2.ParametersGenerated:
-        generated: event_pb2.ParametersGenerated = await self.heard(
+        generated: event_pb2.ParametersGenerated = await self.received(
             "parameters_generated", lambda m: m.request_id == request_id
         )
         return generated
 
     async def generate(self, count: int = 1) -> list[tuple[int, Any]]:
-        """Ask, wait, append the answer and a trial for each; give (parameter id, parameters)."""
+        """Request parameters, append the answer and a trial for each; return (id, parameters)."""
         answer = await self.answer(await self.ask(count))
         await self.schedule(answer)
         return [(item.parameter_id, from_value(item.parameters)) for item in answer.parameters]

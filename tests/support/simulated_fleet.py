@@ -1,9 +1,9 @@
-"""A thousand agents in one process: they speak the bus protocol of real ones and run no command.
+"""A thousand simulated agents in one process: the bus protocol of real agents without commands.
 
-Each agent pulls tasks for its slots, claims, renews its hold on every task, says that it lives and
-what it holds, and reports a start, one intermediate result, a result and the end of each trial.
+Each agent pulls tasks for its slots, claims and renews them, publishes its presence and the trials
+it holds, and reports a start, one intermediate result, a result and the end of each trial.
 
-Run as `python -m tests.support.simulated_fleet URL TOKEN AGENTS SLOTS LIFE_S`; TERM ends it.
+Run as `python -m tests.support.simulated_fleet URL TOKEN AGENTS SLOTS DURATION_S`; TERM ends it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ RENEW_S: Final = 10.0
 
 @dataclass(frozen=True)
 class Plan:
-    """How much there is to simulate."""
+    """Size of the simulation."""
 
     agents: int
     slots: int
-    life_s: float
-    """Mean life of a trial; each lives half to one and a half of it."""
+    trial_duration_s: float
+    """Mean duration of a trial; each takes half to one and a half of it."""
 
 
 @dataclass
 class Held:
-    """A trial in the hands of an agent."""
+    """A trial that an agent holds."""
 
     task: task_pb2.TrialTask
     ack_subject: str
@@ -54,13 +54,13 @@ class Held:
 
 
 class SimulatedAgent:
-    """One agent.
+    """Simulated agent.
 
     Args:
-        bus: open.
-        number: which one.
-        plan: what it does.
-        random_: lives of its trials.
+        bus: an open connection.
+        number: index of the agent.
+        plan: size of the simulation.
+        random_: source of the durations of its trials.
     """
 
     def __init__(self, bus: NatsBus, number: int, plan: Plan, random_: random.Random) -> None:
@@ -71,7 +71,7 @@ class SimulatedAgent:
         self._held: dict[str, Held] = {}
         self._claims = 0
         self._first = plan.slots
-        self._lives: set[asyncio.Task[None]] = set()
+        self._trials: set[asyncio.Task[None]] = set()
         self._announcing: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
@@ -81,20 +81,20 @@ class SimulatedAgent:
         try:
             feed.grant(self._plan.slots)
             async for task in feed:
-                self._begin(self._life(task, lambda: feed.grant(1)))
+                self._begin(self._run_trial(task, lambda: feed.grant(1)))
         finally:
-            for life in self._lives:
-                life.cancel()
+            for trial in self._trials:
+                trial.cancel()
             await feed.aclose()
 
-    def _begin(self, life: Coroutine[object, object, None]) -> None:
-        task = asyncio.ensure_future(life)
-        self._lives.add(task)
-        task.add_done_callback(self._lives.discard)
+    def _begin(self, trial: Coroutine[object, object, None]) -> None:
+        task = asyncio.ensure_future(trial)
+        self._trials.add(task)
+        task.add_done_callback(self._trials.discard)
 
-    async def _life(self, task: Task, give_back: Callable[[], None]) -> None:
+    async def _run_trial(self, task: Task, give_back: Callable[[], None]) -> None:
         message = task_pb2.TrialTask.FromString(task.payload)
-        if message.trial_id in self._held:  # it came again, since its renewal was late
+        if message.trial_id in self._held:  # delivered again, since its renewal was late
             give_back()
             return
         self._claims += 1
@@ -113,11 +113,11 @@ class SimulatedAgent:
         give_back()
 
     def _span_s(self) -> float:
-        life_s = self._plan.life_s
-        if self._first > 0:  # the first trials start together: let them not end together
+        mean_s = self._plan.trial_duration_s
+        if self._first > 0:  # the first trials start together, but must not end together
             self._first -= 1
-            return self._random.uniform(1.0, 1.5 * life_s)
-        return self._random.uniform(0.5 * life_s, 1.5 * life_s)
+            return self._random.uniform(1.0, 1.5 * mean_s)
+        return self._random.uniform(0.5 * mean_s, 1.5 * mean_s)
 
     async def _stay(self, held: Held, span_s: float) -> None:
         while span_s > RENEW_S:
@@ -134,8 +134,8 @@ class SimulatedAgent:
             report.claim_id = held.claim_id
             report.sequence = held.sequence
             held.sequence += 1
-        told = report_pb2.RunnerReports(runner_id=self._runner_id, reports=reports)
-        payload = inbox_pb2.InboxMessage(runner_reports=told).SerializeToString()
+        message = report_pb2.RunnerReports(runner_id=self._runner_id, reports=reports)
+        payload = inbox_pb2.InboxMessage(runner_reports=message).SerializeToString()
         await self._bus.inbox.publish(
             held.task.experiment_id,
             self._runner_id,
@@ -144,7 +144,7 @@ class SimulatedAgent:
         )
 
     def _changed(self) -> None:
-        """Say soon what it holds now; changes within a while are told together."""
+        """Publish the presence soon; changes within a while are published together."""
         loop = asyncio.get_running_loop()
         at_s = loop.time() + PRESENCE_AFTER_CHANGE_S
         if self._announcing is None or self._announcing.when() > at_s:

@@ -1,4 +1,4 @@
-"""An agent's end of the trial channel, in a thread, for tests of what speaks to it."""
+"""Agent side of the trial channel, in a thread, for tests of its clients."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TOKEN = "secret"
 
 
 class TrialAgent:
-    """Serves one trial: hands out its parameters and remembers its metrics."""
+    """Agent of one trial: returns its parameters and records its metrics."""
 
     def __init__(self, folder: Path, parameters: object = None) -> None:
         self.path = folder / "agent.sock"
         self.parameters = [parameters]
         """Sets of parameters by index: more than one for a multi-phase trial."""
         self.metrics: list[tuple[str, int, Any]] = []
-        """Type, sequence and value of each metric taken over, in order."""
+        """Type, sequence and value of each accepted metric, in order."""
         self.greetings: list[int] = []
         """Process ids of the connections."""
         self.refusal: str | None = None
@@ -50,13 +50,13 @@ class TrialAgent:
             thread.join(10)
 
     def hang_up(self) -> None:
-        """Close the connections that exist."""
+        """Close the existing connections."""
         for connection in self._connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that a trial of this agent gets."""
+        """Return the variables of a trial of this agent."""
         return {
             "NNI_PLATFORM": "local",
             "NNI_EXP_ID": "exp1",
@@ -80,7 +80,7 @@ class TrialAgent:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as lines, contextlib.suppress(ConnectionError):
-            for line in lines:  # until the trial is gone
+            for line in lines:  # until the trial closes the connection
                 reply = json.dumps(self._answer(json.loads(line)))
                 connection.sendall(f"{reply}\n".encode())
 

@@ -1,4 +1,4 @@
-"""A trial channel without a process behind it."""
+"""In-memory trial channel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nni.trial.ports import MetricType
 
 
 class InMemoryTrialChannel:
-    """Gives sets of parameters by index and remembers metrics; see `nni.trial.ports`."""
+    """Trial channel that returns parameters by index and records metrics; see `nni.trial.ports`."""
 
     def __init__(self, *parameters: object) -> None:
         self.parameter_sets = parameters

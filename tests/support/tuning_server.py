@@ -1,4 +1,4 @@
-"""An external algorithm: random search behind `nni_proto.tuning.v1.TuningService`."""
+"""External algorithm: random search behind `nni_proto.tuning.v1.TuningService`."""
 
 import asyncio
 import threading
@@ -16,12 +16,12 @@ from nni_wire.values import from_value, to_value
 
 
 class TuningServer(pb_grpc.TuningServiceServicer):
-    """Sessions of random search that advise to stop every trial whose report is negative.
+    """Sessions of random search that advise to stop every trial whose metric is negative.
 
     Attributes:
-        calls: names of the calls and what matters of them, in order.
+        calls: names of the calls with their main arguments, in order.
         broken: makes `GenerateParameters` fail.
-        garbled: makes it answer with what is no value.
+        garbled: makes it answer with an invalid value.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class TuningServer(pb_grpc.TuningServiceServicer):
 async def tuning_server(
     servicer: TuningServer | None = None,
 ) -> AsyncIterator[tuple[TuningServer, str]]:
-    """Serve on a free port; give the servicer and its address."""
+    """Serve on a free port; yield the servicer and its address."""
     server = grpc.aio.server()
     servicer = TuningServer() if servicer is None else servicer
     pb_grpc.add_TuningServiceServicer_to_server(servicer, server)
@@ -129,7 +129,7 @@ async def tuning_server(
 
 @contextmanager
 def tuning_server_in_thread(servicer: TuningServer) -> Iterator[str]:
-    """Serve on a loop of its own, for callers that block; give the address."""
+    """Serve on a loop in a thread, for blocking callers; yield the address."""
     loop = asyncio.new_event_loop()
     ready, stop = threading.Event(), asyncio.Event()
     addresses: list[str] = []

@@ -1,1 +1,1 @@
-"""The dispatcher: hosts tuners, assessors and advisors, one child process per experiment."""
+"""Dispatcher service: hosts tuners, assessors and advisors, one child process per experiment."""

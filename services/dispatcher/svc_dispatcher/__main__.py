@@ -1,4 +1,4 @@
-"""Runs the dispatcher: `python -m svc_dispatcher`."""
+"""Entry point of the dispatcher: `python -m svc_dispatcher`."""
 
 import sys
 

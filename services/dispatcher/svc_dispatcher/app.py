@@ -1,4 +1,4 @@
-"""Composition root of the dispatcher: opens adapters and builds the rest."""
+"""Composition root of the dispatcher: opens the adapters and wires the use cases to them."""
 
 from collections.abc import Mapping
 
@@ -22,23 +22,23 @@ from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_common.telemetry.tracing import open_tracer
 from svc_dispatcher.adapters.child_class_checker import ChildClassChecker
 from svc_dispatcher.adapters.child_importance_meter import ChildImportanceMeter
-from svc_dispatcher.adapters.host_launcher import Launcher
+from svc_dispatcher.adapters.host_launcher import SelectingHostLauncher
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
-from svc_dispatcher.adapters.scratch_hosts import ScratchLauncher
-from svc_dispatcher.large_values import ValueBlobs
+from svc_dispatcher.adapters.scratch_hosts import ScratchHostLauncher
+from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.servicers.algorithm_servicer import AlgorithmServicer
 from svc_dispatcher.servicers.analysis_servicer import AnalysisServicer
-from svc_dispatcher.sessions.generation import Surroundings
-from svc_dispatcher.sessions.registry import Experiments
+from svc_dispatcher.sessions.generation import SessionDependencies
+from svc_dispatcher.sessions.registry import SessionRegistry
 from svc_dispatcher.settings import Settings, read_settings
-from svc_dispatcher.telemetry import Witness
+from svc_dispatcher.telemetry import Telemetry
 from svc_dispatcher.usecases.algorithms import Algorithms
 from svc_dispatcher.usecases.analyses import Analyses
-from svc_dispatcher.usecases.replays import Replays, ReplaySurroundings
+from svc_dispatcher.usecases.replays import ReplayDependencies, Replays
 
 
 async def build(service: Service) -> Mapping[str, str]:
-    """Start the dispatcher; return where it listens."""
+    """Start the dispatcher; return the addresses that it listens on."""
     settings = read_settings()
     if not names_loopback(settings.nats_url):
         forbid_inspection()
@@ -47,15 +47,15 @@ async def build(service: Service) -> Mapping[str, str]:
         open_blob_store(settings.home, settings.s3, waits=True)
     )
     values, clock, launcher = (
-        ValueBlobs(blobs),
+        LargeValues(blobs),
         SystemClock(),
-        Launcher(settings.inherited, settings.security.transport),
+        SelectingHostLauncher(settings.inherited, settings.security.transport),
     )
     replays = Replays(
-        ReplaySurroundings(
+        ReplayDependencies(
             events=bus.events,
             blobs=values,
-            launcher=ScratchLauncher(launcher, settings.inherited),
+            launcher=ScratchHostLauncher(launcher, settings.inherited),
             clock=clock,
             answer_timeout_s=settings.answer_timeout_s,
         )
@@ -66,8 +66,8 @@ async def build(service: Service) -> Mapping[str, str]:
     service.adapters.callback(guard.close)
     address = await _serve_grpc(service, settings, guard, replays, registry)
     facts = {"grpc": address, **await serve_metrics(service, registry, guard)}
-    experiments = Experiments(
-        Surroundings(
+    experiments = SessionRegistry(
+        SessionDependencies(
             events=bus.events,
             inbox=bus.inbox,
             blobs=values,
@@ -75,7 +75,7 @@ async def build(service: Service) -> Mapping[str, str]:
             clock=clock,
             answer_timeout_s=settings.answer_timeout_s,
             idle_limit_s=settings.idle_limit_s,
-            witness=Witness(clock, registry, tracer),
+            telemetry=Telemetry(clock, registry, tracer),
         )
     )
     service.add_consumer(experiments.aclose)

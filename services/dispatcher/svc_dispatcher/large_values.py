@@ -1,4 +1,4 @@
-"""Values that are too large for a message: their JSON text lies in the byte store."""
+"""Values too large for a message, stored as JSON text in the blob store."""
 
 import json
 from collections.abc import Sequence
@@ -10,35 +10,35 @@ from nni_wire.values import from_value, write_value
 from svc_common.storage.ports import CONTENT_KIND, BlobStore
 
 
-class ValueBlobs:
-    """Puts large values into the byte store and gets them back.
+class LargeValues:
+    """Storage of large values, which messages reference by content hash.
 
     Args:
-        store: the byte store that all services share.
+        store: blob store that all services share.
     """
 
     def __init__(self, store: BlobStore) -> None:
         self._store = store
 
-    async def fill(self, values: Sequence[value_pb2.Value]) -> None:
-        """Replace references by what they stand for, in place.
+    async def resolve(self, values: Sequence[value_pb2.Value]) -> None:
+        """Replace references to blobs by their values, in place.
 
         Raises:
-            NotFoundError: the store has lost it.
+            NotFoundError: the store does not have a referenced blob.
         """
         for value in values:
             text = await self._store.get(f"{CONTENT_KIND}/{value.blob_value.sha256}")
             value.Clear()
             write_value(value, json.loads(text))
 
-    async def shrunk(self, message: inbox_pb2.InboxMessage) -> inbox_pb2.InboxMessage:
-        """Return the message, large parameters replaced by references to the store."""
+    async def offload(self, message: inbox_pb2.InboxMessage) -> inbox_pb2.InboxMessage:
+        """Return the message with its large parameters moved to the blob store, if it is large."""
         if message.ByteSize() > INLINE_VALUE_LIMIT_BYTES:
             for item in message.parameters_generated.parameters:
-                await self._shrink(item.parameters)
+                await self._offload_value(item.parameters)
         return message
 
-    async def _shrink(self, value: value_pb2.Value) -> None:
+    async def _offload_value(self, value: value_pb2.Value) -> None:
         if value.ByteSize() <= INLINE_VALUE_LIMIT_BYTES:
             return
         text = json.dumps(from_value(value)).encode()

@@ -1,4 +1,4 @@
-"""What the dispatcher needs from outside, as promises."""
+"""Ports of the dispatcher: what its use cases and sessions need from adapters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,101 +10,101 @@ from svc_dispatcher.domain.values import ExperimentSetup
 
 
 class HostSink(Protocol):
-    """Hears what a host says; called on the loop, never from within a call to the host."""
+    """Receiver of a host's outputs; called on the loop, never from within a call to the host."""
 
-    def said(self, outputs: Sequence[Output]) -> None:
-        """Take what the host said, in order."""
+    def on_outputs(self, outputs: Sequence[Output]) -> None:
+        """Handle outputs of the host, in order."""
         ...
 
-    def ended(self, reason: str) -> None:
-        """Learn that the host is gone, once, after all it said.
+    def on_end(self, reason: str) -> None:
+        """Handle the end of the host; called once, after all its outputs.
 
         Args:
-            reason: in words, with exit code or signal.
+            reason: cause of the end in words, with exit code or signal.
         """
         ...
 
 
 class AlgorithmHost(Protocol):
-    """One algorithm, built anew, which handles commands one at a time in order."""
+    """Host of one algorithm, built anew, that handles commands one at a time in order."""
 
     def send(self, commands: Sequence[Command]) -> None:
-        """Give more commands; the first of all is `Initialize`. Never waits."""
+        """Queue more commands; the first of all is `Initialize`. Never waits."""
         ...
 
     async def aclose(self) -> None:
-        """End the algorithm at once and wait until it is gone; may be called twice.
+        """Stop the algorithm at once and wait until it has ended; may be called twice.
 
-        The sink hears nothing any more.
+        The sink is not called any more.
         """
         ...
 
 
 class HostLauncher(Protocol):
-    """Starts hosts."""
+    """Factory of algorithm hosts."""
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> AlgorithmHost:
         """Start a host for an experiment.
 
         Args:
-            setup: which algorithm, where.
-            sink: hears what it says.
-            eager: report every handled command at once, so that a death can be blamed on the
+            setup: the algorithm and its experiment.
+            sink: receives the outputs.
+            eager: report every handled command at once, so that a crash can be attributed to the
                 command that caused it.
 
         Raises:
-            FailedPreconditionError: it cannot be started; the message says what to change.
-            UnavailableError: a server that it needs is away.
+            FailedPreconditionError: the host cannot be started; the message names the remedy.
+            UnavailableError: a server that the host needs cannot be reached.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClassChoice:
-    """A class to be hosted: a named one, or the user's own."""
+    """Class to be hosted: a registered algorithm, or a class of the user."""
 
     kind: str
     """tuner, assessor or advisor."""
     name: str = ""
-    """Empty for a class that no registry knows."""
+    """Empty for a class that is not registered."""
     class_name: str = ""
     code_directory: str = ""
 
 
 class ClassChecker(Protocol):
-    """Tries classes under the interpreter of the client."""
+    """Checker of algorithm classes under the client's interpreter."""
 
     async def check(self, choice: ClassChoice, interpreter: str) -> str:
         """Import a class without constructing it.
 
         Args:
             choice: the class.
-            interpreter: under which; empty for the dispatcher's own.
+            interpreter: path of the interpreter; empty for the dispatcher's own.
 
         Returns:
-            What is wrong with it; empty if nothing is.
+            Why the class cannot be used; empty if it can.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NamedAlgorithm:
-    """An algorithm that the registry knows."""
+    """Algorithm in the registry."""
 
     name: str
     kind: str
     class_name: str
     source: str
-    """`nni`, or `User` for one that was registered."""
+    """`nni`, or `User` for an algorithm that a user registered."""
     space_types: tuple[str, ...]
     lookahead: bool
 
 
 class AlgorithmCatalog(Protocol):
-    """The algorithms that have names."""
+    """Catalog of the registered algorithms."""
 
     def algorithms(self) -> list[NamedAlgorithm]:
-        """Give all of them, in a fixed order."""
+        """Return all algorithms in a fixed order."""
         ...
 
     def validate(
@@ -116,30 +116,30 @@ class AlgorithmCatalog(Protocol):
         *,
         several_outcomes: bool = False,
     ) -> None:
-        """Check name, arguments and space without building anything.
+        """Raise ValueError unless name, arguments and space fit together; construct nothing.
 
         Args:
             kind: tuner, assessor or advisor.
             name: of the algorithm.
             class_args: its arguments.
             search_space: None leaves the space unchecked.
-            several_outcomes: it is to learn several objectives, or limits on outcomes.
+            several_outcomes: the search has several objectives, or limits on outcomes.
 
         Raises:
-            ValueError: something is wrong; the text says what, and what would be right.
+            ValueError: a value is invalid; the text names it and the rule.
         """
         ...
 
     def check_replaceable(self, kind: str, name: str, class_args: dict[str, object]) -> None:
-        """Check that an algorithm takes another search space while it runs.
+        """Raise ValueError unless the algorithm accepts another search space while it runs.
 
         Raises:
-            ValueError: it keeps the one that it has.
+            ValueError: the algorithm keeps its first search space.
         """
         ...
 
     def optimize_mode(self, kind: str, name: str, class_args: dict[str, object]) -> str:
-        """Give `maximize` or `minimize`, as the algorithm will understand its arguments.
+        """Return `maximize` or `minimize`, as the algorithm interprets its arguments.
 
         Empty if it has no mode.
         """
@@ -147,35 +147,45 @@ class AlgorithmCatalog(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """A trial that has reported its result."""
+class TrialOutcome:
+    """Result of one trial."""
 
     trial_id: str
     parameters: Any
-    """A JSON value; None where only the metric matters."""
+    """JSON value; None where only the metric matters."""
     metric: Any
-    """A number, or a map of metrics."""
+    """Number, or map of metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """Which hyperparameters matter."""
+    """Importance of the hyperparameters for one metric."""
 
     shares: tuple[tuple[str, float], ...]
     """Name and share of the variance, largest first."""
     interactions: float
-    """The share that no single one explains."""
+    """Share of the variance that no single hyperparameter explains."""
     outcomes: int
-    """How many results this was learnt from."""
+    """Number of results that the model was fitted to."""
 
 
 class ImportanceMeter(Protocol):
-    """Fits a model to results, outside of this process."""
+    """Model of hyperparameter importance, fitted outside of this process."""
 
     async def measure(
-        self, search_space: object, outcomes: Sequence[Outcome], metric: str, optimize_mode: str
+        self,
+        search_space: object,
+        outcomes: Sequence[TrialOutcome],
+        metric: str,
+        optimize_mode: str,
     ) -> Importance:
-        """Say which hyperparameters explain the objective.
+        """Return which hyperparameters explain a metric.
+
+        Args:
+            search_space: of the experiment.
+            outcomes: results with their parameters.
+            metric: name of the metric to explain.
+            optimize_mode: `maximize` or `minimize`.
 
         Raises:
             FailedPreconditionError: there are too few results, or they are all equal.

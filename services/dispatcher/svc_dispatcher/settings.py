@@ -15,36 +15,36 @@ NNI_CLASS_CHECK_TIMEOUT_S: Final = "NNI_CLASS_CHECK_TIMEOUT_S"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the dispatcher is told at its start."""
+    """Settings of one dispatcher process."""
 
     home: Path
     """Folder of the installation's state."""
     nats_url: str
     token: str = field(repr=False)
-    """Shown to the bus and demanded from callers."""
+    """Secret presented to the bus and required from callers."""
     grpc_host: str
     grpc_port: int
-    """0 = a free one, told when ready."""
+    """0 = a free port, announced when the service is ready."""
     replicas: int
-    """Copies that a clustered bus keeps of each stream."""
+    """Number of copies that a clustered bus keeps of each stream."""
     answer_timeout_s: float
-    """How long an algorithm may work on one command before it counts as hanging; > 0."""
+    """Time limit of an algorithm for one command, after which it counts as hanging; > 0."""
     idle_limit_s: float
-    """How long an algorithm without trials and requests keeps its process; > 0."""
+    """Time after which an algorithm without trials and requests is stopped; > 0."""
     check_timeout_s: float
-    """How long the import of a custom class may take; > 0."""
+    """Time limit for the import of a custom class; > 0."""
     inherited: dict[str, str] = field(repr=False)
-    """Environment of hosts whose experiment brought none."""
+    """Environment of hosts whose experiment has none."""
     version: str = "unknown"
-    """Of NNI, for figures and traces."""
+    """Version of NNI, for metrics and traces."""
     s3: S3Settings | None = None
-    """Where bytes lie; None: in a folder below `home`."""
+    """S3 endpoint of the blob store; None: a folder below `home`."""
     security: SecuritySettings = ON_LOOPBACK
-    """How it is protected."""
+    """Transport security and access rules."""
 
 
 def read_settings() -> Settings:
-    """Read the settings of this process.
+    """Read the settings from the environment.
 
     Raises:
         InvalidArgumentError: a variable is missing or malformed.

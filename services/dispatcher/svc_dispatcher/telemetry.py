@@ -1,4 +1,4 @@
-"""Who sees what is asked of algorithms and what they answer: figures and traces."""
+"""Metrics and traces of algorithm hosts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ _MS_PER_S: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request for parameters that is under way."""
+class _PendingRequest:
+    """Request for parameters without an answer yet."""
 
     at_s: float
     at_ms: int
 
 
-class Witness:
-    """Counts and traces; decides nothing.
+class Telemetry:
+    """Recorder of the dispatcher's metrics and traces.
 
     Args:
-        clock: times answers.
-        registry: where figures are kept; None: nowhere that anybody looks.
-        tracer: None: nothing is traced.
+        clock: measures how long answers take.
+        registry: receives the metrics; None: a registry that is not served.
+        tracer: receives the spans; None: nothing is traced.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Witness:
     ) -> None:
         self._clock = clock
         self._tracer = tracer or NoOpTracer()
-        self._asked: dict[tuple[str, str], _Asked] = {}
+        self._pending: dict[tuple[str, str], _PendingRequest] = {}
         self._hosts = 0
         registry = registry or Registry()
         self._ask_seconds = registry.histogram(
@@ -65,29 +65,29 @@ class Witness:
         )
 
     def host_started(self) -> None:
-        """Take note of a host that has been launched."""
+        """Count a host that was launched."""
         self._hosts += 1
         self._started.inc()
 
     def host_died(self) -> None:
-        """Take note of a host that has ended without being asked to."""
+        """Count a host that ended without a request to end."""
         self._died.inc()
 
     def host_closed(self, experiment_id: str) -> None:
-        """Take note that a host, dead or not, is let go; what it owes is not waited for."""
+        """Count a host as closed, and drop its pending requests."""
         self._hosts -= 1
-        for key in [key for key in self._asked if key[0] == experiment_id]:
-            del self._asked[key]
+        for key in [key for key in self._pending if key[0] == experiment_id]:
+            del self._pending[key]
 
-    def sent(self, experiment_id: str, commands: Iterable[Command]) -> None:
-        """Take note of commands that go to a host."""
+    def commands_sent(self, experiment_id: str, commands: Iterable[Command]) -> None:
+        """Remember when requests for parameters were sent to a host."""
         for command in commands:
             if isinstance(command, Generate) and not command.replayed:
                 key = (experiment_id, command.request_id)
-                self._asked[key] = _Asked(self._clock.monotonic_s(), self._now_ms())
+                self._pending[key] = _PendingRequest(self._clock.monotonic_s(), self._now_ms())
 
-    def heard(self, experiment_id: str, outputs: Iterable[answers.Output]) -> None:
-        """Take note of what a host says."""
+    def outputs_received(self, experiment_id: str, outputs: Iterable[answers.Output]) -> None:
+        """Record metrics and spans of a host's outputs."""
         for output in outputs:
             if isinstance(output, answers.Generated):
                 self._answered(experiment_id, output)
@@ -97,13 +97,13 @@ class Witness:
                 self._failed.inc(output.call)
 
     def _answered(self, experiment_id: str, output: answers.Generated) -> None:
-        asked = self._asked.pop((experiment_id, output.request_id), None)
-        if asked is None and output.request_id:
+        pending = self._pending.pop((experiment_id, output.request_id), None)
+        if pending is None and output.request_id:
             return  # of a replay: the log has the answer
         self._generated.inc(by=len(output.suggestions))
-        if asked is None:
+        if pending is None:
             return
-        self._ask_seconds.observe(self._clock.monotonic_s() - asked.at_s)
+        self._ask_seconds.observe(self._clock.monotonic_s() - pending.at_s)
         now_ms = self._now_ms()
         for suggestion in output.suggestions:
             self._tracer.record(
@@ -111,7 +111,7 @@ class Witness:
                     "parameters.generate",
                     experiment_id,
                     suggestion.parameter_id,
-                    asked.at_ms,
+                    pending.at_ms,
                     now_ms,
                     ("generate",),
                     attributes={

@@ -26,8 +26,8 @@ from svc_common.telemetry.metrics import Registry, process_registry
 from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_common.telemetry.tracing import open_tracer
 from svc_trial_runner.adapters.agent_folder import runner_id, trial_sdk_folder, write_tools
-from svc_trial_runner.adapters.blob_access import BytePlaces, open_bytes
-from svc_trial_runner.adapters.blob_values import BlobValues
+from svc_trial_runner.adapters.blob_access import StoreLocations, open_stores
+from svc_trial_runner.adapters.blob_values import StoredLargeValues
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
@@ -48,13 +48,13 @@ from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
 from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.agent.agent import RENEW_EVERY_S, Agent
-from svc_trial_runner.agent.log_files import TrialLogs
+from svc_trial_runner.agent.log_files import TrialLogReader
 from svc_trial_runner.agent.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
 from svc_trial_runner.attempts.checkpoints import Checkpoints
-from svc_trial_runner.attempts.dependencies import Workshop
-from svc_trial_runner.attempts.gpu_allocation import GpuDesk
-from svc_trial_runner.attempts.launch_plans import Plans
-from svc_trial_runner.attempts.output_stream import LiveOutput
+from svc_trial_runner.attempts.dependencies import AttemptDependencies
+from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
+from svc_trial_runner.attempts.launch_plans import LaunchPlans
+from svc_trial_runner.attempts.output_stream import OutputStreamer
 from svc_trial_runner.attempts.output_uploads import OutputUploads
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from svc_trial_runner.domain.claims import ServerStarted
@@ -64,7 +64,7 @@ from svc_trial_runner.reporting.recovery import Recovery
 from svc_trial_runner.reporting.reporter import Reporter
 from svc_trial_runner.servicer import RunnerServicer
 from svc_trial_runner.settings import Settings
-from svc_trial_runner.telemetry import Witness
+from svc_trial_runner.telemetry import Telemetry
 
 _SERVICE = runner_service_pb2.DESCRIPTOR.services_by_name["RunnerService"].full_name
 _LEAVING_S = 4.0
@@ -112,27 +112,29 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     recovery = Recovery(state.journal, state.spool, reporter, bus.tasks, service.tasks)
     ended = recovery.settle()
     processes = _open_processes(service, settings, state.journal, reaper)
-    workshop = await _open_workshop(service, settings, state.journal, reporter, processes, tools)
+    dependencies = await _open_dependencies(
+        service, settings, state.journal, reporter, processes, tools
+    )
     registry = process_registry("trial-runner", settings.version)
     tracer = await open_tracer(service.adapters, "trial-runner", settings.version)
-    witness = Witness(workshop.clock, registry, tracer)
-    workshop = replace(workshop, witness=witness)
+    telemetry = Telemetry(dependencies.clock, registry, tracer)
+    dependencies = replace(dependencies, telemetry=telemetry)
     if settings.live_output:
-        live = LiveOutput(bus.log_lines, bus.wait_connected, workshop.clock, service.tasks)
-        workshop = replace(workshop, live=live)
+        live = OutputStreamer(bus.log_lines, bus.wait_connected, dependencies.clock, service.tasks)
+        dependencies = replace(dependencies, live=live)
     agent = Agent(
-        workshop,
+        dependencies,
         bus.tasks,
         service.tasks,
         loses_unrenewed=not settings.bus_is_here,
         slots=settings.slots,
         task_limit=settings.max_trials,
     )
-    witness.look_at(lambda: len(agent.attempts), lambda: processes.warm_count)
+    telemetry.register_gauges(lambda: len(agent.attempts), lambda: processes.warm_count)
     for key in ended:
         agent.remember_ended(key)
     state.spool.before_forgetting(agent.note_progress)
-    return await _serve(service, settings, bus, workshop, agent, state, registry)
+    return await _serve(service, settings, bus, dependencies, agent, state, registry)
 
 
 def _open_state(service: Service, settings: Settings) -> _State:
@@ -164,35 +166,35 @@ def _open_processes(
     return processes
 
 
-async def _open_workshop(
+async def _open_dependencies(
     service: Service,
     settings: Settings,
     journal: ClaimJournal,
     reporter: Reporter,
     processes: Processes,
     tools: Path,
-) -> Workshop:
+) -> AttemptDependencies:
     folder = settings.runner_directory
     clock = SystemClock()
-    places = BytePlaces(
+    places = StoreLocations(
         settings.home,
         settings.s3,
         settings.manager_grpc,
         settings.security.transport,
         settings.token,
     )
-    opened = await service.adapters.enter_async_context(open_bytes(places, clock))
+    opened = await service.adapters.enter_async_context(open_stores(places, clock))
     archives = TarFolders()
     uploads = DirectoryUploadSpool(folder / "uploads")
     sockets = UnixTrialSockets(settings.runtime_directory)
     service.adapters.callback(sockets.close)
     environments = FileEnvironments(environment.for_user_code(), sys.executable)
     code = CachedCodeStore(opened.blobs, folder / "code", clock)
-    return Workshop(
+    return AttemptDependencies(
         clock=clock,
-        plans=Plans(code, environments, tools, folder / "experiments"),
-        values=BlobValues(opened.blobs),
-        gpus=GpuDesk(_gpu_source(settings), ProcProcessTable()),
+        plans=LaunchPlans(code, environments, tools, folder / "experiments"),
+        values=StoredLargeValues(opened.blobs),
+        gpus=GpuAllocator(_gpu_source(settings), ProcProcessTable()),
         folders=DiskTrialFolders(settings.output_limit_bytes),
         sockets=sockets,
         processes=processes,
@@ -207,13 +209,13 @@ async def _serve(
     service: Service,
     settings: Settings,
     bus: Bus,
-    workshop: Workshop,
+    dependencies: AttemptDependencies,
     agent: Agent,
     state: _State,
     registry: Registry,
 ) -> Mapping[str, str]:
     """Open the agent to the world: gRPC, controls, presence, and last of all tasks."""
-    clock = workshop.clock
+    clock = dependencies.clock
     identity = RunnerIdentity(
         state.name,
         state.boot_id,
@@ -223,19 +225,19 @@ async def _serve(
         restarted=state.restarted,
     )
     guard = _open_guard(service, settings)
-    address = await _serve_grpc(service, settings, guard, workshop, agent, identity, registry)
+    address = await _serve_grpc(service, settings, guard, dependencies, agent, identity, registry)
     metrics = await serve_metrics(service, registry, guard)
     reachable = replace(identity, grpc_address=address)
-    gpu_count = await _gpu_count(workshop.gpus)
+    gpu_count = await _gpu_count(dependencies.gpus)
     presence = Presence(agent, reachable, bus.signals, clock, gpu_count)
     controls = ControlConsumer(await bus.signals.subscribe(control_subject(state.name)), agent)
     tasks = TaskConsumer(await bus.tasks.pull(settings.pool), agent)
     for name, work in {
         "controls": controls.run(),
         "presence": presence.run(),
-        "outputs": workshop.outputs.run(),
+        "outputs": dependencies.outputs.run(),
         "renew": _renew_for_ever(agent, clock),
-        "tidy": _tidy_for_ever(workshop, clock),
+        "tidy": _tidy_for_ever(dependencies, clock),
         "drain": _stop_when_drained(service, agent),
         "tasks": tasks.run(),
         "close tasks": tasks.close_when_draining(),
@@ -248,7 +250,7 @@ async def _serve(
         # What does not arrive in time is in the spool for the next agent.
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_S):
-                await workshop.reporter.wait_idle()
+                await dependencies.reporter.wait_idle()
         presence.say(leaving=True)
 
     service.add_consumer(leave)
@@ -268,16 +270,16 @@ async def _serve_grpc(
     service: Service,
     settings: Settings,
     guard: Guard,
-    workshop: Workshop,
+    dependencies: AttemptDependencies,
     agent: Agent,
     identity: RunnerIdentity,
     registry: Registry,
 ) -> str:
     """Serve `RunnerService` where the settings say; return its address."""
     server = GrpcServer([_SERVICE], guard, "NNI_RUNNER_GRPC", CallMetrics(registry))
-    logs = TrialLogs(agent, settings.runner_directory / "experiments")
-    now = workshop.clock.now()
-    servicer = RunnerServicer(agent, identity, now, workshop.gpus, workshop.processes, logs)
+    logs = TrialLogReader(agent, settings.runner_directory / "experiments")
+    now = dependencies.clock.now()
+    servicer = RunnerServicer(agent, identity, now, dependencies.gpus, dependencies.processes, logs)
     server.register(lambda grpc: add_RunnerServiceServicer_to_server(servicer, grpc))
     port = await server.start(settings.grpc_host, settings.grpc_port)
     service.on_stopping(server.say_not_serving)
@@ -291,13 +293,13 @@ async def _renew_for_ever(agent: Agent, clock: Clock) -> None:
         await agent.renew()
 
 
-async def _tidy_for_ever(workshop: Workshop, clock: Clock) -> None:
+async def _tidy_for_ever(dependencies: AttemptDependencies, clock: Clock) -> None:
     """Do what no event asks for: strangers leave GPUs, and interpreters grow idle, in silence."""
     while True:
         await clock.sleep(PRESENCE_EVERY_S)
-        workshop.processes.release_idle(_IDLE_S)
-        if workshop.gpus.waiting:
-            await workshop.gpus.recheck()
+        dependencies.processes.release_idle(_IDLE_S)
+        if dependencies.gpus.waiting:
+            await dependencies.gpus.recheck()
 
 
 async def _stop_when_drained(service: Service, agent: Agent) -> None:
@@ -313,6 +315,6 @@ def _gpu_source(settings: Settings) -> GpuDevices:
     )
 
 
-async def _gpu_count(gpus: GpuDesk) -> int:
+async def _gpu_count(gpus: GpuAllocator) -> int:
     devices, _ = await gpus.devices()
     return len(devices)

@@ -21,12 +21,12 @@ from nni_wire.values import blob_of, from_value, write_value
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.reports import (
     AttemptLost,
+    AttemptReport,
     AttemptWaits,
     EndCause,
     MetricReported,
     ProcessExited,
     ProcessStarted,
-    Saying,
 )
 from svc_trial_runner.domain.tasks import BlobKey, TrialSpec, TrialWork, parse_gpu_rules
 
@@ -115,27 +115,27 @@ def _seconds(duration: Duration, field: str) -> float:
         raise ValueError(f"{field} must be a duration, got {duration.seconds} s") from None
 
 
-def report_entry(key: AttemptKey, claim_id: str, sequence: int, saying: Saying) -> bytes:
+def report_entry(key: AttemptKey, claim_id: str, sequence: int, report: AttemptReport) -> bytes:
     """Serialise one report as an element of `RunnerReports.reports`."""
-    report = report_pb2.TrialReport(
+    message = report_pb2.TrialReport(
         trial_id=key.trial_id, attempt=key.attempt, sequence=sequence, claim_id=claim_id
     )
-    match saying:
+    match report:
         case MetricReported():
-            _write_metric(report.metric, saying)
+            _write_metric(message.metric, report)
         case ProcessStarted(started_at, pid, gpu_indices, warm):
-            started = report.started
+            started = message.started
             _write_time(started.started_at, started_at)
             started.pid = pid
             started.gpu_indices.extend(gpu_indices)
             started.warm = warm
         case ProcessExited():
-            _write_exited(report.exited, saying)
+            _write_exited(message.exited, report)
         case AttemptLost(reason):
-            report.lost.reason = reason
+            message.lost.reason = reason
         case AttemptWaits(reason):
-            report.waits.reason = reason
-    data = report.SerializeToString()
+            message.waits.reason = reason
+    data = message.SerializeToString()
     return _REPORTS_TAG + _varint(len(data)) + data
 
 

@@ -350,7 +350,7 @@ class FinishedTrial:
     directory: str
 
 
-class TrialBytes(Protocol):
+class TrialBlobs(Protocol):
     """Brings bytes of trials to this machine and away from it.
 
     Calls wait while the store is away or has no room; who must not wait for ever cancels them.
@@ -441,7 +441,7 @@ class Environments(Protocol):
         ...
 
 
-class Values(Protocol):
+class LargeValues(Protocol):
     """Large values in the byte store."""
 
     async def load(self, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value

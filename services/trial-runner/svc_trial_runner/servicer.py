@@ -10,10 +10,10 @@ from nni_proto.runner.v1.runner_service_pb2_grpc import RunnerServiceServicer
 from nni_proto.runner.v1 import runner_service_pb2 as pb
 from svc_common.errors import InvalidArgumentError
 from svc_trial_runner.agent.agent import Agent
-from svc_trial_runner.agent.log_files import LogFile, TrialLogs
+from svc_trial_runner.agent.log_files import LogFile, TrialLogReader
 from svc_trial_runner.agent.presence import RunnerIdentity
 from svc_trial_runner.attempts.execution import AttemptRun
-from svc_trial_runner.attempts.gpu_allocation import GpuDesk
+from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
 from svc_trial_runner.ports import Processes
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ class RunnerServicer(RunnerServiceServicer):
         agent: Agent,
         identity: RunnerIdentity,
         started_at: datetime,
-        gpus: GpuDesk,
+        gpus: GpuAllocator,
         processes: Processes,
-        logs: TrialLogs,
+        logs: TrialLogReader,
     ) -> None:
         self._agent = agent
         self._identity = identity

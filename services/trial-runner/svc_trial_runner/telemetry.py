@@ -8,20 +8,20 @@ from svc_common.clock import Clock
 from svc_common.telemetry.metrics import DURATIONS_S, Registry
 from svc_common.telemetry.trace_ids import parse_traceparent
 from svc_common.telemetry.tracing import Attribute, NoOpTracer, Tracer, TrialSpan
-from svc_trial_runner.domain.claims import AttemptKey, Verdict
+from svc_trial_runner.domain.claims import AttemptKey, TaskDecision
 from svc_trial_runner.domain.reports import (
     AttemptLost,
+    AttemptReport,
     MetricReported,
     ProcessExited,
     ProcessStarted,
-    Saying,
 )
 from svc_trial_runner.domain.tasks import TrialWork
 
 _MS_PER_S: Final = 1000
 
 
-class Witness:
+class Telemetry:
     """Counts and traces; decides nothing.
 
     Args:
@@ -56,7 +56,7 @@ class Witness:
             "nni_trial_results_total", "Results taken over from trials", ("type",)
         )
 
-    def look_at(self, held: Callable[[], int], warm: Callable[[], int]) -> None:
+    def register_gauges(self, held: Callable[[], int], warm: Callable[[], int]) -> None:
         """Have what there is now looked up when somebody asks.
 
         Args:
@@ -72,10 +72,10 @@ class Witness:
             lambda: [((), float(warm()))],
         )
 
-    def pulled(self, verdict: Verdict, work: TrialWork) -> None:
+    def task_pulled(self, verdict: TaskDecision, work: TrialWork) -> None:
         """Take note of a task that came."""
         self._tasks.inc(verdict.name.lower())
-        if verdict is Verdict.TAKE:
+        if verdict is TaskDecision.TAKE:
             self._taken_at[work.key] = self._clock.now()
 
     def traceparent(self, work: TrialWork) -> str:
@@ -91,15 +91,15 @@ class Witness:
         # Without spans of ours in between, the trial's own hang on the manager's.
         return own or work.traceparent
 
-    def said(self, work: TrialWork, saying: Saying) -> None:
+    def reported(self, work: TrialWork, report: AttemptReport) -> None:
         """Take note of what the manager is told about an attempt."""
-        match saying:
+        match report:
             case ProcessStarted():
-                self._process_started(work, saying)
+                self._process_started(work, report)
             case MetricReported(final=final):
                 self._metrics.inc("final" if final else "intermediate")
             case ProcessExited():
-                self._over(work, saying.cause.value.replace(" ", "_"), _facts(saying))
+                self._over(work, report.cause.value.replace(" ", "_"), _facts(report))
             case AttemptLost(reason):
                 self._over(work, "lost", {}, reason)
             case _:

@@ -32,11 +32,11 @@ class Listener:
     reasons: list[str] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def said(self, outputs: Sequence[answers.Output]) -> None:
+    def on_outputs(self, outputs: Sequence[answers.Output]) -> None:
         self.outputs += outputs
         self._changed.set()
 
-    def ended(self, reason: str) -> None:
+    def on_end(self, reason: str) -> None:
         self.reasons.append(reason)
         self._changed.set()
 
@@ -82,7 +82,7 @@ async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         search_space=SPACE,
         seed=3,
         log_level="info",
-        objectives=config_pb2.ExperimentConfig(),
+        config=config_pb2.ExperimentConfig(),
     )
     if request.param == "child":
         yield Case(ChildHostLauncher(dict(os.environ)), setup)
@@ -214,7 +214,7 @@ async def test_failing_server_ends_its_host(tmp_path: Path) -> None:
             search_space=SPACE,
             seed=3,
             log_level="info",
-            objectives=config_pb2.ExperimentConfig(),
+            config=config_pb2.ExperimentConfig(),
         )
         servicer.broken = True
         host = await ServerHostLauncher().launch(setup, listener, eager=False)

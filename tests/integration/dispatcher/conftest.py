@@ -1,4 +1,4 @@
-"""A dispatcher in this process on a real bus, with real hosts."""
+"""Dispatcher in this process on a real bus, with real hosts."""
 
 import asyncio
 import itertools
@@ -13,10 +13,10 @@ from svc_common.clock import SystemClock
 from svc_common.messaging.nats_bus import NatsBus, NatsSettings
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
-from svc_dispatcher.adapters.host_launcher import Launcher
-from svc_dispatcher.large_values import ValueBlobs
-from svc_dispatcher.sessions.generation import Surroundings
-from svc_dispatcher.sessions.registry import Experiments
+from svc_dispatcher.adapters.host_launcher import SelectingHostLauncher
+from svc_dispatcher.large_values import LargeValues
+from svc_dispatcher.sessions.generation import SessionDependencies
+from svc_dispatcher.sessions.registry import SessionRegistry
 from tests.support.scripted_manager import ScriptedManager
 from tests.support.servers import NatsServer
 
@@ -24,22 +24,22 @@ _numbers = itertools.count()
 
 
 class Dispatcher:
-    """The dispatcher under test; `restart` is what a SIGKILL of the service looks like."""
+    """Dispatcher under test; `restart` has the effect of a SIGKILL of the service."""
 
     def __init__(self, bus: NatsBus) -> None:
         self.bus = bus
         self.blobs = InMemoryBlobStore()
         self.answer_timeout_s = 60.0
         self._tasks: TaskOwner | None = None
-        self._experiments: Experiments | None = None
+        self._experiments: SessionRegistry | None = None
 
     def start(self) -> None:
-        self._experiments = Experiments(
-            Surroundings(
+        self._experiments = SessionRegistry(
+            SessionDependencies(
                 events=self.bus.events,
                 inbox=self.bus.inbox,
-                blobs=ValueBlobs(self.blobs),
-                launcher=Launcher(dict(os.environ)),
+                blobs=LargeValues(self.blobs),
+                launcher=SelectingHostLauncher(dict(os.environ)),
                 clock=SystemClock(),
                 answer_timeout_s=self.answer_timeout_s,
                 idle_limit_s=60.0,
@@ -87,7 +87,7 @@ async def manager(bus: NatsBus, tmp_path: Path) -> AsyncIterator[ScriptedManager
 
 @pytest.fixture
 def code(tmp_path: Path) -> Callable[[str], Path]:
-    """Write a module `algorithms.py` of the user's own; give its folder."""
+    """Return a function that writes a module `algorithms.py` and returns its folder."""
 
     def write(text: str) -> Path:
         folder = tmp_path / "code"
@@ -99,7 +99,7 @@ def code(tmp_path: Path) -> Callable[[str], Path]:
 
 
 async def soon(look: Callable[[], object], timeout_s: float = 20.0) -> None:
-    """Wait for something outside this process that offers nothing to wait for."""
+    """Wait for a condition outside this process that cannot be awaited."""
     async with asyncio.timeout(timeout_s):
         while not look():  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Finding the host of an experiment from outside."""
+"""Lookup of the host process of an experiment."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -7,7 +7,7 @@ from tests.support.scripted_manager import ScriptedManager
 
 
 def host_pid(manager: ScriptedManager) -> int:
-    """Give the process that runs in the experiment's log folder as a host; 0 if there is none."""
+    """Return the id of the host process in the experiment's log folder; 0 if there is none."""
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             command = (process / "cmdline").read_bytes().split(b"\0")
@@ -18,5 +18,5 @@ def host_pid(manager: ScriptedManager) -> int:
 
 
 def pid_exists(pid: int) -> bool:
-    """Tell whether a process lives."""
+    """Return whether a process exists."""
     return Path(f"/proc/{pid}").exists()

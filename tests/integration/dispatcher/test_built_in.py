@@ -1,4 +1,4 @@
-"""The dispatcher with built-in algorithms: asks, answers, assessing, restarts, resumes."""
+"""The dispatcher with built-in algorithms: suggestions, assessment, restarts, resumes."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ async def test_algorithm_is_started_and_answers(
 ) -> None:
     await manager.create(SPACE, tuner=named("TPE"))
 
-    started = await manager.heard("algorithm_started")
+    started = await manager.received("algorithm_started")
     answer = await manager.answer(await manager.ask(2))
 
     assert started.generation == 1
@@ -44,12 +44,12 @@ async def test_algorithm_is_started_and_answers(
     assert answer.based_on.sequence > 0
 
 
-async def test_algorithms_that_never_learn_say_so(
+async def test_algorithms_that_never_learn_report_it(
     dispatcher: Dispatcher, manager: ScriptedManager
 ) -> None:
     await manager.create(SPACE, tuner=named("Random"))
 
-    started = await manager.heard("algorithm_started")
+    started = await manager.received("algorithm_started")
 
     assert started.lookahead
 
@@ -64,7 +64,7 @@ async def test_finite_tuner_is_exhausted(dispatcher: Dispatcher, manager: Script
     assert answer.deferred == 0
 
 
-async def test_every_suggestion_tells_where_it_comes_from(
+async def test_every_suggestion_has_its_provenance(
     dispatcher: Dispatcher, manager: ScriptedManager
 ) -> None:
     await manager.create(SPACE, tuner=named("Random"), seed=11)
@@ -86,7 +86,7 @@ async def test_assessor_advises_to_stop_a_bad_trial(
     await manager.finish(good, 1.0, 0.9, 0.95, 1.0)
 
     await manager.append(metric(bad, 0.1, final=False))
-    advice = await manager.heard("stop_advice")
+    advice = await manager.received("stop_advice")
 
     assert advice.trial_id == trial_of(bad)
 
@@ -121,7 +121,7 @@ async def test_resumed_tuner_learns_the_finished_trials(
     await manager.append(experiment_ended())
 
     await manager.append(requested(2))
-    await manager.heard("algorithm_started", lambda m: m.generation == 2)
+    await manager.received("algorithm_started", lambda m: m.generation == 2)
     second = await manager.generate(4)
 
     every = [tuple(parameters.values()) for _, parameters in first + second]
@@ -145,7 +145,7 @@ async def test_host_ends_with_its_experiment(
     dispatcher: Dispatcher, manager: ScriptedManager
 ) -> None:
     await manager.create(SPACE, tuner=named("Random"))
-    await manager.heard("algorithm_started")
+    await manager.received("algorithm_started")
     pid = host_pid(manager)
 
     await manager.append(experiment_ended())
@@ -218,7 +218,7 @@ async def test_search_space_that_the_tuner_refuses_ends_the_experiment(
 ) -> None:
     await manager.create({"x": {"_type": "nonsense", "_value": [1]}}, tuner=named("TPE"))
 
-    gave_up = await manager.heard("algorithm_gave_up")
+    gave_up = await manager.received("algorithm_gave_up")
 
     assert gave_up.generation == 1
     assert "nonsense" in gave_up.reason
@@ -232,7 +232,7 @@ async def kill_host(manager: ScriptedManager) -> None:
 
 
 def undisturbed(count: int, space: dict[str, Any], seed: int, finished: int = 22) -> Any:
-    """What TPE suggests after this history in one process that nobody kills."""
+    """Return the suggestions of TPE after this history, in one process without kills."""
     tuner = factory.create("tuner", "TPE", {"optimize_mode": "minimize"}, seed)
     tuner.update_search_space(space)
     configurations = tuner.generate_multiple_parameters(list(range(finished)))
@@ -254,4 +254,4 @@ async def test_log_that_cannot_be_read_costs_that_experiment_only(
 
     await manager.create(SPACE, tuner=named("Random"))
 
-    assert (await manager.heard("algorithm_started")).generation == 1
+    assert (await manager.received("algorithm_started")).generation == 1

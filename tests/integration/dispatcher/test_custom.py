@@ -1,4 +1,4 @@
-"""The dispatcher with tuners, assessors and advisors of the user's own."""
+"""The dispatcher with tuners, assessors and advisors of the user."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -174,7 +174,7 @@ class Watcher(Assessor):
         metric(0, value, sequence=i, final=False, attempt=2) for i, value in enumerate((5, 7, 8))
     ]
     await manager.append(*first, *second)
-    advice = await manager.heard("stop_advice")
+    advice = await manager.received("stop_advice")
 
     assert advice.trial_id == trial_of(0)
     assert calls_of(manager) == [
@@ -227,10 +227,10 @@ async def test_custom_advisor_serves_as_many_jobs_as_it_sends(
     folder = code(ADVISOR)
     await manager.create({"a": 1}, advisor=custom("algorithms.Three", folder, word="hello"))
 
-    started = await manager.heard("algorithm_started")
+    started = await manager.received("algorithm_started")
     generated = await manager.generate(3)
     await manager.append(metric(0, 0.25, final=False))
-    advice = await manager.heard("stop_advice")
+    advice = await manager.received("stop_advice")
     await manager.append(metric(0, 0.5), ended(0, trial_pb2.TRIAL_STATE_EARLY_STOPPED))
     await soon(lambda: len(calls_of(manager)) == 3)
 
@@ -256,8 +256,8 @@ async def test_constructor_that_refuses_its_arguments_ends_the_experiment(
     folder = code(RECORDER)
     await manager.create({}, tuner=custom("algorithms.Recorder", folder, unknown=1))
 
-    gave_up = await manager.heard("algorithm_gave_up")
-    failed = await manager.heard("algorithm_failed")
+    gave_up = await manager.received("algorithm_gave_up")
+    failed = await manager.received("algorithm_failed")
 
     assert "unknown" in gave_up.reason
     assert "TypeError" in failed.traceback
@@ -282,7 +282,7 @@ class Failing(Base):
     imported = event_pb2.DataImported(data=to_value([{"parameter": {}, "value": 1}]))
     await manager.append(event_pb2.Event(data_imported=imported))
     await manager.finish(0, 1.0)
-    failed = await manager.heard("algorithm_failed")
+    failed = await manager.received("algorithm_failed")
 
     assert failed.call == call
     assert failed.skipped
@@ -319,7 +319,7 @@ class Failing(Base):
     await manager.generate(1)
 
     await manager.ask(1)
-    gave_up = await manager.heard("algorithm_gave_up")
+    gave_up = await manager.received("algorithm_gave_up")
 
     assert "3 times" in gave_up.reason
     assert (
@@ -344,7 +344,7 @@ class Hanging(Base):
     await manager.create({}, tuner=custom("algorithms.Hanging", folder))
 
     await manager.ask(1)
-    gave_up = await manager.heard("algorithm_gave_up")
+    gave_up = await manager.received("algorithm_gave_up")
 
     assert "gave no answer for 4 s" in gave_up.reason
 
@@ -368,7 +368,7 @@ class Flaky(Base):
     generated = [await manager.generate(1), await manager.generate(1), await manager.generate(1)]
 
     assert [parameters["value"] for ((_, parameters),) in generated] == [0, 1, 2]
-    assert not (await manager.heard("algorithm_failed")).skipped
+    assert not (await manager.received("algorithm_failed")).skipped
     assert manager.all("algorithm_gave_up") == []
 
 
@@ -390,7 +390,7 @@ class Unrepeatable(Base):
     ((_, parameters),) = await manager.generate(1)
 
     await dispatcher.restart()
-    diverged = await manager.heard("algorithm_diverged")
+    diverged = await manager.received("algorithm_diverged")
     await manager.finish(0, 1.0)
     await soon(lambda: calls_of(manager))
 

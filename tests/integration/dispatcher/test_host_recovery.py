@@ -1,4 +1,4 @@
-"""A host that is started again, as a process, in an experiment with ten thousand results."""
+"""Restart of a host process in an experiment with ten thousand results."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.benchmarks.mixed_space import drawn_points
 
 RESULTS = 10_000
 MOST_CPU_S = 2.0
-"""Twice the figure that `bench_recovery` is for: tests run on busy machines. Feeding TPE everything
+"""Twice the time that `bench_recovery` measures: tests run on busy machines. Feeding TPE everything
 again, with its requests, takes more than ten seconds."""
 
 

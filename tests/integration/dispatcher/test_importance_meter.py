@@ -7,7 +7,7 @@ import pytest
 
 from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_dispatcher.adapters.child_importance_meter import ChildImportanceMeter
-from svc_dispatcher.ports import Outcome
+from svc_dispatcher.ports import TrialOutcome
 
 SPACE = {
     "x": {"_type": "uniform", "_value": [0, 1]},
@@ -15,10 +15,10 @@ SPACE = {
 }
 
 
-def outcomes(count: int) -> list[Outcome]:
+def outcomes(count: int) -> list[TrialOutcome]:
     rng = Random(0)
     points = [{"x": rng.random(), "y": rng.random()} for _ in range(count)]
-    return [Outcome(str(n), p, {"loss": p["x"]}) for n, p in enumerate(points)]
+    return [TrialOutcome(str(n), p, {"loss": p["x"]}) for n, p in enumerate(points)]
 
 
 async def test_a_child_measures() -> None:
@@ -45,7 +45,7 @@ async def test_a_child_that_takes_too_long_is_given_up() -> None:
         await meter.measure(SPACE, outcomes(10), "loss", "minimize")
 
 
-async def test_a_child_that_dies_says_why() -> None:
+async def test_the_end_of_a_child_is_reported_with_its_cause() -> None:
     meter = ChildImportanceMeter({"PYTHONHOME": "/nonexistent"}, timeout_s=30.0)
 
     with pytest.raises(UnavailableError, match="ended with code"):

@@ -43,16 +43,16 @@ class Service:
 
 @pytest.fixture
 async def service(shared_nats: NatsServer) -> AsyncIterator[Service]:
-    ready, told = os.pipe()
+    ready, ready_write = os.pipe()
     environment = os.environ | {
         "NNI_NATS_URL": shared_nats.url,
         "NNI_TOKEN": TOKEN,
-        "NNI_READY_FD": str(told),
+        "NNI_READY_FD": str(ready_write),
     }
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "svc_dispatcher", env=environment, pass_fds=(told,)
+        sys.executable, "-m", "svc_dispatcher", env=environment, pass_fds=(ready_write,)
     )
-    os.close(told)
+    os.close(ready_write)
     with os.fdopen(ready) as facts:
         address = json.loads(await asyncio.to_thread(facts.readline))["grpc"]
     async with grpc.aio.insecure_channel(address) as channel:
@@ -150,7 +150,7 @@ async def test_several_outcomes_open_the_spaces_of_the_process(service: Service)
     await service.validate(tuner=named("GPTuner"), search_space=words, several_outcomes=True)
 
 
-async def test_what_is_enqueued_or_replaced_is_checked(service: Service) -> None:
+async def test_enqueued_configurations_and_new_spaces_are_checked(service: Service) -> None:
     space = to_value({**SPACE, "_constraints": ["x <= 0.5"]})
 
     broken = await refusal(
@@ -179,7 +179,7 @@ async def test_killed_service_takes_its_hosts_with_it(
     service: Service, manager: ScriptedManager
 ) -> None:
     await manager.create(SPACE, tuner=named("Random"))
-    await manager.heard("algorithm_started")
+    await manager.received("algorithm_started")
     pid = host_pid(manager)
     assert pid
 
@@ -192,7 +192,7 @@ async def test_terminated_service_ends_its_hosts_and_itself(
     service: Service, manager: ScriptedManager
 ) -> None:
     await manager.create(SPACE, tuner=named("Random"))
-    await manager.heard("algorithm_started")
+    await manager.received("algorithm_started")
     pid = host_pid(manager)
 
     service.process.terminate()
@@ -220,7 +220,7 @@ async def test_terminated_service_ends_its_hosts_and_itself(
         ),
     ],
 )
-async def test_what_cannot_be_read_is_refused_by_its_field(
+async def test_unreadable_value_is_refused_by_its_field(
     service: Service, request_: pb.ValidateAlgorithmsRequest, field: str
 ) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:

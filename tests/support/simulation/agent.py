@@ -14,7 +14,7 @@ from nni_proto.runner.v1 import task_pb2
 from svc_trial_runner.agent.agent import RENEW_EVERY_S
 from svc_trial_runner.agent.presence import PRESENCE_EVERY_S
 from svc_trial_runner.converters import report_entry, reports_message, work_from_payload
-from svc_trial_runner.domain.attempt import AttemptLife, Order, Phase, StopCause
+from svc_trial_runner.domain.attempt import AttemptStateMachine, Order, Phase, StopCause
 from svc_trial_runner.domain.claims import (
     AttemptKey,
     Claim,
@@ -23,23 +23,23 @@ from svc_trial_runner.domain.claims import (
     Ended,
     JournalState,
     Redelivered,
-    Verdict,
-    judge,
-    overtaken,
+    TaskDecision,
+    decide_task,
+    is_outdated,
 )
 from svc_trial_runner.domain.reports import (
     AttemptLost,
+    AttemptReport,
     AttemptWaits,
     EndCause,
     MetricReported,
     ProcessExited,
     ProcessStarted,
-    Saying,
     is_last,
 )
 from svc_trial_runner.domain.tasks import TrialWork
 from svc_trial_runner.ports import SpooledReport
-from svc_trial_runner.reporting.recovery import Inheritance, read_inherited
+from svc_trial_runner.reporting.recovery import InheritedReports, read_inherited
 from tests.support.simulation.bus import ACK_WAIT_S, Delivery, SimulatedBus
 from tests.support.simulation.virtual_time import Node, VirtualTime
 
@@ -90,7 +90,7 @@ class _Attempt:
     claim_id: str
     ack_subject: str
     renewed_at_s: float
-    life: AttemptLife = field(default_factory=AttemptLife)
+    life: AttemptStateMachine = field(default_factory=AttemptStateMachine)
     next_report: int = 0
     silent: bool = False
     launched: bool = False
@@ -183,7 +183,7 @@ class SimulatedAgent(Node):
         self._renew()
         self._presence()
 
-    def _settle_without_word(self, claim: Claim, left: Inheritance) -> None:
+    def _settle_without_word(self, claim: Claim, left: InheritedReports) -> None:
         known = claim.claim_id in left.ends_arrived or claim.next_sequence > 0
         if claim.ended and known:
             self._acknowledge(claim.ack_subject, claim.claim_id)
@@ -210,13 +210,13 @@ class SimulatedAgent(Node):
         if not self.bus.reaches(self):
             return
         work = work_from_payload(delivery.payload)
-        verdict = judge(work.key, self.held, self._ended)
-        if verdict is Verdict.RUNNING:
+        verdict = decide_task(work.key, self.held, self._ended)
+        if verdict is TaskDecision.RUNNING:
             attempt = self.held[work.key]
             attempt.ack_subject = delivery.ack_subject
             attempt.renewed_at_s = self.time.now_s
             self.disk.journal.fold(Redelivered(attempt.claim_id, delivery.ack_subject))
-        elif verdict is Verdict.ENDED:
+        elif verdict is TaskDecision.ENDED:
             self._request(lambda: self.bus.acknowledge(delivery.ack_subject))
         else:
             self._claim(work, delivery.ack_subject)
@@ -319,7 +319,7 @@ class SimulatedAgent(Node):
 
     # --- reports
 
-    def _say(self, attempt: _Attempt, saying: Saying) -> None:
+    def _say(self, attempt: _Attempt, saying: AttemptReport) -> None:
         if attempt.silent:
             return
         entry = report_entry(attempt.key, attempt.claim_id, attempt.next_report, saying)
@@ -392,7 +392,7 @@ class SimulatedAgent(Node):
                 self._ended.clear()
 
     def _order(self, attempt: _Attempt | None, cause: StopCause, sequence: int) -> None:
-        if attempt is not None and not overtaken(sequence, attempt.work.log_sequence):
+        if attempt is not None and not is_outdated(sequence, attempt.work.log_sequence):
             self.stop(attempt, cause)
 
     def _changed(self) -> None:

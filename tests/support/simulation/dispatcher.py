@@ -13,7 +13,7 @@ from nni_proto.experiment.v1 import event_pb2
 from svc_dispatcher.adapters.host_lines import line_of, output_of
 from svc_dispatcher.converters import log_messages
 from svc_dispatcher.domain import answers
-from svc_dispatcher.domain.algorithm_state import Session
+from svc_dispatcher.domain.algorithm_state import AlgorithmState
 from svc_dispatcher.domain.commands import Command, Initialize
 from svc_dispatcher.domain.failures import FailureLedger
 from svc_dispatcher.domain.values import Position
@@ -77,7 +77,7 @@ class SimulatedDispatcher(Node):
 
     def _begin_life(self) -> None:
         self._life += 1
-        self._session = Session()
+        self._session = AlgorithmState()
         self._host: LocalHost | None = None
         self._eager = False
         self._free_at_s = 0.0
@@ -239,7 +239,7 @@ class SimulatedDispatcher(Node):
             elif isinstance(output, answers.Unbuildable):
                 self._give_up(output.reason)
             else:
-                for report in self._session.answered(output):
+                for report in self._session.new_reports(output):
                     self._tell(report)
         self._send()
 
@@ -252,8 +252,8 @@ class SimulatedDispatcher(Node):
         if life != self._life:
             return
         self._deaths += 1
-        count = self._ledger.note(self._waiting[0] if self._waiting else None)
-        if FailureLedger.hopeless(count):
+        count = self._ledger.record_failure(self._waiting[0] if self._waiting else None)
+        if FailureLedger.is_exhausted(count):
             self._give_up("it died again and again on the same event")
             return
         pause_s = 0.2 * 2 ** (self._deaths - 2) if self._deaths > 1 else 0.0

@@ -9,16 +9,16 @@ from svc_dispatcher.converters import log_messages
 from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.replay import (
     Comparison,
-    Difference,
-    RecordedLife,
-    Verdict,
-    recorded_lives,
-    verdict_of,
+    RecordedGeneration,
+    ReplayResult,
+    SuggestionDifference,
+    recorded_generations,
+    replay_result,
 )
 from tests.support.simulation.dispatcher import LocalHost
 
 
-def replay(log: Iterable[tuple[int, bytes]]) -> tuple[Verdict, list[Difference]]:
+def replay(log: Iterable[tuple[int, bytes]]) -> tuple[ReplayResult, list[SuggestionDifference]]:
     """Draw every suggestion of a log again.
 
     Args:
@@ -29,12 +29,12 @@ def replay(log: Iterable[tuple[int, bytes]]) -> tuple[Verdict, list[Difference]]
         for sequence, payload in log
         for item in log_messages.events_of(sequence, event_pb2.EventBatch.FromString(payload))
     )
-    comparisons = [_compared(life) for life in recorded_lives(facts)]
+    comparisons = [_compared(life) for life in recorded_generations(facts)]
     differences = [item for one in comparisons for item in one.take_differences()]
-    return verdict_of(comparisons), differences
+    return replay_result(comparisons), differences
 
 
-def _compared(life: RecordedLife) -> Comparison:
+def _compared(life: RecordedGeneration) -> Comparison:
     comparison, host = Comparison(life), LocalHost()
     for command in life.commands:
         outputs, alive = host.handle(command)
@@ -42,7 +42,7 @@ def _compared(life: RecordedLife) -> Comparison:
             if isinstance(output, answers.Done):
                 comparison.handled(command)
             else:
-                comparison.heard(output)
+                comparison.add_output(output)
         if not alive:
             break
     return comparison

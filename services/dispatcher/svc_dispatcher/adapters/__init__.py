@@ -1,1 +1,1 @@
-"""What the dispatcher reaches the world with."""
+"""Adapters of the dispatcher to processes, servers and the algorithm library."""

@@ -1,4 +1,4 @@
-"""Tries a class in a child process, under the interpreter that would host it."""
+"""Import of an algorithm class in a child process, under the interpreter of its host."""
 
 import asyncio
 import json
@@ -13,29 +13,29 @@ _STDERR_LIMIT = 2_000
 
 
 class ChildClassChecker:
-    """`ClassChecker` with `python -m nni.hpo.host --check`.
+    """`ClassChecker` that runs `python -m nni.hpo.host --check`.
 
     Args:
         inherited: environment of the child.
-        timeout_s: how long the import may take.
+        timeout_s: time limit for the import.
     """
 
     def __init__(self, inherited: dict[str, str], timeout_s: float) -> None:
         private = {names.NNI_TOKEN, names.NNI_NATS_URL, names.NNI_READY_FD}
         self._environment = {key: value for key, value in inherited.items() if key not in private}
         self._timeout_s = timeout_s
-        self._good: set[tuple[ClassChoice, str]] = set()
+        self._importable: set[tuple[ClassChoice, str]] = set()
 
     async def check(self, choice: ClassChoice, interpreter: str) -> str:
-        """See `ClassChecker.check`; a named class that was good once is not tried again."""
-        if (choice, interpreter) in self._good or _is_at_hand(choice, interpreter):
+        """See `ClassChecker.check`; registered classes are checked once."""
+        if (choice, interpreter) in self._importable or _is_importable_here(choice, interpreter):
             return ""
-        wrong = await self._try(choice, interpreter)
-        if choice.name and not wrong:
-            self._good.add((choice, interpreter))
-        return wrong
+        problem = await self._import_class(choice, interpreter)
+        if choice.name and not problem:
+            self._importable.add((choice, interpreter))
+        return problem
 
-    async def _try(self, choice: ClassChoice, interpreter: str) -> str:
+    async def _import_class(self, choice: ClassChoice, interpreter: str) -> str:
         request = {
             "kind": choice.kind,
             "name": choice.name,
@@ -55,27 +55,27 @@ class ChildClassChecker:
             return f"the interpreter {command[0]!r} cannot be started: {error}"
         try:
             async with asyncio.timeout(self._timeout_s):
-                answer, noise = await process.communicate(json.dumps(request).encode())
+                answer, stderr = await process.communicate(json.dumps(request).encode())
         except TimeoutError:
             return f"its import took longer than {self._timeout_s:g} s"
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        return _verdict(answer, noise, process.returncode)
+        return _checked(answer, stderr, process.returncode)
 
 
-def _is_at_hand(choice: ClassChoice, interpreter: str) -> bool:
-    """Whether a class needs nothing but the library that this process has itself."""
+def _is_importable_here(choice: ClassChoice, interpreter: str) -> bool:
+    """Return whether the class needs only the library that this process has itself."""
     if not choice.name or interpreter not in {"", sys.executable}:
         return False
     return not factory.find(cast("factory.Kind", choice.kind), choice.name).extra
 
 
-def _verdict(answer: bytes, noise: bytes, code: int | None) -> str:
+def _checked(answer: bytes, stderr: bytes, code: int | None) -> str:
     try:
-        verdict: dict[str, Any] = json.loads(answer.splitlines()[-1])
+        result: dict[str, Any] = json.loads(answer.splitlines()[-1])
     except (ValueError, IndexError):
-        tail = noise.decode(errors="replace").strip()[-_STDERR_LIMIT:]
+        tail = stderr.decode(errors="replace").strip()[-_STDERR_LIMIT:]
         return f"the process that imported it ended with code {code}: {tail}"
-    return "" if verdict["ok"] else str(verdict["error"])
+    return "" if result["ok"] else str(result["error"])

@@ -24,16 +24,16 @@ _READ_BYTES: Final = 1 << 18
 
 
 class ChildHost:
-    """A host in a child process; ends with this process whatever happens.
+    """Algorithm host in a child process, which the kernel ends together with this process.
 
     Made by `ChildHostLauncher`.
 
     Args:
         process: the child.
-        commands: write end of its command pipe, owned from now on.
-        outputs: read end of its answer pipe, owned from now on.
-        sink: hears what it says.
-        log: its `dispatcher.log`.
+        commands: write end of the command pipe, owned from now on.
+        outputs: read end of the answer pipe, owned from now on.
+        sink: receives the outputs.
+        log: `dispatcher.log` of the experiment.
         eager: see `HostLauncher.launch`.
     """
 
@@ -50,7 +50,7 @@ class ChildHost:
         self._process = process
         self._sink: HostSink | None = sink
         self._log = log
-        self._complaint = ""
+        self._protocol_error = ""
         self._eager = eager
         self._commands = commands
         self._outputs = outputs
@@ -59,7 +59,7 @@ class ChildHost:
         self._loop = asyncio.get_running_loop()
         os.set_blocking(commands, False)
         os.set_blocking(outputs, False)
-        self._loop.add_reader(outputs, self._readable)
+        self._loop.add_reader(outputs, self._read_outputs)
         self._closed = False
         self._waiter = self._loop.create_task(self._wait(), name=f"host {process.pid}")
 
@@ -86,14 +86,14 @@ class ChildHost:
         await self._waiter
 
     def _signal_group(self) -> None:
-        """Kill the host and what it started: it leads a process group of its own."""
+        """Kill the host and its children: the host leads a process group of its own."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
             return
 
     def _write(self) -> None:
-        """Write what the pipe takes now, the rest when it takes more."""
+        """Write as much as the pipe takes now, and the rest when it is writable again."""
         try:
             while self._unwritten:
                 written = os.write(self._commands, self._unwritten)
@@ -102,10 +102,10 @@ class ChildHost:
             self._loop.add_writer(self._commands, self._write)
             return
         except BrokenPipeError:
-            self._unwritten.clear()  # its end is told by its exit
+            self._unwritten.clear()  # its end is reported by `_wait`
         self._loop.remove_writer(self._commands)
 
-    def _readable(self) -> None:
+    def _read_outputs(self) -> None:
         try:
             chunk = os.read(self._outputs, _READ_BYTES)
         except BlockingIOError:
@@ -118,44 +118,44 @@ class ChildHost:
             return
         *lines, rest = b"".join(self._unfinished).split(b"\n")
         self._unfinished = [rest]
-        self._hear(lines)
+        self._pass_on(lines)
 
-    def _hear(self, lines: list[bytes]) -> None:
-        if self._sink is None or self._complaint:
-            return  # what follows a bad line is not to be trusted, least of all that all is done
+    def _pass_on(self, lines: list[bytes]) -> None:
+        if self._sink is None or self._protocol_error:
+            return  # output after an invalid line cannot be trusted, least of all `done`
         outputs: list[answers.Output] = []
         try:
             for line in lines:
-                outputs.append(output_of(line))  # noqa: PERF401 - what came before a bad line counts
+                outputs.append(output_of(line))  # noqa: PERF401 - outputs before an invalid line count
         except (ValueError, KeyError, TypeError) as error:
-            self._complaint = f"the algorithm said what cannot be passed on: {error}"
+            self._protocol_error = f"the algorithm's output cannot be used: {error}"
             self._signal_group()
-        # Told even so: what the host has handled must not be blamed for its end.
-        self._sink.said(outputs)
+        # Passed on even so: handled commands must not be blamed for the end of the host.
+        self._sink.on_outputs(outputs)
 
     async def _wait(self) -> None:
-        """Wait for the end of the child, read what it left, close everything, tell."""
+        """Wait for the end of the child, read its last output, close the pipes, report the end."""
         code = await self._process.wait()
-        self._signal_group()  # what it has started must not outlive it
+        self._signal_group()  # its children must not outlive it
         while True:
             try:
                 chunk = os.read(self._outputs, _READ_BYTES)
             except BlockingIOError:
-                break  # something that it started holds the pipe
+                break  # a child of the host holds the pipe
             if not chunk:
                 break
             self._unfinished.append(chunk)
         *lines, _ = b"".join(self._unfinished).split(b"\n")
-        self._hear([line for line in lines if line])
+        self._pass_on([line for line in lines if line])
         self._close()
         sink, self._sink = self._sink, None
         if sink is not None:
-            reason = self._complaint or f"the algorithm's process {_exit_reason(code)}"
+            reason = self._protocol_error or f"the algorithm's process {_exit_reason(code)}"
             if code > 0:
-                last_words = self._log.last_words()
-                reason += f": {last_words}" if last_words else ""
+                last_line = self._log.last_line()
+                reason += f": {last_line}" if last_line else ""
             self._log.note("ERROR", reason)
-            sink.ended(reason)
+            sink.on_end(reason)
 
     def _close(self) -> None:
         self._closed = True
@@ -166,10 +166,10 @@ class ChildHost:
 
 
 class ChildHostLauncher:
-    """Starts hosts as child processes of this one.
+    """`HostLauncher` that starts child processes.
 
     Args:
-        inherited: environment for hosts whose experiment names none.
+        inherited: environment for hosts whose experiment has none.
     """
 
     def __init__(self, inherited: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Measures importance in a child process, which has numpy and may take its time."""
+"""Measurement of importance in a child process, which imports numpy and may compute for long."""
 
 import asyncio
 import json
@@ -8,20 +8,20 @@ from typing import Any
 
 from svc_common import environment as names
 from svc_common.errors import FailedPreconditionError, UnavailableError
-from svc_dispatcher.ports import Importance, Outcome
+from svc_dispatcher.ports import Importance, TrialOutcome
 
 _STDERR_LIMIT = 2_000
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class ChildImportanceMeter:
-    """`ImportanceMeter` with `python -m nni.hpo.host --importance`.
+    """`ImportanceMeter` that runs `python -m nni.hpo.host --importance`.
 
     One child at a time: each uses a core.
 
     Args:
         inherited: environment of the child.
-        timeout_s: how long a child may take.
+        timeout_s: time limit of a child.
     """
 
     def __init__(self, inherited: dict[str, str], timeout_s: float) -> None:
@@ -32,7 +32,11 @@ class ChildImportanceMeter:
         self._turn = asyncio.Lock()
 
     async def measure(
-        self, search_space: object, outcomes: Sequence[Outcome], metric: str, optimize_mode: str
+        self,
+        search_space: object,
+        outcomes: Sequence[TrialOutcome],
+        metric: str,
+        optimize_mode: str,
     ) -> Importance:
         """See `ImportanceMeter.measure`."""
         request = {
@@ -64,7 +68,7 @@ class ChildImportanceMeter:
         )
         try:
             async with asyncio.timeout(self._timeout_s):
-                answer, noise = await process.communicate(request.encode())
+                answer, stderr = await process.communicate(request.encode())
         except TimeoutError:
             raise UnavailableError(
                 f"importance was not computed within {self._timeout_s:g} s; try again later"
@@ -76,7 +80,7 @@ class ChildImportanceMeter:
         try:
             found: dict[str, Any] = json.loads(answer)
         except ValueError:
-            tail = noise.decode(errors="replace").strip()[-_STDERR_LIMIT:]
+            tail = stderr.decode(errors="replace").strip()[-_STDERR_LIMIT:]
             raise UnavailableError(
                 f"the process that computes importance ended with code {process.returncode}: {tail}"
             ) from None

@@ -1,4 +1,4 @@
-"""With which command and environment the host of an experiment runs."""
+"""Command line and environment of an experiment's host."""
 
 import json
 import os
@@ -19,16 +19,16 @@ _THREAD_LIMITS: Final = (
     "NUMEXPR_NUM_THREADS",
 )
 _PRIVATE: Final = (names.NNI_TOKEN, names.NNI_NATS_URL, names.NNI_READY_FD)
-"""What user code must not see."""
+"""Variables hidden from user code."""
 
 
 def host_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
-    """Give the command line of a host.
+    """Return the command line of a host.
 
     Args:
-        interpreter: the client's; empty for this process's own.
-        in_fd: its end of the command pipe.
-        out_fd: its end of the answer pipe.
+        interpreter: of the client; empty for this process's own.
+        in_fd: read end of the command pipe.
+        out_fd: write end of the answer pipe.
     """
     return [
         interpreter or sys.executable,
@@ -45,7 +45,7 @@ def host_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ClientSide:
-    """Where the experiment's user works: what hosts and trials run with."""
+    """Environment and interpreter of the user, with which hosts and trials run."""
 
     environment: dict[str, str] = field(repr=False)
     interpreter: str
@@ -53,11 +53,11 @@ class ClientSide:
 
 
 def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide:
-    """Read what the client left in the experiment's folder; the last resume counts.
+    """Read the client's environment from the experiment's folder, as of the last resume.
 
     Args:
         setup: of the experiment.
-        inherited: the environment where the client left none.
+        inherited: environment to use if the file is missing.
 
     Raises:
         OSError: the file cannot be read.
@@ -77,13 +77,13 @@ def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide
 def host_environment(
     setup: ExperimentSetup, client: ClientSide, log_directory: Path
 ) -> dict[str, str]:
-    """Give the environment of a host: the client's, without secrets of ours, repeatable."""
+    """Return the environment of a host: the client's, without secrets, repeatable."""
     made = dict(client.environment)
     for name in _PRIVATE:
         made.pop(name, None)
     made["NNI_LOG_DIRECTORY"] = str(log_directory)
     made["PYTHONHASHSEED"] = "0"
-    # Suggestions must not depend on how a sum was split over threads.
+    # Suggestions must not depend on how a sum is split over threads.
     made |= dict.fromkeys(_THREAD_LIMITS, "1")
     made["PYTHONUNBUFFERED"] = "1"
     if setup.gpu_indices:

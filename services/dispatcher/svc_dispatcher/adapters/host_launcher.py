@@ -1,4 +1,4 @@
-"""Chooses between a child process and an external server for an experiment's algorithm."""
+"""Choice between a child process and an external server for an experiment's algorithm."""
 
 from svc_common.access.transport import PLAIN, Transport
 from svc_dispatcher.adapters.child_host import ChildHostLauncher
@@ -7,11 +7,11 @@ from svc_dispatcher.domain.values import ExperimentSetup
 from svc_dispatcher.ports import AlgorithmHost, HostSink
 
 
-class Launcher:
-    """`HostLauncher` for every way of naming an algorithm.
+class SelectingHostLauncher:
+    """`HostLauncher` for child processes and external servers.
 
     Args:
-        inherited: environment for child hosts whose experiment brought none.
+        inherited: environment for child hosts whose experiment has none.
         transport: how servers on other machines are called.
     """
 

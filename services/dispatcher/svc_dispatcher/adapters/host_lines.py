@@ -1,4 +1,4 @@
-"""Commands to JSON lines for a child host, and its lines to outputs."""
+"""Codec of the host protocol: commands to JSON lines, and JSON lines to outputs."""
 
 import json
 from collections.abc import Callable
@@ -12,15 +12,15 @@ from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import AlgorithmChoice, Payload, Position, Suggestion
 
 CHECKPOINT_NAME: Final = "checkpoint/algorithm.json"
-"""In the experiment's folder: what the host may go on from."""
+"""Checkpoint of the algorithm, in the experiment's folder."""
 
 
 def line_of(command: commands.Command, *, eager: bool) -> str:
-    """Give the line that tells a host one command.
+    """Return the JSON line of a command.
 
     Args:
-        command: what to tell.
-        eager: for `Initialize`: report each handled command at once.
+        command: the command.
+        eager: for `Initialize`: the host reports each handled command at once.
     """
     if isinstance(command, commands.Initialize):
         body = _initialize(command, eager=eager)
@@ -30,22 +30,22 @@ def line_of(command: commands.Command, *, eager: bool) -> str:
 
 
 def output_of(line: bytes) -> answers.Output:
-    """Give what one line of a host says.
+    """Return the output in one line of a host.
 
     Raises:
-        ValueError: the host does not speak the protocol, or a value is nested too deeply.
+        ValueError: the line breaks the protocol, or a value is nested too deeply.
     """
     try:
-        output = _understood(json.loads(line))
+        output = _parse(json.loads(line))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"the host said what it should not ({reason}): {line!r:.200}") from error
+        raise ValueError(f"the host sent an invalid message ({reason}): {line!r:.200}") from error
     if output is None:
-        raise ValueError(f"the host said what it should not: {line!r:.200}")
+        raise ValueError(f"the host sent an invalid message: {line!r:.200}")
     return output
 
 
-def _understood(message: dict[str, Any]) -> answers.Output | None:
+def _parse(message: dict[str, Any]) -> answers.Output | None:
     if "done" in message:
         return answers.Done(_position(message["done"]))
     position = _position(message["position"])
@@ -55,24 +55,24 @@ def _understood(message: dict[str, Any]) -> answers.Output | None:
     return None
 
 
-def _position(pair: Any) -> Position:  # noqa: ANN401 - what a host said
+def _position(pair: Any) -> Position:  # noqa: ANN401 - unchecked JSON
     sequence, place = pair
     return Position(_whole(sequence), _whole(place))
 
 
-def _whole(number: Any) -> int:  # noqa: ANN401 - what a host said
+def _whole(number: Any) -> int:  # noqa: ANN401 - unchecked JSON
     if type(number) is not int:
         raise TypeError(f"an integer is needed, got {number!r:.40}")
     return number
 
 
-def _text(text: Any) -> str:  # noqa: ANN401 - what a host said
+def _text(text: Any) -> str:  # noqa: ANN401 - unchecked JSON
     if not isinstance(text, str):
         raise TypeError(f"a text is needed, got {text!r:.40}")
     return text
 
 
-def _flag(flag: Any) -> bool:  # noqa: ANN401 - what a host said
+def _flag(flag: Any) -> bool:  # noqa: ANN401 - unchecked JSON
     if not isinstance(flag, bool):
         raise TypeError(f"true or false is needed, got {flag!r:.40}")
     return flag
@@ -91,7 +91,7 @@ def _initialize(command: commands.Initialize, *, eager: bool) -> dict[str, Any]:
         "assessor": _choice(setup.assessor),
         "advisor": _choice(setup.advisor),
         "search_space": _plain(command.search_space),
-        "plan": plan_of(setup.objectives),
+        "plan": plan_of(setup.config),
         "seed": command.seed,
         "log_level": setup.log_level,
         "checkpoint": f"{setup.directory}/{CHECKPOINT_NAME}",
@@ -100,10 +100,10 @@ def _initialize(command: commands.Initialize, *, eager: bool) -> dict[str, Any]:
 
 
 def plan_of(payload: Payload) -> dict[str, Any] | None:
-    """Give what an experiment wants beside its tuner and its space; None if that is nothing.
+    """Return the search options that the host applies around its tuner; None if there are none.
 
     Args:
-        payload: its configuration, where the converter has put it.
+        payload: configuration of the experiment.
     """
     if not isinstance(payload, config_pb2.ExperimentConfig):
         return None

@@ -1,4 +1,4 @@
-"""The named algorithms, as the library's registry has them."""
+"""Catalog of the registered algorithms, from the library's registry."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
@@ -8,7 +8,7 @@ from svc_dispatcher.ports import NamedAlgorithm
 
 _SOURCES: Final = {"nni": "nni", "user": "User"}
 _LOOKAHEAD: Final = frozenset({"Random", "GridSearch", "BatchTuner"})
-"""Built-in tuners that never learn; known here so that listing imports no algorithm."""
+"""Built-in tuners that never learn; listed here so that a listing imports no algorithm."""
 
 
 class RegistryCatalog:

@@ -1,6 +1,6 @@
-"""Hosts that work beside the experiment they belong to: nothing of it is read, written or shared.
+"""Hosts that work in a temporary folder instead of their experiment's folder.
 
-A host in the experiment's own folder would go on from its checkpoint, replace it, and write into
+A host in the experiment's own folder would load its checkpoint, replace it, and write into
 `dispatcher.log`.
 """
 
@@ -24,11 +24,11 @@ _PREFIX: Final = "nni-replay-"
 
 
 class ScratchHost:
-    """A host whose experiment seems to lie in a folder that ends with it.
+    """Host in a temporary folder that is removed when the host is closed.
 
     Args:
         inner: the host.
-        folder: of its own, removed at its end.
+        folder: the temporary folder.
     """
 
     def __init__(self, inner: AlgorithmHost, folder: Path) -> None:
@@ -52,15 +52,15 @@ class ScratchHost:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
 
-class ScratchLauncher:
-    """`HostLauncher` for hosts that must leave their experiment alone.
+class ScratchHostLauncher:
+    """`HostLauncher` for hosts that must not touch their experiment's folder.
 
-    An experiment that came from elsewhere may name an interpreter that is not here; its host then
-    runs under this process's own.
+    A moved experiment may name an interpreter that does not exist here; its host then runs under
+    the interpreter of this process.
 
     Args:
-        inner: starts them.
-        inherited: environment where the experiment's folder tells none.
+        inner: launcher of the hosts.
+        inherited: environment where the experiment's folder has none.
     """
 
     def __init__(self, inner: HostLauncher, inherited: dict[str, str]) -> None:
@@ -85,10 +85,10 @@ class ScratchLauncher:
 
 
 def _scratch(setup: ExperimentSetup, inherited: dict[str, str]) -> Path:
-    """Make a folder that says with what the host is to run."""
+    """Make a temporary folder with the environment file of a host."""
     client = client_side(setup, inherited)
     interpreter = client.interpreter if os.access(client.interpreter, os.X_OK) else ""
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # nobody else may look into it
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # accessible to its owner only
     text = json.dumps({"environment": client.environment, "interpreter": interpreter})
     path = folder / ENVIRONMENT_NAME
     path.touch(mode=0o600)

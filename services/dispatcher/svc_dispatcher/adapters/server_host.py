@@ -26,18 +26,18 @@ _CLOSE_TIMEOUT_S: Final = 2.0
 
 
 class UnreadableAnswerError(ValueError):
-    """A server answered with a value that breaks the rules of values."""
+    """A value in a server's answer breaks the rules of values."""
 
 
 class ServerHost:
-    """One session; its calls are made one at a time, in order.
+    """Session of an external algorithm; calls are made one at a time, in order.
 
-    An external algorithm is told what the log holds only by what it answered itself: where replay
-    differs, the trials' parameters come with their reports.
+    An external algorithm does not receive recorded parameters: where a replay differs, the reports
+    of the trials carry their parameters.
 
     Args:
         channel: to the server, owned from now on.
-        sink: hears what it says.
+        sink: receives the outputs.
     """
 
     def __init__(self, channel: grpc.aio.Channel, sink: HostSink) -> None:
@@ -63,7 +63,7 @@ class ServerHost:
         if self._session_id:
             request = pb.CloseSessionRequest(session_id=self._session_id, request_id="close")
             self._session_id = ""
-            with suppress(grpc.aio.AioRpcError):  # it is gone, and its sessions with it
+            with suppress(grpc.aio.AioRpcError):  # the server has ended, and its sessions with it
                 await self._stub.CloseSession(request, timeout=_CLOSE_TIMEOUT_S)
         await self._channel.close()
 
@@ -72,20 +72,20 @@ class ServerHost:
             while True:
                 command = await self._box.get()
                 for output in await self._handle(command):
-                    self._say([output])
-                self._say([answers.Done(command.position)])
+                    self._output([output])
+                self._output([answers.Done(command.position)])
         except grpc.aio.AioRpcError as error:
             sink, self._sink = self._sink, None
             if sink is not None:
-                sink.ended(f"the algorithm's server failed: {service_error(error).message}")
+                sink.on_end(f"the algorithm's server failed: {service_error(error).message}")
         except UnreadableAnswerError as error:
             sink, self._sink = self._sink, None
             if sink is not None:
-                sink.ended(str(error))
+                sink.on_end(str(error))
 
-    def _say(self, outputs: list[answers.Output]) -> None:
+    def _output(self, outputs: list[answers.Output]) -> None:
         if self._sink is not None:
-            self._sink.said(outputs)
+            self._sink.on_outputs(outputs)
 
     async def _handle(self, command: commands.Command) -> Iterable[answers.Output]:
         handler: Callable[[ServerHost, Any], Awaitable[list[answers.Output]]] | None
@@ -95,9 +95,9 @@ class ServerHost:
     async def open(self, command: commands.Initialize) -> list[answers.Output]:
         """Open the session."""
         setup = command.setup
-        assert setup.tuner is not None, "the launcher has looked"
-        config = setup.objectives
-        assert isinstance(config, config_pb2.ExperimentConfig), "the converter put it there"
+        assert setup.tuner is not None, "checked by the launcher"
+        config = setup.config
+        assert isinstance(config, config_pb2.ExperimentConfig), "set by the converter"
         request = pb.OpenSessionRequest(
             request_id=_request_id(command.position),
             experiment_id=setup.experiment_id,
@@ -119,7 +119,7 @@ class ServerHost:
         return [answers.Ready(answer.lookahead, answer.assesses, ())]
 
     async def generate(self, command: commands.Generate) -> list[answers.Output]:
-        """Ask for parameters."""
+        """Request parameters."""
         answer = await self._stub.GenerateParameters(
             pb.GenerateParametersRequest(
                 session_id=self._session_id,
@@ -141,7 +141,7 @@ class ServerHost:
         ]
 
     async def record(self, command: commands.Recorded) -> list[answers.Output]:
-        """Compare with what the log holds; the log wins."""
+        """Report recorded parameters that differ from the session's own; the log wins."""
         outputs: list[answers.Output] = []
         for parameter_id, parameters in command.parameters:
             ours = self._parameters.get(parameter_id)
@@ -151,7 +151,7 @@ class ServerHost:
         return outputs
 
     async def metric(self, command: commands.TellMetric) -> list[answers.Output]:
-        """Tell a report."""
+        """Report a metric; return advice and deferred parameters."""
         if command.customized or not (command.final or self._assesses):
             return []
         kind = metric_pb2.METRIC_TYPE_FINAL if command.final else metric_pb2.METRIC_TYPE_PERIODICAL
@@ -173,7 +173,7 @@ class ServerHost:
         return outputs
 
     async def trial_end(self, command: commands.TellEnd) -> list[answers.Output]:
-        """Tell an end."""
+        """Report the end of a trial; return deferred parameters."""
         self._parameters.pop(command.parameter_id, None)
         if command.customized:
             return []
@@ -189,11 +189,11 @@ class ServerHost:
         return self._late(command.position, answer.suggestions)
 
     async def import_data(self, command: commands.ImportData) -> list[answers.Output]:
-        """Tell results that the user measured elsewhere."""
+        """Import results that the user measured elsewhere."""
         return await self._import(command.position, as_value(command.data))
 
     async def import_trials(self, command: commands.ImportTrials) -> list[answers.Output]:
-        """Tell results of the experiment's earlier lives."""
+        """Import results of earlier generations."""
         data = value_pb2.Value()
         data.list_value.SetInParent()
         for parameters, value in command.samples:
@@ -213,7 +213,7 @@ class ServerHost:
     async def update_search_space(
         self, command: commands.UpdateSearchSpace
     ) -> list[answers.Output]:
-        """Give another search space."""
+        """Replace the search space."""
         await self._stub.UpdateSearchSpace(
             pb.UpdateSearchSpaceRequest(
                 session_id=self._session_id,
@@ -237,13 +237,13 @@ class ServerHost:
 
 
 def _check(item: pb.Suggestion) -> None:
-    """Raise if what a server suggests could not be read by those who run it."""
+    """Raise UnreadableAnswerError unless the suggested values can be read by their users."""
     try:
         check_value(item.parameters)
         check_value(item.provenance)
     except ValueError as error:
         raise UnreadableAnswerError(
-            f"the algorithm's server suggested what cannot be read, as number {item.parameter_id}: "
+            f"the algorithm's server made an unreadable suggestion, number {item.parameter_id}: "
             f"{error}"
         ) from error
 
@@ -261,11 +261,11 @@ _HANDLERS: Final[dict[type, Any]] = {
 
 
 class ServerHostLauncher:
-    """Opens sessions with external algorithms.
+    """`HostLauncher` that opens sessions with external algorithms.
 
     Args:
-        transport: how other machines are called.
-        connect_timeout_s: how long a server may take to be reached, in seconds.
+        transport: security of connections to other machines.
+        connect_timeout_s: time limit for the connection, in seconds.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class ServerHostLauncher:
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> ServerHost:
         """See `HostLauncher.launch`; every handled command is always reported at once."""
         del eager
-        assert setup.tuner is not None, "the caller has looked"
+        assert setup.tuner is not None, "checked by the caller"
         address = setup.tuner.server_address
         channel = open_channel(address, self._transport)
         try:

@@ -1,6 +1,6 @@
-"""Messages of the log to events, and what hosts said to messages for the manager; pure.
+"""Conversion of log messages to events, and of host outputs to messages for the manager.
 
-A value in the byte store is given by whoever calls: `blobs_of` names what `events_of` needs.
+Values in the blob store are loaded by the caller: `blobs_of` lists what `events_of` needs.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ _STATE_NAMES: Final = {
 def events_of(
     sequence: int, batch: event_pb2.EventBatch
 ) -> Iterator[tuple[Position, events.Event]]:
-    """Give the events of one append that matter to an algorithm, in order."""
+    """Yield the events of one append that matter to an algorithm, in order."""
     for place, event in enumerate(batch.events):
         kind = event.WhichOneof("kind") or ""
         convert = _EVENTS.get(kind)
@@ -34,13 +34,13 @@ def events_of(
 
 
 def wants_algorithm(payload: bytes) -> bool:
-    """Tell whether an append asks for an algorithm."""
+    """Return whether an append requests an algorithm."""
     batch = event_pb2.EventBatch.FromString(payload)
     return any(event.HasField("algorithm_requested") for event in batch.events)
 
 
 def ends_experiment(payload: bytes) -> bool:
-    """Tell whether the last thing that an append says of the algorithm is that it must go."""
+    """Return whether an append ends the experiment and does not request the algorithm again."""
     batch = event_pb2.EventBatch.FromString(payload)
     ended = False
     for event in batch.events:
@@ -51,7 +51,7 @@ def ends_experiment(payload: bytes) -> bool:
 
 
 def setup_of(event: event_pb2.ExperimentCreated) -> ExperimentSetup:
-    """Give what a host must know of an experiment."""
+    """Return the part of an experiment's configuration that a host needs."""
     config = event.config
     root = config.experiment_working_directory
     return ExperimentSetup(
@@ -65,13 +65,13 @@ def setup_of(event: event_pb2.ExperimentCreated) -> ExperimentSetup:
         seed=config.seed,
         log_level=config.log_level or ("debug" if config.debug else "info"),
         gpu_indices=tuple(config.tuner_gpu_indices),
-        objectives=config,
+        config=config,
         trial_code_directory=config.trial_code_directory,
     )
 
 
 def choice_of(config: config_pb2.AlgorithmConfig) -> AlgorithmChoice:
-    """Give an algorithm as a request or a configuration names it."""
+    """Return the algorithm named by a request or a configuration."""
     return AlgorithmChoice(
         name=config.name,
         class_name=config.custom.class_name,
@@ -90,7 +90,7 @@ def _position(message: event_pb2.EventPosition) -> Position:
 
 
 def _state_changed(message: event_pb2.ExperimentStateChanged) -> events.Event | None:
-    # `ExperimentEnded` says the same; a manager that dies between the two must not leave a host.
+    # The same as `ExperimentEnded`: a manager that dies between the two must not leave a host.
     return events.ExperimentEnded() if message.to_state in {"STOPPED", "ERROR"} else None
 
 
@@ -142,7 +142,7 @@ _EVENTS: Final[dict[str, Callable[[Any], events.Event | None]]] = {
 
 
 def blobs_of(batch: event_pb2.EventBatch) -> list[value_pb2.Value]:
-    """Give the values of a batch that lie in the byte store, to be filled in before use."""
+    """Return the values of a batch that are in the blob store and must be loaded before use."""
     return [
         value
         for event in batch.events
@@ -177,7 +177,7 @@ def _values_of(event: event_pb2.Event) -> list[value_pb2.Value]:
 
 
 def report_to_proto(report: answers.Report) -> inbox_pb2.InboxMessage:
-    """Give the message that tells the manager."""
+    """Return the INBOX message for a report."""
     message = inbox_pb2.InboxMessage()
     if isinstance(report, answers.Generated):
         _write_generated(message.parameters_generated, report)
@@ -227,7 +227,7 @@ def _write_position(message: event_pb2.EventPosition, position: Position) -> Non
 
 
 def message_id(experiment_id: str, generation: int, report: answers.Report) -> str:
-    """Name a report so that the bus recognises most repetitions; the manager recognises all."""
+    """Return the id of a report, by which repetitions are recognised."""
     if isinstance(report, answers.Generated):
         ids = "-".join(str(item.parameter_id) for item in report.suggestions)
         late = f"late.{report.position.sequence}.{report.position.place}.{ids}"
@@ -235,7 +235,7 @@ def message_id(experiment_id: str, generation: int, report: answers.Report) -> s
     elif isinstance(report, answers.StopAdvised):
         key = f"stop.{report.trial_id}"
     elif isinstance(report, answers.CallFailed):
-        # One that ended the host may come again, from the next host.
+        # A failure that ended the host may be repeated by the next host.
         key = f"failed.{report.call}.{report.position.sequence}.{report.position.place}"
         key += "" if report.skipped else f".{crc32(report.traceback.encode())}"
     elif isinstance(report, answers.Diverged):
@@ -246,10 +246,10 @@ def message_id(experiment_id: str, generation: int, report: answers.Report) -> s
 
 
 def as_value(payload: Payload) -> value_pb2.Value:
-    """Give a payload as the message that it is; None stands for the unset value.
+    """Return a payload as the protobuf message that it is; the unset value for None.
 
     Raises:
-        TypeError: it came from elsewhere than the wire.
+        TypeError: the payload is not a message.
     """
     if payload is None:
         return value_pb2.Value()
@@ -259,10 +259,10 @@ def as_value(payload: Payload) -> value_pb2.Value:
 
 
 def payload_of(data: Any) -> Payload:  # noqa: ANN401 - any JSON value
-    """Give a plain value as a payload.
+    """Return a plain JSON value as a payload.
 
     Raises:
-        TypeError: something in it has no JSON form.
+        TypeError: a part of it has no JSON form.
         ValueError: it is nested too deeply.
     """
     message = value_pb2.Value()

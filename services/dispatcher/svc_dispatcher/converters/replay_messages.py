@@ -1,4 +1,4 @@
-"""What a replay tells, to messages; pure."""
+"""Conversion of replay updates to protobuf messages."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,26 +8,32 @@ from nni_proto.experiment.v1 import replay_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2 as pb
 from nni_wire.values import from_value
 from svc_dispatcher.converters.log_messages import as_value
-from svc_dispatcher.domain.replay import Outcome, Progress, Told, TrialDifference, Verdict
+from svc_dispatcher.domain.replay import (
+    ReplayFinished,
+    ReplayProgress,
+    ReplayResult,
+    ReplayUpdate,
+    TrialDifference,
+)
 
-_TOLD_STOPS: Final = 100
+_STOPS_LIMIT: Final = 100
 
 
-def told_to_proto(word: Told) -> pb.ReplaySuggestionsResponse:
-    """Give the message for one word of a replay."""
-    if isinstance(word, Progress):
+def update_to_proto(update: ReplayUpdate) -> pb.ReplaySuggestionsResponse:
+    """Return the message for one update of a replay."""
+    if isinstance(update, ReplayProgress):
         return pb.ReplaySuggestionsResponse(
-            progress=replay_pb2.ReplayProgress(handled=word.handled, total=word.total)
+            progress=replay_pb2.ReplayProgress(handled=update.handled, total=update.total)
         )
-    if isinstance(word, TrialDifference):
-        return pb.ReplaySuggestionsResponse(difference=_difference(word))
-    return pb.ReplaySuggestionsResponse(verdict=_verdict(word))
+    if isinstance(update, TrialDifference):
+        return pb.ReplaySuggestionsResponse(difference=_difference(update))
+    return pb.ReplaySuggestionsResponse(verdict=_result(update))
 
 
-def _difference(word: TrialDifference) -> replay_pb2.ReplayDifference:
-    found = word.difference
+def _difference(update: TrialDifference) -> replay_pb2.ReplayDifference:
+    found = update.difference
     message = replay_pb2.ReplayDifference(
-        generation=found.generation, parameter_id=found.parameter_id, trial_id=word.trial_id
+        generation=found.generation, parameter_id=found.parameter_id, trial_id=update.trial_id
     )
     if found.recorded is not None:
         message.recorded.CopyFrom(as_value(found.recorded))
@@ -39,33 +45,33 @@ def _difference(word: TrialDifference) -> replay_pb2.ReplayDifference:
     return message
 
 
-def _verdict(word: Outcome) -> replay_pb2.ReplayVerdict:
-    verdict: Verdict = word.verdict
+def _result(update: ReplayFinished) -> replay_pb2.ReplayVerdict:
+    result: ReplayResult = update.result
     message = replay_pb2.ReplayVerdict(
-        repeatable=verdict.repeatable,
-        suggestions=verdict.suggestions,
-        equal=verdict.equal,
-        generations=verdict.generations,
-        stops=verdict.stops,
-        equal_stops=verdict.stops - len(verdict.missing_stops),
-        missing_stops=verdict.missing_stops[:_TOLD_STOPS],
-        reason=verdict.reason,
+        repeatable=result.repeatable,
+        suggestions=result.suggestions,
+        equal=result.equal,
+        generations=result.generations,
+        stops=result.stops,
+        equal_stops=result.stops - len(result.missing_stops),
+        missing_stops=result.missing_stops[:_STOPS_LIMIT],
+        reason=result.reason,
         changed_versions=[
             replay_pb2.ReplayVersion(
                 name=version.name, recorded=version.recorded, present=version.present
             )
-            for version in verdict.changed_versions
+            for version in result.changed_versions
         ],
     )
-    message.duration.FromNanoseconds(round(word.duration_s * 1e9))
+    message.duration.FromNanoseconds(round(update.duration_s * 1e9))
     return message
 
 
 def first_difference(recorded: object, drawn: object, path: str = "") -> str | None:
-    """Give the path of the first place where two JSON values differ; None: they are equal.
+    """Return the path of the first difference between two JSON values; None if they are equal.
 
-    The order is that of the recorded value; a name that only one of them has is a difference. An
-    empty path stands for the values as a whole.
+    Paths follow the order of the recorded value; a name in only one of them is a difference. An
+    empty path stands for the whole values.
     """
     if isinstance(recorded, Mapping) and isinstance(drawn, Mapping):
         for name in [*recorded, *(name for name in drawn if name not in recorded)]:
@@ -77,15 +83,15 @@ def first_difference(recorded: object, drawn: object, path: str = "") -> str | N
                 return found
         return None
     if _is_list(recorded) and _is_list(drawn):
-        assert isinstance(recorded, Sequence), "just asked"
-        assert isinstance(drawn, Sequence), "just asked"
+        assert isinstance(recorded, Sequence), "checked by _is_list"
+        assert isinstance(drawn, Sequence), "checked by _is_list"
         for place, (ours, theirs) in enumerate(zip(recorded, drawn, strict=False)):
             found = first_difference(ours, theirs, f"{path}[{place}]")
             if found is not None:
                 return found
         shorter = min(len(recorded), len(drawn))
         return None if len(recorded) == len(drawn) else f"{path}[{shorter}]"
-    # As texts: 1 is not 1.0 and NaN is NaN, as for the host that compares.
+    # Compared as texts, as the host does: 1 is not 1.0, and NaN equals NaN.
     return None if json.dumps(recorded) == json.dumps(drawn) else path
 
 

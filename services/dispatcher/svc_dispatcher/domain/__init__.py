@@ -1,1 +1,1 @@
-"""What the dispatcher decides, free of I/O."""
+"""Decisions and values of the dispatcher, free of I/O."""

@@ -1,9 +1,9 @@
-"""One algorithm's memory as a fold of the log: a host's commands, and which answers are news.
+"""Fold of an experiment's log into commands for the algorithm's host and new reports.
 
-A session is fed the log from its beginning. While it replays, commands pile up; `go_live` says
-that the log has been read to its end, and from then on a host can be given what has piled up and
-whatever comes. Everything a fresh host says is compared with what the log holds already, so a host
-or a dispatcher may die at any moment: nothing is drawn twice and nothing is reported twice.
+The log is fed from its beginning. During this replay commands are collected; `go_live` marks the
+end of the log, after which a host can take the collected commands and all later ones. Outputs
+of a fresh host are compared with the log, so a host or a dispatcher may die at any moment:
+nothing is drawn twice and nothing is reported twice.
 """
 
 from collections.abc import Callable
@@ -22,24 +22,24 @@ from svc_dispatcher.domain.values import (
 
 @dataclass(slots=True)
 class _Trial:
-    """A live trial of the present generation."""
+    """Live trial of the current generation."""
 
     parameter_id: int
     customized: bool
     parameters: Payload = None
-    """Kept while replaying only, for a later generation."""
+    """Kept during replay only, for a later generation."""
     final: tuple[Payload] | None = None
-    """Likewise: the final result, once there is one."""
+    """Kept likewise: the final result, once there is one."""
     stopping: bool = False
     """A stop was requested or advised."""
 
 
-class Session:
-    """What the log says about the algorithm of one experiment.
+class AlgorithmState:
+    """State of one experiment's algorithm, folded from the log.
 
     Attributes:
         setup: None until the first event of the log.
-        generation: of the algorithm wanted now; 0 while none was wanted yet.
+        generation: number of the generation wanted now; 0 before the first request.
         wants_host: whether the algorithm is wanted: requested, and the experiment has not ended.
     """
 
@@ -64,23 +64,23 @@ class Session:
         self._known_exhaustions: set[Position] = set()
 
     def feed(self, position: Position, event: events.Event) -> None:
-        """Take the next event of the log."""
-        handler: Callable[[Session, Position, Any], None] = self._HANDLERS[type(event)]
+        """Apply the next event of the log."""
+        handler: Callable[[AlgorithmState, Position, Any], None] = self._HANDLERS[type(event)]
         handler(self, position, event)
 
     def go_live(self) -> None:
-        """Say that the log was read to its end: what is asked from now on has no answer in it."""
+        """Mark the end of the recorded log: later requests have no answer in it."""
         if self._live:
             return
         self._live = True
-        piled_up, self._commands = self._commands, []
-        for command in piled_up:
-            self._pile(command)
+        collected, self._commands = self._commands, []
+        for command in collected:
+            self._add_command(command)
         self._past.clear()
         for trial in self._trials.values():
             trial.parameters = trial.final = None
 
-    def _pile(self, command: commands.Command) -> None:
+    def _add_command(self, command: commands.Command) -> None:
         if isinstance(command, commands.Generate) and command.request_id in self._recorded:
             recorded = self._recorded.pop(command.request_id)
             self._commands += [
@@ -92,18 +92,20 @@ class Session:
         else:
             self._commands.append(command)
 
-    def recorded_life(self) -> list[commands.Command]:
-        """Give, while replaying, all that the present generation was told, answers included.
+    def recorded_commands(self) -> list[commands.Command]:
+        """Return, during replay, all commands of the current generation with recorded answers.
 
-        Every request stands without a word that it was answered, so a fresh host draws and says
-        its answer; what the log holds follows each one as `Recorded`.
+        Requests are not marked as replayed, so a fresh host draws and reports its own answer; the
+        parameters in the log follow each one as `Recorded`.
         """
-        told: list[commands.Command] = []
+        found: list[commands.Command] = []
         for command in self._commands:
-            told.append(command)
+            found.append(command)
             if isinstance(command, commands.Generate) and command.request_id in self._recorded:
-                told.append(commands.Recorded(command.position, self._recorded[command.request_id]))
-        return told
+                found.append(
+                    commands.Recorded(command.position, self._recorded[command.request_id])
+                )
+        return found
 
     @property
     def live(self) -> bool:
@@ -112,14 +114,14 @@ class Session:
 
     @property
     def idle(self) -> bool:
-        """Whether the algorithm has started, no trial is live and it owes nothing."""
-        owes = bool(self._unanswered) or self._promised > 0
-        return self._started and not self._trials and not owes
+        """Whether the algorithm has started, no trial is live and no answer is outstanding."""
+        outstanding = bool(self._unanswered) or self._promised > 0
+        return self._started and not self._trials and not outstanding
 
     def take_commands(self) -> list[commands.Command]:
-        """Give the commands that have piled up since the last call, in order.
+        """Return the commands collected since the last call, in order.
 
-        None while replaying, and none without a wanted host.
+        Empty during replay, and while no host is wanted.
         """
         if not self._live or not self.wants_host:
             return []
@@ -177,7 +179,7 @@ class Session:
         if not event.request_id:
             self._late_parameters(position, event)
         elif not self._live or event.request_id not in self._sent:
-            # Replaying; or an earlier dispatcher's answer, and ours is still to come.
+            # Replaying; or the answer of an earlier dispatcher, and the host's is still to come.
             self._recorded[event.request_id] = event.parameters
         else:
             self._settle(position, self._sent.pop(event.request_id), event.parameters)
@@ -255,13 +257,13 @@ class Session:
         )
 
     def _keep_result(self, trial: _Trial) -> None:
-        """Remember the result of a finished trial for the algorithms of later generations."""
+        """Keep the result of a finished trial for the algorithms of later generations."""
         if trial.customized or trial.final is None:
             return
         if not self._past or not isinstance(self._past[-1], list):
             self._past.append([])
         samples = self._past[-1]
-        assert isinstance(samples, list), "the line before has seen to it"
+        assert isinstance(samples, list), "appended above"
         samples.append((trial.parameters, trial.final[0]))
 
     def _failure_known(self, position: Position, event: events.AlgorithmFailed) -> None:
@@ -297,8 +299,8 @@ class Session:
 
     # --- the host
 
-    def answered(self, output: answers.Output) -> list[answers.Report]:
-        """Give what the manager must be told of something that the host said."""
+    def new_reports(self, output: answers.Output) -> list[answers.Report]:
+        """Return the reports for the manager that follow from an output of the host."""
         if isinstance(output, answers.Generated):
             return self._late(output) if not output.request_id else self._generated(output)
         if isinstance(output, answers.StopAdvised):

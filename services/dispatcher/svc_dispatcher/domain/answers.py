@@ -1,4 +1,4 @@
-"""What a host says, and what of it the manager is told."""
+"""Outputs of an algorithm host, and reports to the manager."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -8,12 +8,12 @@ from svc_dispatcher.domain.values import Payload, Position, Suggestion
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The algorithm is built and has its search space."""
+    """The algorithm is constructed and has its search space."""
 
     lookahead: bool
-    """It never learns from results."""
+    """The algorithm never learns from results."""
     assesses: bool
-    """It wants intermediate results."""
+    """The algorithm reads intermediate results."""
     provenance: tuple[tuple[str, str], ...]
     """Versions and machine."""
 
@@ -30,7 +30,7 @@ class Unbuildable:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """The answer to one request, or (empty request id) what was deferred before."""
+    """Answer to one request, or (with an empty request id) parameters deferred earlier."""
 
     position: Position
     request_id: str
@@ -38,12 +38,12 @@ class Generated:
     exhausted: bool = False
     deferred: int = 0
     released_checkpoints: tuple[str, ...] = ()
-    """Folders that no later suggestion will load."""
+    """Checkpoint folders that no later suggestion will load."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopAdvised:
-    """A running trial is not worth going on."""
+    """Advice to stop a running trial early."""
 
     position: Position
     trial_id: str
@@ -51,18 +51,18 @@ class StopAdvised:
 
 @dataclass(frozen=True, slots=True)
 class CallFailed:
-    """The algorithm raised."""
+    """An exception of the algorithm."""
 
     position: Position
     call: str
     traceback: str
     skipped: bool
-    """False: it was asked for parameters, and the host has ended itself."""
+    """False: the call was for parameters, and the host has ended itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diverged:
-    """The algorithm did not repeat what the log holds; the log wins."""
+    """The algorithm did not reproduce recorded parameters; the log wins."""
 
     position: Position
     parameter_id: int
@@ -82,7 +82,7 @@ Output: TypeAlias = Ready | Unbuildable | Generated | StopAdvised | CallFailed |
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The algorithm answers from now on."""
+    """The algorithm is ready to answer requests."""
 
     generation: int
     ready: Ready
@@ -90,7 +90,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """The algorithm cannot be brought to answer."""
+    """The algorithm cannot be run."""
 
     generation: int
     reason: str

@@ -1,6 +1,6 @@
-"""What a host is told; each command bears the position of the event it comes from.
+"""Commands to an algorithm host; each has the position of the event that it comes from.
 
-A command is `urgent` if something waits for the answer; others may wait for company.
+A command is `urgent` if its answer is awaited; other commands may be batched.
 """
 
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from svc_dispatcher.domain.values import ExperimentSetup, Payload, Position
 
 @dataclass(frozen=True, slots=True)
 class Initialize:
-    """Build the algorithm and give it its search space; the first command."""
+    """Construct the algorithm with its search space; the first command."""
 
     urgent: ClassVar[bool] = True
 
     position: Position
     setup: ExperimentSetup
     search_space: Payload
-    """The one in force, which may differ from the setup's after a resume."""
+    """The current space, which may differ from the setup's after a resume."""
     seed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Make parameters for these ids."""
+    """Generate parameters for these ids."""
 
     urgent: ClassVar[bool] = True
 
@@ -32,12 +32,12 @@ class Generate:
     request_id: str
     parameter_ids: tuple[int, ...]
     replayed: bool = False
-    """The log holds the answer, and `Recorded` follows: nothing is to be said."""
+    """The log has the answer, and `Recorded` follows: the host sends no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The log holds these parameters, whatever the algorithm has made."""
+    """Replace generated parameters by those in the log."""
 
     urgent: ClassVar[bool] = False
 
@@ -47,7 +47,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class TellMetric:
-    """A trial has reported."""
+    """Tell the algorithm a reported metric."""
 
     position: Position
     trial_id: str
@@ -60,13 +60,13 @@ class TellMetric:
 
     @property
     def urgent(self) -> bool:
-        """Whether somebody waits for what comes of it: an assessor may stop the trial."""
+        """Whether a decision depends on it: an assessor may stop the trial."""
         return not self.final
 
 
 @dataclass(frozen=True, slots=True)
 class TellEnd:
-    """A trial has ended."""
+    """Tell the algorithm that a trial has ended."""
 
     urgent: ClassVar[bool] = False
 
@@ -79,7 +79,7 @@ class TellEnd:
 
 @dataclass(frozen=True, slots=True)
 class ImportData:
-    """Results that the user measured elsewhere."""
+    """Import results that the user measured elsewhere."""
 
     urgent: ClassVar[bool] = False
 
@@ -89,7 +89,7 @@ class ImportData:
 
 @dataclass(frozen=True, slots=True)
 class ImportTrials:
-    """Results of the experiment's earlier lives, as pairs (parameters, value)."""
+    """Import results of earlier generations, as pairs (parameters, value)."""
 
     urgent: ClassVar[bool] = False
 
@@ -99,7 +99,7 @@ class ImportTrials:
 
 @dataclass(frozen=True, slots=True)
 class UpdateSearchSpace:
-    """The user has changed the search space."""
+    """Replace the search space."""
 
     urgent: ClassVar[bool] = False
 
@@ -109,7 +109,7 @@ class UpdateSearchSpace:
 
 @dataclass(frozen=True, slots=True)
 class AddCustomized:
-    """The user has added a trial by hand."""
+    """Add a trial that the user requested."""
 
     urgent: ClassVar[bool] = False
 

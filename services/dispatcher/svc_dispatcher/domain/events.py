@@ -1,4 +1,4 @@
-"""The facts of an experiment's log that matter to its algorithm."""
+"""Events of an experiment's log that matter to its algorithm."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -8,24 +8,24 @@ from svc_dispatcher.domain.values import ExperimentSetup, Payload, Position
 
 @dataclass(frozen=True, slots=True)
 class ExperimentCreated:
-    """The first event of a log."""
+    """First event of a log."""
 
     setup: ExperimentSetup
 
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmRequested:
-    """The algorithm is to be built, or built anew after a resume."""
+    """The algorithm is wanted, for the first time or again after a resume."""
 
     generation: int
     """1 at creation, one more at each resume."""
     directory: str = ""
-    """The experiment's folder at this time; empty if it is where it was created."""
+    """The experiment's folder at this time; empty if unchanged since creation."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmStarted:
-    """The manager knows that the algorithm answers."""
+    """The manager has recorded that the algorithm is ready."""
 
     generation: int
     provenance: tuple[tuple[str, str], ...] = ()
@@ -34,7 +34,7 @@ class AlgorithmStarted:
 
 @dataclass(frozen=True, slots=True)
 class TrialsRequested:
-    """Parameters are wanted."""
+    """A request for parameters."""
 
     request_id: str
     parameter_ids: tuple[int, ...]
@@ -42,32 +42,32 @@ class TrialsRequested:
 
 @dataclass(frozen=True, slots=True)
 class ParametersGenerated:
-    """What the algorithm answered, or the manager took as its answer."""
+    """Parameters that the manager has accepted from the algorithm."""
 
     request_id: str
-    """Empty for parameters that came later than their request was answered."""
+    """Empty for deferred parameters, which come after the answer to their request."""
     parameters: tuple[tuple[int, Payload], ...]
     exhausted: bool = False
     deferred: int = 0
-    """How many of the request come later."""
+    """Number of parameters of the request that come later."""
     based_on: Position | None = None
-    """The last event that the algorithm had seen."""
+    """Last event that the algorithm had handled."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialScheduled:
-    """A trial has got parameters."""
+    """A trial was created with parameters."""
 
     trial_id: str
     parameter_id: int
     parameters: Payload
     customized: bool
-    """The user added it by hand."""
+    """The user added the trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricReported:
-    """A trial has reported."""
+    """A trial has reported a metric."""
 
     trial_id: str
     attempt: int
@@ -79,11 +79,11 @@ class MetricReported:
 
 @dataclass(frozen=True, slots=True)
 class TrialStopRequested:
-    """A trial is being stopped."""
+    """A stop of the trial was requested."""
 
     trial_id: str
     early: bool = False
-    """The algorithm wanted it, not the user."""
+    """Requested by the algorithm, not by the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +97,16 @@ class TrialEnded:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmFailed:
-    """The manager knows of an exception in a callback."""
+    """The manager has recorded an exception in a callback."""
 
     call: str
     position: Position
-    """The event that the callback was given."""
+    """Event that the callback was called for."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmDiverged:
-    """The manager knows that replay gave another configuration."""
+    """The manager has recorded that a replay gave other parameters."""
 
     parameter_id: int
 
@@ -127,7 +127,7 @@ class DataImported:
 
 @dataclass(frozen=True, slots=True)
 class CustomTrialAdded:
-    """The user has added a trial by hand."""
+    """The user has added a trial."""
 
     parameter_id: int
     parameters: Payload
@@ -135,12 +135,12 @@ class CustomTrialAdded:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentEnded:
-    """No more is asked of the algorithm, unless the experiment is resumed."""
+    """The algorithm is not needed any more, unless the experiment is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentMoved:
-    """The experiment lies elsewhere now; empty: as it was."""
+    """The experiment was moved to another place; empty fields: unchanged."""
 
     directory: str
     trial_code_directory: str

@@ -1,4 +1,4 @@
-"""When to stop bringing a failing host back."""
+"""Limit on restarts of a failing host."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,25 +6,25 @@ from typing import Final
 from svc_dispatcher.domain.values import Position
 
 ATTEMPTS: Final = 3
-"""How many hosts in a row one event may cost their lives."""
+"""Number of hosts in a row that may end over one event."""
 
 
 @dataclass(slots=True)
 class FailureLedger:
-    """Counts the hosts in a row that ended over the same event.
+    """Counter of the hosts in a row that ended over the same event.
 
-    A host that dies with nothing to do is simply brought back: no event can be blamed. An event
-    that a later host has handled is acquitted: what killed the earlier ones came from elsewhere.
+    The end of an idle host is not counted: no event can have caused it. An event that a later host
+    has handled is cleared: the earlier ends had another cause.
     """
 
     _blamed: Position | None = None
     _count: int = 0
 
-    def note(self, position: Position | None) -> int:
-        """Count one more and return the count of its event.
+    def record_failure(self, position: Position | None) -> int:
+        """Count one more end of a host and return the count of its event.
 
         Args:
-            position: the oldest event that the host had not handled; None if it had handled all.
+            position: oldest event that the host had not handled; None if it had handled all.
 
         Returns:
             0 for None.
@@ -37,11 +37,11 @@ class FailureLedger:
         return self._count
 
     def handled(self, position: Position) -> None:
-        """Learn that a host has handled all events up to this one."""
+        """Clear the count of an event that a host has now handled."""
         if self._blamed is not None and self._blamed <= position:
             self._blamed, self._count = None, 0
 
     @staticmethod
-    def hopeless(count: int) -> bool:
-        """Whether an event with this count is given up."""
+    def is_exhausted(count: int) -> bool:
+        """Return whether the limit of restarts is reached."""
         return count >= ATTEMPTS

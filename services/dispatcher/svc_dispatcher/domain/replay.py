@@ -1,9 +1,9 @@
-"""Whether a fresh algorithm draws again what a log says was drawn.
+"""Comparison of a recorded log with the suggestions of fresh algorithms.
 
-A log tells one or several lives of an algorithm: from creation to the first stop, then one after
-each resume. Of each life a `RecordedLife` says what a fresh host is to be told, in log order, and a
-`Comparison` hears what it answers. Order is all that matters: a request was answered by an
-algorithm that knew every event before it and none behind it, however many trials ran at once.
+A log holds one or several generations of an algorithm: from creation to the first stop, then one
+after each resume. A `RecordedGeneration` holds the commands for a fresh host, in log order, and a
+`Comparison` collects the answers of that host. Only the order matters: a request was answered by
+an algorithm that knew every event before it and none behind it, however many trials ran at once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,42 +11,43 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from svc_dispatcher.domain import answers, commands, events
-from svc_dispatcher.domain.algorithm_state import Session
+from svc_dispatcher.domain.algorithm_state import AlgorithmState
 from svc_dispatcher.domain.values import ExperimentSetup, Payload, Position
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedLife:
-    """One life of an algorithm as the log tells it."""
+class RecordedGeneration:
+    """One generation of an algorithm as recorded in a log."""
 
-    generation: int
+    number: int
+    """1 at creation, one more at each resume."""
     setup: ExperimentSetup
     commands: tuple[commands.Command, ...]
-    """What a fresh host is told, beginning with `Initialize`."""
+    """Commands for a fresh host, beginning with `Initialize`."""
     recorded: dict[int, Payload]
-    """Parameters that the log holds, by their id."""
+    """Parameters recorded in the log, by id."""
     answered: frozenset[str]
-    """Requests whose answer the log holds; what was deferred came later, if at all."""
+    """Requests whose answer is in the log; deferred parameters may follow later."""
     stops: frozenset[str]
-    """Trials that the algorithm had stopped."""
+    """Trials stopped early by the algorithm."""
     marked: frozenset[int]
-    """Parameters that the log itself says were not drawn again."""
+    """Parameters that the log itself marks as diverged."""
     provenance: tuple[tuple[str, str], ...]
-    """Versions and machine of that time; empty if it never started."""
+    """Versions and machine of that time; empty if the algorithm never started."""
 
-    def in_place_of(self, setup: ExperimentSetup) -> "RecordedLife":
-        """Give the same life of an experiment that lies where ``setup`` says."""
+    def in_place_of(self, setup: ExperimentSetup) -> "RecordedGeneration":
+        """Return the same generation of an experiment that was moved to the place in ``setup``."""
         here = self.setup.moved(setup.directory, setup.trial_code_directory)
-        told = tuple(
+        moved_commands = tuple(
             replace(command, setup=here) if isinstance(command, commands.Initialize) else command
             for command in self.commands
         )
-        return replace(self, setup=here, commands=told)
+        return replace(self, setup=here, commands=moved_commands)
 
 
 @dataclass(slots=True)
-class _Facts:
-    """What is collected of one life beside what its host is told."""
+class _GenerationFacts:
+    """Facts of one generation, collected beside the commands for its host."""
 
     recorded: dict[int, Payload] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
@@ -66,44 +67,44 @@ class _Facts:
             self.provenance = event.provenance
 
 
-class RecordedLives:
-    """Reads a log from its beginning and tells the lives in it.
+class GenerationReader:
+    """Reader that splits a log into the generations of its algorithm.
 
     Attributes:
-        trials: the trial that was made of each set of parameters, by the id of these.
+        trials: id of the trial that got each set of parameters, by parameter id.
     """
 
     def __init__(self) -> None:
         self.trials: dict[int, str] = {}
-        self._session = Session()
-        self._facts = _Facts()
-        self._lives: list[RecordedLife] = []
+        self._state = AlgorithmState()
+        self._facts = _GenerationFacts()
+        self._generations: list[RecordedGeneration] = []
 
     def feed(self, position: Position, event: events.Event) -> None:
-        """Take the next event."""
+        """Add the next event of the log."""
         if isinstance(event, events.AlgorithmRequested):
             self._close()
-            self._facts = _Facts()
+            self._facts = _GenerationFacts()
         self._facts.note(event)
         if isinstance(event, events.TrialScheduled):
             self.trials[event.parameter_id] = event.trial_id
-        self._session.feed(position, event)
+        self._state.feed(position, event)
 
-    def lives(self) -> list[RecordedLife]:
-        """Give all lives, oldest first, where the experiment lies now; called once, at the end."""
+    def generations(self) -> list[RecordedGeneration]:
+        """Return all generations, oldest first, with the present place; call once, at the end."""
         self._close()
-        setup = self._session.setup
-        return [life.in_place_of(setup) for life in self._lives] if setup is not None else []
+        setup = self._state.setup
+        return [each.in_place_of(setup) for each in self._generations] if setup is not None else []
 
     def _close(self) -> None:
-        setup = self._session.setup
-        if setup is None or not self._session.generation:
+        setup = self._state.setup
+        if setup is None or not self._state.generation:
             return
-        self._lives.append(
-            RecordedLife(
-                self._session.generation,
+        self._generations.append(
+            RecordedGeneration(
+                self._state.generation,
                 setup,
-                tuple(self._session.recorded_life()),
+                tuple(self._state.recorded_commands()),
                 self._facts.recorded,
                 frozenset(self._facts.answered),
                 frozenset(self._facts.stops),
@@ -113,69 +114,69 @@ class RecordedLives:
         )
 
 
-def recorded_lives(log: Iterable[tuple[Position, events.Event]]) -> list[RecordedLife]:
-    """Give the lives of a whole log, oldest first, all of them where the experiment lies now.
+def recorded_generations(log: Iterable[tuple[Position, events.Event]]) -> list[RecordedGeneration]:
+    """Return the generations of a whole log, oldest first, with the experiment's present place.
 
     Args:
-        log: from its beginning.
+        log: all events, from the first one.
     """
-    reader = RecordedLives()
+    reader = GenerationReader()
     for position, event in log:
         reader.feed(position, event)
-    return reader.lives()
+    return reader.generations()
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """One suggestion that was not drawn again."""
+class SuggestionDifference:
+    """One suggestion that a fresh host did not reproduce."""
 
     generation: int
     parameter_id: int
     recorded: Payload
-    """None: the log holds nothing for this id."""
+    """None: the log has no parameters for this id."""
     drawn: Payload
-    """None: nothing was drawn for this id."""
+    """None: the fresh host drew nothing for this id."""
 
 
 class Comparison:
-    """Hears a fresh host and compares what it says with one recorded life.
+    """Comparison of a fresh host's outputs with one recorded generation.
 
     Args:
-        life: what is compared with.
+        generation: the recorded side.
     """
 
-    def __init__(self, life: RecordedLife) -> None:
-        self.life = life
+    def __init__(self, generation: RecordedGeneration) -> None:
+        self.generation = generation
         self.provenance: tuple[tuple[str, str], ...] = ()
         self.failure = ""
-        """Why the algorithm could not go on; empty: it could."""
-        self._untold: list[Difference] = []
+        """Why the algorithm could not continue; empty: it could."""
+        self._untaken: list[SuggestionDifference] = []
         self._differing: set[int] = set()
         self._advised: set[str] = set()
-        self._sure: set[int] = set()
+        self._confirmed: set[int] = set()
 
     @property
     def equal(self) -> int:
-        """How many of the recorded suggestions were drawn again."""
-        return len(self._sure)
+        """Number of recorded suggestions that were reproduced."""
+        return len(self._confirmed)
 
     @property
     def different(self) -> int:
-        """How many suggestions differ, those included that the log does not hold."""
+        """Number of suggestions that differ, including those missing in the log."""
         return len(self._differing)
 
-    def take_differences(self) -> list[Difference]:
-        """Give the differences found since the last call."""
-        taken, self._untold = self._untold, []
+    def take_differences(self) -> list[SuggestionDifference]:
+        """Return the differences found since the last call."""
+        taken, self._untaken = self._untaken, []
         return taken
 
     @property
     def missing_stops(self) -> list[str]:
-        """Trials that were stopped by the algorithm and would not be again, sorted."""
-        return sorted(self.life.stops - self._advised)
+        """Trials stopped by the recorded algorithm but not by the fresh one, sorted."""
+        return sorted(self.generation.stops - self._advised)
 
-    def heard(self, output: answers.Output) -> None:
-        """Take one answer of the host, in order."""
+    def add_output(self, output: answers.Output) -> None:
+        """Record one output of the host; outputs come in order."""
         if isinstance(output, answers.Generated):
             self._generated(output)
         elif isinstance(output, answers.Diverged):
@@ -190,25 +191,27 @@ class Comparison:
             self.failure = f"{output.call} raised {_last_line(output.traceback)}"
 
     def handled(self, command: commands.Command) -> None:
-        """Learn that the host has handled a command and has said all that comes of it."""
+        """Confirm undisputed parameters after the host has handled a command and its outputs."""
         if isinstance(command, commands.Recorded):
-            self._sure.update(
+            self._confirmed.update(
                 parameter_id
                 for parameter_id, _ in command.parameters
                 if parameter_id not in self._differing
             )
 
     def _generated(self, output: answers.Generated) -> None:
-        if output.request_id not in self.life.answered:
+        if output.request_id not in self.generation.answered:
             return  # the log ends before the answer, or the experiment was stopped before it
         for suggestion in output.suggestions:
-            if suggestion.parameter_id not in self.life.recorded:
+            if suggestion.parameter_id not in self.generation.recorded:
                 self._differs(suggestion.parameter_id, None, suggestion.parameters)
 
     def _differs(self, parameter_id: int, recorded: Payload, drawn: Payload) -> None:
         if parameter_id not in self._differing:
             self._differing.add(parameter_id)
-            self._untold.append(Difference(self.life.generation, parameter_id, recorded, drawn))
+            self._untaken.append(
+                SuggestionDifference(self.generation.number, parameter_id, recorded, drawn)
+            )
 
 
 def _last_line(traceback: str) -> str:
@@ -217,7 +220,7 @@ def _last_line(traceback: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChangedVersion:
-    """A version, or a fact of the machine, that is not what it was."""
+    """Version of a package, or property of the machine, that has changed since the recording."""
 
     name: str
     recorded: str
@@ -226,27 +229,27 @@ class ChangedVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The outcome of a replay."""
+class ReplayResult:
+    """Result of a replay over all generations."""
 
     repeatable: bool
     suggestions: int
-    """How many the log holds."""
+    """Number of suggestions in the log."""
     equal: int
-    """How many of them were drawn again."""
+    """Number of suggestions that were reproduced."""
     generations: int
     stops: int
-    """Trials that the algorithm had stopped."""
+    """Number of trials stopped early by the algorithm."""
     missing_stops: tuple[str, ...]
-    """Those of them that it would not stop again."""
+    """Early stops that were not reproduced, by trial id."""
     reason: str
-    """Why it is not repeatable and what would make it so; empty if it is."""
+    """Why the log is not repeatable, with the remedy; empty if it is."""
     changed_versions: tuple[ChangedVersion, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a replay is, in commands handled by hosts."""
+class ReplayProgress:
+    """Progress of a replay, in commands handled by hosts."""
 
     handled: int
     total: int
@@ -254,37 +257,37 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class TrialDifference:
-    """A difference, and the trial that was made of what the log holds."""
+    """Difference, with the trial that was made of the recorded parameters."""
 
-    difference: Difference
+    difference: SuggestionDifference
     trial_id: str
-    """Empty: none."""
+    """Empty: no trial was made."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The last word of a replay."""
+class ReplayFinished:
+    """Last update of a replay."""
 
-    verdict: Verdict
+    result: ReplayResult
     duration_s: float
 
 
-Told: TypeAlias = Progress | TrialDifference | Outcome
+ReplayUpdate: TypeAlias = ReplayProgress | TrialDifference | ReplayFinished
 
 
-def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:
-    """Judge a replay by the comparisons of all its lives, each at its end."""
+def replay_result(comparisons: Sequence[Comparison]) -> ReplayResult:
+    """Return the result of a replay from the finished comparisons of all generations."""
     changed = tuple(
         dict.fromkeys(version for one in comparisons for version in _changed_versions(one))
     )
     missing = tuple(trial for one in comparisons for trial in one.missing_stops)
     reason = next((text for one in comparisons if (text := _reason(one, changed))), "")
-    return Verdict(
+    return ReplayResult(
         repeatable=not reason,
-        suggestions=sum(len(one.life.recorded) for one in comparisons),
+        suggestions=sum(len(one.generation.recorded) for one in comparisons),
         equal=sum(one.equal for one in comparisons),
         generations=len(comparisons),
-        stops=sum(len(one.life.stops) for one in comparisons),
+        stops=sum(len(one.generation.stops) for one in comparisons),
         missing_stops=missing,
         reason=reason,
         changed_versions=changed,
@@ -292,38 +295,41 @@ def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:
 
 
 def _changed_versions(comparison: Comparison) -> Iterator[ChangedVersion]:
-    recorded, present = dict(comparison.life.provenance), dict(comparison.provenance)
+    recorded, present = dict(comparison.generation.provenance), dict(comparison.provenance)
     for name in sorted(recorded.keys() & present.keys()):
         if recorded[name] != present[name]:
             yield ChangedVersion(name, recorded[name], present[name])
 
 
 def _reason(one: Comparison, changed: tuple[ChangedVersion, ...]) -> str:
-    """Say why a life was not repeated and what would help; nothing if it was."""
-    life = one.life
-    wanting = len(life.recorded) - one.equal
-    where = f"generation {life.generation}: " if life.generation > 1 else ""
-    if one.failure and wanting:
+    """Return why a generation was not reproduced, with the remedy; empty if it was."""
+    generation = one.generation
+    missing = len(generation.recorded) - one.equal
+    where = f"generation {generation.number}: " if generation.number > 1 else ""
+    if one.failure and missing:
         return f"{where}the algorithm could not go on: {one.failure}"
-    if one.different or wanting:
-        count = max(one.different, wanting)
-        what = f"{count} of {len(life.recorded)} suggestions were drawn differently"
+    if one.different or missing:
+        count = max(one.different, missing)
+        what = f"{count} of {len(generation.recorded)} suggestions were drawn differently"
     elif one.missing_stops:
-        what = f"{len(one.missing_stops)} of {len(life.stops)} early stops were not advised again"
-    elif life.marked:
-        ids = ", ".join(str(id_) for id_ in sorted(life.marked)[:5])
-        what = f"a host that was restarted drew others than the log holds (parameters {ids})"
+        what = (
+            f"{len(one.missing_stops)} of {len(generation.stops)} early stops "
+            "were not advised again"
+        )
+    elif generation.marked:
+        ids = ", ".join(str(id_) for id_ in sorted(generation.marked)[:5])
+        what = f"a restarted host drew parameters that differ from the log (parameters {ids})"
     else:
         return ""
-    return f"{where}{what}: {_remedy(life, changed)}"
+    return f"{where}{what}: {_remedy(generation, changed)}"
 
 
-def _remedy(life: RecordedLife, changed: tuple[ChangedVersion, ...]) -> str:
-    setup = life.setup
+def _remedy(generation: RecordedGeneration, changed: tuple[ChangedVersion, ...]) -> str:
+    setup = generation.setup
     choices = [choice for choice in (setup.advisor, setup.tuner, setup.assessor) if choice]
     if changed:
         versions = ", ".join(f"{v.name} was {v.recorded} and is {v.present}" for v in changed)
-        return f"{versions}; replay it with the versions of then"
+        return f"{versions}; replay with the recorded versions"
     own = next((choice for choice in choices if choice.class_name), None)
     if own is not None:
         return (

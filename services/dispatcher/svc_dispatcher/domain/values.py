@@ -1,15 +1,15 @@
-"""Values that the parts of the dispatcher hand to each other."""
+"""Values shared by the parts of the dispatcher."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 Payload: TypeAlias = object
-"""A value that users made, in the form of the wire. The domain only passes it on and asks whether
-two are equal."""
+"""Value made by users, in wire format. The domain passes it on and compares
+it for equality only."""
 
 
 class Position(NamedTuple):
-    """Place of an event in the log of its experiment."""
+    """Position of an event in the log of its experiment."""
 
     sequence: int
     """Stream sequence of its batch."""
@@ -19,12 +19,12 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmChoice:
-    """One algorithm as an experiment names it: exactly one of three ways."""
+    """Choice of one algorithm, given in exactly one of three ways."""
 
     name: str = ""
-    """Of a built-in or registered algorithm."""
+    """Name of a built-in or registered algorithm."""
     class_name: str = ""
-    """`module.Class` of the user's own."""
+    """`module.Class` of a user's class."""
     code_directory: str = ""
     """Folder of that module; empty if it is installed."""
     server_address: str = ""
@@ -35,13 +35,13 @@ class AlgorithmChoice:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentSetup:
-    """What a host must know of its experiment."""
+    """Configuration of a host by its experiment."""
 
     experiment_id: str
     directory: str
     """`<root>/<id>`; the host runs in its `log` folder."""
     interpreter: str
-    """Of the client that created it; empty for the dispatcher's own."""
+    """Interpreter of the client that created the experiment; empty for the dispatcher's own."""
     tuner: AlgorithmChoice | None
     assessor: AlgorithmChoice | None
     advisor: AlgorithmChoice | None
@@ -50,22 +50,22 @@ class ExperimentSetup:
     log_level: str
     """trace, debug, info, warning, error or fatal."""
     gpu_indices: tuple[int, ...] = ()
-    """What the host may see; empty = whatever it sees."""
-    objectives: Payload = None
-    """Objectives and constraints, for external algorithms."""
+    """GPUs that the host may use; empty = no restriction."""
+    config: Payload = None
+    """Whole configuration of the experiment, in wire format."""
     trial_code_directory: str = ""
-    """Where the trials' code lies; classes of the user's own often lie there, too."""
+    """Folder of the trials' code; the user's classes are often there, too."""
 
     @property
     def wants_intermediate(self) -> bool:
-        """Whether anything here may read intermediate results."""
+        """Whether the algorithm may read intermediate results."""
         external = self.tuner is not None and bool(self.tuner.server_address)
         return self.assessor is not None or self.advisor is not None or external
 
     def moved(self, directory: str, trial_code_directory: str) -> "ExperimentSetup":
-        """Give the setup of the experiment after it came to another place; empty: as it was.
+        """Return the setup after the experiment was moved; empty arguments: unchanged.
 
-        Classes that lay in the folder of the trials' code have come along with it.
+        Class folders inside the folder of the trials' code move with it.
         """
         old, new = self.trial_code_directory, trial_code_directory or self.trial_code_directory
         return replace(
@@ -88,18 +88,18 @@ def _moved_choice(choice: AlgorithmChoice | None, old: str, new: str) -> Algorit
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One configuration that an algorithm proposes."""
+    """Configuration proposed by an algorithm."""
 
     parameter_id: int
     parameters: Payload
     provenance: Payload
-    """Where it comes from; a map."""
+    """Origin of the configuration; a map."""
 
 
 def generation_seed(seed: int, generation: int) -> int:
-    """Give the seed of one life of an algorithm.
+    """Return the seed of one generation of an algorithm.
 
-    A resumed experiment would otherwise draw the configurations of its first life again.
+    A resumed experiment would otherwise draw the configurations of its first generation again.
     """
     # Any fixed odd multiplier keeps generations apart; this is the 64-bit golden ratio.
     return seed if generation <= 1 else (seed + (generation - 1) * 0x9E3779B97F4A7C15) % 2**63

@@ -1,4 +1,4 @@
-"""Face of the dispatcher: `nni_proto.tuning.v1.AlgorithmService`."""
+"""gRPC servicer of `nni_proto.tuning.v1.AlgorithmService`."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -12,9 +12,9 @@ from nni_proto.tuning.v1 import algorithm_service_pb2 as pb
 from nni_proto.tuning.v1 import algorithm_service_pb2_grpc as pb_grpc
 from nni_wire.values import check_value, from_value
 from svc_common.errors import InvalidArgumentError
-from svc_dispatcher.converters.replay_messages import told_to_proto
+from svc_dispatcher.converters.replay_messages import update_to_proto
 from svc_dispatcher.ports import NamedAlgorithm
-from svc_dispatcher.usecases.algorithms import Algorithms, PlainChoice
+from svc_dispatcher.usecases.algorithms import Algorithms, RequestedAlgorithm
 from svc_dispatcher.usecases.replays import Replays
 
 _KINDS: Final = {
@@ -30,11 +30,11 @@ _Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
-    """See the proto.
+    """gRPC servicer that lists, validates and replays algorithms; see the proto.
 
     Args:
-        algorithms: use cases.
-        replays: use cases.
+        algorithms: use cases that list and validate.
+        replays: use case that replays experiments.
     """
 
     def __init__(self, algorithms: Algorithms, replays: Replays) -> None:
@@ -63,14 +63,14 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
             raise InvalidArgumentError(
                 "interpreter", "must not hold the character NUL", request.interpreter[:200]
             )
-        verdict = await self._algorithms.validate(
+        result = await self._algorithms.validate(
             _choices(request),
             _given(request.search_space, "search_space"),
             request.interpreter,
             [_given(item, f"search.enqueue[{i}]") for i, item in enumerate(request.enqueued)],
         )
         return pb.ValidateAlgorithmsResponse(
-            warnings=verdict.warnings, optimize_mode=verdict.optimize_mode
+            warnings=result.warnings, optimize_mode=result.optimize_mode
         )
 
     async def ReplaySuggestions(
@@ -78,18 +78,20 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     ) -> AsyncIterator[pb.ReplaySuggestionsResponse]:
         """See the proto."""
         del context
-        async with aclosing(self._replays.run(request.experiment_id)) as told:
-            async for word in told:
-                yield told_to_proto(word)
+        async with aclosing(self._replays.run(request.experiment_id)) as updates:
+            async for update in updates:
+                yield update_to_proto(update)
 
 
-def _choices(request: pb.ValidateAlgorithmsRequest) -> list[PlainChoice]:
+def _choices(request: pb.ValidateAlgorithmsRequest) -> list[RequestedAlgorithm]:
     named = {
         "tuner": request.tuner if request.HasField("tuner") else None,
         "assessor": request.assessor if request.HasField("assessor") else None,
         "advisor": request.advisor if request.HasField("advisor") else None,
     }
-    return [_plain(kind, config, request) for kind, config in named.items() if config is not None]
+    return [
+        _requested(kind, config, request) for kind, config in named.items() if config is not None
+    ]
 
 
 def _given(value: value_pb2.Value, field: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -100,16 +102,16 @@ def _given(value: value_pb2.Value, field: str) -> Any:  # noqa: ANN401 - any JSO
     return from_value(value)
 
 
-def _plain(
+def _requested(
     kind: str, config: config_pb2.AlgorithmConfig, request: pb.ValidateAlgorithmsRequest
-) -> PlainChoice:
+) -> RequestedAlgorithm:
     args = config.class_args
     class_args = _given(args, f"{kind}.classArgs") if config.HasField("class_args") else {}
     if class_args is None:
         class_args = {}
     if not isinstance(class_args, dict):
         raise InvalidArgumentError(f"{kind}.classArgs", "must be a map", class_args)
-    return PlainChoice(
+    return RequestedAlgorithm(
         kind=kind,
         name=config.name,
         class_name=config.custom.class_name,
@@ -124,7 +126,7 @@ def _plain(
 def _page_start(token: str) -> int:
     if token and not token.isdecimal():
         raise InvalidArgumentError(
-            "page_token", "must be one that an answer gave", token, "leave it out"
+            "page_token", "must be one of an earlier response", token, "leave it out"
         )
     return int(token or 0)
 

@@ -1,4 +1,4 @@
-"""Face of the dispatcher: `nni_proto.tuning.v1.AnalysisService`."""
+"""gRPC servicer of `nni_proto.tuning.v1.AnalysisService`."""
 
 import asyncio
 from typing import Any
@@ -11,14 +11,14 @@ from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from nni_proto.tuning.v1 import analysis_service_pb2_grpc as pb_grpc
 from nni_wire.values import check_value, from_value
 from svc_common.errors import InvalidArgumentError
-from svc_dispatcher.ports import Outcome
+from svc_dispatcher.ports import TrialOutcome
 from svc_dispatcher.usecases.analyses import Analyses
 
 _Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
-    """See the proto.
+    """gRPC servicer of analyses; see the proto.
 
     Args:
         analyses: use cases.
@@ -75,9 +75,9 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
         return pb.CheckConfigurationsResponse(broken=broken)
 
 
-def _outcomes(messages: Any) -> list[Outcome]:  # noqa: ANN401 - a repeated field
+def _outcomes(messages: Any) -> list[TrialOutcome]:  # noqa: ANN401 - a repeated field
     return [
-        Outcome(
+        TrialOutcome(
             message.trial_id,
             _given(message.parameters, "outcomes.parameters"),
             _given(message.metric, "outcomes.metric"),

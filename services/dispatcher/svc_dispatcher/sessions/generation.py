@@ -1,4 +1,4 @@
-"""One reading of an experiment's log with one host: from the first event to the host's end."""
+"""One run of a generation: the experiment's log from its first event, with one host."""
 
 import asyncio
 import contextlib
@@ -16,106 +16,108 @@ from svc_common.messaging.ports import EventLog, Inbox, LogMessage
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.converters import log_messages
 from svc_dispatcher.domain import answers
-from svc_dispatcher.domain.algorithm_state import Session
+from svc_dispatcher.domain.algorithm_state import AlgorithmState
 from svc_dispatcher.domain.commands import Command
 from svc_dispatcher.domain.values import Position
-from svc_dispatcher.large_values import ValueBlobs
+from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.ports import AlgorithmHost, HostLauncher
-from svc_dispatcher.telemetry import Witness
+from svc_dispatcher.telemetry import Telemetry
 
 _BATCH_LIMIT: Final = 1_000
-_PATIENCE_S: Final = 0.02
-"""How long a command that nobody waits for may wait for company: a host is woken once per trial
-instead of once for its result, once for its end and once for the next request."""
+_BATCHING_DELAY_S: Final = 0.02
+"""Longest delay of a command whose answer is not awaited, so that commands are batched: a host is
+woken once per trial instead of for its result, its end and the next request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What every experiment is served with."""
+class SessionDependencies:
+    """Dependencies that all experiment sessions share."""
 
     events: EventLog
     inbox: Inbox
-    blobs: ValueBlobs
+    blobs: LargeValues
     launcher: HostLauncher
     clock: Clock
     answer_timeout_s: float
-    """How long a host may work on one command."""
+    """Time limit of a host for one command."""
     idle_limit_s: float
-    """How long a host without trials and requests is kept; it is brought back when needed."""
-    witness: Witness | None = None
-    """Counts and traces; None: nobody looks."""
+    """Time after which a host without trials and requests is stopped until it is needed."""
+    telemetry: Telemetry | None = None
+    """None: no metrics and no traces."""
 
 
-class Over(Enum):
-    """Why one reading of the log came to its end."""
+class RunEnd(Enum):
+    """Why a run of a generation ended."""
 
-    ENDED = auto()
+    EXPERIMENT_ENDED = auto()
     """The experiment needs no algorithm any more."""
-    AGAIN = auto()
-    """The host is gone, or another generation is wanted: read the log again."""
+    READ_AGAIN = auto()
+    """The host has ended, or another generation is wanted: read the log again."""
 
 
-class LifeOwner(Protocol):
-    """Who lives many lives: the experiment."""
+class GenerationOwner(Protocol):
+    """Interface of the experiment session to its runs."""
 
     id: str
 
-    def tell(self, generation: int, report: answers.Report) -> None:
-        """Send a report to the manager; reports keep their order and outlive the life."""
+    def report(self, generation: int, report: answers.Report) -> None:
+        """Queue a report for the manager; reports keep their order and survive the run."""
 
     def given_up(self, generation: int) -> bool:
-        """Whether the algorithm of this generation was given up."""
+        """Return whether the algorithm of this generation was given up."""
 
     def give_up(self, generation: int) -> None:
-        """Remember that nothing more is tried for this generation."""
+        """Mark a generation as given up: no further host is started for it."""
 
     def handled(self, position: Position, *, everything: bool) -> None:
-        """Learn that a host has handled all events up to this one, and whether no more wait."""
+        """Record that a host has handled all events up to this one, and whether it has no more."""
 
     def host_died(self, generation: int, position: Position | None, reason: str) -> str:
-        """Learn of a host's death; return why the algorithm is given up, or nothing."""
+        """Record the end of a host; return why the algorithm is given up, or an empty string."""
 
 
-class Life:
-    """Folds the log, runs a host, and hears it (`HostSink`).
+class GenerationRun:
+    """Run of one generation: folds the log, drives a host and reports its outputs (`HostSink`).
 
     Args:
-        experiment: whose life it is.
-        around: ports and limits.
+        experiment: session that the run belongs to.
+        dependencies: ports and limits.
     """
 
-    def __init__(self, experiment: LifeOwner, around: Surroundings) -> None:
+    def __init__(self, experiment: GenerationOwner, dependencies: SessionDependencies) -> None:
         self._experiment = experiment
-        self._around = around
-        self._session = Session()
+        self._dependencies = dependencies
+        self._state = AlgorithmState()
         self._host: AlgorithmHost | None = None
         self._waiting: deque[Position] = deque()
-        self._pile: list[Command] = []
-        self._later: asyncio.TimerHandle | None = None
-        self._moved_at_s = 0.0
+        self._pending: list[Command] = []
+        self._send_timer: asyncio.TimerHandle | None = None
+        self._progress_at_s = 0.0
         self._idle_since_s: float | None = None
-        self._over: asyncio.Future[Over] = asyncio.get_running_loop().create_future()
+        self._over: asyncio.Future[RunEnd] = asyncio.get_running_loop().create_future()
         self._tasks = TaskOwner(self._task_failed)
         self._last_failure = ""
         self._read_through = 0
 
-    async def run(self, box: CallbackQueue[LogMessage], *, eager: bool) -> Over:
-        """Fold the log, start the host, go on with what comes; return why it ended.
+    async def run(self, box: CallbackQueue[LogMessage], *, eager: bool) -> RunEnd:
+        """Fold the log, start the host, follow new messages; return why the run ended.
 
         Args:
-            box: new messages of the log; those already read are skipped.
+            box: new messages of the log; messages already read are skipped.
             eager: see `HostLauncher.launch`.
         """
-        async with contextlib.aclosing(self._around.events.read(self._experiment.id)) as history:
+        async with contextlib.aclosing(
+            self._dependencies.events.read(self._experiment.id)
+        ) as history:
             async for message in history:
                 await self._feed(message)
-        generation = self._session.generation
-        self._session.go_live()
-        if not self._session.wants_host:
-            return Over.ENDED
-        if self._session.idle:
+        generation = self._state.generation
+        self._state.go_live()
+        if not self._state.wants_host:
+            return RunEnd.EXPERIMENT_ENDED
+        if self._state.idle:
             await self._wait_for_news(box)
-            return Over.AGAIN
+            return RunEnd.READ_AGAIN
         if not self._experiment.given_up(generation):
             await self._launch(eager=eager)
         self._tasks.start(self._follow(box, generation), "follow")
@@ -123,110 +125,110 @@ class Life:
         return await self._over
 
     async def aclose(self) -> None:
-        """End the host and all that runs."""
-        if self._later is not None:
-            self._later.cancel()
-        self._finish(Over.AGAIN)
+        """Stop the host and all tasks of the run."""
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+        self._finish(RunEnd.READ_AGAIN)
         if self._host is not None:
             await self._host.aclose()
-            if self._around.witness is not None:
-                self._around.witness.host_closed(self._experiment.id)
+            if self._dependencies.telemetry is not None:
+                self._dependencies.telemetry.host_closed(self._experiment.id)
         await self._tasks.aclose()
 
     async def _launch(self, *, eager: bool) -> None:
-        setup = self._session.setup
-        assert setup is not None, "who wants a host has been created"
+        setup = self._state.setup
+        assert setup is not None, "a wanted host implies that its experiment was created"
         try:
-            self._host = await self._around.launcher.launch(setup, self, eager=eager)
+            self._host = await self._dependencies.launcher.launch(setup, self, eager=eager)
         except FailedPreconditionError as error:
             self._give_up(error.message)
         except UnavailableError as error:
-            first = self._session.take_commands()[0]
+            first = self._state.take_commands()[0]
             self._waiting.append(first.position)
-            self.ended(error.message)
+            self.on_end(error.message)
         else:
-            if self._around.witness is not None:
-                self._around.witness.host_started()
+            if self._dependencies.telemetry is not None:
+                self._dependencies.telemetry.host_started()
             self._send()
 
     async def _wait_for_news(self, box: CallbackQueue[LogMessage]) -> None:
-        """Wait, without a host, until the log has grown: a finished experiment costs nothing."""
+        """Wait without a host until the log has grown: a finished experiment costs no process."""
         while True:
             (message,) = await box.get_some(1)
             if message.sequence > self._read_through:
                 return
 
     async def _follow(self, box: CallbackQueue[LogMessage], generation: int) -> None:
-        while not self._over.done():  # what comes after that is for the next life
+        while not self._over.done():  # later messages are for the next run
             for message in await box.get_some(_BATCH_LIMIT):
                 if message.sequence > self._read_through:
                     await self._feed(message)
-            if self._session.generation != generation:
-                self._finish(Over.AGAIN)
-            elif not self._session.wants_host:
-                self._finish(Over.ENDED)
+            if self._state.generation != generation:
+                self._finish(RunEnd.READ_AGAIN)
+            elif not self._state.wants_host:
+                self._finish(RunEnd.EXPERIMENT_ENDED)
             else:
                 self._send()
-            if not self._session.idle:
+            if not self._state.idle:
                 self._idle_since_s = None
             elif self._idle_since_s is None:
-                self._idle_since_s = self._around.clock.monotonic_s()
+                self._idle_since_s = self._dependencies.clock.monotonic_s()
 
     async def _feed(self, message: LogMessage) -> None:
         batch = event_pb2.EventBatch.FromString(message.payload)
-        await self._around.blobs.fill(log_messages.blobs_of(batch))
+        await self._dependencies.blobs.resolve(log_messages.blobs_of(batch))
         for position, event in log_messages.events_of(message.sequence, batch):
-            self._session.feed(position, event)
+            self._state.feed(position, event)
         self._read_through = message.sequence
 
     def _send(self) -> None:
-        self._pile += self._session.take_commands()
-        if any(command.urgent for command in self._pile):
-            self._send_pile()
-        elif self._pile and self._later is None:
+        self._pending += self._state.take_commands()
+        if any(command.urgent for command in self._pending):
+            self._send_pending()
+        elif self._pending and self._send_timer is None:
             loop = asyncio.get_running_loop()
-            self._later = loop.call_later(_PATIENCE_S, self._send_pile)
+            self._send_timer = loop.call_later(_BATCHING_DELAY_S, self._send_pending)
 
-    def _send_pile(self) -> None:
-        if self._later is not None:
-            self._later.cancel()
-            self._later = None
-        commands, self._pile = self._pile, []
+    def _send_pending(self) -> None:
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+            self._send_timer = None
+        commands, self._pending = self._pending, []
         if not commands or self._host is None or self._abandoned():
             return
         if not self._waiting:
-            self._moved_at_s = self._around.clock.monotonic_s()
+            self._progress_at_s = self._dependencies.clock.monotonic_s()
         self._waiting.extend(command.position for command in commands)
-        if self._around.witness is not None:
-            self._around.witness.sent(self._experiment.id, commands)
+        if self._dependencies.telemetry is not None:
+            self._dependencies.telemetry.commands_sent(self._experiment.id, commands)
         self._host.send(commands)
 
     def _abandoned(self) -> bool:
-        return self._experiment.given_up(self._session.generation)
+        return self._experiment.given_up(self._state.generation)
 
     async def _watch(self) -> None:
-        """End the host when it works on one command for too long, or has long had nothing to do."""
-        clock, limit_s = self._around.clock, self._around.answer_timeout_s
+        """Stop the host when one command takes too long, or when it has been idle for too long."""
+        clock, limit_s = self._dependencies.clock, self._dependencies.answer_timeout_s
         while True:
             now_s = clock.monotonic_s()
-            working_s = now_s - self._moved_at_s if self._waiting else 0.0
+            working_s = now_s - self._progress_at_s if self._waiting else 0.0
             idle_s = 0.0 if self._idle_since_s is None else now_s - self._idle_since_s
             if working_s >= limit_s:
-                self.ended(f"the algorithm gave no answer for {limit_s:g} s")
+                self.on_end(f"the algorithm gave no answer for {limit_s:g} s")
                 return
-            if idle_s >= self._around.idle_limit_s and not self._waiting:
-                self._finish(Over.AGAIN)
+            if idle_s >= self._dependencies.idle_limit_s and not self._waiting:
+                self._finish(RunEnd.READ_AGAIN)
                 return
             await clock.sleep(
-                min(limit_s - working_s, max(self._around.idle_limit_s - idle_s, 1.0))
+                min(limit_s - working_s, max(self._dependencies.idle_limit_s - idle_s, 1.0))
             )
 
     # --- HostSink
 
-    def said(self, outputs: Sequence[answers.Output]) -> None:
-        """See `HostSink.said`."""
-        if self._around.witness is not None:
-            self._around.witness.heard(self._experiment.id, outputs)
+    def on_outputs(self, outputs: Sequence[answers.Output]) -> None:
+        """See `HostSink.on_outputs`."""
+        if self._dependencies.telemetry is not None:
+            self._dependencies.telemetry.outputs_received(self._experiment.id, outputs)
         for output in outputs:
             if isinstance(output, answers.Done):
                 self._handled(output.position)
@@ -235,43 +237,43 @@ class Life:
             else:
                 if isinstance(output, answers.CallFailed) and not output.skipped:
                     self._last_failure = f"{output.call}: {_last_line(output.traceback)}"
-                for report in self._session.answered(output):
-                    self._tell(report)
+                for report in self._state.new_reports(output):
+                    self._report(report)
         self._send()  # the log may hold another answer than the host's
 
-    def ended(self, reason: str) -> None:
-        """See `HostSink.ended`."""
+    def on_end(self, reason: str) -> None:
+        """See `HostSink.on_end`."""
         if self._over.done() or self._abandoned():
             return
         position = self._waiting[0] if self._waiting else None
-        why = self._last_failure or reason
-        hopeless = self._experiment.host_died(self._session.generation, position, why)
-        if hopeless:
-            self._give_up(hopeless)
+        cause = self._last_failure or reason
+        exhausted = self._experiment.host_died(self._state.generation, position, cause)
+        if exhausted:
+            self._give_up(exhausted)
         else:
-            self._finish(Over.AGAIN)
+            self._finish(RunEnd.READ_AGAIN)
 
     def _handled(self, position: Position) -> None:
         while self._waiting and self._waiting[0] <= position:
             self._waiting.popleft()
-        self._moved_at_s = self._around.clock.monotonic_s()
+        self._progress_at_s = self._dependencies.clock.monotonic_s()
         self._experiment.handled(position, everything=not self._waiting)
 
     def _unbuildable(self, output: answers.Unbuildable) -> None:
         failed = answers.CallFailed(output.position, "__init__", output.traceback, skipped=False)
-        self._tell(failed)
+        self._report(failed)
         self._give_up(output.reason)
 
     def _give_up(self, reason: str) -> None:
-        """Say that the algorithm cannot be brought to answer; the manager ends the experiment."""
-        self._experiment.give_up(self._session.generation)
-        self._tell(answers.GaveUp(self._session.generation, reason))
+        """Report that the algorithm cannot be run; the manager ends the experiment."""
+        self._experiment.give_up(self._state.generation)
+        self._report(answers.GaveUp(self._state.generation, reason))
         self._waiting.clear()
         if self._host is not None:
             self._tasks.start(self._host.aclose(), "end the host")
 
-    def _tell(self, report: answers.Report) -> None:
-        self._experiment.tell(self._session.generation, report)
+    def _report(self, report: answers.Report) -> None:
+        self._experiment.report(self._state.generation, report)
 
     def _task_failed(self, name: str, error: BaseException) -> None:
         if not self._over.done():
@@ -279,9 +281,9 @@ class Life:
                 error if isinstance(error, Exception) else ServiceError(f"{name} failed: {error!r}")
             )
 
-    def _finish(self, over: Over) -> None:
+    def _finish(self, end: RunEnd) -> None:
         if not self._over.done():
-            self._over.set_result(over)
+            self._over.set_result(end)
 
 
 def _last_line(traceback: str) -> str:

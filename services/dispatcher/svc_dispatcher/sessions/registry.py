@@ -1,4 +1,4 @@
-"""Watches the logs of all experiments and serves each one that wants an algorithm."""
+"""Registry of the experiment sessions, fed by one follower of all logs."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,32 +12,32 @@ from svc_common.logs import bind_task, get_logger
 from svc_common.messaging.ports import LogMessage
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.converters import log_messages
-from svc_dispatcher.sessions.experiment_session import Experiment
-from svc_dispatcher.sessions.generation import Surroundings
+from svc_dispatcher.sessions.experiment_session import ExperimentSession
+from svc_dispatcher.sessions.generation import SessionDependencies
 
 _RETRY_S: Final = 2.0
-"""Pause before an experiment whose serving failed unexpectedly is served again."""
+"""Pause before a session that failed unexpectedly is started again."""
 
 
-class Experiments:
-    """All experiments of an installation; one follower of the bus feeds them all.
+class SessionRegistry:
+    """Registry of live experiment sessions; one follower of the bus feeds them all.
 
     Args:
-        surroundings: what each experiment is served with.
+        dependencies: ports and limits that all sessions share.
     """
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._around = surroundings
-        self._served: dict[str, Experiment] = {}
+    def __init__(self, dependencies: SessionDependencies) -> None:
+        self._dependencies = dependencies
+        self._sessions: dict[str, ExperimentSession] = {}
         self._tasks = TaskOwner(self._task_failed)
 
     async def run(self) -> None:
-        """Serve until cancelled, or until the bus is closed."""
-        events = self._around.events
+        """Serve all experiments until cancelled, or until the bus is closed."""
+        events = self._dependencies.events
         known = await events.experiments()
         after = await self._last_sequence(known)
-        # What came before `after` is read by the experiments themselves; those that began between
-        # the two lists are among the later ones.
+        # Messages up to `after` are read by the sessions themselves; experiments created between
+        # the two lists are among the later messages.
         for experiment_id in await events.experiments():
             await self._open(experiment_id)
         async with aclosing(events.follow_all(after)) as messages:
@@ -45,32 +45,34 @@ class Experiments:
                 self._route(message)
 
     async def aclose(self) -> None:
-        """End all hosts; may be called twice."""
+        """Close all sessions with their hosts; may be called twice."""
         await self._tasks.aclose()
 
     async def _last_sequence(self, experiment_ids: list[str]) -> int:
-        lasts = await asyncio.gather(*(self._around.events.last(id_) for id_ in experiment_ids))
+        lasts = await asyncio.gather(
+            *(self._dependencies.events.last(id_) for id_ in experiment_ids)
+        )
         return max((last.sequence for last in lasts if last is not None), default=0)
 
     async def _open(self, experiment_id: str) -> None:
-        last = await self._around.events.last(experiment_id)
+        last = await self._dependencies.events.last(experiment_id)
         if (
             last is not None
             and not last.is_loading
-            and self._told(log_messages.ends_experiment, last) is False
+            and self._ask(log_messages.ends_experiment, last) is False
         ):
             self._serve(experiment_id)
 
     def _route(self, message: LogMessage) -> None:
-        experiment = self._served.get(message.experiment_id)
-        if experiment is not None:
-            experiment.deliver(message)
-        elif not message.is_loading and self._told(log_messages.wants_algorithm, message):
+        session = self._sessions.get(message.experiment_id)
+        if session is not None:
+            session.deliver(message)
+        elif not message.is_loading and self._ask(log_messages.wants_algorithm, message):
             self._serve(message.experiment_id)
 
     @staticmethod
-    def _told(question: Callable[[bytes], bool], message: LogMessage) -> bool | None:
-        """Answer a question about a batch; `None` if it is none: others must not suffer from it."""
+    def _ask(question: Callable[[bytes], bool], message: LogMessage) -> bool | None:
+        """Return the answer about a batch; None if it is damaged, which concerns only its log."""
         try:
             return question(message.payload)
         except DecodeError as error:
@@ -83,31 +85,31 @@ class Experiments:
             return None
 
     def _serve(self, experiment_id: str) -> None:
-        if experiment_id not in self._served:
-            experiment = Experiment(experiment_id, self._around)
-            self._served[experiment_id] = experiment
-            self._tasks.start(self._serving(experiment), f"serve {experiment_id}")
+        if experiment_id not in self._sessions:
+            session = ExperimentSession(experiment_id, self._dependencies)
+            self._sessions[experiment_id] = session
+            self._tasks.start(self._run(session), f"serve {experiment_id}")
 
-    async def _serving(self, experiment: Experiment) -> None:
-        bind_task(experiment=experiment.id)
+    async def _run(self, session: ExperimentSession) -> None:
+        bind_task(experiment=session.id)
         log = get_logger()
-        log.info("experiment served")
+        log.info("experiment session opened")
         try:
-            while not await self._served_to_its_end(experiment):
-                await self._around.clock.sleep(_RETRY_S)
+            while not await self._serve_to_its_end(session):
+                await self._dependencies.clock.sleep(_RETRY_S)
         finally:
-            del self._served[experiment.id]
-            await experiment.aclose()
-        log.info("experiment released")
+            del self._sessions[session.id]
+            await session.aclose()
+        log.info("experiment session closed")
 
     @staticmethod
-    async def _served_to_its_end(experiment: Experiment) -> bool:
+    async def _serve_to_its_end(session: ExperimentSession) -> bool:
         try:
-            await experiment.serve()
+            await session.serve()
         except UnavailableError:
             raise
-        except Exception:  # noqa: BLE001 - rim: one experiment's trouble is not the others'
-            get_logger().exception("serving an experiment failed", experiment=experiment.id)
+        except Exception:  # noqa: BLE001 - rim: a failure of one experiment must not reach the others
+            get_logger().exception("experiment session failed", experiment=session.id)
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""Answers about algorithms: which there are, and whether a choice of them can work."""
+"""Listing and validation of algorithms."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ TUNERS_WITHOUT_ASSESSOR: Final = frozenset({"PBTTuner"})
 
 
 @dataclass(frozen=True, slots=True)
-class PlainChoice:
-    """An algorithm as a user named it, in plain values."""
+class RequestedAlgorithm:
+    """Algorithm as requested by a user, in plain values."""
 
     kind: str
     """tuner, assessor or advisor."""
@@ -25,27 +25,27 @@ class PlainChoice:
     server_address: str
     class_args: dict[str, object]
     several_outcomes: bool = False
-    """It is to learn several objectives, or limits on outcomes."""
+    """The search has several objectives, or limits on outcomes."""
     replaces_space: bool = False
-    """It runs already, and the space is to take the place of the one that it has."""
+    """The algorithm runs already, and the search space would replace its present one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is to be said of a choice that can work."""
+class ValidationResult:
+    """Facts about a valid choice of algorithms."""
 
     warnings: tuple[str, ...]
-    """What is legal but probably not meant."""
+    """Legal settings that are probably mistakes."""
     optimize_mode: str
-    """`maximize` or `minimize`; empty if the algorithm does not say."""
+    """`maximize` or `minimize`; empty if the algorithm has no mode."""
 
 
 class Algorithms:
-    """Lists and checks algorithms.
+    """Use cases that list and validate algorithms.
 
     Args:
-        catalog: those with names.
-        checker: tries classes.
+        catalog: the registered algorithms.
+        checker: imports the chosen classes.
     """
 
     def __init__(self, catalog: AlgorithmCatalog, checker: ClassChecker) -> None:
@@ -53,26 +53,26 @@ class Algorithms:
         self._checker = checker
 
     def list_all(self, kind: str = "") -> list[NamedAlgorithm]:
-        """Give the algorithms of a kind; of all kinds if it is empty."""
+        """Return the algorithms of a kind; of all kinds if it is empty."""
         return [item for item in self._catalog.algorithms() if not kind or item.kind == kind]
 
     async def validate(
         self,
-        choices: list[PlainChoice],
+        choices: list[RequestedAlgorithm],
         search_space: object,
         interpreter: str,
         enqueued: Sequence[object] = (),
-    ) -> Verdict:
-        """Check a choice of algorithms without building anything.
+    ) -> ValidationResult:
+        """Raise InvalidArgumentError unless the chosen algorithms can work; construct nothing.
 
         Args:
             choices: at most one of each kind.
             search_space: any JSON value; named tuners check it.
             interpreter: under which custom classes will run; empty for the dispatcher's own.
-            enqueued: configurations that are to be tried first.
+            enqueued: configurations to try first.
 
         Raises:
-            InvalidArgumentError: it cannot work; the error names field, rule, value and remedy.
+            InvalidArgumentError: the choice is invalid; it names field, rule, value and remedy.
         """
         _check_combination({choice.kind: choice for choice in choices})
         if enqueued:
@@ -84,15 +84,19 @@ class Algorithms:
         for error in outcomes:
             if error is not None:
                 raise error
-        return Verdict(_warnings(choices), self._optimize_mode(choices))
+        return ValidationResult(_warnings(choices), self._optimize_mode(choices))
 
-    async def _check_one(self, choice: PlainChoice, search_space: object, interpreter: str) -> None:
-        ways = [way for way in (choice.name, choice.class_name, choice.server_address) if way]
-        if len(ways) != 1:
+    async def _check_one(
+        self, choice: RequestedAlgorithm, search_space: object, interpreter: str
+    ) -> None:
+        given = [
+            value for value in (choice.name, choice.class_name, choice.server_address) if value
+        ]
+        if len(given) != 1:
             raise InvalidArgumentError(
                 choice.kind,
                 "must have exactly one of 'name', 'className' and a server's address",
-                ways,
+                given,
             )
         if choice.server_address:
             _check_server(choice)
@@ -100,16 +104,16 @@ class Algorithms:
         if choice.name:
             self._check_named(choice, search_space)
         wanted = ClassChoice(choice.kind, choice.name, choice.class_name, choice.code_directory)
-        wrong = await self._checker.check(wanted, interpreter)
-        if wrong:
+        problem = await self._checker.check(wanted, interpreter)
+        if problem:
             field = "name" if choice.name else "className"
             raise InvalidArgumentError(
                 f"{choice.kind}.{field}",
-                f"cannot be used: {wrong}",
+                f"cannot be used: {problem}",
                 choice.name or choice.class_name,
             )
 
-    def _check_named(self, choice: PlainChoice, search_space: object) -> None:
+    def _check_named(self, choice: RequestedAlgorithm, search_space: object) -> None:
         space = None if choice.kind == "assessor" else search_space
         try:
             self._catalog.validate(
@@ -126,7 +130,7 @@ class Algorithms:
                 choice.kind, f"{choice.name!r} is refused: {error}"
             ) from error
 
-    def _optimize_mode(self, choices: list[PlainChoice]) -> str:
+    def _optimize_mode(self, choices: list[RequestedAlgorithm]) -> str:
         for choice in choices:
             if choice.kind in {"tuner", "advisor"}:
                 if choice.name:
@@ -136,7 +140,7 @@ class Algorithms:
         return ""
 
 
-def _check_combination(choices: dict[str, PlainChoice]) -> None:
+def _check_combination(choices: dict[str, RequestedAlgorithm]) -> None:
     if "advisor" in choices and len(choices) > 1:
         others = " and ".join(sorted(choices.keys() - {"advisor"}))
         raise InvalidArgumentError(
@@ -172,11 +176,11 @@ def _check_enqueued(enqueued: Sequence[object], search_space: object) -> None:
                 f"search.enqueue[{number}]",
                 f"must keep the constraint {constraint} of the search space",
                 enqueued[number],
-                "change the point, or leave it out",
+                "change the configuration, or remove it",
             )
 
 
-def _check_server(choice: PlainChoice) -> None:
+def _check_server(choice: RequestedAlgorithm) -> None:
     field = f"{choice.kind}.serverAddress"
     if choice.kind != "tuner":
         raise InvalidArgumentError(field, "is only for a tuner", choice.server_address)
@@ -187,7 +191,7 @@ def _check_server(choice: PlainChoice) -> None:
         )
 
 
-def _warnings(choices: list[PlainChoice]) -> tuple[str, ...]:
+def _warnings(choices: list[RequestedAlgorithm]) -> tuple[str, ...]:
     modes = {
         choice.kind: choice.class_args.get("optimize_mode")
         for choice in choices

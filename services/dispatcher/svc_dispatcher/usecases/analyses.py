@@ -1,4 +1,4 @@
-"""What can be said of search spaces and results without an algorithm."""
+"""Analyses of search spaces and results that need no running algorithm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,46 +8,46 @@ from nni.hpo.objectives import Objective, Objectives, OutcomeLimit
 from nni.hpo.pareto import pareto_front
 from nni.hpo.space.feasibility import broken_constraints
 from svc_common.errors import InvalidArgumentError
-from svc_dispatcher.ports import Importance, ImportanceMeter, Outcome
+from svc_dispatcher.ports import Importance, ImportanceMeter, TrialOutcome
 
 _NAMES_LIMIT: Final = 100
-"""Objectives of one front."""
+"""Largest number of objectives of one front."""
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The results that no other one beats in every objective."""
+    """Pareto front: the results that no other result dominates."""
 
     trial_ids: tuple[str, ...]
     infeasible: int
-    """How many results are beyond a limit."""
+    """Number of results that violate a limit."""
     incomplete: int
-    """How many lack a finite number for an objective."""
+    """Number of results that lack a finite value for an objective."""
 
 
 class Analyses:
-    """Answers about spaces and results.
+    """Use cases that analyse search spaces and results.
 
     Args:
-        meter: of importance.
+        meter: measures importance.
     """
 
     def __init__(self, meter: ImportanceMeter) -> None:
         self._meter = meter
 
     async def importance(
-        self, search_space: object, outcomes: Sequence[Outcome], objective: Objective
+        self, search_space: object, outcomes: Sequence[TrialOutcome], objective: Objective
     ) -> Importance:
-        """See `ImportanceMeter.measure`."""
+        """Return the importance of the hyperparameters; see `ImportanceMeter.measure`."""
         return await self._meter.measure(search_space, outcomes, objective.metric, objective.mode)
 
     def front(
         self,
-        outcomes: Sequence[Outcome],
+        outcomes: Sequence[TrialOutcome],
         objectives: Sequence[Objective],
         limits: Sequence[OutcomeLimit],
     ) -> Front:
-        """Find the Pareto front of results.
+        """Return the Pareto front of results.
 
         Raises:
             InvalidArgumentError: there is no objective, or there are too many.
@@ -71,5 +71,5 @@ class Analyses:
         )
 
     def broken(self, search_space: object, configurations: Sequence[object]) -> list[str]:
-        """Say per configuration which constraint of the space it breaks; empty if none."""
+        """Return per configuration the constraint of the space that it violates; empty if none."""
         return broken_constraints(search_space, configurations)

@@ -1,4 +1,4 @@
-"""Replays: every suggestion of an experiment drawn again by fresh hosts, and compared."""
+"""Replays of experiments: fresh hosts draw every suggestion again, for comparison."""
 
 import asyncio
 import contextlib
@@ -19,87 +19,89 @@ from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.commands import Command
 from svc_dispatcher.domain.replay import (
     Comparison,
-    Outcome,
-    Progress,
-    RecordedLife,
-    RecordedLives,
-    Told,
+    GenerationReader,
+    RecordedGeneration,
+    ReplayFinished,
+    ReplayProgress,
+    ReplayUpdate,
     TrialDifference,
-    verdict_of,
+    replay_result,
 )
-from svc_dispatcher.large_values import ValueBlobs
+from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.ports import HostLauncher
 
 _CHUNK: Final = 200
-"""Commands that a host is given at once: few enough to tell progress, enough to keep it busy."""
-_AT_ONCE: Final = 2
+"""Commands sent to a host in one batch: few enough to show progress, enough to keep it busy."""
+_CONCURRENCY: Final = 2
 """Replays that run at the same time; each has a process that computes, and experiments go first."""
-_TOLD_DIFFERENCES: Final = 1_000
+_DIFFERENCES_LIMIT: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaySurroundings:
-    """What a replay needs from outside."""
+class ReplayDependencies:
+    """Dependencies of replays."""
 
     events: EventLog
-    blobs: ValueBlobs
+    blobs: LargeValues
     launcher: HostLauncher
-    """Must leave the experiment's folder alone, checkpoint and log included."""
+    """Must leave the experiment's folder untouched, checkpoint and log included."""
     clock: Clock
     answer_timeout_s: float
-    """How long a host may be silent over commands that it holds."""
+    """Longest silence of a host that still has commands."""
 
 
 class Replays:
-    """Replays experiments, a few at a time.
+    """Use case that replays experiments, a few at a time.
 
     Args:
-        around: ports and limits.
+        dependencies: ports and limits.
     """
 
-    def __init__(self, around: ReplaySurroundings) -> None:
-        self._around = around
-        self._free = asyncio.Semaphore(_AT_ONCE)
+    def __init__(self, dependencies: ReplayDependencies) -> None:
+        self._dependencies = dependencies
+        self._free = asyncio.Semaphore(_CONCURRENCY)
 
-    async def run(self, experiment_id: str) -> AsyncGenerator[Told, None]:
-        """Replay the log as far as it goes now; the last word is an `Outcome`.
+    async def run(self, experiment_id: str) -> AsyncGenerator[ReplayUpdate, None]:
+        """Replay the log up to its present end; the last update is a `ReplayFinished`.
 
-        Close it (`contextlib.aclosing`) when you stop listening: that ends the host.
+        Close the generator (`contextlib.aclosing`) to stop early: that stops the host.
 
         Raises:
-            NotFoundError: there is no such experiment, or the byte store has lost a value of it.
-            FailedPreconditionError: its log cannot be read.
+            NotFoundError: no such experiment, or the blob store has lost one of its values.
+            FailedPreconditionError: the log cannot be read.
         """
-        began_s = self._around.clock.monotonic_s()
-        yield Progress(0, 0)
+        began_s = self._dependencies.clock.monotonic_s()
+        yield ReplayProgress(0, 0)
         async with self._free:
             reader = await self._read(experiment_id)
-            lives = reader.lives()
-            total = sum(len(life.commands) for life in lives)
+            generations = reader.generations()
+            total = sum(len(generation.commands) for generation in generations)
             comparisons: list[Comparison] = []
-            told = 0
-            for life in lives:
-                before = sum(len(one.life.commands) for one in comparisons)
-                comparison = Comparison(life)
+            reported = 0
+            for generation in generations:
+                before = sum(len(one.generation.commands) for one in comparisons)
+                comparison = Comparison(generation)
                 comparisons.append(comparison)
-                if not life.recorded:
+                if not generation.recorded:
                     continue
-                async with contextlib.aclosing(self._rehearse(life, comparison)) as steps:
+                async with contextlib.aclosing(
+                    self._replay_generation(generation, comparison)
+                ) as steps:
                     async for handled in steps:
                         for difference in itertools.islice(
-                            comparison.take_differences(), max(0, _TOLD_DIFFERENCES - told)
+                            comparison.take_differences(), max(0, _DIFFERENCES_LIMIT - reported)
                         ):
-                            told += 1
+                            reported += 1
                             trial_id = reader.trials.get(difference.parameter_id, "")
                             yield TrialDifference(difference, trial_id)
-                        yield Progress(before + handled, total)
-        duration_s = self._around.clock.monotonic_s() - began_s
-        yield Outcome(verdict_of(comparisons), duration_s)
+                        yield ReplayProgress(before + handled, total)
+        duration_s = self._dependencies.clock.monotonic_s() - began_s
+        yield ReplayFinished(replay_result(comparisons), duration_s)
 
-    async def _read(self, experiment_id: str) -> RecordedLives:
-        reader = RecordedLives()
+    async def _read(self, experiment_id: str) -> GenerationReader:
+        reader = GenerationReader()
         found = False
-        async with contextlib.aclosing(self._around.events.read(experiment_id)) as history:
+        async with contextlib.aclosing(self._dependencies.events.read(experiment_id)) as history:
             async for message in history:
                 found = True
                 try:
@@ -109,82 +111,82 @@ class Replays:
                         f"the log of experiment {experiment_id} cannot be read at "
                         f"{message.sequence}: {error}"
                     ) from error
-                await self._around.blobs.fill(log_messages.blobs_of(batch))
+                await self._dependencies.blobs.resolve(log_messages.blobs_of(batch))
                 for position, event in log_messages.events_of(message.sequence, batch):
                     reader.feed(position, event)
         if not found:
             raise NotFoundError("experiment", experiment_id)
         return reader
 
-    async def _rehearse(
-        self, life: RecordedLife, comparison: Comparison
+    async def _replay_generation(
+        self, generation: RecordedGeneration, comparison: Comparison
     ) -> AsyncGenerator[int, None]:
-        """Let a fresh host live a life; tell how many commands it has handled, now and then."""
-        listener = _Listener(comparison)
+        """Replay one recorded generation on a new host; yield the number of commands handled."""
+        sink = _ComparisonSink(comparison)
         try:
-            host = await self._around.launcher.launch(life.setup, listener, eager=True)
+            host = await self._dependencies.launcher.launch(generation.setup, sink, eager=True)
         except (FailedPreconditionError, UnavailableError) as error:
             comparison.failure = error.message
             yield 0
             return
         try:
-            for start in range(0, len(life.commands), _CHUNK):
-                chunk = life.commands[start : start + _CHUNK]
-                listener.expect(chunk)
+            for start in range(0, len(generation.commands), _CHUNK):
+                chunk = generation.commands[start : start + _CHUNK]
+                sink.expect(chunk)
                 host.send(chunk)
-                if not await self._heard(listener):
+                if not await self._wait_handled(sink):
                     break
-                yield listener.handled
+                yield sink.handled
         finally:
             await host.aclose()
-        yield listener.handled
+        yield sink.handled
 
-    async def _heard(self, listener: "_Listener") -> bool:
-        """Wait until the host has handled what it holds; whether it can go on."""
-        while listener.waiting and not listener.over:
-            listener.news.clear()
+    async def _wait_handled(self, sink: "_ComparisonSink") -> bool:
+        """Wait until the host has handled all its commands; return whether it can go on."""
+        while sink.waiting and not sink.over:
+            sink.news.clear()
             try:
-                async with asyncio.timeout(self._around.answer_timeout_s):
-                    await listener.news.wait()
+                async with asyncio.timeout(self._dependencies.answer_timeout_s):
+                    await sink.news.wait()
             except TimeoutError:
-                limit_s = self._around.answer_timeout_s
-                listener.ended(f"the algorithm gave no answer for {limit_s:g} s")
-        return not listener.over
+                limit_s = self._dependencies.answer_timeout_s
+                sink.on_end(f"the algorithm gave no answer for {limit_s:g} s")
+        return not sink.over
 
 
 @dataclass(slots=True)
-class _Listener:
-    """`HostSink` that lets a comparison hear a host."""
+class _ComparisonSink:
+    """`HostSink` that passes a host's outputs to a comparison."""
 
     comparison: Comparison
     waiting: deque[Command] = field(default_factory=deque)
-    """Commands that the host holds, oldest first."""
+    """Commands sent and not yet handled, oldest first."""
     handled: int = 0
     over: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def expect(self, commands: Sequence[Command]) -> None:
-        """Learn what the host is given."""
+        """Add commands that are about to be sent to the host."""
         self.waiting.extend(commands)
 
-    def said(self, outputs: Sequence[answers.Output]) -> None:
-        """See `HostSink.said`."""
+    def on_outputs(self, outputs: Sequence[answers.Output]) -> None:
+        """See `HostSink.on_outputs`."""
         for output in outputs:
             if isinstance(output, answers.Done):
                 self._done(output)
             else:
-                self.comparison.heard(output)
+                self.comparison.add_output(output)
                 self.over = self.over or isinstance(output, answers.Unbuildable)
         self.news.set()
 
     def _done(self, output: answers.Done) -> None:
-        """Take the oldest command as handled: an eager host says so of each one."""
+        """Mark the oldest command as handled: an eager host reports each one."""
         if self.waiting and self.waiting[0].position <= output.position:
             self.comparison.handled(self.waiting.popleft())
             self.handled += 1
 
-    def ended(self, reason: str) -> None:
-        """See `HostSink.ended`."""
+    def on_end(self, reason: str) -> None:
+        """See `HostSink.on_end`."""
         self.over = True
         self.comparison.failure = self.comparison.failure or reason
         self.news.set()

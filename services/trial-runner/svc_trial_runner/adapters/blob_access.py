@@ -11,21 +11,21 @@ from svc_common.rpc.client import open_channel, token_metadata
 from svc_common.storage.factory import open_blob_store
 from svc_common.storage.retries import RetryingBlobExchange
 from svc_common.storage.s3_settings import S3Settings
-from svc_trial_runner.adapters.trial_blobs import BlobTrialBytes
+from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs
 
 
 @dataclass(frozen=True, slots=True)
-class OpenBytes:
+class OpenedStores:
     """The byte store, as several parts of the agent use it."""
 
     blobs: RetryingBlobExchange
     """For code and values."""
-    trials: BlobTrialBytes
+    trials: StoredTrialBlobs
     """For checkpoints and outputs."""
 
 
 @dataclass(frozen=True, slots=True)
-class BytePlaces:
+class StoreLocations:
     """Where bytes lie, and who gives them."""
 
     home: Path
@@ -40,13 +40,13 @@ class BytePlaces:
 
 
 @asynccontextmanager
-async def open_bytes(places: BytePlaces, clock: Clock) -> AsyncIterator[OpenBytes]:
+async def open_stores(places: StoreLocations, clock: Clock) -> AsyncIterator[OpenedStores]:
     """Open the byte store; manager and store may be away when this is called."""
     if not places.manager:
         async with open_blob_store(places.home, places.s3) as store:
             blobs = RetryingBlobExchange(store, clock)
             roomy = RetryingBlobExchange(store, clock, wait_for_space=True)
-            yield OpenBytes(blobs, BlobTrialBytes(blobs, lambda _: roomy))
+            yield OpenedStores(blobs, StoredTrialBlobs(blobs, lambda _: roomy))
         return
     # Costs memory that the local shape need not have.
     from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
@@ -59,4 +59,4 @@ async def open_bytes(places: BytePlaces, clock: Clock) -> AsyncIterator[OpenByte
             own = manager.of_experiment(experiment_id)
             return RetryingBlobExchange(own, clock, wait_for_space=True)
 
-        yield OpenBytes(blobs, BlobTrialBytes(blobs, of_experiment))
+        yield OpenedStores(blobs, StoredTrialBlobs(blobs, of_experiment))

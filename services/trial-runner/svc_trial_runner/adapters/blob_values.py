@@ -9,7 +9,7 @@ from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import LaunchError
 
 
-class BlobValues:
+class StoredLargeValues:
     """`ports.Values` in the byte store.
 
     Args:

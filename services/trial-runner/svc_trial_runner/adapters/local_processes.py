@@ -168,7 +168,7 @@ class LocalProcesses:
             server = self._open_spawner()
         base = str(id(request.base))
         if id(request.base) not in self._spawner_bases:
-            server.tell({"op": "base", "id": base, "environment": dict(request.base)})
+            server.send({"op": "base", "id": base, "environment": dict(request.base)})
             self._spawner_bases[id(request.base)] = (request.base, request.code)
         message = {
             "argv": ["bash", "-c", request.command],
@@ -245,7 +245,7 @@ class LocalProcesses:
         for name, (_, used_in) in list(self._spawner_bases.items()):
             if used_in == code and self._spawner is not None:
                 del self._spawner_bases[name]
-                self._spawner.tell({"op": "forget", "id": str(name)})
+                self._spawner.send({"op": "forget", "id": str(name)})
 
     def release_idle(self, idle_s: float) -> None:
         """See `ports.Processes.release_idle`."""

@@ -158,7 +158,7 @@ class ProcessServer:
             del self._launches[label]
             _reject(launch.started, f"no answer within {self._start_timeout_s:g} s")
 
-    def tell(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
         """Send a message that has no answer.
 
         Raises:
@@ -274,7 +274,7 @@ class ProcessServer:
         self.retired_by_us = True
         self._retire()
         if self._control.fileno() >= 0:
-            self.tell({"op": "quit"})
+            self.send({"op": "quit"})
 
     def close(self) -> None:
         """End it now, with all trials it has started."""

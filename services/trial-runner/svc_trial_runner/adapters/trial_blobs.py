@@ -14,7 +14,7 @@ CHECKPOINT_LIMITS: Final = ArchiveLimits(files=100_000, size_bytes=5 * 1024**3)
 """What a checkpoint may have; the store takes no more in one piece."""
 
 
-class BlobTrialBytes:
+class StoredTrialBlobs:
     """`ports.TrialBytes` in an exchange of blobs.
 
     Args:

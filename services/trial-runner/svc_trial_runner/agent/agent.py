@@ -13,7 +13,7 @@ from svc_common.logs import bind_task, get_logger
 from svc_common.messaging.ports import Task, TaskQueue
 from svc_common.tasks import TaskOwner
 from svc_common.telemetry.trace_ids import trace_text
-from svc_trial_runner.attempts.dependencies import Workshop
+from svc_trial_runner.attempts.dependencies import AttemptDependencies
 from svc_trial_runner.attempts.execution import AttemptRun
 from svc_trial_runner.converters import work_from_payload
 from svc_trial_runner.domain.attempt import Phase, StopCause
@@ -24,9 +24,9 @@ from svc_trial_runner.domain.claims import (
     DirectoryKnown,
     Progressed,
     Redelivered,
-    Verdict,
-    judge,
-    overtaken,
+    TaskDecision,
+    decide_task,
+    is_outdated,
 )
 from svc_trial_runner.domain.tasks import TrialWork
 
@@ -50,7 +50,7 @@ class Agent:
     """Takes tasks, runs them, lets go of them when their end is known.
 
     Args:
-        workshop: what attempts work with.
+        dependencies: what attempts work with.
         queue: where tasks are renewed and acknowledged.
         tasks: owner of everything that runs.
         loses_unrenewed: whether a trial is ended when its task could not be renewed for
@@ -63,7 +63,7 @@ class Agent:
 
     def __init__(
         self,
-        workshop: Workshop,
+        dependencies: AttemptDependencies,
         queue: TaskQueue,
         tasks: TaskOwner,
         *,
@@ -72,7 +72,7 @@ class Agent:
         task_limit: int | None = None,
         ack_wait: timedelta = ACK_WAIT,
     ) -> None:
-        self._shop = workshop
+        self._dependencies = dependencies
         self._queue = queue
         self._tasks = tasks
         self._loses_unrenewed = loses_unrenewed
@@ -111,32 +111,32 @@ class Agent:
             get_logger().error("task dropped", sequence=task.sequence, error=str(error))
             self._later(self._queue.term(task.ack_subject), "drop task")
             return
-        verdict = judge(work.key, self._held, self._ended)
-        if self._shop.witness is not None:
-            self._shop.witness.pulled(verdict, work)
+        verdict = decide_task(work.key, self._held, self._ended)
+        if self._dependencies.telemetry is not None:
+            self._dependencies.telemetry.task_pulled(verdict, work)
         match verdict:
-            case Verdict.RUNNING:
+            case TaskDecision.RUNNING:
                 held = self._held[work.key]
                 held.ack_subject = task.ack_subject
-                held.renewed_at_s = self._shop.clock.monotonic_s()
-                self._shop.journal.append(Redelivered(held.run.claim_id, task.ack_subject))
-            case Verdict.ENDED:
+                held.renewed_at_s = self._dependencies.clock.monotonic_s()
+                self._dependencies.journal.append(Redelivered(held.run.claim_id, task.ack_subject))
+            case TaskDecision.ENDED:
                 self._later(self._queue.ack(task.ack_subject), "acknowledge again")
-            case Verdict.TAKE if self.room == 0:
+            case TaskDecision.TAKE if self.room == 0:
                 self._later(self._queue.nak(task.ack_subject), "give task back")
-            case Verdict.TAKE:
+            case TaskDecision.TAKE:
                 self._claim(work, task.ack_subject)
 
     def _claim(self, work: TrialWork, ack_subject: str) -> None:
         claim_id, token = secrets.token_hex(8), secrets.token_hex(16)
-        journal = self._shop.journal
+        journal = self._dependencies.journal
         known = journal.state.directories.get(work.key.experiment_id)
         directory = work.spec.experiment_directory
         if directory and directory != known:
             journal.append(DirectoryKnown(work.key.experiment_id, directory))
         journal.append(Claimed(work.key, claim_id, token, ack_subject))
-        run = AttemptRun(work, claim_id, token, self._shop, self._over)
-        self._held[work.key] = _Held(run, ack_subject, self._shop.clock.monotonic_s())
+        run = AttemptRun(work, claim_id, token, self._dependencies, self._over)
+        self._held[work.key] = _Held(run, ack_subject, self._dependencies.clock.monotonic_s())
         if self._left_to_take is not None:
             self._left_to_take -= 1
             if self._left_to_take == 0:
@@ -169,7 +169,7 @@ class Agent:
 
     async def _let_go(self, ack_subject: str, claim_id: str) -> None:
         await self._queue.ack(ack_subject)
-        self._shop.journal.append(Closed(claim_id))
+        self._dependencies.journal.append(Closed(claim_id))
 
     def remember_ended(self, key: AttemptKey) -> None:
         """Note that an attempt ran here and is over."""
@@ -182,14 +182,14 @@ class Agent:
         records = [
             Progressed(held.run.claim_id, held.run.next_report) for held in self._held.values()
         ]
-        self._shop.journal.append(*records)
+        self._dependencies.journal.append(*records)
 
-    # --- orders; each tells how far its sender has read the log, see `claims.overtaken`
+    # --- orders; each tells how far its sender has read the log, see `claims.is_outdated`
 
     def stop_trial(self, key: AttemptKey, log_sequence: int = 0) -> None:
         """Stop an attempt and report its end; nothing happens if it is not here."""
         held = self._held.get(key)
-        if held is not None and not overtaken(log_sequence, held.run.work.log_sequence):
+        if held is not None and not is_outdated(log_sequence, held.run.work.log_sequence):
             held.run.stop(StopCause.STOPPED)
 
     def drop_trial(self, key: AttemptKey, claim_id: str, log_sequence: int = 0) -> None:
@@ -197,7 +197,7 @@ class Agent:
         held = self._held.get(key)
         if held is None or claim_id not in {"", held.run.claim_id}:
             return
-        if not overtaken(log_sequence, held.run.work.log_sequence):
+        if not is_outdated(log_sequence, held.run.work.log_sequence):
             held.run.stop(StopCause.DROPPED)
 
     def forget_experiment(self, experiment_id: str, log_sequence: int = 0) -> None:
@@ -210,15 +210,15 @@ class Agent:
         for key, held in list(self._held.items()):
             if key.experiment_id != experiment_id:
                 continue
-            if overtaken(log_sequence, held.run.work.log_sequence):
+            if is_outdated(log_sequence, held.run.work.log_sequence):
                 resumed = True
             else:
                 held.run.stop(StopCause.DROPPED)
         if resumed:
             return
-        for directory in self._shop.plans.forget(experiment_id):
-            self._shop.processes.release(directory)
-        self._shop.reporter.forget(experiment_id)
+        for directory in self._dependencies.plans.forget(experiment_id):
+            self._dependencies.processes.release(directory)
+        self._dependencies.reporter.forget(experiment_id)
         for key in [key for key in self._ended if key.experiment_id == experiment_id]:
             del self._ended[key]
 
@@ -270,7 +270,7 @@ class Agent:
         await asyncio.gather(*(self._renew(held, within_s) for held in self._held.values()))
         if not self._loses_unrenewed:
             return
-        limit_s = self._shop.clock.monotonic_s() - self._ack_wait_s
+        limit_s = self._dependencies.clock.monotonic_s() - self._ack_wait_s
         for held in list(self._held.values()):
             if held.renewed_at_s < limit_s:
                 reason = f"its task could not be renewed for {self._ack_wait_s:g} s"
@@ -282,7 +282,7 @@ class Agent:
                 await self._queue.in_progress(held.ack_subject)
         except (TimeoutError, ServiceError):
             return
-        held.renewed_at_s = self._shop.clock.monotonic_s()
+        held.renewed_at_s = self._dependencies.clock.monotonic_s()
 
     # --- who asks
 
@@ -300,7 +300,7 @@ class Agent:
 
     def directory_of(self, experiment_id: str) -> str | None:
         """Give the folder of an experiment that had trials here."""
-        return self._shop.journal.state.directories.get(experiment_id)
+        return self._dependencies.journal.state.directories.get(experiment_id)
 
     def on_change(self, call: Callable[[], None]) -> None:
         """Call whenever what it holds changes."""

@@ -22,7 +22,7 @@ class LogFile(Enum):
     STDERR = "stderr"
 
 
-class TrialLogs:
+class TrialLogReader:
     """Reads the output of trials.
 
     Args:

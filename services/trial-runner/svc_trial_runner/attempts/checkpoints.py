@@ -9,7 +9,7 @@ from svc_common.errors import ServiceError
 from svc_trial_runner.domain.checkpoints import CHECKPOINTS, CheckpointFolders
 from svc_trial_runner.domain.reports import SavedCheckpoint
 from svc_trial_runner.domain.tasks import BlobKey
-from svc_trial_runner.ports import FolderArchives, LaunchError, TrialBytes
+from svc_trial_runner.ports import FolderArchives, LaunchError, TrialBlobs
 
 _ARCHIVE: Final = "archive.tar"
 
@@ -22,7 +22,7 @@ class Checkpoints:
         archives: packs and unpacks folders.
     """
 
-    def __init__(self, bytes_: TrialBytes, archives: FolderArchives) -> None:
+    def __init__(self, bytes_: TrialBlobs, archives: FolderArchives) -> None:
         self._bytes = bytes_
         self._archives = archives
 

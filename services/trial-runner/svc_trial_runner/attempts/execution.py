@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from svc_common.logs import get_logger
-from svc_trial_runner.attempts.dependencies import Workshop
+from svc_trial_runner.attempts.dependencies import AttemptDependencies
 from svc_trial_runner.attempts.launch_plans import LaunchPlan
 from svc_trial_runner.attempts.trial_session import AttemptSession
 from svc_trial_runner.converters import report_entry
-from svc_trial_runner.domain.attempt import AttemptLife, Order, Phase, StopCause
+from svc_trial_runner.domain.attempt import AttemptStateMachine, Order, Phase, StopCause
 from svc_trial_runner.domain.checkpoints import CheckpointFolders, checkpoint_folders
 from svc_trial_runner.domain.claims import AttemptKey, Ended, Started
-from svc_trial_runner.domain.gpus import Allotment, GpuRequest, cuda_visible_devices
+from svc_trial_runner.domain.gpus import GpuAllocation, GpuRequest, cuda_visible_devices
 from svc_trial_runner.domain.launch import (
     TrialIdentity,
     parameter_file,
@@ -24,13 +24,13 @@ from svc_trial_runner.domain.launch import (
 )
 from svc_trial_runner.domain.reports import (
     AttemptLost,
+    AttemptReport,
     AttemptWaits,
     EndCause,
     MetricReported,
     ProcessExited,
     ProcessStarted,
     SavedCheckpoint,
-    Saying,
     is_last,
     shell_code,
     split_wait_status,
@@ -65,7 +65,7 @@ class AttemptRun:
         work: what to do.
         claim_id: of this agent's claim to it.
         token: what the trial will show on the socket.
-        workshop: what to do it with.
+        dependencies: what to do it with.
         on_over: called once, when its last report has arrived (or none is wanted).
     """
 
@@ -74,7 +74,7 @@ class AttemptRun:
         work: TrialWork,
         claim_id: str,
         token: str,
-        workshop: Workshop,
+        dependencies: AttemptDependencies,
         on_over: Callable[["AttemptRun"], None],
     ) -> None:
         self.work = work
@@ -86,9 +86,9 @@ class AttemptRun:
         self.gpu_indices: tuple[int, ...] = ()
         self.waiting_for = ""
         self.lost_reason = ""
-        self._shop = workshop
+        self._dependencies = dependencies
         self._on_over = on_over
-        self._life = AttemptLife()
+        self._state = AttemptStateMachine()
         self._next_report = 0
         self._early: list[MetricReported] = []
         self._timers: list[asyncio.TimerHandle] = []
@@ -105,7 +105,7 @@ class AttemptRun:
     @property
     def phase(self) -> Phase:
         """Where it is."""
-        return self._life.phase
+        return self._state.phase
 
     @property
     def next_report(self) -> int:
@@ -125,16 +125,16 @@ class AttemptRun:
 
     async def _run(self) -> None:
         self.waiting_for = "its code and parameters"
-        plan = await self._saying(self._shop.plans.plan(self.work), "its code")
+        plan = await self._saying(self._dependencies.plans.plan(self.work), "its code")
         self._directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
         parameters = self.work.parameters
         if isinstance(parameters, BlobKey):
-            parameters = await self._shop.values.load(parameters)
+            parameters = await self._dependencies.values.load(parameters)
         folders = await self._checkpoint_folders(parameters)
         if folders is not None:
             parameters = folders.parameters
         rules = self.work.spec.gpus
-        allotment = await self._shop.gpus.acquire(
+        allocation = await self._dependencies.gpus.acquire(
             GpuRequest(
                 self.key.experiment_id,
                 self.key.trial_id,
@@ -145,47 +145,54 @@ class AttemptRun:
             ),
             self._waits,
         )
-        if allotment is None or self._life.phase is Phase.OVER:
+        if allocation is None or self._state.phase is Phase.OVER:
             return
-        process = await self._start(plan, parameters, allotment)
+        process = await self._start(plan, parameters, allocation)
         status = await process.ended
-        self._life.process_ended()
+        self._state.process_ended()
         if status is None:
             # What had started it died, and the kernel ended the leader with it: end the rest.
-            self._shop.processes.kill(process, self.token)
+            self._dependencies.processes.kill(process, self.token)
         await self._read_to_the_end(process)
         saved = None
-        if folders is not None and status == 0 and self._life.stop_cause is None:
+        if folders is not None and status == 0 and self._state.stop_cause is None:
             saved = await self._save(folders)
-        self._life.read()
+        self._state.read()
         self._end(status, saved)
 
     async def _start(
         self,
         plan: LaunchPlan,
         parameters: Any,  # noqa: ANN401 - any JSON value
-        allotment: Allotment,
+        allocation: GpuAllocation,
     ) -> TrialProcess:
-        shop = self._shop
-        self._life.launching()
-        self.gpu_indices = allotment.indices or ()
+        dependencies = self._dependencies
+        self._state.launching()
+        self.gpu_indices = allocation.indices or ()
         self.waiting_for = ""
-        folder = await shop.plans.folder(plan, self._directory)
-        variables = self._variables(self._directory, folder, allotment)
+        folder = await dependencies.plans.folder(plan, self._directory)
+        variables = self._variables(self._directory, folder, allocation)
         self.output = output = self._open_output(plan, parameters, folder, variables)
-        if shop.live is not None:
-            shop.live.begin(self.key, variables["NNI_SYS_DIR"], output)
-        shop.sockets.admit(
+        if dependencies.live is not None:
+            dependencies.live.begin(self.key, variables["NNI_SYS_DIR"], output)
+        dependencies.sockets.admit(
             self.token,
             AttemptSession(
-                self.work, parameters, shop.values, shop.clock, shop.reporter, self._metric
+                self.work,
+                parameters,
+                dependencies.values,
+                dependencies.clock,
+                dependencies.reporter,
+                self._metric,
             ),
         )
-        if shop.witness is not None and (context := shop.witness.traceparent(self.work)):
+        if dependencies.telemetry is not None and (
+            context := dependencies.telemetry.traceparent(self.work)
+        ):
             variables["TRACEPARENT"] = context
-        variables["NNI_TRIAL_SOCKET"] = shop.sockets.path
+        variables["NNI_TRIAL_SOCKET"] = dependencies.sockets.path
         variables["NNI_TRIAL_TOKEN"] = self.token
-        process = await shop.processes.launch(
+        process = await dependencies.processes.launch(
             LaunchRequest(
                 label=self.claim_id,
                 command=plan.command,
@@ -207,8 +214,8 @@ class AttemptRun:
         if not self.work.spec.checkpoints_travel:
             return None
         folders = checkpoint_folders(parameters, self._directory)
-        if folders is not None and self._life.phase is not Phase.OVER:
-            filling = self._shop.checkpoints.fill(
+        if folders is not None and self._state.phase is not Phase.OVER:
+            filling = self._dependencies.checkpoints.fill(
                 folders, self._directory, self.work.load_checkpoint
             )
             await self._saying(filling, "the checkpoint that it loads")
@@ -216,15 +223,15 @@ class AttemptRun:
 
     async def _save(self, folders: CheckpointFolders) -> SavedCheckpoint | None:
         """Store what the trial has saved, before anybody hears of its end."""
-        self._life.saving()
-        keeping = self._shop.checkpoints.keep(self.key.experiment_id, folders)
+        self._state.saving()
+        keeping = self._dependencies.checkpoints.keep(self.key.experiment_id, folders)
         self._saving = asyncio.ensure_future(keeping)
         try:
             return await self._saying(self._saving, "room for the checkpoint that it has saved")
         except LaunchError as error:
             self.stop(StopCause.LOST, str(error))
         except asyncio.CancelledError:
-            if self._life.stop_cause is None:
+            if self._state.stop_cause is None:
                 raise
         return None
 
@@ -232,15 +239,17 @@ class AttemptRun:
         """Wait for bytes; say so if that takes long."""
         task = asyncio.ensure_future(bringing)
         try:
-            await asyncio.wait({task}, timeout=self._shop.waiting_notice_after_s)
+            await asyncio.wait({task}, timeout=self._dependencies.waiting_notice_after_s)
             if not task.done():
-                trouble = self._shop.checkpoints.trouble
+                trouble = self._dependencies.checkpoints.trouble
                 self._waits(f"waiting for {what}" + (f": {trouble}" if trouble else ""))
             return await task
         finally:
             task.cancel()
 
-    def _variables(self, trial_directory: str, folder: str, allotment: Allotment) -> dict[str, str]:
+    def _variables(
+        self, trial_directory: str, folder: str, allocation: GpuAllocation
+    ) -> dict[str, str]:
         identity = TrialIdentity(
             self.key.experiment_id,
             self.key.trial_id,
@@ -249,7 +258,7 @@ class AttemptRun:
             trial_directory,
             folder,
         )
-        return trial_variables(identity, cuda_visible_devices(allotment))
+        return trial_variables(identity, cuda_visible_devices(allocation))
 
     def _open_output(
         self,
@@ -265,18 +274,18 @@ class AttemptRun:
             parameter_file(work.parameter_id, parameters, work.parameter_source),
             work.spec.output_limit_bytes,
         )
-        return self._shop.folders.open(request)
+        return self._dependencies.folders.open(request)
 
     def _started(self, process: TrialProcess) -> None:
         self.process = process
-        self.started_at = now = self._shop.clock.now()
-        self._shop.journal.append(Started(self.claim_id, process.identity))
+        self.started_at = now = self._dependencies.clock.now()
+        self._dependencies.journal.append(Started(self.claim_id, process.identity))
         pid = process.identity.pid
-        self._say(ProcessStarted(now, pid, self.gpu_indices, process.warm))
+        self._report(ProcessStarted(now, pid, self.gpu_indices, process.warm))
         for metric in self._early:
-            self._say(metric)
+            self._report(metric)
         limit_s = self.work.spec.time_limit_s
-        if self._life.launched() is Order.TERMINATE:
+        if self._state.launched() is Order.TERMINATE:
             self._terminate()
         elif limit_s is not None:
             self._after(limit_s, lambda: self.stop(StopCause.TIME_LIMIT))
@@ -289,23 +298,23 @@ class AttemptRun:
             reason: in words, for LOST.
         """
         self.lost_reason = self.lost_reason or reason
-        order = self._life.stop(cause)
+        order = self._state.stop(cause)
         if order is Order.TERMINATE:
             self._terminate()
         elif order is Order.END:
-            self._shop.gpus.give_up(self.key.experiment_id, self.key.trial_id)
+            self._dependencies.gpus.give_up(self.key.experiment_id, self.key.trial_id)
             self._end(None)
         elif order is Order.GIVE_UP and self._saving is not None:
             self._saving.cancel()
 
     def _terminate(self) -> None:
         assert self.process is not None
-        self._shop.processes.terminate(self.process, self.token)
+        self._dependencies.processes.terminate(self.process, self.token)
         self._after(self.work.spec.grace_s, self._kill)
 
     def _kill(self) -> None:
-        if self._life.grace_over() is Order.KILL and self.process is not None:
-            self._shop.processes.kill(self.process, self.token)
+        if self._state.grace_over() is Order.KILL and self.process is not None:
+            self._dependencies.processes.kill(self.process, self.token)
 
     def _after(self, delay_s: float, call: Callable[[], None]) -> None:
         self._timers.append(asyncio.get_running_loop().call_later(delay_s, call))
@@ -315,23 +324,23 @@ class AttemptRun:
     async def _read_to_the_end(self, process: TrialProcess) -> None:
         """Take everything the trial has said; who holds its pipes may delay that by the grace."""
         assert self.output is not None
-        heard = not self._shop.sockets.catch_up(self.token)
+        heard = not self._dependencies.sockets.catch_up(self.token)
         if self.output.catch_up() and heard:
             self._end_leftovers(process)
             return
         waits = {self.output.at_end}
         if not heard:
             quiet: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._shop.sockets.when_quiet(self.token, lambda: quiet.set_result(None))
+            self._dependencies.sockets.when_quiet(self.token, lambda: quiet.set_result(None))
             waits.add(quiet)
         await asyncio.wait(waits, timeout=self.work.spec.grace_s)
-        self._shop.sockets.catch_up(self.token)
+        self._dependencies.sockets.catch_up(self.token)
         self.output.cut()
         self._end_leftovers(process)
 
     def _end_leftovers(self, process: TrialProcess) -> None:
         """End members of the group that outlive their leader; nobody waits for them."""
-        processes = self._shop.processes
+        processes = self._dependencies.processes
         if not processes.has_leftovers(process):
             return
         token = self.token
@@ -348,59 +357,61 @@ class AttemptRun:
             status: of the process; None: it never ran, or nobody saw its end.
             saved: the checkpoint that it leaves.
         """
-        cause = self._life.stop_cause
+        cause = self._state.stop_cause
         if cause is StopCause.DROPPED:
             self._drop()
         elif cause is StopCause.LOST:
-            self._say(AttemptLost(self.lost_reason))
+            self._report(AttemptLost(self.lost_reason))
         elif self.process is None:
-            self._say(ProcessExited(self._shop.clock.now(), _end_cause(cause), None, 0, ""))
+            self._report(
+                ProcessExited(self._dependencies.clock.now(), _end_cause(cause), None, 0, "")
+            )
         elif status is None and cause is None:
-            self._say(AttemptLost("the interpreter that had started it was killed"))
+            self._report(AttemptLost("the interpreter that had started it was killed"))
         else:
             self._exited(_KILLED if status is None else status, cause, saved)
 
     def _exited(self, status: int, cause: StopCause | None, saved: SavedCheckpoint | None) -> None:
         assert self.output is not None
         exit_code, signal = split_wait_status(status)
-        now = self._shop.clock.now()
+        now = self._dependencies.clock.now()
         self.output.write_state(
             state_line(shell_code(exit_code, signal), int(now.timestamp() * 1000))
         )
         detail = "" if exit_code == 0 else self.output.stderr_tail()
-        self._say(ProcessExited(now, _end_cause(cause), exit_code, signal, detail, saved))
+        self._report(ProcessExited(now, _end_cause(cause), exit_code, signal, detail, saved))
 
     def _not_started(self, reason: str) -> None:
-        cause = self._life.stop_cause
-        self._life.not_launched()
+        cause = self._state.stop_cause
+        self._state.not_launched()
         get_logger().warning("trial not started", trial=self.key.trial_id, reason=reason)
         if cause is StopCause.DROPPED:
             self._drop()
         elif not self._silent:
-            now = self._shop.clock.now()
-            self._say(ProcessExited(now, EndCause.NOT_STARTED, None, 0, reason))
+            now = self._dependencies.clock.now()
+            self._report(ProcessExited(now, EndCause.NOT_STARTED, None, 0, reason))
 
     def abandon(self, reason: str) -> None:
         """Report it lost, for whatever drove it has failed; nothing happens if it is over."""
         if self.process is not None:
-            self._shop.processes.kill(self.process, self.token)
-        self._life.not_launched()
-        self._say(AttemptLost(reason))
+            self._dependencies.processes.kill(self.process, self.token)
+        self._state.not_launched()
+        self._report(AttemptLost(reason))
 
     async def _clean_up(self) -> None:
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
-        self._shop.sockets.dismiss(self.token)
+        self._dependencies.sockets.dismiss(self.token)
         if self.output is not None:
             self.output.cut()
             if self.work.spec.outputs_travel:
                 key = self.key
-                self._shop.outputs.add(
+                self._dependencies.outputs.add(
                     FinishedTrial(key.experiment_id, key.trial_id, key.attempt, self._directory)
                 )
         if self.gpu_indices:
-            await self._shop.gpus.release(self.key.experiment_id, self.key.trial_id)
+            await self._dependencies.gpus.release(self.key.experiment_id, self.key.trial_id)
 
     # --- what it tells
 
@@ -412,30 +423,30 @@ class AttemptRun:
             ValueError: the value is nested too deeply.
         """
         if self.process is not None:
-            return self._say(metric)
+            return self._report(metric)
         report_entry(self.key, self.claim_id, 0, metric)  # refused now rather than later
         self._early.append(metric)
         return True
 
     def _waits(self, reason: str) -> None:
         self.waiting_for = reason
-        self._say(AttemptWaits(reason))
+        self._report(AttemptWaits(reason))
 
-    def _say(self, saying: Saying) -> bool:
+    def _report(self, report: AttemptReport) -> bool:
         """Tell the manager; False: the last word was said before."""
         if self._silent:
             return False
-        entry = report_entry(self.key, self.claim_id, self._next_report, saying)
+        entry = report_entry(self.key, self.claim_id, self._next_report, report)
         self._next_report += 1
-        if self._shop.witness is not None:
-            self._shop.witness.said(self.work, saying)
-        if is_last(saying):
+        if self._dependencies.telemetry is not None:
+            self._dependencies.telemetry.reported(self.work, report)
+        if is_last(report):
             self._silent = True
             # In the spool before the journal says that it has ended.
-            self._shop.reporter.add(self.key.experiment_id, entry, self._arrived)
-            self._shop.journal.append(Ended(self.claim_id))
+            self._dependencies.reporter.add(self.key.experiment_id, entry, self._arrived)
+            self._dependencies.journal.append(Ended(self.claim_id))
         else:
-            self._shop.reporter.add(self.key.experiment_id, entry)
+            self._dependencies.reporter.add(self.key.experiment_id, entry)
         return True
 
     def _drop(self) -> None:

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from svc_trial_runner.domain.gpus import (
-    Allotment,
+    GpuAllocation,
     GpuDevice,
+    GpuHolder,
     GpuRequest,
-    Holder,
-    Wait,
-    allot,
+    GpuWait,
+    allocate,
 )
 from svc_trial_runner.ports import GpuDevices, ProcessTable
 
@@ -21,11 +21,11 @@ class _Waiter:
 
     request: GpuRequest
     on_wait: Callable[[str], None]
-    result: asyncio.Future[Allotment | None]
+    result: asyncio.Future[GpuAllocation | None]
     reason: str = ""
 
 
-class GpuDesk:
+class GpuAllocator:
     """Hands out GPUs; who asked first is served first.
 
     A request that this machine can never meet waits with its reason but holds up nobody.
@@ -38,13 +38,13 @@ class GpuDesk:
     def __init__(self, source: GpuDevices, processes: ProcessTable) -> None:
         self._source = source
         self._processes = processes
-        self._holders: dict[tuple[str, str], Holder] = {}
+        self._holders: dict[tuple[str, str], GpuHolder] = {}
         self._waiters: list[_Waiter] = []
         self._lock = asyncio.Lock()
 
     async def acquire(
         self, request: GpuRequest, on_wait: Callable[[str], None]
-    ) -> Allotment | None:
+    ) -> GpuAllocation | None:
         """Give GPUs, as soon as there are enough.
 
         Args:
@@ -55,7 +55,7 @@ class GpuDesk:
             None: `give_up` was called meanwhile.
         """
         if not request.count:
-            return Allotment(None if request.count is None else ())
+            return GpuAllocation(None if request.count is None else ())
         waiter = _Waiter(request, on_wait, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
         await self.recheck()
@@ -99,18 +99,18 @@ class GpuDesk:
             for waiter in list(self._waiters):
                 if waiter.result.done() or blocked:
                     continue
-                answer = allot(waiter.request, devices, self._holders.values(), active)
-                if isinstance(answer, Allotment):
+                answer = allocate(waiter.request, devices, self._holders.values(), active)
+                if isinstance(answer, GpuAllocation):
                     self._give(waiter, answer)
                 else:
                     blocked = not answer.hopeless
                     _tell(waiter, answer)
 
-    def _give(self, waiter: _Waiter, allotment: Allotment) -> None:
+    def _give(self, waiter: _Waiter, allocation: GpuAllocation) -> None:
         self._waiters.remove(waiter)
         name = _name(waiter.request)
-        self._holders[name] = Holder(*name, allotment.indices or ())
-        waiter.result.set_result(allotment)
+        self._holders[name] = GpuHolder(*name, allocation.indices or ())
+        waiter.result.set_result(allocation)
 
     def _active(self, devices: Sequence[GpuDevice]) -> Mapping[int, str]:
         users = frozenset(pid for device in devices for pid in device.process_ids)
@@ -127,7 +127,7 @@ def _name(request: GpuRequest) -> tuple[str, str]:
     return request.experiment_id, request.trial_id
 
 
-def _tell(waiter: _Waiter, answer: Wait) -> None:
+def _tell(waiter: _Waiter, answer: GpuWait) -> None:
     if answer.reason != waiter.reason:
         waiter.reason = answer.reason
         waiter.on_wait(answer.reason)

@@ -29,7 +29,7 @@ class LaunchPlan:
     """Whether each trial gets a copy of the code: it came as an archive and is nobody's folder."""
 
 
-class Plans:
+class LaunchPlans:
     """Makes plans and keeps those in use.
 
     Args:

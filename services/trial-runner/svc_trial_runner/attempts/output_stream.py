@@ -36,7 +36,7 @@ _STREAMS: Final = {
 }
 
 
-class LiveOutput:
+class OutputStreamer:
     """Sends what trials write to the stream of output.
 
     Args:

@@ -11,7 +11,7 @@ from svc_common.clock import Clock
 from svc_common.errors import ResourceExhaustedError, ServiceError
 from svc_common.logs import get_logger
 from svc_trial_runner.domain.checkpoints import CHECKPOINTS
-from svc_trial_runner.ports import FinishedTrial, FolderArchives, TrialBytes, UploadSpool
+from svc_trial_runner.ports import FinishedTrial, FolderArchives, TrialBlobs, UploadSpool
 
 ROOM_AGAIN_AFTER_S: Final = 5.0
 """Between two tries of what there was no room for: somebody has to make it."""
@@ -35,7 +35,7 @@ class OutputUploads:
     """
 
     def __init__(
-        self, bytes_: TrialBytes, archives: FolderArchives, spool: UploadSpool, clock: Clock
+        self, bytes_: TrialBlobs, archives: FolderArchives, spool: UploadSpool, clock: Clock
     ) -> None:
         self._bytes = bytes_
         self._archives = archives

@@ -9,10 +9,10 @@ from svc_common.clock import Clock
 from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, Report, refusal, reply
 from svc_trial_runner.domain.reports import MetricReported
 from svc_trial_runner.domain.tasks import TrialWork
-from svc_trial_runner.ports import LaunchError, Values
+from svc_trial_runner.ports import LargeValues, LaunchError
 
 
-class Room(Protocol):
+class FlowControl(Protocol):
     """Bounds how many metrics may be under way to managers."""
 
     @property
@@ -41,9 +41,9 @@ class AttemptSession:
         self,
         work: TrialWork,
         parameters: Any,  # noqa: ANN401 - any JSON value
-        values: Values,
+        values: LargeValues,
         clock: Clock,
-        room: Room,
+        room: FlowControl,
         say: Callable[[MetricReported], bool],
     ) -> None:
         self._work = work

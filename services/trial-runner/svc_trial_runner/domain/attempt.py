@@ -52,7 +52,7 @@ class Order(Enum):
     """Stop storing what it has saved: it ends without."""
 
 
-class AttemptLife:
+class AttemptStateMachine:
     """State of one attempt."""
 
     __slots__ = ("_phase", "_stop")

@@ -42,7 +42,7 @@ class Claim:
     """Its last report is in the spool or acknowledged."""
 
 
-class Verdict(Enum):
+class TaskDecision(Enum):
     """What becomes of a delivered task."""
 
     TAKE = "take"
@@ -52,14 +52,16 @@ class Verdict(Enum):
     """Ran here and has ended: acknowledge, do not run again."""
 
 
-def judge(key: AttemptKey, running: Iterable[AttemptKey], ended: Iterable[AttemptKey]) -> Verdict:
+def decide_task(
+    key: AttemptKey, running: Iterable[AttemptKey], ended: Iterable[AttemptKey]
+) -> TaskDecision:
     """Say what becomes of a task; pass sets or dicts, for membership is all that is asked."""
     if key in running:
-        return Verdict.RUNNING
-    return Verdict.ENDED if key in ended else Verdict.TAKE
+        return TaskDecision.RUNNING
+    return TaskDecision.ENDED if key in ended else TaskDecision.TAKE
 
 
-def overtaken(order_sequence: int, task_sequence: int) -> bool:
+def is_outdated(order_sequence: int, task_sequence: int) -> bool:
     """Tell whether an order comes from a manager that cannot have known of a task.
 
     It may have been stopped and continued while another manager took over, or the order is older

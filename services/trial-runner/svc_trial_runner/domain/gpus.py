@@ -31,7 +31,7 @@ class GpuRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class GpuHolder:
     """A trial that holds GPUs."""
 
     experiment_id: str
@@ -40,14 +40,14 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Allotment:
+class GpuAllocation:
     """The GPUs for a trial; None: `CUDA_VISIBLE_DEVICES` stays as it is."""
 
     indices: tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class GpuWait:
     """The request cannot be met now."""
 
     reason: str
@@ -55,12 +55,12 @@ class Wait:
     """No trial that ends can change it: the machine lacks the devices."""
 
 
-def allot(
+def allocate(
     request: GpuRequest,
     devices: Sequence[GpuDevice],
-    holders: Collection[Holder],
+    holders: Collection[GpuHolder],
     active: Mapping[int, str],
-) -> Allotment | Wait:
+) -> GpuAllocation | GpuWait:
     """Choose the GPUs for a request.
 
     The least used ones are chosen, among equals those with the lowest index.
@@ -72,9 +72,9 @@ def allot(
         active: by index, who outside of this agent uses a GPU; absent = nobody.
     """
     if request.count is None:
-        return Allotment(None)
+        return GpuAllocation(None)
     if request.count == 0:
-        return Allotment(())
+        return GpuAllocation(())
     allowed = [
         device.index
         for device in devices
@@ -83,18 +83,18 @@ def allot(
     wanted = f"waiting for {request.count} GPU{'s' if request.count > 1 else ''}"
     if len(allowed) < request.count:
         choice = "" if request.allowed_indices is None else " among those allowed by gpuIndices"
-        return Wait(f"{wanted}: this machine has {len(allowed)}{choice}", hopeless=True)
+        return GpuWait(f"{wanted}: this machine has {len(allowed)}{choice}", hopeless=True)
     against = {index: _reason_against(index, request, holders, active) for index in allowed}
     free = [index for index, reason in against.items() if reason is None]
     if len(free) < request.count:
         busy = (f"{index} {reason}" for index, reason in against.items() if reason is not None)
-        return Wait(f"{wanted}: {', '.join(busy)}")
+        return GpuWait(f"{wanted}: {', '.join(busy)}")
     free.sort(key=lambda index: (sum(index in holder.indices for holder in holders), index))
-    return Allotment(tuple(sorted(free[: request.count])))
+    return GpuAllocation(tuple(sorted(free[: request.count])))
 
 
 def _reason_against(
-    index: int, request: GpuRequest, holders: Collection[Holder], active: Mapping[int, str]
+    index: int, request: GpuRequest, holders: Collection[GpuHolder], active: Mapping[int, str]
 ) -> str | None:
     """Say why a GPU cannot be given now; None if it can."""
     on_it = [holder for holder in holders if index in holder.indices]
@@ -109,8 +109,8 @@ def _reason_against(
     return f"in use by {active[index]}" if index in active else None
 
 
-def cuda_visible_devices(allotment: Allotment) -> str | None:
+def cuda_visible_devices(allocation: GpuAllocation) -> str | None:
     """Give the value of `CUDA_VISIBLE_DEVICES`; None: leave the variable alone."""
-    if allotment.indices is None:
+    if allocation.indices is None:
         return None
-    return ",".join(map(str, allotment.indices))
+    return ",".join(map(str, allocation.indices))

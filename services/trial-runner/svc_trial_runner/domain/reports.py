@@ -76,12 +76,14 @@ class AttemptWaits:
     reason: str
 
 
-Saying: TypeAlias = ProcessStarted | MetricReported | ProcessExited | AttemptLost | AttemptWaits
+AttemptReport: TypeAlias = (
+    ProcessStarted | MetricReported | ProcessExited | AttemptLost | AttemptWaits
+)
 
 
-def is_last(saying: Saying) -> bool:
+def is_last(report: AttemptReport) -> bool:
     """Tell whether nothing can follow this in its attempt."""
-    return isinstance(saying, ProcessExited | AttemptLost)
+    return isinstance(report, ProcessExited | AttemptLost)
 
 
 def split_wait_status(status: int) -> tuple[int | None, int]:

@@ -67,7 +67,7 @@ class Recovery:
         self._spool.discard_inherited()
         return [claim.key for claim in claims.values()]
 
-    def _settle_without_word(self, claim: Claim, left: "Inheritance") -> None:
+    def _settle_without_word(self, claim: Claim, left: "InheritedReports") -> None:
         # A journal that says ended while no report of it is known means that the disk was full.
         known = claim.claim_id in left.ends_arrived or claim.next_sequence > 0
         if claim.ended and known:
@@ -90,7 +90,7 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
-class UnarrivedReport:
+class UnsentReport:
     """A report that has to be sent again."""
 
     experiment_id: str
@@ -101,10 +101,10 @@ class UnarrivedReport:
 
 
 @dataclass(slots=True)
-class Inheritance:
+class InheritedReports:
     """What a predecessor's spool tells."""
 
-    unarrived: list[UnarrivedReport] = field(default_factory=list)
+    unarrived: list[UnsentReport] = field(default_factory=list)
     ends_arrived: set[str] = field(default_factory=set)
     """Claims whose last word has arrived."""
     ends_unarrived: set[str] = field(default_factory=set)
@@ -112,9 +112,9 @@ class Inheritance:
     """By claim: the number behind its last report in the spool."""
 
 
-def read_inherited(reports: Iterable[SpooledReport]) -> Inheritance:
+def read_inherited(reports: Iterable[SpooledReport]) -> InheritedReports:
     """Sort a predecessor's reports."""
-    left = Inheritance()
+    left = InheritedReports()
     for spooled in reports:
         report = read_entry(spooled.entry)
         claim_id = report.claim_id
@@ -124,6 +124,6 @@ def read_inherited(reports: Iterable[SpooledReport]) -> Inheritance:
             (left.ends_arrived if spooled.acknowledged else left.ends_unarrived).add(claim_id)
         if not spooled.acknowledged:
             left.unarrived.append(
-                UnarrivedReport(spooled.experiment_id, claim_id, spooled.entry, last)
+                UnsentReport(spooled.experiment_id, claim_id, spooled.entry, last)
             )
     return left

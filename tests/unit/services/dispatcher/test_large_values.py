@@ -1,10 +1,10 @@
-"""Large values and the byte store."""
+"""Storage of large values in the blob store."""
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from nni_wire.values import from_value, to_value
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_dispatcher.large_values import ValueBlobs
+from svc_dispatcher.large_values import LargeValues
 
 LARGE = {"x": "y" * 300_000, "z": float("inf")}
 
@@ -18,12 +18,12 @@ def message(*values: object) -> inbox_pb2.InboxMessage:
 
 
 async def test_large_parameters_go_to_the_store_and_come_back() -> None:
-    blobs = ValueBlobs(InMemoryBlobStore())
+    blobs = LargeValues(InMemoryBlobStore())
 
-    shrunk = await blobs.shrunk(message(LARGE, {"x": 1}))
+    shrunk = await blobs.offload(message(LARGE, {"x": 1}))
     large, small = (item.parameters for item in shrunk.parameters_generated.parameters)
     referred = value_pb2.Value.FromString(large.SerializeToString())
-    await blobs.fill([large])
+    await blobs.resolve([large])
 
     assert referred.WhichOneof("kind") == "blob_value"
     assert from_value(large) == LARGE
@@ -31,6 +31,6 @@ async def test_large_parameters_go_to_the_store_and_come_back() -> None:
 
 
 async def test_small_messages_stay_as_they_are() -> None:
-    blobs = ValueBlobs(InMemoryBlobStore())
+    blobs = LargeValues(InMemoryBlobStore())
 
-    assert await blobs.shrunk(message({"x": 1})) == message({"x": 1})
+    assert await blobs.offload(message({"x": 1})) == message({"x": 1})

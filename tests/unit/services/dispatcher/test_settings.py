@@ -1,4 +1,4 @@
-"""What the dispatcher is told at its start."""
+"""Settings of the dispatcher from its environment."""
 
 import pytest
 

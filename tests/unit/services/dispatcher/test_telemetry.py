@@ -1,4 +1,4 @@
-"""What the dispatcher counts and traces."""
+"""Metrics and traces of the dispatcher."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from svc_common.telemetry.tracing import TrialSpan
 from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.commands import Generate
 from svc_dispatcher.domain.values import Position, Suggestion
-from svc_dispatcher.telemetry import Witness
+from svc_dispatcher.telemetry import Telemetry
 
 AT = Position(3, 0)
 
 
-class Notebook:
-    """A `Tracer` that keeps what it is told."""
+class RecordingTracer:
+    """`Tracer` that records its spans."""
 
     def __init__(self) -> None:
         self.spans: list[TrialSpan] = []
@@ -40,16 +40,16 @@ def registry() -> Registry:
 
 
 @pytest.fixture
-def notebook() -> Notebook:
-    return Notebook()
+def tracer() -> RecordingTracer:
+    return RecordingTracer()
 
 
 @pytest.fixture
-def witness(clock: ManualClock, registry: Registry, notebook: Notebook) -> Witness:
-    return Witness(clock, registry, notebook)
+def telemetry(clock: ManualClock, registry: Registry, tracer: RecordingTracer) -> Telemetry:
+    return Telemetry(clock, registry, tracer)
 
 
-def figures(registry: Registry) -> dict[tuple[str, tuple[str, ...]], float]:
+def metrics(registry: Registry) -> dict[tuple[str, tuple[str, ...]], float]:
     return {
         (sample.name, tuple(sample.labels.values())): sample.value
         for family in text_string_to_metric_families(registry.render())
@@ -62,44 +62,44 @@ def answer(request_id: str, *ids: int) -> answers.Generated:
 
 
 def test_an_answer_is_timed_and_is_a_part_of_each_trial(
-    witness: Witness, clock: ManualClock, registry: Registry, notebook: Notebook
+    telemetry: Telemetry, clock: ManualClock, registry: Registry, tracer: RecordingTracer
 ) -> None:
-    witness.sent("e", [Generate(AT, "1-0", (7, 8))])
+    telemetry.commands_sent("e", [Generate(AT, "1-0", (7, 8))])
     clock.advance(0.25)
-    witness.heard("e", [answer("1-0", 7, 8)])
+    telemetry.outputs_received("e", [answer("1-0", 7, 8)])
 
-    found = figures(registry)
+    found = metrics(registry)
     assert found["nni_algorithm_ask_seconds_sum", ()] == pytest.approx(0.25)
     assert found["nni_parameters_generated_total", ()] == 2
-    assert [(span.parameter_id, span.end_ms - span.start_ms) for span in notebook.spans] == [
+    assert [(span.parameter_id, span.end_ms - span.start_ms) for span in tracer.spans] == [
         (7, 250),
         (8, 250),
     ]
-    assert {span.parent for span in notebook.spans} == {()}
+    assert {span.parent for span in tracer.spans} == {()}
 
 
 def test_answers_that_the_log_has_are_not_counted_again(
-    witness: Witness, registry: Registry, notebook: Notebook
+    telemetry: Telemetry, registry: Registry, tracer: RecordingTracer
 ) -> None:
-    witness.sent("e", [Generate(AT, "1-0", (7,), replayed=True)])
-    witness.heard("e", [answer("1-0", 7)])
+    telemetry.commands_sent("e", [Generate(AT, "1-0", (7,), replayed=True)])
+    telemetry.outputs_received("e", [answer("1-0", 7)])
 
-    assert figures(registry)["nni_parameters_generated_total", ()] == 0
-    assert notebook.spans == []
+    assert metrics(registry)["nni_parameters_generated_total", ()] == 0
+    assert tracer.spans == []
 
 
 def test_parameters_that_come_later_are_counted_but_not_timed(
-    witness: Witness, registry: Registry
+    telemetry: Telemetry, registry: Registry
 ) -> None:
-    witness.heard("e", [answer("", 7)])
+    telemetry.outputs_received("e", [answer("", 7)])
 
-    found = figures(registry)
+    found = metrics(registry)
     assert found["nni_parameters_generated_total", ()] == 1
     assert ("nni_algorithm_ask_seconds_count", ()) not in found
 
 
-def test_advice_and_failures_are_counted(witness: Witness, registry: Registry) -> None:
-    witness.heard(
+def test_advice_and_failures_are_counted(telemetry: Telemetry, registry: Registry) -> None:
+    telemetry.outputs_received(
         "e",
         [
             answers.StopAdvised(AT, "t"),
@@ -107,21 +107,21 @@ def test_advice_and_failures_are_counted(witness: Witness, registry: Registry) -
         ],
     )
 
-    found = figures(registry)
+    found = metrics(registry)
     assert found["nni_stops_advised_total", ()] == 1
     assert found["nni_algorithm_failures_total", ("receive_trial_result",)] == 1
 
 
-def test_hosts_are_counted_as_they_come_and_go(witness: Witness, registry: Registry) -> None:
-    witness.host_started()
-    witness.host_started()
-    witness.sent("e", [Generate(AT, "1-0", (7,))])
-    witness.host_died()
-    witness.host_closed("e")
-    witness.heard("e", [answer("1-0", 7)])
+def test_hosts_are_counted_as_they_come_and_go(telemetry: Telemetry, registry: Registry) -> None:
+    telemetry.host_started()
+    telemetry.host_started()
+    telemetry.commands_sent("e", [Generate(AT, "1-0", (7,))])
+    telemetry.host_died()
+    telemetry.host_closed("e")
+    telemetry.outputs_received("e", [answer("1-0", 7)])
 
-    found = figures(registry)
+    found = metrics(registry)
     assert found["nni_algorithm_hosts", ()] == 1
     assert found["nni_algorithm_host_starts_total", ()] == 2
     assert found["nni_algorithm_host_deaths_total", ()] == 1
-    assert ("nni_algorithm_ask_seconds_count", ()) not in found, "its answer was not waited for"
+    assert ("nni_algorithm_ask_seconds_count", ()) not in found, "the pending request was dropped"

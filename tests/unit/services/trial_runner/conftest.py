@@ -1,4 +1,4 @@
-"""A workshop with the real adapters in a temporary folder, on an in-memory bus."""
+"""A dependencies with the real adapters in a temporary folder, on an in-memory bus."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from svc_common.messaging.ports import Task
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import RetryingBlobExchange
 from svc_common.tasks import TaskOwner
-from svc_trial_runner.adapters.blob_values import BlobValues
+from svc_trial_runner.adapters.blob_values import StoredLargeValues
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
@@ -31,15 +31,15 @@ from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices
 from svc_trial_runner.adapters.local_processes import LocalProcesses
 from svc_trial_runner.adapters.process_table import ProcProcessTable
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
-from svc_trial_runner.adapters.trial_blobs import BlobTrialBytes, TarFolders
+from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs, TarFolders
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
 from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.attempts.checkpoints import Checkpoints
-from svc_trial_runner.attempts.dependencies import Workshop
-from svc_trial_runner.attempts.gpu_allocation import GpuDesk
-from svc_trial_runner.attempts.launch_plans import Plans
+from svc_trial_runner.attempts.dependencies import AttemptDependencies
+from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
+from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.output_uploads import OutputUploads
 from svc_trial_runner.reporting.reporter import Reporter
 
@@ -57,7 +57,7 @@ class Bench:
     bus: InMemoryBus
     gpus: InMemoryGpuDevices
     blobs: InMemoryBlobStore
-    workshop: Workshop
+    dependencies: AttemptDependencies
     spool: DirectoryReportSpool
     tasks: TaskOwner
     failures: list[BaseException] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Bench:
 
     def agent(self, **options: Any) -> Agent:
         options.setdefault("loses_unrenewed", False)
-        return Agent(self.workshop, self.bus.tasks, self.tasks, **options)
+        return Agent(self.dependencies, self.bus.tasks, self.tasks, **options)
 
     async def deliver(self, agent: Agent, message: task_pb2.TrialTask) -> Task:
         """Let a task go through the queue into the agent."""
@@ -150,18 +150,18 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         gpus = InMemoryGpuDevices()
         blobs = InMemoryBlobStore()
         patient = RetryingBlobExchange(blobs, SystemClock(), wait_for_space=True)
-        trial_bytes = BlobTrialBytes(patient, lambda _experiment_id: patient)
+        trial_bytes = StoredTrialBlobs(patient, lambda _experiment_id: patient)
         uploads = DirectoryUploadSpool(tmp_path / "runner/uploads")
-        workshop = Workshop(
+        dependencies = AttemptDependencies(
             clock=SystemClock(),
-            plans=Plans(
+            plans=LaunchPlans(
                 CachedCodeStore(blobs, tmp_path / "code", SystemClock()),
                 FileEnvironments({"PATH": os.environ["PATH"]}, sys.executable),
                 tmp_path / "tools",
                 tmp_path / "root",
             ),
-            values=BlobValues(blobs),
-            gpus=GpuDesk(gpus, ProcProcessTable()),
+            values=StoredLargeValues(blobs),
+            gpus=GpuAllocator(gpus, ProcProcessTable()),
             folders=DiskTrialFolders(1_000_000),
             sockets=sockets,
             processes=processes,
@@ -170,7 +170,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
             checkpoints=Checkpoints(trial_bytes, TarFolders()),
             outputs=OutputUploads(trial_bytes, TarFolders(), uploads, SystemClock()),
         )
-        bench = Bench(tmp_path, broker, bus, gpus, blobs, workshop, spool, tasks, failures)
+        bench = Bench(tmp_path, broker, bus, gpus, blobs, dependencies, spool, tasks, failures)
         listening = asyncio.create_task(bench.listen())
         try:
             yield bench

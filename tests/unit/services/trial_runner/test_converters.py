@@ -17,12 +17,12 @@ from svc_trial_runner.converters import (
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.reports import (
     AttemptLost,
+    AttemptReport,
     AttemptWaits,
     EndCause,
     MetricReported,
     ProcessExited,
     ProcessStarted,
-    Saying,
 )
 from svc_trial_runner.domain.tasks import BlobKey, GpuRules
 
@@ -50,8 +50,8 @@ def full_task() -> task_pb2.TrialTask:
     return task
 
 
-def said(saying: Saying, sequence: int = 3) -> report_pb2.TrialReport:
-    return read_entry(report_entry(KEY, "claim", sequence, saying))
+def said(report: AttemptReport, sequence: int = 3) -> report_pb2.TrialReport:
+    return read_entry(report_entry(KEY, "claim", sequence, report))
 
 
 def test_task_becomes_work() -> None:

@@ -5,7 +5,7 @@ import pytest
 from nni_proto.runner.v1 import runner_service_pb2 as pb
 from svc_common.errors import InvalidArgumentError
 from svc_trial_runner.agent.agent import Agent
-from svc_trial_runner.agent.log_files import TrialLogs
+from svc_trial_runner.agent.log_files import TrialLogReader
 from svc_trial_runner.agent.presence import RunnerIdentity
 from svc_trial_runner.domain.gpus import GpuDevice
 from svc_trial_runner.servicer import RunnerServicer
@@ -17,9 +17,11 @@ CONTEXT = cast(Any, None)
 
 
 def servicer(bench: Bench, agent: Agent) -> RunnerServicer:
-    shop = bench.workshop
-    logs = TrialLogs(agent, bench.folder)
-    return RunnerServicer(agent, IDENTITY, shop.clock.now(), shop.gpus, shop.processes, logs)
+    dependencies = bench.dependencies
+    logs = TrialLogReader(agent, bench.folder)
+    return RunnerServicer(
+        agent, IDENTITY, dependencies.clock.now(), dependencies.gpus, dependencies.processes, logs
+    )
 
 
 async def test_runner_describes_itself_and_its_devices(bench: Bench) -> None:

@@ -11,7 +11,7 @@ from svc_common.clock import ManualClock
 from svc_common.telemetry.metrics import Registry
 from svc_common.telemetry.trace_ids import TraceParent, span_id, trial_trace_id
 from svc_common.telemetry.tracing import TrialSpan
-from svc_trial_runner.domain.claims import AttemptKey, Verdict
+from svc_trial_runner.domain.claims import AttemptKey, TaskDecision
 from svc_trial_runner.domain.reports import (
     AttemptLost,
     EndCause,
@@ -20,7 +20,7 @@ from svc_trial_runner.domain.reports import (
     ProcessStarted,
 )
 from svc_trial_runner.domain.tasks import TrialSpec, TrialWork
-from svc_trial_runner.telemetry import Witness
+from svc_trial_runner.telemetry import Telemetry
 
 PARENT = TraceParent(trial_trace_id("e", 5), span_id("e", 5), True).text()
 WORK = TrialWork(
@@ -42,24 +42,24 @@ class Notebook:
 
 
 class Watched:
-    """A witness, and the life of one attempt before it."""
+    """A telemetry, and the life of one attempt before it."""
 
     def __init__(self, work: TrialWork = WORK) -> None:
         self.clock = ManualClock()
         self.registry = Registry()
         self.notebook = Notebook()
         self.work = work
-        self.witness = Witness(self.clock, self.registry, self.notebook)
+        self.telemetry = Telemetry(self.clock, self.registry, self.notebook)
 
     def start(self) -> None:
-        self.witness.pulled(Verdict.TAKE, self.work)
+        self.telemetry.task_pulled(TaskDecision.TAKE, self.work)
         self.clock.advance(0.5)
-        self.witness.said(self.work, ProcessStarted(self.clock.now(), 1, (), warm=True))
+        self.telemetry.reported(self.work, ProcessStarted(self.clock.now(), 1, (), warm=True))
 
     def exit(self, code: int = 0) -> None:
         self.clock.advance(2.0)
         end = ProcessExited(self.clock.now(), EndCause.ENDED, code, 0, "")
-        self.witness.said(self.work, end)
+        self.telemetry.reported(self.work, end)
 
     def figures(self) -> dict[tuple[str, tuple[str, ...]], float]:
         return {
@@ -72,7 +72,7 @@ class Watched:
 def test_an_attempt_is_counted_and_timed() -> None:
     watched = Watched()
     watched.start()
-    watched.witness.said(WORK, MetricReported(True, 0, 1.0, watched.clock.now()))
+    watched.telemetry.reported(WORK, MetricReported(True, 0, 1.0, watched.clock.now()))
     watched.exit()
 
     found = watched.figures()
@@ -101,18 +101,18 @@ def test_an_attempt_has_its_parts_in_the_trace_of_its_trial() -> None:
 def test_a_lost_attempt_is_an_error_with_its_reason() -> None:
     watched = Watched()
     watched.start()
-    watched.witness.said(WORK, AttemptLost("its agent was stopped"))
+    watched.telemetry.reported(WORK, AttemptLost("its agent was stopped"))
 
     assert watched.notebook.spans["attempt"].error == "its agent was stopped"
     assert watched.figures()["nni_attempts_ended_total", ("lost",)] == 1
 
 
 def test_a_trial_hangs_its_own_spans_below_its_run() -> None:
-    assert Watched().witness.traceparent(WORK) == "e-5-attempt-2-run"
+    assert Watched().telemetry.traceparent(WORK) == "e-5-attempt-2-run"
 
 
 def test_an_agent_that_traces_nothing_passes_the_context_on() -> None:
-    assert Witness(ManualClock()).traceparent(WORK) == PARENT
+    assert Telemetry(ManualClock()).traceparent(WORK) == PARENT
 
 
 @pytest.mark.parametrize("context", ["", "nonsense", PARENT[:-2] + "00"])
@@ -121,7 +121,7 @@ def test_a_trial_that_is_not_traced_has_no_context(context: str) -> None:
     watched.start()
     watched.exit()
 
-    assert watched.witness.traceparent(watched.work) == ""
+    assert watched.telemetry.traceparent(watched.work) == ""
 
 
 def test_a_trial_that_no_task_asks_to_trace_is_not_traced() -> None:
@@ -134,7 +134,7 @@ def test_a_trial_that_no_task_asks_to_trace_is_not_traced() -> None:
 
 def test_what_there_is_now_is_looked_up() -> None:
     watched = Watched()
-    watched.witness.look_at(lambda: 3, lambda: 2)
+    watched.telemetry.register_gauges(lambda: 3, lambda: 2)
 
     found = watched.figures()
     assert (found["nni_attempts_held", ()], found["nni_warm_interpreters", ()]) == (3, 2)

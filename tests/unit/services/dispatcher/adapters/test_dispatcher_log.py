@@ -17,16 +17,16 @@ def test_lines_have_the_format_of_the_hosts_own(tmp_path: Path) -> None:
     )
 
 
-def test_last_words_are_of_this_life_only(tmp_path: Path) -> None:
-    (tmp_path / "dispatcher.log").write_text("of an earlier life\n")
+def test_last_line_is_of_this_run_only(tmp_path: Path) -> None:
+    (tmp_path / "dispatcher.log").write_text("of an earlier run\n")
     log = DispatcherLog(tmp_path)
 
-    before = log.last_words()
+    before = log.last_line()
     with log.path.open("ab") as output:
         output.write(b"x" * 5_000 + b"\nValueError: \xff\n\n")
 
     assert before == ""
-    assert log.last_words() == "ValueError: \N{REPLACEMENT CHARACTER}"
+    assert log.last_line() == "ValueError: \N{REPLACEMENT CHARACTER}"
 
 
 def test_removed_folder_costs_the_line_only(tmp_path: Path) -> None:
@@ -36,6 +36,6 @@ def test_removed_folder_costs_the_line_only(tmp_path: Path) -> None:
     log.path.unlink()
     folder.rmdir()
 
-    log.note("ERROR", "nobody reads this")
+    log.note("ERROR", "lost")
 
-    assert log.last_words() == ""
+    assert log.last_line() == ""

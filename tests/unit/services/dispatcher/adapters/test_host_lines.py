@@ -1,4 +1,4 @@
-"""The host protocol, both ways."""
+"""Codec of the host protocol, both ways."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Posit
 AT = Position(3, 1)
 
 
-def spoken(command: commands.Command, *, eager: bool = False) -> dict[str, Any]:
+def decoded(command: commands.Command, *, eager: bool = False) -> dict[str, Any]:
     line = line_of(command, eager=eager)
     assert line.endswith("\n")
     message: dict[str, Any] = json.loads(line)
@@ -36,7 +36,7 @@ def test_initialize_carries_all_that_a_host_needs() -> None:
         log_level="debug",
     )
 
-    message = spoken(commands.Initialize(AT, setup, to_value({"x": 1}), 9), eager=True)
+    message = decoded(commands.Initialize(AT, setup, to_value({"x": 1}), 9), eager=True)
 
     assert message == {
         "op": "initialize",
@@ -119,7 +119,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize(("command", "message"), COMMANDS.values(), ids=COMMANDS.keys())
 def test_every_command_has_its_line(command: commands.Command, message: dict[str, Any]) -> None:
-    assert spoken(command) == message
+    assert decoded(command) == message
 
 
 OUTPUTS = {
@@ -166,7 +166,7 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize(("message", "output"), OUTPUTS.values(), ids=OUTPUTS.keys())
-def test_every_line_is_understood(message: dict[str, Any], output: answers.Output) -> None:
+def test_every_line_becomes_an_output(message: dict[str, Any], output: answers.Output) -> None:
     assert output_of(json.dumps({"position": [3, 1], **message}).encode()) == output
 
 
@@ -186,5 +186,5 @@ def test_every_line_is_understood(message: dict[str, Any], output: answers.Outpu
     ],
 )
 def test_other_lines_are_errors(line: bytes) -> None:
-    with pytest.raises(ValueError, match=r"Expecting value|should not"):
+    with pytest.raises(ValueError, match=r"Expecting value|invalid message"):
         output_of(line)

@@ -1,4 +1,4 @@
-"""The named algorithms, as validation sees them."""
+"""Validation of registered algorithms."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
 NUMBERS = {"x": {"_type": "choice", "_value": [1, 2, 4]}}
 BATCH = {"combine_params": {"_type": "choice", "_value": [{"x": 1}, {"x": 2}]}}
 SPACELESS = ("NetworkMorphism",)
-"""Its space is what its arguments say."""
+"""Tuner whose search space follows from its arguments."""
 
 
 @pytest.mark.parametrize(

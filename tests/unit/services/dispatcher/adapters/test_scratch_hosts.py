@@ -11,7 +11,7 @@ import pytest
 
 from svc_common.errors import FailedPreconditionError
 from svc_dispatcher.adapters.host_environment import ENVIRONMENT_NAME, client_side
-from svc_dispatcher.adapters.scratch_hosts import ScratchLauncher
+from svc_dispatcher.adapters.scratch_hosts import ScratchHostLauncher
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import ExperimentSetup, Position
 from svc_dispatcher.ports import HostSink
@@ -20,11 +20,11 @@ INHERITED = {"FROM": "service"}
 
 
 class Recorder:
-    """`HostLauncher` and `AlgorithmHost` that keep what they are told."""
+    """`HostLauncher` and `AlgorithmHost` that record their arguments."""
 
     def __init__(self) -> None:
         self.setup: ExperimentSetup | None = None
-        self.told: list[commands.Command] = []
+        self.received: list[commands.Command] = []
         self.refuses = False
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> Recorder:
@@ -34,7 +34,7 @@ class Recorder:
         return self
 
     def send(self, commands: Sequence[commands.Command]) -> None:
-        self.told += commands
+        self.received += commands
 
     async def aclose(self) -> None:
         assert Path(self.folder).is_dir()
@@ -45,11 +45,11 @@ class Recorder:
         return self.setup.directory
 
 
-class Deaf:
-    def said(self, outputs: Sequence[answers.Output]) -> None:
+class NullSink:
+    def on_outputs(self, outputs: Sequence[answers.Output]) -> None:
         pass
 
-    def ended(self, reason: str) -> None:
+    def on_end(self, reason: str) -> None:
         pass
 
 
@@ -67,14 +67,14 @@ def setup(directory: Path, interpreter: str = sys.executable) -> ExperimentSetup
     )
 
 
-async def test_host_is_told_of_a_folder_of_its_own_that_ends_with_it(tmp_path: Path) -> None:
+async def test_host_works_in_a_folder_that_is_removed_with_it(tmp_path: Path) -> None:
     inner = Recorder()
     given = setup(tmp_path)
 
-    host = await ScratchLauncher(inner, INHERITED).launch(given, Deaf(), eager=True)
+    host = await ScratchHostLauncher(inner, INHERITED).launch(given, NullSink(), eager=True)
     host.send([commands.Initialize(Position(1, 0), given, None, 1)])
 
-    (initialize,) = inner.told
+    (initialize,) = inner.received
     assert isinstance(initialize, commands.Initialize)
     assert initialize.setup == replace(given, directory=inner.folder)
     assert inner.folder != str(tmp_path)
@@ -84,13 +84,15 @@ async def test_host_is_told_of_a_folder_of_its_own_that_ends_with_it(tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_host_runs_with_what_the_client_left(tmp_path: Path) -> None:
+async def test_host_runs_with_the_environment_of_the_client(tmp_path: Path) -> None:
     inner = Recorder()
     (tmp_path / ENVIRONMENT_NAME).write_text(
         json.dumps({"environment": {"FROM": "client"}, "interpreter": sys.executable})
     )
 
-    host = await ScratchLauncher(inner, INHERITED).launch(setup(tmp_path), Deaf(), eager=True)
+    host = await ScratchHostLauncher(inner, INHERITED).launch(
+        setup(tmp_path), NullSink(), eager=True
+    )
 
     assert inner.setup is not None
     client = client_side(inner.setup, {})
@@ -98,11 +100,11 @@ async def test_host_runs_with_what_the_client_left(tmp_path: Path) -> None:
     await host.aclose()
 
 
-async def test_interpreter_that_is_not_here_is_replaced_by_our_own(tmp_path: Path) -> None:
+async def test_missing_interpreter_is_replaced_by_the_dispatchers(tmp_path: Path) -> None:
     inner = Recorder()
     away = setup(tmp_path / "gone", "/nowhere/python3")
 
-    host = await ScratchLauncher(inner, INHERITED).launch(away, Deaf(), eager=True)
+    host = await ScratchHostLauncher(inner, INHERITED).launch(away, NullSink(), eager=True)
 
     assert inner.setup is not None
     client = client_side(inner.setup, {})
@@ -115,7 +117,7 @@ async def test_folder_is_removed_when_the_host_cannot_be_started(tmp_path: Path)
     inner.refuses = True
 
     with pytest.raises(FailedPreconditionError):
-        await ScratchLauncher(inner, INHERITED).launch(setup(tmp_path), Deaf(), eager=True)
+        await ScratchHostLauncher(inner, INHERITED).launch(setup(tmp_path), NullSink(), eager=True)
 
     assert not Path(inner.folder).exists()
 
@@ -124,4 +126,6 @@ async def test_damaged_environment_is_refused(tmp_path: Path) -> None:
     (tmp_path / ENVIRONMENT_NAME).write_text("[")
 
     with pytest.raises(FailedPreconditionError, match="no folder for the replay"):
-        await ScratchLauncher(Recorder(), INHERITED).launch(setup(tmp_path), Deaf(), eager=True)
+        await ScratchHostLauncher(Recorder(), INHERITED).launch(
+            setup(tmp_path), NullSink(), eager=True
+        )

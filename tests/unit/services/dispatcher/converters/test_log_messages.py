@@ -1,4 +1,4 @@
-"""Messages to events, reports to messages."""
+"""Conversion of log messages to events, and of reports to messages."""
 
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ def one(**kinds: Message) -> events.Event:
     return event
 
 
-def test_creation_gives_what_a_host_must_know() -> None:
+def test_creation_becomes_the_setup_of_a_host() -> None:
     config = config_pb2.ExperimentConfig(
         search_space=to_value({"x": 1}),
         experiment_working_directory="/root",
@@ -84,7 +84,7 @@ def test_final_states_end_the_algorithm(state: str, ended: int) -> None:
     assert len(list(log_messages.events_of(1, message))) == ended
 
 
-def test_last_word_of_an_append_decides_whether_an_algorithm_is_wanted() -> None:
+def test_last_event_of_an_append_decides_whether_an_algorithm_is_wanted() -> None:
     ended = event_pb2.ExperimentEnded()
     again = event_pb2.AlgorithmRequested(generation=2)
 

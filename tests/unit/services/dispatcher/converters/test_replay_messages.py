@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from nni_wire.values import from_value, to_value
-from svc_dispatcher.converters.replay_messages import first_difference, told_to_proto
+from svc_dispatcher.converters.replay_messages import first_difference, update_to_proto
 from svc_dispatcher.domain.replay import (
     ChangedVersion,
-    Difference,
-    Outcome,
-    Progress,
+    ReplayFinished,
+    ReplayProgress,
+    ReplayResult,
+    SuggestionDifference,
     TrialDifference,
-    Verdict,
 )
 
 
@@ -42,30 +42,34 @@ def test_equal_values_have_no_difference(value: Any) -> None:
     assert first_difference(value, value) is None
 
 
-def test_difference_tells_both_values_and_where_they_part() -> None:
-    word = TrialDifference(Difference(2, 7, to_value({"x": 1}), to_value({"x": 2})), "abc")
+def test_difference_has_both_values_and_the_path() -> None:
+    word = TrialDifference(
+        SuggestionDifference(2, 7, to_value({"x": 1}), to_value({"x": 2})), "abc"
+    )
 
-    message = told_to_proto(word).difference
+    message = update_to_proto(word).difference
 
     assert (message.generation, message.parameter_id, message.trial_id) == (2, 7, "abc")
     assert (from_value(message.recorded), from_value(message.drawn)) == ({"x": 1}, {"x": 2})
     assert message.parameter == "x"
 
 
-def test_what_was_not_drawn_at_all_is_unset() -> None:
-    message = told_to_proto(TrialDifference(Difference(1, 7, to_value(1), None), "")).difference
+def test_missing_suggestion_is_unset() -> None:
+    message = update_to_proto(
+        TrialDifference(SuggestionDifference(1, 7, to_value(1), None), "")
+    ).difference
 
     assert message.HasField("recorded")
     assert not message.HasField("drawn")
     assert message.parameter == ""
 
 
-def test_verdict_counts_all_stops_and_names_the_first() -> None:
+def test_result_counts_all_stops_and_names_the_first() -> None:
     missing = tuple(f"t{number}" for number in range(150))
     versions = (ChangedVersion("numpy", "1", "2"),)
-    verdict = Verdict(False, 10, 9, 2, 200, missing, "because", versions)
+    result = ReplayResult(False, 10, 9, 2, 200, missing, "because", versions)
 
-    message = told_to_proto(Outcome(verdict, 1.5)).verdict
+    message = update_to_proto(ReplayFinished(result, 1.5)).verdict
 
     assert (message.stops, message.equal_stops, len(message.missing_stops)) == (200, 50, 100)
     assert (message.suggestions, message.equal, message.generations) == (10, 9, 2)
@@ -73,5 +77,5 @@ def test_verdict_counts_all_stops_and_names_the_first() -> None:
     assert message.duration.ToNanoseconds() == 1_500_000_000
 
 
-def test_progress_is_told() -> None:
-    assert told_to_proto(Progress(3, 4)).progress.handled == 3
+def test_progress_becomes_a_message() -> None:
+    assert update_to_proto(ReplayProgress(3, 4)).progress.handled == 3

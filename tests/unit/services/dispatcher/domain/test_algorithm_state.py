@@ -1,9 +1,9 @@
-"""The fold of the log: which commands a host gets and which of its answers are news."""
+"""The fold of the log: commands for a host, and reports that are new."""
 
 from typing import Any
 
 from svc_dispatcher.domain import answers, commands, events
-from svc_dispatcher.domain.algorithm_state import Session
+from svc_dispatcher.domain.algorithm_state import AlgorithmState
 from svc_dispatcher.domain.values import (
     AlgorithmChoice,
     ExperimentSetup,
@@ -29,25 +29,25 @@ def setup(**changes: Any) -> ExperimentSetup:
 
 
 class Log:
-    """Feeds a session with one event a batch."""
+    """Log that is fed to an `AlgorithmState`, one event a batch."""
 
     def __init__(self, **changes: Any) -> None:
-        self.session = Session()
+        self.state = AlgorithmState()
         self.last = Position(0, 0)
         self.add(events.ExperimentCreated(setup(**changes)), events.AlgorithmRequested(1))
 
     def add(self, *added: events.Event) -> Position:
         for event in added:
             self.last = Position(self.last.sequence + 1, 0)
-            self.session.feed(self.last, event)
+            self.state.feed(self.last, event)
         return self.last
 
     def live(self) -> list[commands.Command]:
-        self.session.go_live()
-        return self.session.take_commands()
+        self.state.go_live()
+        return self.state.take_commands()
 
     def new(self) -> list[commands.Command]:
-        return self.session.take_commands()
+        return self.state.take_commands()
 
     def run_trial(self, number: int, value: object = 1.0, state: str = "SUCCEEDED") -> None:
         self.add(*answered(number), reported(number, value), events.TrialEnded(f"t{number}", state))
@@ -106,14 +106,14 @@ def test_request_without_an_answer_in_the_log_is_asked_again() -> None:
     _, generate = log.live()
 
     assert generate == commands.Generate(at, "r0", (0,))
-    assert log.session.answered(generated(0, "p0", at)) == [generated(0, "p0", at)]
+    assert log.state.new_reports(generated(0, "p0", at)) == [generated(0, "p0", at)]
 
 
 def test_same_answer_in_the_log_needs_no_command() -> None:
     log = Log()
     log.live()
     at = log.add(events.TrialsRequested("r0", (0,)))
-    log.session.answered(generated(0, "p0", at))
+    log.state.new_reports(generated(0, "p0", at))
     log.new()
 
     log.add(events.ParametersGenerated("r0", ((0, "p0"),)))
@@ -125,7 +125,7 @@ def test_other_answer_in_the_log_wins() -> None:
     log = Log()
     log.live()
     at = log.add(events.TrialsRequested("r0", (0,)))
-    log.session.answered(generated(0, "mine", at))
+    log.state.new_reports(generated(0, "mine", at))
     log.new()
 
     at = log.add(events.ParametersGenerated("r0", ((0, "theirs"),)))
@@ -139,7 +139,7 @@ def test_answer_of_an_earlier_dispatcher_that_comes_first_is_not_repeated() -> N
     log.live()
     log.add(events.ParametersGenerated("r0", ((0, "theirs"),)))
 
-    news = log.session.answered(generated(0, "mine", at))
+    news = log.state.new_reports(generated(0, "mine", at))
 
     assert news == []
     assert log.new() == [commands.Recorded(at, ((0, "theirs"),))]
@@ -151,7 +151,7 @@ def test_late_parameters_are_reported_once() -> None:
     log.live()
     late = answers.Generated(at, "", (Suggestion(1, "p1", None),))
 
-    assert log.session.answered(late) == [late]
+    assert log.state.new_reports(late) == [late]
     log.add(events.ParametersGenerated("", ((1, "p1"),)))
     assert log.new() == []
 
@@ -165,25 +165,25 @@ def test_late_parameters_that_the_log_holds_are_not_reported_again() -> None:
     )
 
     last = log.live()[-1]
-    news = log.session.answered(answers.Generated(at, "", (Suggestion(1, "p1", None),)))
+    news = log.state.new_reports(answers.Generated(at, "", (Suggestion(1, "p1", None),)))
 
     assert last == commands.Recorded(log.last, ((1, "p1"),))
     assert news == []
 
 
-def test_late_exhaustion_is_told_once() -> None:
+def test_late_exhaustion_is_reported_once() -> None:
     log = Log()
     at = log.add(events.TrialsRequested("r0", (0,)))
     log.add(events.ParametersGenerated("r0", ()))
     log.live()
     exhausted = answers.Generated(at, "", (), exhausted=True)
 
-    assert log.session.answered(exhausted) == [exhausted]
+    assert log.state.new_reports(exhausted) == [exhausted]
     log.add(events.ParametersGenerated("", (), exhausted=True, based_on=at))
-    assert log.session.answered(exhausted) == []
+    assert log.state.new_reports(exhausted) == []
 
 
-def test_algorithm_is_idle_when_it_owes_nothing_and_no_trial_is_live() -> None:
+def test_algorithm_is_idle_when_nothing_is_outstanding_and_no_trial_is_live() -> None:
     log = Log()
     log.live()
     steps: list[events.Event] = [
@@ -198,23 +198,23 @@ def test_algorithm_is_idle_when_it_owes_nothing_and_no_trial_is_live() -> None:
     idle = []
     for step in steps:
         log.add(step)
-        idle.append(log.session.idle)
+        idle.append(log.state.idle)
 
     assert idle == [True, False, False, False, False, True]
 
 
-def test_result_and_end_of_a_trial_are_told_in_order() -> None:
+def test_result_and_end_of_a_trial_are_sent_in_order() -> None:
     log = Log()
     log.live()
     log.run_trial(0, value=0.5)
 
-    told = log.new()[-2:]
+    found = log.new()[-2:]
 
-    assert [type(command) for command in told] == [commands.TellMetric, commands.TellEnd]
-    assert told[0].value == 0.5  # type: ignore[union-attr]  # of the type just asserted
+    assert [type(command) for command in found] == [commands.TellMetric, commands.TellEnd]
+    assert found[0].value == 0.5  # type: ignore[union-attr]  # of the type just asserted
 
 
-def test_intermediate_results_are_told_only_to_who_reads_them() -> None:
+def test_intermediate_results_are_sent_only_to_algorithms_that_read_them() -> None:
     without, with_assessor = Log(), Log(assessor=AlgorithmChoice(name="Medianstop"))
     for log in (without, with_assessor):
         log.add(*answered(0))
@@ -231,22 +231,22 @@ def test_stop_is_advised_once_and_only_for_live_trials() -> None:
     log.live()
     zero, one, gone = (answers.StopAdvised(log.last, f"t{number}") for number in (0, 1, 2))
 
-    assert log.session.answered(zero) == [zero]
-    assert log.session.answered(zero) == []
-    assert log.session.answered(one) == []
-    assert log.session.answered(gone) == []
+    assert log.state.new_reports(zero) == [zero]
+    assert log.state.new_reports(zero) == []
+    assert log.state.new_reports(one) == []
+    assert log.state.new_reports(gone) == []
 
 
-def test_start_is_told_once_per_generation() -> None:
+def test_start_is_reported_once_per_generation() -> None:
     log = Log()
     log.live()
 
-    assert log.session.answered(READY) == [answers.Started(1, READY)]
+    assert log.state.new_reports(READY) == [answers.Started(1, READY)]
     log.add(events.AlgorithmStarted(1))
-    assert log.session.answered(READY) == []
+    assert log.state.new_reports(READY) == []
 
 
-def test_exception_that_the_log_knows_is_not_told_again() -> None:
+def test_exception_in_the_log_is_not_reported_again() -> None:
     log = Log()
     at = log.add(*answered(0), reported(0, 1.0))
     log.add(events.AlgorithmFailed("receive_trial_result", at))
@@ -255,21 +255,21 @@ def test_exception_that_the_log_knows_is_not_told_again() -> None:
     known = answers.CallFailed(at, "receive_trial_result", "...", skipped=True)
     other = answers.CallFailed(at, "trial_end", "...", skipped=True)
 
-    assert log.session.answered(known) == []
-    assert log.session.answered(other) == [other]
+    assert log.state.new_reports(known) == []
+    assert log.state.new_reports(other) == [other]
 
 
-def test_divergence_is_told_once() -> None:
+def test_divergence_is_reported_once() -> None:
     log = Log()
     log.add(*answered(0))
     log.live()
     diverged = answers.Diverged(log.last, 0, "p0", "mine")
 
-    assert log.session.answered(diverged) == [diverged]
-    assert log.session.answered(diverged) == []
+    assert log.state.new_reports(diverged) == [diverged]
+    assert log.state.new_reports(diverged) == []
 
 
-def test_resumed_algorithm_learns_results_and_imports_of_its_earlier_lives() -> None:
+def test_resumed_algorithm_learns_results_and_imports_of_earlier_generations() -> None:
     log = Log()
     log.run_trial(0, 0.5)
     log.add(events.DataImported("imported"))
@@ -292,7 +292,7 @@ def test_resumed_algorithm_learns_results_and_imports_of_its_earlier_lives() -> 
     ]
 
 
-def test_trial_of_an_earlier_generation_is_not_told() -> None:
+def test_trial_of_an_earlier_generation_is_not_sent() -> None:
     log = Log()
     log.add(*answered(0), events.AlgorithmRequested(2))
     log.live()
@@ -307,7 +307,7 @@ def test_ended_experiment_wants_no_host() -> None:
     log.add(events.ExperimentEnded())
 
     assert log.live() == []
-    assert not log.session.wants_host
+    assert not log.state.wants_host
 
 
 def test_customized_trial_is_marked_so() -> None:

@@ -1,4 +1,4 @@
-"""One experiment through deaths, hangs and restarts, on a bus in memory with hosts in process."""
+"""Sessions through crashes, hangs and restarts: in-memory bus and in-process hosts."""
 
 import asyncio
 import json
@@ -17,9 +17,9 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.domain import commands as c
-from svc_dispatcher.large_values import ValueBlobs
-from svc_dispatcher.sessions.generation import Surroundings
-from svc_dispatcher.sessions.registry import Experiments
+from svc_dispatcher.large_values import LargeValues
+from svc_dispatcher.sessions.generation import SessionDependencies
+from svc_dispatcher.sessions.registry import SessionRegistry
 from tests.support.in_process_host import InProcessLauncher
 from tests.support.scripted_manager import ScriptedManager, experiment_ended, named, requested
 
@@ -29,7 +29,7 @@ IDLE_S = 60.0
 
 
 class Bench:
-    """Dispatcher, manager and their world."""
+    """Dispatcher and scripted manager on an in-memory bus."""
 
     def __init__(self, root: Path) -> None:
         self.bus = InMemoryBus()
@@ -38,20 +38,20 @@ class Bench:
         self.launcher = InProcessLauncher()
         self.manager = ScriptedManager(self.bus, "exp", root)
         self._tasks = TaskOwner(lambda _, error: pytest.fail(repr(error)))
-        self._experiments: Experiments | None = None
+        self._experiments: SessionRegistry | None = None
         self._tasks.start(self.manager.read_inbox(), "inbox")
 
     def start(self) -> None:
-        around = Surroundings(
+        around = SessionDependencies(
             events=self.bus.events,
             inbox=self.bus.inbox,
-            blobs=ValueBlobs(self.blobs),
+            blobs=LargeValues(self.blobs),
             launcher=self.launcher,
             clock=self.clock,
             answer_timeout_s=LIMIT_S,
             idle_limit_s=IDLE_S,
         )
-        self._experiments = Experiments(around)
+        self._experiments = SessionRegistry(around)
         self._running = self._tasks.start(self._experiments.run(), "experiments")
 
     async def stop(self) -> None:
@@ -73,9 +73,9 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 
 async def turns(condition: Callable[[], object]) -> None:
-    """Let the loop turn until a condition holds; everything here happens in this process."""
+    """Run the loop until a condition holds; everything here happens in this process."""
     async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - many things turn it true
+        while not condition():  # noqa: ASYNC110 - conditions of many kinds
             await asyncio.sleep(0)
 
 
@@ -90,7 +90,7 @@ async def test_hanging_host_is_replaced(bench: Bench) -> None:
 
     bench.launcher.trouble = trouble
     await bench.manager.create(SPACE, tuner=named("Random"))
-    await bench.manager.heard("algorithm_started")
+    await bench.manager.received("algorithm_started")
     request = await bench.manager.ask(1)
     await turns(lambda: hung and bench.clock.sleepers)
 
@@ -107,7 +107,7 @@ async def test_hanging_host_is_replaced(bench: Bench) -> None:
 async def test_report_that_has_to_be_sent_again_is_not_overtaken(bench: Bench) -> None:
     # Two requests are answered while the first answer is still on its way to the bus.
     await bench.manager.create(SPACE, tuner=named("Random"))
-    await bench.manager.heard("algorithm_started")
+    await bench.manager.received("algorithm_started")
     publish, arrived = bench.bus.inbox.publish, asyncio.Event()
     on_way: list[str] = []
 
@@ -141,7 +141,7 @@ async def test_host_that_dies_thrice_on_one_event_is_given_up(bench: Bench) -> N
     await bench.manager.create(SPACE, tuner=named("Random"))
     await bench.manager.ask(1)
     await turns(lambda: bench.clock.sleepers >= 1)
-    giving_up = asyncio.ensure_future(bench.manager.heard("algorithm_gave_up"))
+    giving_up = asyncio.ensure_future(bench.manager.received("algorithm_gave_up"))
 
     while not giving_up.done():
         bench.clock.advance(1.0)  # the pauses between later attempts
@@ -156,7 +156,7 @@ async def test_algorithm_that_cannot_be_built_is_given_up_although_its_host_ends
 ) -> None:
     await bench.manager.create(SPACE, tuner=named("Random", optimize_mode="sideways"))
 
-    gave_up = await bench.manager.heard("algorithm_gave_up")
+    gave_up = await bench.manager.received("algorithm_gave_up")
 
     assert "optimize_mode" in gave_up.reason
     assert bench.launcher.launched == 1
@@ -165,12 +165,12 @@ async def test_algorithm_that_cannot_be_built_is_given_up_although_its_host_ends
 async def test_given_up_algorithm_is_not_started_again_before_a_resume(bench: Bench) -> None:
     bench.launcher.failure = FailedPreconditionError("no such interpreter; install it")
     await bench.manager.create(SPACE, tuner=named("Random"))
-    gave_up = await bench.manager.heard("algorithm_gave_up")
+    gave_up = await bench.manager.received("algorithm_gave_up")
     await bench.manager.ask(1)
 
     await bench.manager.append(experiment_ended())
     await bench.manager.append(requested(2))
-    started = await bench.manager.heard("algorithm_started")
+    started = await bench.manager.received("algorithm_started")
 
     assert gave_up.reason == "no such interpreter; install it"
     assert started.generation == 2
@@ -181,7 +181,7 @@ async def test_server_that_is_away_is_tried_again(bench: Bench) -> None:
     bench.launcher.failure = UnavailableError("the server is away")
 
     await bench.manager.create(SPACE, tuner=named("Random"))
-    await bench.manager.heard("algorithm_started")
+    await bench.manager.received("algorithm_started")
 
     assert bench.launcher.launched == 2
 
@@ -195,7 +195,7 @@ async def test_experiments_that_ended_before_the_start_get_no_host(bench: Bench)
     other = ScriptedManager(bench.bus, "other", bench.manager.root)
     reading = asyncio.ensure_future(other.read_inbox())
     await other.create(SPACE, tuner=named("Random"))
-    await other.heard("algorithm_started")
+    await other.received("algorithm_started")
     reading.cancel()
 
     assert bench.launcher.launched == 1
@@ -213,7 +213,7 @@ async def test_large_search_space_is_fetched_from_the_byte_store(bench: Bench) -
 
 async def test_idle_host_is_ended_and_comes_back_when_it_is_needed(bench: Bench) -> None:
     await bench.manager.create(SPACE, tuner=named("Random"))
-    started = await bench.manager.heard("algorithm_started")
+    started = await bench.manager.received("algorithm_started")
     await bench.manager.append(event_pb2.Event(algorithm_started=started))
     ((parameter_id, first),) = await bench.manager.generate(1)
     await bench.manager.finish(parameter_id, 1.0)
@@ -228,7 +228,7 @@ async def test_idle_host_is_ended_and_comes_back_when_it_is_needed(bench: Bench)
 
 async def test_idle_experiment_gets_no_host_from_a_restarted_dispatcher(bench: Bench) -> None:
     await bench.manager.create(SPACE, tuner=named("Random"))
-    started = await bench.manager.heard("algorithm_started")
+    started = await bench.manager.received("algorithm_started")
     await bench.manager.append(event_pb2.Event(algorithm_started=started))
     await bench.stop()
 
@@ -236,7 +236,7 @@ async def test_idle_experiment_gets_no_host_from_a_restarted_dispatcher(bench: B
     other = ScriptedManager(bench.bus, "other", bench.manager.root)
     reading = asyncio.ensure_future(other.read_inbox())
     await other.create(SPACE, tuner=named("Random"))
-    await other.heard("algorithm_started")
+    await other.received("algorithm_started")
     reading.cancel()
 
     assert bench.launcher.launched == 2  # one for each experiment, none for the restart

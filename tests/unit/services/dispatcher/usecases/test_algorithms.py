@@ -1,4 +1,4 @@
-"""Which choices of algorithms are refused, and why."""
+"""Validation of chosen algorithms."""
 
 from dataclasses import replace
 
@@ -7,24 +7,24 @@ import pytest
 from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
 from svc_dispatcher.ports import ClassChoice
-from svc_dispatcher.usecases.algorithms import Algorithms, PlainChoice
+from svc_dispatcher.usecases.algorithms import Algorithms, RequestedAlgorithm
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 
 
 class ManualChecker:
-    """`ClassChecker` that says what the test wants."""
+    """`ClassChecker` with a fixed answer."""
 
-    def __init__(self, wrong: str = "") -> None:
-        self.wrong = wrong
+    def __init__(self, problem: str = "") -> None:
+        self.problem = problem
         self.asked: list[tuple[ClassChoice, str]] = []
 
     async def check(self, choice: ClassChoice, interpreter: str) -> str:
         self.asked.append((choice, interpreter))
-        return self.wrong
+        return self.problem
 
 
-def choice(kind: str, name: str = "", **values: object) -> PlainChoice:
+def choice(kind: str, name: str = "", **values: object) -> RequestedAlgorithm:
     fields: dict[str, object] = {
         "kind": kind,
         "name": name,
@@ -33,11 +33,11 @@ def choice(kind: str, name: str = "", **values: object) -> PlainChoice:
         "server_address": "",
         "class_args": {},
     }
-    return PlainChoice(**(fields | values))  # type: ignore[arg-type]  # fields of their types
+    return RequestedAlgorithm(**(fields | values))  # type: ignore[arg-type]  # fields of their types
 
 
-async def refusal(*choices: PlainChoice, space: object = None, wrong: str = "") -> str:
-    algorithms = Algorithms(RegistryCatalog(), ManualChecker(wrong))
+async def refusal(*choices: RequestedAlgorithm, space: object = None, problem: str = "") -> str:
+    algorithms = Algorithms(RegistryCatalog(), ManualChecker(problem))
     with pytest.raises(InvalidArgumentError) as caught:
         await algorithms.validate(list(choices), SPACE if space is None else space, "")
     return caught.value.message
@@ -80,7 +80,7 @@ async def test_later_space_is_refused_where_the_first_one_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("enqueued", "told"),
+    ("enqueued", "expected"),
     [
         (
             {"x": 0.9},
@@ -89,13 +89,13 @@ async def test_later_space_is_refused_where_the_first_one_is_kept() -> None:
         (0.9, r"search\.enqueue\[1\] must be a map .*, got 0\.9"),
     ],
 )
-async def test_points_to_be_tried_first_are_checked(enqueued: object, told: str) -> None:
+async def test_enqueued_configurations_are_checked(enqueued: object, expected: str) -> None:
     algorithms = Algorithms(RegistryCatalog(), ManualChecker())
     space = {**SPACE, "_constraints": ["x <= 0.5"]}
     allowed = {"x": 0.25}
 
     await algorithms.validate([choice("tuner", "TPE")], space, "", [allowed])
-    with pytest.raises(InvalidArgumentError, match=told) as refused:
+    with pytest.raises(InvalidArgumentError, match=expected) as refused:
         await algorithms.validate([choice("tuner", "TPE")], space, "", [allowed, enqueued])
 
     assert refused.value.field == "search.enqueue[1]"
@@ -131,7 +131,7 @@ async def test_several_outcomes_open_spaces_that_are_refused_otherwise() -> None
 
 
 async def test_custom_class_is_refused_with_the_checkers_reason() -> None:
-    message = await refusal(choice("tuner", class_name="m.C"), wrong="no module m")
+    message = await refusal(choice("tuner", class_name="m.C"), problem="no module m")
 
     assert "tuner.className cannot be used: no module m" in message
 
@@ -141,10 +141,10 @@ async def test_custom_class_is_tried_under_the_clients_interpreter() -> None:
     algorithms = Algorithms(RegistryCatalog(), checker)
     custom = choice("tuner", class_name="m.C", code_directory="/code")
 
-    verdict = await algorithms.validate([custom], SPACE, "/usr/bin/python3")
+    result = await algorithms.validate([custom], SPACE, "/usr/bin/python3")
 
     assert checker.asked == [(ClassChoice("tuner", "", "m.C", "/code"), "/usr/bin/python3")]
-    assert verdict.optimize_mode == ""
+    assert result.optimize_mode == ""
 
 
 async def test_opposite_modes_of_tuner_and_assessor_are_warned_of() -> None:
@@ -152,10 +152,10 @@ async def test_opposite_modes_of_tuner_and_assessor_are_warned_of() -> None:
     tuner = choice("tuner", "TPE", class_args={"optimize_mode": "minimize"})
     assessor = choice("assessor", "Medianstop", class_args={"optimize_mode": "maximize"})
 
-    verdict = await algorithms.validate([tuner, assessor], SPACE, "")
+    result = await algorithms.validate([tuner, assessor], SPACE, "")
 
-    assert verdict.optimize_mode == "minimize"
-    assert "give both one mode" in verdict.warnings[0]
+    assert result.optimize_mode == "minimize"
+    assert "give both one mode" in result.warnings[0]
 
 
 def test_algorithms_are_listed_by_kind() -> None:
@@ -166,7 +166,9 @@ def test_algorithms_are_listed_by_kind() -> None:
 
 
 async def test_named_algorithm_whose_packages_are_missing_is_refused() -> None:
-    message = await refusal(choice("tuner", "TPE"), wrong="install it with: pip install 'nni[hpo]'")
+    message = await refusal(
+        choice("tuner", "TPE"), problem="install it with: pip install 'nni[hpo]'"
+    )
 
     assert "tuner.name cannot be used: install it with: pip install 'nni[hpo]'" in message
 

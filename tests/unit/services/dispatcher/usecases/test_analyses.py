@@ -1,4 +1,4 @@
-"""What the dispatcher says of spaces and results."""
+"""Analyses of spaces and results."""
 
 from collections.abc import Sequence
 
@@ -6,32 +6,36 @@ import pytest
 
 from nni.hpo.objectives import Objective, OutcomeLimit
 from svc_common.errors import InvalidArgumentError
-from svc_dispatcher.ports import Importance, Outcome
+from svc_dispatcher.ports import Importance, TrialOutcome
 from svc_dispatcher.usecases.analyses import Analyses
 
 
 class FixedMeter:
-    """`ImportanceMeter` that has made up its mind."""
+    """`ImportanceMeter` with a fixed answer."""
 
     async def measure(
-        self, search_space: object, outcomes: Sequence[Outcome], metric: str, optimize_mode: str
+        self,
+        search_space: object,
+        outcomes: Sequence[TrialOutcome],
+        metric: str,
+        optimize_mode: str,
     ) -> Importance:
         del search_space, metric, optimize_mode
         return Importance((("x", 1.0),), 0.0, len(outcomes))
 
 
 OUTCOMES = [
-    Outcome("fast", None, {"accuracy": 0.7, "latency": 1.0}),
-    Outcome("good", None, {"accuracy": 0.9, "latency": 5.0}),
-    Outcome("worse", None, {"accuracy": 0.6, "latency": 2.0}),
-    Outcome("slow", None, {"accuracy": 0.99, "latency": 50.0}),
-    Outcome("partly", None, {"latency": 0.1}),
-    Outcome("plain", None, 0.5),
+    TrialOutcome("fast", None, {"accuracy": 0.7, "latency": 1.0}),
+    TrialOutcome("good", None, {"accuracy": 0.9, "latency": 5.0}),
+    TrialOutcome("worse", None, {"accuracy": 0.6, "latency": 2.0}),
+    TrialOutcome("slow", None, {"accuracy": 0.99, "latency": 50.0}),
+    TrialOutcome("partly", None, {"latency": 0.1}),
+    TrialOutcome("plain", None, 0.5),
 ]
 OBJECTIVES = [Objective("accuracy", "maximize"), Objective("latency", "minimize")]
 
 
-def test_front_leaves_out_what_is_beaten_incomplete_or_beyond_a_limit() -> None:
+def test_front_leaves_out_dominated_incomplete_and_infeasible_results() -> None:
     found = Analyses(FixedMeter()).front(OUTCOMES, OBJECTIVES, [OutcomeLimit("latency", 10.0)])
 
     assert found.trial_ids == ("fast", "good")
@@ -43,7 +47,7 @@ def test_a_front_needs_an_objective() -> None:
         Analyses(FixedMeter()).front(OUTCOMES, [], [])
 
 
-def test_broken_constraints_are_told_per_configuration() -> None:
+def test_broken_constraints_are_listed_per_configuration() -> None:
     space = {"x": {"_type": "uniform", "_value": [0, 1]}, "_constraints": ["x < 0.5"]}
 
     assert Analyses(FixedMeter()).broken(space, [{"x": 0.1}, {"x": 0.7}]) == ["", "x < 0.5"]

@@ -1,4 +1,4 @@
-"""Replays over a bus in memory with the real command loop: what is told, and what may go wrong."""
+"""Replays on an in-memory bus with the real command loop: updates and failures."""
 
 from __future__ import annotations
 
@@ -18,11 +18,16 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.domain import commands as c
-from svc_dispatcher.domain.replay import Outcome, Progress, Told, TrialDifference
-from svc_dispatcher.large_values import ValueBlobs
-from svc_dispatcher.sessions.generation import Surroundings
-from svc_dispatcher.sessions.registry import Experiments
-from svc_dispatcher.usecases.replays import Replays, ReplaySurroundings
+from svc_dispatcher.domain.replay import (
+    ReplayFinished,
+    ReplayProgress,
+    ReplayUpdate,
+    TrialDifference,
+)
+from svc_dispatcher.large_values import LargeValues
+from svc_dispatcher.sessions.generation import SessionDependencies
+from svc_dispatcher.sessions.registry import SessionRegistry
+from svc_dispatcher.usecases.replays import ReplayDependencies, Replays
 from tests.support.in_process_host import InProcessLauncher
 from tests.support.scripted_manager import (
     ScriptedManager,
@@ -53,30 +58,32 @@ class Restless(Tuner):
 
 
 class Bench:
-    """A dispatcher that serves an experiment, and replays of it."""
+    """Dispatcher that serves an experiment, and replays of it."""
 
     def __init__(self, root: Path, timeout_s: float = 20.0) -> None:
         self.bus = InMemoryBus()
         self.launcher = InProcessLauncher()
         self.manager = ScriptedManager(self.bus, "exp", root)
-        clock, blobs = ManualClock(), ValueBlobs(InMemoryBlobStore())
+        clock, blobs = ManualClock(), LargeValues(InMemoryBlobStore())
         self.replays = Replays(
-            ReplaySurroundings(self.bus.events, blobs, self.launcher, clock, timeout_s)
+            ReplayDependencies(self.bus.events, blobs, self.launcher, clock, timeout_s)
         )
         self._tasks = TaskOwner(lambda _, error: pytest.fail(repr(error)))
         self._tasks.start(self.manager.read_inbox(), "inbox")
-        self._experiments = Experiments(
-            Surroundings(self.bus.events, self.bus.inbox, blobs, self.launcher, clock, 600, 60)
+        self._experiments = SessionRegistry(
+            SessionDependencies(
+                self.bus.events, self.bus.inbox, blobs, self.launcher, clock, 600, 60
+            )
         )
         self._tasks.start(self._experiments.run(), "experiments")
 
-    async def replay(self, experiment_id: str = "exp") -> list[Told]:
-        async with aclosing(self.replays.run(experiment_id)) as told:
-            return [word async for word in told]
+    async def replay(self, experiment_id: str = "exp") -> list[ReplayUpdate]:
+        async with aclosing(self.replays.run(experiment_id)) as updates:
+            return [update async for update in updates]
 
-    async def outcome(self) -> Outcome:
+    async def outcome(self) -> ReplayFinished:
         *_, last = await self.replay()
-        assert isinstance(last, Outcome)
+        assert isinstance(last, ReplayFinished)
         return last
 
     async def aclose(self) -> None:
@@ -92,7 +99,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 
 async def ran_in_parallel(manager: ScriptedManager, trials: int) -> None:
-    """Run trials four at a time, whose ends come in another order than their beginnings."""
+    """Run trials four at a time that end in another order than they started."""
     waiting: list[tuple[int, float]] = []
     for _ in range(trials):
         for parameter_id, parameters in await manager.generate(1):
@@ -106,44 +113,44 @@ async def test_a_parallel_run_is_drawn_again(bench: Bench) -> None:
     await bench.manager.create(SPACE, tuner=named("TPE", optimize_mode="minimize"))
     await ran_in_parallel(bench.manager, 40)
 
-    told = await bench.replay()
+    updates = await bench.replay()
 
-    outcome = told[-1]
-    assert isinstance(outcome, Outcome)
-    assert outcome.verdict.repeatable
-    assert (outcome.verdict.suggestions, outcome.verdict.equal) == (40, 40)
-    steps = [word for word in told if isinstance(word, Progress)]
+    outcome = updates[-1]
+    assert isinstance(outcome, ReplayFinished)
+    assert outcome.result.repeatable
+    assert (outcome.result.suggestions, outcome.result.equal) == (40, 40)
+    steps = [update for update in updates if isinstance(update, ReplayProgress)]
     assert steps[-1].handled == steps[-1].total > 80
 
 
-async def test_a_resumed_experiment_is_drawn_again_life_by_life(bench: Bench) -> None:
+async def test_a_resumed_experiment_is_drawn_again_by_generation(bench: Bench) -> None:
     await bench.manager.create(SPACE, tuner=named("TPE", optimize_mode="minimize"))
     await ran_in_parallel(bench.manager, 12)
     await bench.manager.append(experiment_ended())
     await bench.manager.append(requested(2))
     await ran_in_parallel(bench.manager, 12)
 
-    verdict = (await bench.outcome()).verdict
+    result = (await bench.outcome()).result
 
-    assert verdict.repeatable
-    assert (verdict.suggestions, verdict.equal, verdict.generations) == (24, 24, 2)
+    assert result.repeatable
+    assert (result.suggestions, result.equal, result.generations) == (24, 24, 2)
 
 
-async def test_a_tuner_that_does_not_repeat_itself_is_found_out(
+async def test_a_tuner_that_does_not_repeat_itself_is_detected(
     bench: Bench, tmp_path: Path
 ) -> None:
     (tmp_path / "restless.py").write_text(RESTLESS, "utf-8")
     await bench.manager.create(SPACE, tuner=custom("restless.Restless", tmp_path))
     await ran_in_parallel(bench.manager, 3)
 
-    told = await bench.replay()
+    updates = await bench.replay()
 
-    differences = [word for word in told if isinstance(word, TrialDifference)]
-    assert [word.trial_id for word in differences] == ["t0000", "t0001", "t0002"]
-    outcome = told[-1]
-    assert isinstance(outcome, Outcome)
-    assert not outcome.verdict.repeatable
-    assert "restless.Restless does not repeat itself" in outcome.verdict.reason
+    differences = [update for update in updates if isinstance(update, TrialDifference)]
+    assert [update.trial_id for update in differences] == ["t0000", "t0001", "t0002"]
+    outcome = updates[-1]
+    assert isinstance(outcome, ReplayFinished)
+    assert not outcome.result.repeatable
+    assert "restless.Restless does not repeat itself" in outcome.result.reason
 
 
 async def test_hosts_of_a_replay_are_ended(bench: Bench) -> None:
@@ -156,14 +163,14 @@ async def test_hosts_of_a_replay_are_ended(bench: Bench) -> None:
     assert bench.launcher.closed == before + 1
 
 
-async def test_who_stops_listening_ends_the_host(bench: Bench) -> None:
+async def test_closing_the_generator_ends_the_host(bench: Bench) -> None:
     await bench.manager.create(SPACE, tuner=named("Random"))
     await ran_in_parallel(bench.manager, 2)
     before = bench.launcher.closed
 
-    async with aclosing(bench.replays.run("exp")) as told:
-        async for word in told:
-            if isinstance(word, Progress) and word.total:
+    async with aclosing(bench.replays.run("exp")) as updates:
+        async for update in updates:
+            if isinstance(update, ReplayProgress) and update.total:
                 break
 
     assert bench.launcher.closed == before + 1
@@ -174,11 +181,11 @@ async def test_a_host_that_dies_is_no_proof(bench: Bench) -> None:
     await ran_in_parallel(bench.manager, 3)
     bench.launcher.trouble = lambda command: "die" if isinstance(command, c.Recorded) else ""
 
-    verdict = (await bench.outcome()).verdict
+    result = (await bench.outcome()).result
 
-    assert not verdict.repeatable
-    assert "died on demand" in verdict.reason
-    assert verdict.equal == 0
+    assert not result.repeatable
+    assert "died on demand" in result.reason
+    assert result.equal == 0
 
 
 async def test_a_host_that_hangs_is_given_up(tmp_path: Path) -> None:
@@ -187,10 +194,10 @@ async def test_a_host_that_hangs_is_given_up(tmp_path: Path) -> None:
     await ran_in_parallel(bench.manager, 3)
     bench.launcher.trouble = lambda command: "hang" if isinstance(command, c.Recorded) else ""
 
-    verdict = (await bench.outcome()).verdict
+    result = (await bench.outcome()).result
 
     await bench.aclose()
-    assert "no answer for 0.05 s" in verdict.reason
+    assert "no answer for 0.05 s" in result.reason
 
 
 async def test_a_host_that_cannot_be_started_says_why(bench: Bench) -> None:
@@ -198,16 +205,16 @@ async def test_a_host_that_cannot_be_started_says_why(bench: Bench) -> None:
     await ran_in_parallel(bench.manager, 1)
     bench.launcher.failure = FailedPreconditionError("no such interpreter")
 
-    assert "no such interpreter" in (await bench.outcome()).verdict.reason
+    assert "no such interpreter" in (await bench.outcome()).result.reason
 
 
 async def test_an_experiment_that_never_drew_anything_is_repeatable(bench: Bench) -> None:
     await bench.manager.create(SPACE, tuner=named("Random"))
 
-    verdict = (await bench.outcome()).verdict
+    result = (await bench.outcome()).result
 
-    assert verdict.repeatable
-    assert (verdict.suggestions, verdict.generations) == (0, 1)
+    assert result.repeatable
+    assert (result.suggestions, result.generations) == (0, 1)
 
 
 async def test_an_unknown_experiment_is_refused(bench: Bench) -> None:
@@ -226,8 +233,8 @@ async def test_few_replays_run_at_once(bench: Bench) -> None:
     await bench.manager.create(SPACE, tuner=named("Random"))
     await ran_in_parallel(bench.manager, 1)
     busy = [bench.replays.run("exp") for _ in range(2)]
-    for told in busy:
-        while not (isinstance(word := await anext(told), Progress) and word.total):
+    for updates in busy:
+        while not (isinstance(update := await anext(updates), ReplayProgress) and update.total):
             pass
     waiting = bench.replays.run("exp")
     await anext(waiting)
@@ -236,6 +243,6 @@ async def test_few_replays_run_at_once(bench: Bench) -> None:
     await asyncio.sleep(0)
     assert not step.done()
     await busy[0].aclose()
-    assert isinstance(await step, Progress)
+    assert isinstance(await step, ReplayProgress)
 
     await asyncio.gather(busy[1].aclose(), waiting.aclose())

@@ -19,7 +19,7 @@ async def test_task_is_acknowledged_when_its_end_has_arrived(bench: Bench) -> No
 
     feed = await bench.bus.tasks.pull("pool")
     assert agent.attempts == []
-    assert bench.workshop.journal.state.claims == {}
+    assert bench.dependencies.journal.state.claims == {}
     assert feed.granted == 0
 
 
@@ -31,7 +31,7 @@ async def test_task_delivered_again_while_it_runs_only_changes_its_address(bench
 
     again = await bench.deliver(agent, message)
 
-    (claim,) = bench.workshop.journal.state.claims.values()
+    (claim,) = bench.dependencies.journal.state.claims.values()
     assert claim.ack_subject == again.ack_subject
     assert len(agent.attempts) == 1
     agent.stop_trial(KEY)

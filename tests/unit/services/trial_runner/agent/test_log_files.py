@@ -3,11 +3,13 @@ import asyncio
 import pytest
 
 from svc_common.errors import InvalidArgumentError, NotFoundError
-from svc_trial_runner.agent.log_files import LogFile, TrialLogs
+from svc_trial_runner.agent.log_files import LogFile, TrialLogReader
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
 
 
-async def collected(logs: TrialLogs, file: LogFile = LogFile.TRIAL_LOG, offset: int = 0) -> bytes:
+async def collected(
+    logs: TrialLogReader, file: LogFile = LogFile.TRIAL_LOG, offset: int = 0
+) -> bytes:
     pieces = logs.read(EXPERIMENT, "one", file, offset=offset, follow=False)
     return b"".join([data async for _, data in pieces])
 
@@ -16,7 +18,7 @@ async def test_ended_trial_can_be_read(bench: Bench) -> None:
     agent = bench.agent()
     await bench.deliver(agent, bench.task("one", "echo out; echo err >&2"))
     await bench.until_kind("one", "exited")
-    logs = TrialLogs(agent, bench.folder)
+    logs = TrialLogReader(agent, bench.folder)
 
     assert await collected(logs) == b"out\n"
     assert await collected(logs, LogFile.STDOUT, offset=1) == b"ut\n"
@@ -29,7 +31,7 @@ async def test_running_trial_is_followed_to_its_end(bench: Bench) -> None:
     command = f"echo one; until [ -e {go} ]; do sleep 0.01; done; echo two"
     await bench.deliver(agent, bench.task("one", command))
     await bench.until_kind("one", "started")
-    logs = TrialLogs(agent, bench.folder)
+    logs = TrialLogReader(agent, bench.folder)
     pieces = logs.read(EXPERIMENT, "one", LogFile.STDOUT, offset=0, follow=True)
 
     first = await asyncio.wait_for(anext(pieces), 5)
@@ -42,12 +44,12 @@ async def test_running_trial_is_followed_to_its_end(bench: Bench) -> None:
 
 async def test_trial_that_never_ran_here_is_not_found(bench: Bench) -> None:
     with pytest.raises(NotFoundError, match="one"):
-        await collected(TrialLogs(bench.agent(), bench.folder))
+        await collected(TrialLogReader(bench.agent(), bench.folder))
 
 
 @pytest.mark.parametrize("trial_id", ["../one", "", "a/b"])
 async def test_only_ids_are_taken(bench: Bench, trial_id: str) -> None:
-    logs = TrialLogs(bench.agent(), bench.folder)
+    logs = TrialLogReader(bench.agent(), bench.folder)
 
     with pytest.raises(InvalidArgumentError, match="trial_id"):
         await anext(logs.read(EXPERIMENT, trial_id, LogFile.STDOUT, offset=0, follow=False))
@@ -55,4 +57,4 @@ async def test_only_ids_are_taken(bench: Bench, trial_id: str) -> None:
 
 async def test_offset_must_not_be_negative(bench: Bench) -> None:
     with pytest.raises(InvalidArgumentError, match="offset"):
-        await collected(TrialLogs(bench.agent(), bench.folder), offset=-1)
+        await collected(TrialLogReader(bench.agent(), bench.folder), offset=-1)

@@ -13,7 +13,7 @@ from svc_common.clock import SystemClock
 from svc_common.errors import UnavailableError
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import RetryingBlobExchange
-from svc_trial_runner.adapters.trial_blobs import BlobTrialBytes, TarFolders
+from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs, TarFolders
 from svc_trial_runner.attempts.checkpoints import Checkpoints
 from svc_trial_runner.domain.attempt import Phase, StopCause
 from svc_trial_runner.domain.claims import AttemptKey
@@ -135,9 +135,11 @@ class AwayStore(InMemoryBlobStore):
 def keep_checkpoints(bench: Bench, store: InMemoryBlobStore, archives: TarFolders) -> None:
     """Let trials keep their checkpoints in ``store``, and say at once that they wait for it."""
     patient = RetryingBlobExchange(store, SystemClock(), wait_for_space=True, retry_interval_s=0.01)
-    trial_bytes = BlobTrialBytes(patient, lambda _experiment_id: patient)
+    trial_bytes = StoredTrialBlobs(patient, lambda _experiment_id: patient)
     checkpoints = Checkpoints(trial_bytes, archives)
-    bench.workshop = replace(bench.workshop, checkpoints=checkpoints, waiting_notice_after_s=0.05)
+    bench.dependencies = replace(
+        bench.dependencies, checkpoints=checkpoints, waiting_notice_after_s=0.05
+    )
 
 
 def away(bench: Bench) -> AwayStore:

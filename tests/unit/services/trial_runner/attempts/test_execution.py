@@ -100,7 +100,7 @@ async def test_gpus_are_held_while_the_trial_runs(bench: Bench) -> None:
     assert list(started.gpu_indices) == [0]
     assert waits.reason == "waiting for 1 GPU: 0 in use by trial one"
     await bench.tasks.drain()
-    assert bench.workshop.gpus.holders_of(0) == []
+    assert bench.dependencies.gpus.holders_of(0) == []
 
 
 async def test_stop_while_waiting_for_a_gpu_ends_without_a_process(bench: Bench) -> None:
@@ -126,7 +126,7 @@ async def test_drop_while_waiting_says_nothing(bench: Bench) -> None:
 
     assert bench.kinds("one") == ["waits"]
     assert agent.attempts == []
-    assert not bench.workshop.gpus.waiting
+    assert not bench.dependencies.gpus.waiting
 
 
 async def test_metric_nested_too_deeply_is_refused_and_takes_no_number(

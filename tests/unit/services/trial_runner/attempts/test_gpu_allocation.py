@@ -3,16 +3,16 @@ import os
 
 from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices
 from svc_trial_runner.adapters.process_table import ProcProcessTable
-from svc_trial_runner.attempts.gpu_allocation import GpuDesk
-from svc_trial_runner.domain.gpus import Allotment, GpuDevice, GpuRequest
+from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
+from svc_trial_runner.domain.gpus import GpuAllocation, GpuDevice, GpuRequest
 
 STRANGER = 1
 """The number of a process that is never a descendant of ours."""
 
 
-def desk(*devices: GpuDevice) -> tuple[GpuDesk, InMemoryGpuDevices]:
+def desk(*devices: GpuDevice) -> tuple[GpuAllocator, InMemoryGpuDevices]:
     source = InMemoryGpuDevices(devices)
-    return GpuDesk(source, ProcProcessTable()), source
+    return GpuAllocator(source, ProcProcessTable()), source
 
 
 def request(trial_id: str, count: int | None = 1) -> GpuRequest:
@@ -27,14 +27,14 @@ async def settle() -> None:
 async def test_who_needs_none_is_served_without_looking() -> None:
     gpus, _ = desk()
 
-    assert await gpus.acquire(request("one", None), print) == Allotment(None)
-    assert await gpus.acquire(request("two", 0), print) == Allotment(())
+    assert await gpus.acquire(request("one", None), print) == GpuAllocation(None)
+    assert await gpus.acquire(request("two", 0), print) == GpuAllocation(())
 
 
 async def test_freed_gpu_goes_to_who_waits_longest() -> None:
     gpus, _ = desk(GpuDevice(0, "a", 1))
     reasons: list[str] = []
-    assert await gpus.acquire(request("one"), reasons.append) == Allotment((0,))
+    assert await gpus.acquire(request("one"), reasons.append) == GpuAllocation((0,))
     second = asyncio.create_task(gpus.acquire(request("two"), reasons.append))
     await settle()
     third = asyncio.create_task(gpus.acquire(request("three"), reasons.append))
@@ -42,7 +42,7 @@ async def test_freed_gpu_goes_to_who_waits_longest() -> None:
 
     await gpus.release("exp", "one")
 
-    assert await second == Allotment((0,))
+    assert await second == GpuAllocation((0,))
     assert not third.done()
     assert gpus.waiting
     assert gpus.holders_of(0) == ["two"]
@@ -57,7 +57,7 @@ async def test_hopeless_request_holds_up_nobody() -> None:
     hopeless = asyncio.create_task(gpus.acquire(request("one", 2), reasons.append))
     await settle()
 
-    assert await gpus.acquire(request("two"), reasons.append) == Allotment((0,))
+    assert await gpus.acquire(request("two"), reasons.append) == GpuAllocation((0,))
 
     assert reasons == ["waiting for 2 GPUs: this machine has 1"]
     gpus.give_up("exp", "one")
@@ -74,7 +74,7 @@ async def test_stranger_on_a_gpu_is_noticed_when_it_goes() -> None:
     source.replace([GpuDevice(0, "a", 1)])
     await gpus.recheck()
 
-    assert await waiting == Allotment((0,))
+    assert await waiting == GpuAllocation((0,))
 
 
 async def test_own_descendants_are_no_strangers() -> None:

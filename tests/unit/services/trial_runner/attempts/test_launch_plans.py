@@ -7,14 +7,14 @@ from svc_common.clock import SystemClock
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
-from svc_trial_runner.attempts.launch_plans import Plans
+from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.tasks import TrialSpec, TrialWork
 from svc_trial_runner.ports import LaunchError
 
 
-def plans(folder: Path) -> Plans:
-    return Plans(
+def plans(folder: Path) -> LaunchPlans:
+    return LaunchPlans(
         CachedCodeStore(InMemoryBlobStore(), folder / "code", SystemClock()),
         FileEnvironments({"PATH": "/bin"}, "/py/bin/python3"),
         folder / "tools",

@@ -15,7 +15,12 @@ from svc_common.clock import SystemClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
-from svc_trial_runner.attempts.output_stream import BACKLOG_BYTES, PIECE_BYTES, LiveOutput, _Stream
+from svc_trial_runner.attempts.output_stream import (
+    BACKLOG_BYTES,
+    PIECE_BYTES,
+    OutputStreamer,
+    _Stream,
+)
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.ports import TrialFilesRequest, TrialOutput
 
@@ -52,7 +57,7 @@ async def bus() -> AsyncIterator[InMemoryBus]:
 async def begin(bus: InMemoryBus, tmp_path: Path) -> AsyncIterator[Callable[[], Trial]]:
     failures: list[BaseException] = []
     tasks = TaskOwner(lambda _name, error: failures.append(error))
-    live = LiveOutput(bus.log_lines, bus.wait_connected, SystemClock(), tasks)
+    live = OutputStreamer(bus.log_lines, bus.wait_connected, SystemClock(), tasks)
 
     def start() -> Trial:
         trial = Trial(tmp_path)

@@ -10,7 +10,7 @@ from svc_common.clock import ManualClock
 from svc_common.errors import ResourceExhaustedError
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import RetryingBlobExchange
-from svc_trial_runner.adapters.trial_blobs import BlobTrialBytes, TarFolders
+from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs, TarFolders
 from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.attempts.output_uploads import ROOM_AGAIN_AFTER_S, OutputUploads
 from svc_trial_runner.ports import FinishedTrial
@@ -45,7 +45,7 @@ async def uploading(
     folder: Path, store: TellingStore, clock: ManualClock
 ) -> AsyncIterator[OutputUploads]:
     patient = RetryingBlobExchange(store, clock)
-    bytes_ = BlobTrialBytes(patient, lambda _experiment_id: patient)
+    bytes_ = StoredTrialBlobs(patient, lambda _experiment_id: patient)
     uploads = OutputUploads(bytes_, TarFolders(), DirectoryUploadSpool(folder / "spool"), clock)
     running = asyncio.create_task(uploads.run())
     try:
@@ -128,7 +128,7 @@ async def test_experiment_without_room_does_not_hold_up_the_others(tmp_path: Pat
 
 
 async def test_attempt_has_its_output_stored_when_it_is_over(bench: Bench) -> None:
-    running = asyncio.create_task(bench.workshop.outputs.run())
+    running = asyncio.create_task(bench.dependencies.outputs.run())
     task = bench.task("one", "echo said; echo kept > $NNI_OUTPUT_DIR/model", outputs_travel=True)
 
     await bench.deliver(bench.agent(), task)

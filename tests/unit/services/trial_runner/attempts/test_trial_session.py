@@ -5,7 +5,7 @@ import pytest
 
 from svc_common.clock import ManualClock
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_trial_runner.adapters.blob_values import BlobValues
+from svc_trial_runner.adapters.blob_values import StoredLargeValues
 from svc_trial_runner.attempts.trial_session import AttemptSession
 from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, Report
 from svc_trial_runner.domain.claims import AttemptKey
@@ -23,7 +23,7 @@ class Listener:
         self.said: list[MetricReported] = []
         self.over = False
         self.session = AttemptSession(
-            WORK, {"x": 1}, BlobValues(self.blobs), ManualClock(), self, self._say
+            WORK, {"x": 1}, StoredLargeValues(self.blobs), ManualClock(), self, self._report
         )
         self.room = asyncio.Event()
         self.room.set()
@@ -35,7 +35,7 @@ class Listener:
     async def wait_room(self) -> None:
         await self.room.wait()
 
-    def _say(self, metric: MetricReported) -> bool:
+    def _report(self, metric: MetricReported) -> bool:
         if not self.over:
             self.said.append(metric)
         return not self.over

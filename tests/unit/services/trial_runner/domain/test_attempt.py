@@ -1,59 +1,59 @@
-from svc_trial_runner.domain.attempt import AttemptLife, Order, Phase, StopCause
+from svc_trial_runner.domain.attempt import AttemptStateMachine, Order, Phase, StopCause
 
 
-def running() -> AttemptLife:
-    life = AttemptLife()
-    life.launching()
-    life.launched()
-    return life
+def running() -> AttemptStateMachine:
+    machine = AttemptStateMachine()
+    machine.launching()
+    machine.launched()
+    return machine
 
 
 def test_undisturbed_life() -> None:
-    life = AttemptLife()
-    phases = [life.phase]
-    life.launching()
-    phases.append(life.phase)
-    assert life.launched() is Order.NOTHING
-    phases.append(life.phase)
-    life.process_ended()
-    phases.append(life.phase)
-    life.read()
-    phases.append(life.phase)
+    machine = AttemptStateMachine()
+    phases = [machine.phase]
+    machine.launching()
+    phases.append(machine.phase)
+    assert machine.launched() is Order.NOTHING
+    phases.append(machine.phase)
+    machine.process_ended()
+    phases.append(machine.phase)
+    machine.read()
+    phases.append(machine.phase)
 
     assert phases == [Phase.HELD, Phase.LAUNCHING, Phase.RUNNING, Phase.READING, Phase.OVER]
-    assert life.stop_cause is None
+    assert machine.stop_cause is None
 
 
 def test_stop_while_held_ends_at_once() -> None:
-    life = AttemptLife()
+    machine = AttemptStateMachine()
 
-    assert life.stop(StopCause.STOPPED) is Order.END
-    assert life.phase is Phase.OVER
+    assert machine.stop(StopCause.STOPPED) is Order.END
+    assert machine.phase is Phase.OVER
 
 
 def test_stop_while_launching_takes_effect_when_the_process_exists() -> None:
-    life = AttemptLife()
-    life.launching()
+    machine = AttemptStateMachine()
+    machine.launching()
 
-    assert life.stop(StopCause.STOPPED) is Order.NOTHING
-    assert life.launched() is Order.TERMINATE
-    assert life.phase is Phase.STOPPING
+    assert machine.stop(StopCause.STOPPED) is Order.NOTHING
+    assert machine.launched() is Order.TERMINATE
+    assert machine.phase is Phase.STOPPING
 
 
 def test_stop_while_running_terminates_once() -> None:
-    life = running()
+    machine = running()
 
-    assert life.stop(StopCause.TIME_LIMIT) is Order.TERMINATE
-    assert life.stop(StopCause.STOPPED) is Order.NOTHING
-    assert life.stop_cause is StopCause.TIME_LIMIT
+    assert machine.stop(StopCause.TIME_LIMIT) is Order.TERMINATE
+    assert machine.stop(StopCause.STOPPED) is Order.NOTHING
+    assert machine.stop_cause is StopCause.TIME_LIMIT
 
 
 def test_stop_after_the_natural_end_changes_nothing() -> None:
-    life = running()
-    life.process_ended()
+    machine = running()
+    machine.process_ended()
 
-    assert life.stop(StopCause.STOPPED) is Order.NOTHING
-    assert life.stop_cause is None
+    assert machine.stop(StopCause.STOPPED) is Order.NOTHING
+    assert machine.stop_cause is None
 
 
 def test_drop_silences_even_what_has_ended_or_was_stopped() -> None:
@@ -69,54 +69,54 @@ def test_drop_silences_even_what_has_ended_or_was_stopped() -> None:
 
 
 def test_grace_kills_unless_all_is_over() -> None:
-    life = running()
-    life.stop(StopCause.STOPPED)
+    machine = running()
+    machine.stop(StopCause.STOPPED)
 
-    assert life.grace_over() is Order.KILL
-    life.process_ended()
-    assert life.grace_over() is Order.KILL
-    life.read()
-    assert life.grace_over() is Order.NOTHING
+    assert machine.grace_over() is Order.KILL
+    machine.process_ended()
+    assert machine.grace_over() is Order.KILL
+    machine.read()
+    assert machine.grace_over() is Order.NOTHING
 
 
 def test_nothing_can_be_stopped_when_it_is_over() -> None:
-    life = AttemptLife()
-    life.launching()
-    life.not_launched()
+    machine = AttemptStateMachine()
+    machine.launching()
+    machine.not_launched()
 
-    assert life.stop(StopCause.STOPPED) is Order.NOTHING
+    assert machine.stop(StopCause.STOPPED) is Order.NOTHING
 
 
-def saving() -> AttemptLife:
-    life = AttemptLife()
-    life.launching()
-    life.launched()
-    life.process_ended()
-    life.saving()
-    return life
+def saving() -> AttemptStateMachine:
+    machine = AttemptStateMachine()
+    machine.launching()
+    machine.launched()
+    machine.process_ended()
+    machine.saving()
+    return machine
 
 
 def test_stop_while_it_saves_gives_up_saving() -> None:
-    life = saving()
+    machine = saving()
 
-    assert life.stop(StopCause.STOPPED) is Order.GIVE_UP
-    assert life.stop(StopCause.LOST) is Order.NOTHING
-    assert life.stop_cause is StopCause.STOPPED
+    assert machine.stop(StopCause.STOPPED) is Order.GIVE_UP
+    assert machine.stop(StopCause.LOST) is Order.NOTHING
+    assert machine.stop_cause is StopCause.STOPPED
 
 
 def test_time_limit_means_nothing_once_the_command_has_ended() -> None:
-    life = saving()
+    machine = saving()
 
-    assert life.stop(StopCause.TIME_LIMIT) is Order.NOTHING
-    assert life.stop_cause is None
+    assert machine.stop(StopCause.TIME_LIMIT) is Order.NOTHING
+    assert machine.stop_cause is None
 
 
 def test_drop_while_it_saves_silences_it() -> None:
-    life = saving()
-    life.stop(StopCause.STOPPED)
+    machine = saving()
+    machine.stop(StopCause.STOPPED)
 
-    life.stop(StopCause.DROPPED)
-    life.read()
+    machine.stop(StopCause.DROPPED)
+    machine.read()
 
-    assert life.stop_cause is StopCause.DROPPED
-    assert life.phase is Phase.OVER
+    assert machine.stop_cause is StopCause.DROPPED
+    assert machine.phase is Phase.OVER

@@ -13,9 +13,9 @@ from svc_trial_runner.domain.claims import (
     Redelivered,
     ServerStarted,
     Started,
-    Verdict,
-    judge,
-    overtaken,
+    TaskDecision,
+    decide_task,
+    is_outdated,
 )
 
 KEY = AttemptKey("exp", "aaaaa", 1)
@@ -32,16 +32,16 @@ def folded(*records: JournalRecord) -> JournalState:
 @pytest.mark.parametrize(
     ("running", "ended", "verdict"),
     [
-        ([], [], Verdict.TAKE),
-        ([KEY], [], Verdict.RUNNING),
-        ([], [KEY], Verdict.ENDED),
-        ([AttemptKey("exp", "aaaaa", 2)], [], Verdict.TAKE),
+        ([], [], TaskDecision.TAKE),
+        ([KEY], [], TaskDecision.RUNNING),
+        ([], [KEY], TaskDecision.ENDED),
+        ([AttemptKey("exp", "aaaaa", 2)], [], TaskDecision.TAKE),
     ],
 )
 def test_task_is_taken_unless_its_attempt_runs_or_has_run(
-    running: list[AttemptKey], ended: list[AttemptKey], verdict: Verdict
+    running: list[AttemptKey], ended: list[AttemptKey], verdict: TaskDecision
 ) -> None:
-    assert judge(KEY, running, ended) is verdict
+    assert decide_task(KEY, running, ended) is verdict
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_task_is_taken_unless_its_attempt_runs_or_has_run(
 def test_order_of_a_manager_that_cannot_know_the_task_is_overtaken(
     order: int, task: int, expected: bool
 ) -> None:
-    assert overtaken(order, task) is expected
+    assert is_outdated(order, task) is expected
 
 
 def test_claim_collects_what_is_told_of_it() -> None:

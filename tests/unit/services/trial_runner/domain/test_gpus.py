@@ -1,12 +1,12 @@
 import pytest
 
 from svc_trial_runner.domain.gpus import (
-    Allotment,
+    GpuAllocation,
     GpuDevice,
+    GpuHolder,
     GpuRequest,
-    Holder,
-    Wait,
-    allot,
+    GpuWait,
+    allocate,
     cuda_visible_devices,
 )
 
@@ -18,73 +18,77 @@ def request(count: int | None = 1, **rules: object) -> GpuRequest:
 
 
 def test_no_number_means_no_assignment() -> None:
-    assert allot(request(None), TWO, [], {}) == Allotment(None)
+    assert allocate(request(None), TWO, [], {}) == GpuAllocation(None)
 
 
 def test_zero_hides_gpus() -> None:
-    assert allot(request(0), [], [], {}) == Allotment(())
+    assert allocate(request(0), [], [], {}) == GpuAllocation(())
 
 
 def test_free_gpu_with_the_lowest_index_is_given() -> None:
-    assert allot(request(), TWO, [], {}) == Allotment((0,))
+    assert allocate(request(), TWO, [], {}) == GpuAllocation((0,))
 
 
 def test_gpu_in_use_by_the_same_experiment_is_not_given_again() -> None:
-    holders = [Holder("exp", "old", (0,))]
+    holders = [GpuHolder("exp", "old", (0,))]
 
-    assert allot(request(), TWO, holders, {}) == Allotment((1,))
+    assert allocate(request(), TWO, holders, {}) == GpuAllocation((1,))
 
 
 def test_trial_waits_when_all_are_in_use() -> None:
-    holders = [Holder("exp", "one", (0,)), Holder("exp", "two", (1,))]
+    holders = [GpuHolder("exp", "one", (0,)), GpuHolder("exp", "two", (1,))]
 
-    answer = allot(request(), TWO, holders, {})
+    answer = allocate(request(), TWO, holders, {})
 
-    assert answer == Wait("waiting for 1 GPU: 0 in use by trial one, 1 in use by trial two")
+    assert answer == GpuWait("waiting for 1 GPU: 0 in use by trial one, 1 in use by trial two")
 
 
 @pytest.mark.claim("platform", 79)
 @pytest.mark.parametrize(("per_gpu", "given"), [(1, False), (2, True)])
 def test_trials_per_gpu_bound_sharing(per_gpu: int, given: bool) -> None:
-    holders = [Holder("exp", "old", (0,))]
+    holders = [GpuHolder("exp", "old", (0,))]
 
-    answer = allot(request(trials_per_gpu=per_gpu), TWO[:1], holders, {})
+    answer = allocate(request(trials_per_gpu=per_gpu), TWO[:1], holders, {})
 
-    assert isinstance(answer, Allotment) is given
+    assert isinstance(answer, GpuAllocation) is given
 
 
 def test_least_used_gpu_is_shared_first() -> None:
-    holders = [Holder("exp", "one", (0,)), Holder("exp", "two", (0,)), Holder("exp", "x", (1,))]
+    holders = [
+        GpuHolder("exp", "one", (0,)),
+        GpuHolder("exp", "two", (0,)),
+        GpuHolder("exp", "x", (1,)),
+    ]
 
-    assert allot(request(trials_per_gpu=3), TWO, holders, {}) == Allotment((1,))
+    assert allocate(request(trials_per_gpu=3), TWO, holders, {}) == GpuAllocation((1,))
 
 
 def test_active_gpu_is_given_only_if_allowed() -> None:
     active = {0: "process 7", 1: "process 8"}
 
-    assert allot(request(), TWO, [], active) == Wait(
+    assert allocate(request(), TWO, [], active) == GpuWait(
         "waiting for 1 GPU: 0 in use by process 7, 1 in use by process 8"
     )
-    assert allot(request(use_active=True), TWO, [], active) == Allotment((0,))
+    assert allocate(request(use_active=True), TWO, [], active) == GpuAllocation((0,))
 
 
 def test_gpu_of_another_experiment_counts_as_active() -> None:
-    holders = [Holder("other", "old", (0,))]
+    holders = [GpuHolder("other", "old", (0,))]
 
-    assert allot(request(), TWO, holders, {}) == Allotment((1,))
-    assert isinstance(allot(request(), TWO[:1], holders, {}), Wait)
-    assert allot(request(use_active=True), TWO[:1], holders, {}) == Allotment((0,))
+    assert allocate(request(), TWO, holders, {}) == GpuAllocation((1,))
+    assert isinstance(allocate(request(), TWO[:1], holders, {}), GpuWait)
+    assert allocate(request(use_active=True), TWO[:1], holders, {}) == GpuAllocation((0,))
 
 
 def test_only_allowed_indices_are_given() -> None:
-    assert allot(request(allowed_indices=(1,)), TWO, [], {}) == Allotment((1,))
+    assert allocate(request(allowed_indices=(1,)), TWO, [], {}) == GpuAllocation((1,))
 
 
 def test_request_beyond_the_machine_is_hopeless() -> None:
-    assert allot(request(3), TWO, [], {}) == Wait(
+    assert allocate(request(3), TWO, [], {}) == GpuWait(
         "waiting for 3 GPUs: this machine has 2", hopeless=True
     )
-    assert allot(request(allowed_indices=(5,)), TWO, [], {}) == Wait(
+    assert allocate(request(allowed_indices=(5,)), TWO, [], {}) == GpuWait(
         "waiting for 1 GPU: this machine has 0 among those allowed by gpuIndices", hopeless=True
     )
 
@@ -96,4 +100,4 @@ def test_request_beyond_the_machine_is_hopeless() -> None:
 def test_visible_devices_name_what_was_given(
     indices: tuple[int, ...] | None, value: str | None
 ) -> None:
-    assert cuda_visible_devices(Allotment(indices)) == value
+    assert cuda_visible_devices(GpuAllocation(indices)) == value

@@ -27,7 +27,7 @@ def waits(number: int) -> bytes:
 
 
 def exited(bench: Bench, number: int) -> bytes:
-    saying = ProcessExited(bench.workshop.clock.now(), EndCause.ENDED, 0, 0, "")
+    saying = ProcessExited(bench.dependencies.clock.now(), EndCause.ENDED, 0, 0, "")
     return report_entry(KEY, "c1", number, saying)
 
 

@@ -27,7 +27,7 @@ async def until_count(bench: Bench, count: int) -> None:
 
 async def test_reports_arrive_in_order(bench: Bench) -> None:
     for number in range(500):
-        bench.workshop.reporter.add(EXPERIMENT, entry(number))
+        bench.dependencies.reporter.add(EXPERIMENT, entry(number))
         if number % 50 == 0:
             await asyncio.sleep(0)
 
@@ -38,7 +38,7 @@ async def test_reports_arrive_in_order(bench: Bench) -> None:
 
 async def test_reports_of_one_turn_of_the_loop_share_a_message(bench: Bench) -> None:
     for number in range(100):
-        bench.workshop.reporter.add(EXPERIMENT, entry(number))
+        bench.dependencies.reporter.add(EXPERIMENT, entry(number))
     await until_count(bench, 100)
 
     stored = await anext(bench.bus.inbox.follow(EXPERIMENT))
@@ -54,8 +54,8 @@ def _count(message: InboxMessage) -> int:
 async def test_last_word_is_called_back_when_it_has_arrived(bench: Bench) -> None:
     arrived = asyncio.Event()
     bench.broker.stop()
-    bench.workshop.reporter.add(EXPERIMENT, entry(0))
-    bench.workshop.reporter.add(EXPERIMENT, last(1), arrived.set)
+    bench.dependencies.reporter.add(EXPERIMENT, entry(0))
+    bench.dependencies.reporter.add(EXPERIMENT, last(1), arrived.set)
     for _ in range(10):
         await asyncio.sleep(0)
     assert not arrived.is_set()
@@ -70,27 +70,27 @@ async def test_last_word_is_called_back_when_it_has_arrived(bench: Bench) -> Non
 async def test_last_word_is_in_the_spool_before_it_is_sent(bench: Bench) -> None:
     bench.broker.stop()
 
-    bench.workshop.reporter.add(EXPERIMENT, entry(0))
-    bench.workshop.reporter.add(EXPERIMENT, last(1), lambda: None)
+    bench.dependencies.reporter.add(EXPERIMENT, entry(0))
+    bench.dependencies.reporter.add(EXPERIMENT, last(1), lambda: None)
 
     left = DirectoryReportSpool(bench.folder / "runner/spool").inherited()
     assert [report.entry for report in left] == [entry(0), last(1)]
     bench.broker.start()
-    await bench.workshop.reporter.wait_idle()
+    await bench.dependencies.reporter.wait_idle()
 
 
 async def test_experiments_do_not_wait_for_each_other(bench: Bench, tmp_path: Path) -> None:
-    bench.workshop.reporter.add("other", entry(0))
-    bench.workshop.reporter.add(EXPERIMENT, entry(0))
+    bench.dependencies.reporter.add("other", entry(0))
+    bench.dependencies.reporter.add(EXPERIMENT, entry(0))
 
     await until_count(bench, 1)
-    await bench.workshop.reporter.wait_idle()
+    await bench.dependencies.reporter.wait_idle()
 
     assert await bench.bus.inbox.last_sequence("other") > 0
 
 
 async def test_idle_means_that_everything_has_arrived(bench: Bench) -> None:
-    reporter = bench.workshop.reporter
+    reporter = bench.dependencies.reporter
     for number in range(10):
         reporter.add(EXPERIMENT, entry(number))
 
