@@ -10,7 +10,8 @@ import pytest
 from nni.experiment import Experiment
 from nni.experiment.config import ExperimentConfig
 from nni.experiment.rest import get_json
-from nni.hpo.registry.entries import BUILT_IN, AlgorithmEntry
+from nni.hpo.registry.built_in import BUILT_IN
+from nni.hpo.registry.entries import AlgorithmEntry
 from tests.support.experiments import write_experiment
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import shared_shape

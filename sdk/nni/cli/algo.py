@@ -72,20 +72,24 @@ def list_algorithms(*, as_json: Json = False) -> None:
 
 @app.command("show")
 def show(name: Name, *, as_json: Json = False) -> None:
-    """Show what is known of one algorithm."""
+    """Show the page of one algorithm: what it does, its arguments and what it supports."""
     from nni.experiment.errors import ExperimentError
 
     found = [entry for entry in _entries() if entry.name == name]
     if not found:
         known = ", ".join(entry.name for entry in _entries())
         raise ExperimentError(f"no algorithm has the name {name!r}; known: {known}")
-    details = [_details(entry) for entry in found]
     if as_json:
-        write_json(details[0] if len(details) == 1 else details)
+        pages = [_details(entry) | {"Arguments": entry.argument_rows()} for entry in found]
+        write_json(pages[0] if len(pages) == 1 else pages)
         return
     messages = Messages()
-    for detail in details:
-        messages.line(table(["", ""], list(detail.items())).partition("\n")[2])
+    for entry in found:
+        rows = entry.argument_rows()
+        messages.line(table(["", ""], list(_details(entry).items())).partition("\n")[2])
+        if rows:
+            messages.line("")
+            messages.line(table(list(rows[0]), [list(row.values()) for row in rows]))
 
 
 def _entries() -> list[AlgorithmEntry]:
@@ -112,10 +116,11 @@ def _row(entry: AlgorithmEntry) -> dict[str, str]:
 def _details(entry: AlgorithmEntry) -> dict[str, str]:
     from nni.hpo.registry.factory import argument_names
 
-    spaces = "its own" if entry.space_check and entry.kind != "tuner" else ", ".join(entry.types)
+    page = {"Summary": entry.summary, "Use When": entry.use_when, "Reference": entry.reference}
     return {
         **_row(entry),
+        **{label: text for label, text in page.items() if text},
         "Class Arguments": ", ".join(argument_names(entry)) or "unknown",
-        "Search Space": "none" if entry.kind == "assessor" else spaces,
+        **{label.title(): text for label, text in entry.capabilities.items() if text},
         "Extra": entry.extra or "none",
     }

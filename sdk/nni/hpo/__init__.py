@@ -1,6 +1,9 @@
 """Hyperparameter optimisation: tuners, assessors, advisors, and loops that run them in-process.
 
 Names are imported when first used, so that `import nni.hpo` costs nothing but this file.
+
+The imports below, for type checkers, are the one list of the exports. `./dev algorithms` adds the
+classes that are declared as algorithms, and writes `_HOMES` and `__all__` from it.
 """
 
 import importlib
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from nni.hpo.importance import Importances, importances
     from nni.hpo.objectives import Objective, Objectives
     from nni.hpo.pareto import pareto_front
+    from nni.hpo.registry.declaration import algorithm
     from nni.hpo.registry.entries import AlgorithmEntry
     from nni.hpo.registry.validation import ClassArgsValidator
     from nni.hpo.search.evaluation import TrialRecord
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from nni.hpo.search.stopping_rules import NoImprovement, RegretBound, TargetReached
     from nni.hpo.search.study import Study
     from nni.hpo.simulation.curve_table import CurveTable, tabulate
+    from nni.hpo.simulation.simulator import SimulatedRun, simulate
     from nni.hpo.space.samplings import (
         Choice,
         LogNormal,
@@ -89,9 +94,9 @@ _HOMES = {
     "MetisTuner": "nni.hpo.tuners.metis",
     "MetricType": "nni.hpo.commands",
     "MsgDispatcherBase": "nni.hpo.advisor",
-    "NoImprovement": "nni.hpo.search.stopping_rules",
     "NSGA2": "nni.hpo.tuners.nsga2",
     "NetworkMorphismTuner": "nni.hpo.tuners.network_morphism.tuner",
+    "NoImprovement": "nni.hpo.search.stopping_rules",
     "NoMoreTrialError": "nni.errors",
     "Normal": "nni.hpo.space.samplings",
     "Objective": "nni.hpo.objectives",
@@ -115,6 +120,7 @@ _HOMES = {
     "Tuner": "nni.hpo.base",
     "TypedSpace": "nni.hpo.space.typed_space",
     "Uniform": "nni.hpo.space.samplings",
+    "algorithm": "nni.hpo.registry.declaration",
     "configuration": "nni.hpo.space.typed_space",
     "importances": "nni.hpo.importance",
     "optimize": "nni.hpo.search.optimization",
@@ -181,6 +187,7 @@ __all__ = [
     "Tuner",
     "TypedSpace",
     "Uniform",
+    "algorithm",
     "configuration",
     "importances",
     "optimize",

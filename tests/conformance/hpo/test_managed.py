@@ -6,7 +6,7 @@ import pytest
 
 from nni.hpo.base import Tuner
 from nni.hpo.objectives import objectives_of
-from nni.hpo.registry.entries import BUILT_IN
+from nni.hpo.registry.built_in import BUILT_IN
 from nni.hpo.registry.factory import create
 from nni.hpo.search.managed_tuner import DUPLICATE_POLICIES, DuplicatePolicy, SearchPlan, managed
 from nni.testing import TunerConformance

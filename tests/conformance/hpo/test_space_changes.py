@@ -11,7 +11,8 @@ import pytest
 from nni.hpo.base import Tuner, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.registry import factory
-from nni.hpo.registry.entries import BUILT_IN, Kind
+from nni.hpo.registry.built_in import BUILT_IN
+from nni.hpo.registry.entries import Kind
 from nni.hpo.space.parser import contains, parse_space
 from nni.testing.advisors import AdvisorDriver
 from nni.testing.tuners import ask, tell, value_of

@@ -107,13 +107,14 @@ def parameter_count(space: Space) -> int:
     return count
 
 
-def checked_searcher(name: object) -> str:
-    """Return the name of a tuner that can search.
+def check_searcher(*, searcher: object, **others: object) -> None:
+    """Raise ValueError unless the argument `searcher` is the name of a tuner.
 
-    Raises:
-        ValueError: there is no tuner of this name.
+    Args:
+        searcher: value of the argument.
+        others: the other arguments of the advisor, which do not matter.
     """
-    if not isinstance(name, str):
-        raise ValueError(f"searcher must be the name of a tuner, got {name!r}")  # noqa: TRY004 - one type for all faults of an input
-    find("tuner", name)
-    return name
+    del others
+    if not isinstance(searcher, str):
+        raise ValueError(f"searcher must be the name of a tuner, got {searcher!r}")  # noqa: TRY004 - one type for all faults of an input
+    find("tuner", searcher)

@@ -9,7 +9,7 @@ import json
 import math
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Annotated, Final
 
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.advisors._halving_advisor import BUDGET_KEY, RESERVED
@@ -19,17 +19,20 @@ from nni.hpo.advisors._searcher import (
     PriorSearcher,
     Searcher,
     TunerSearcher,
-    checked_searcher,
+    check_searcher,
 )
 from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY, default_root
 from nni.hpo.commands import CommandType, MetricType
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of
-from nni.hpo.registry.validation import check_count
+from nni.hpo.registry.arguments import Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import MANY, IntAbove, IntRange, OneOf
 from nni.hpo.space.domains import Space
 from nni.hpo.space.parser import parse_space
 
 MODES: Final = ("promotion", "stopping")
+_SEVERAL: Final = "use MOASHA for several objectives"
 
 
 @dataclass(slots=True)
@@ -76,15 +79,9 @@ class AsynchronousHalving(MsgDispatcherBase):
         seed: int | None,
     ) -> None:
         super().__init__()
-        check_count("min_budget", min_budget, least=1)
-        check_count("max_budget", max_budget, least=min_budget)
-        check_count("eta", eta, least=2)
-        check_count("brackets", brackets, least=1)
-        if mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}; got {mode!r}")
         self._objectives = objectives
         self._promotes = mode == "promotion"
-        self._searcher_name = checked_searcher(searcher)
+        self._searcher_name = searcher
         self._rng = Random(seed)
         possible = len(budgets_of(min_budget, max_budget, eta, 0))
         self._budgets = [
@@ -220,6 +217,14 @@ class AsynchronousHalving(MsgDispatcherBase):
         return str(default_root().expanduser() / f"{name}_{rung}")
 
 
+@algorithm(
+    "ASHA",
+    use_when="Many trials at a time, whose early results say much about the final ones.",
+    parallel="All are served at once; none waits for results.",
+    reserved=RESERVED,
+    argument_check=check_searcher,
+    imports=False,
+)
 class ASHA(AsynchronousHalving):
     """Promotes the best `1 / eta` of every rung as soon as that can be said.
 
@@ -243,20 +248,17 @@ class ASHA(AsynchronousHalving):
 
     def __init__(
         self,
-        optimize_mode: str = "maximize",
-        min_budget: int = 1,
-        max_budget: int = 81,
-        eta: int = 3,
-        brackets: int = 1,
-        mode: str = "promotion",
+        optimize_mode: Annotated[str, OneOf("maximize", "minimize", hint=_SEVERAL)] = "maximize",
+        min_budget: Annotated[int, IntRange(1, MANY)] = 1,
+        max_budget: Annotated[int, IntAbove("min_budget", or_equal=True)] = 81,
+        eta: Annotated[int, IntRange(2, MANY)] = 3,
+        brackets: Annotated[int, IntRange(1, MANY)] = 1,
+        mode: Annotated[str, OneOf(*MODES)] = "promotion",
         searcher: str = RANDOM,
-        seed: int | None = None,
+        seed: Seed = None,
     ) -> None:
-        objectives = objectives_of(optimize_mode)
-        if objectives.several:
-            raise ValueError("optimize_mode of ASHA must be one mode; use MOASHA for several")
         super().__init__(
-            objectives,
+            objectives_of(optimize_mode),
             best_first,
             min_budget=min_budget,
             max_budget=max_budget,
@@ -266,8 +268,3 @@ class ASHA(AsynchronousHalving):
             searcher=searcher,
             seed=seed,
         )
-
-
-def check_space(search_space: object) -> None:
-    """Raise ValueError for a space that the advisor refuses."""
-    parse_space(search_space, algorithm=ASHA.algorithm, reserved=RESERVED)

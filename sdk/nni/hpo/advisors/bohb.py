@@ -10,22 +10,35 @@ import copy
 import logging
 from pathlib import Path
 from random import Random
+from typing import Annotated
 
 import numpy as np
 
 from nni.hpo.advisors._density_model import ModelSettings, Results, least_results, propose
 from nni.hpo.advisors._halving import Round, deepest_bracket, rounds_of
-from nni.hpo.advisors._halving_advisor import BUDGET_KEY, HalvingAdvisor, without_budget
+from nni.hpo.advisors._halving_advisor import BUDGET_KEY, RESERVED, HalvingAdvisor, without_budget
 from nni.hpo.advisors._pcs_space import PcsProposals
 from nni.hpo.advisors._proposals import FlatProposals, ProposalSpace
-from nni.hpo.advisors.bohb_arguments import BOHBArguments
 from nni.hpo.base import samples
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import loss_of
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import MANY, AbsoluteFile, FloatRange, IntAbove, IntRange, OneOf
 
 _logger = logging.getLogger(__name__)
 
 
+@algorithm(
+    "BOHB",
+    use_when="As Hyperband, where the final result matters more than an early one.",
+    parallel="Requests outside of the open round wait for results, unless `asynchronous`.",
+    documented_as="nni.algorithms.hpo.bohb_advisor.BOHB",
+    nested=False,
+    reserved=RESERVED,
+    space_argument="config_space",
+    extra="hpo",
+)
 class BOHB(HalvingAdvisor):
     """Successive halving in brackets, with proposals near earlier good results.
 
@@ -64,40 +77,26 @@ class BOHB(HalvingAdvisor):
 
     def __init__(  # noqa: PLR0913 - documented signature
         self,
-        optimize_mode: str = "maximize",
-        min_budget: int = 1,
-        max_budget: int = 3,
-        eta: int = 3,
-        min_points_in_model: int | None = None,
-        top_n_percent: int = 15,
-        num_samples: int = 64,
-        random_fraction: float = 0.33,
-        bandwidth_factor: float = 3.0,
-        min_bandwidth: float = 0.001,
-        config_space: str | None = None,
-        exec_mode: str = "serial",
+        optimize_mode: Mode = "maximize",
+        min_budget: Annotated[int, IntRange(1, MANY)] = 1,
+        max_budget: Annotated[int, IntAbove("min_budget")] = 3,
+        eta: Annotated[int, IntRange(2, MANY)] = 3,
+        min_points_in_model: Annotated[int | None, IntRange(1, MANY)] = None,
+        top_n_percent: Annotated[int, IntRange(1, 99)] = 15,
+        num_samples: Annotated[int, IntRange(1, MANY)] = 64,
+        random_fraction: Annotated[float, FloatRange(0, 1)] = 0.33,
+        bandwidth_factor: Annotated[float, FloatRange(0, open_low=True)] = 3.0,
+        min_bandwidth: Annotated[float, FloatRange(0, open_low=True)] = 0.001,
+        config_space: Annotated[str | None, AbsoluteFile()] = None,
+        exec_mode: Annotated[str, OneOf("serial", "asynchronous")] = "serial",
         checkpoints: bool = False,  # noqa: FBT001, FBT002 - one of many named arguments
-        seed: int | None = None,
+        seed: Seed = None,
     ) -> None:
         asynchronous = exec_mode == "asynchronous"
         super().__init__(
             optimize_mode,
             parallel=asynchronous,
             asynchronous=asynchronous,
-            checkpoints=checkpoints,
-        )
-        BOHBArguments().validate_class_args(
-            min_budget=min_budget,
-            max_budget=max_budget,
-            eta=eta,
-            min_points_in_model=min_points_in_model,
-            top_n_percent=top_n_percent,
-            num_samples=num_samples,
-            random_fraction=random_fraction,
-            bandwidth_factor=bandwidth_factor,
-            min_bandwidth=min_bandwidth,
-            config_space=config_space,
-            exec_mode=exec_mode,
             checkpoints=checkpoints,
         )
         self._least_budget, self._largest_budget, self._eta = min_budget, max_budget, eta

@@ -8,17 +8,26 @@ eta**s`.
 """
 
 from random import Random
-from typing import Final
+from typing import Annotated
 
 from nni.hpo.advisors._halving import Round, deepest_bracket, rounds_of
-from nni.hpo.advisors._halving_advisor import HalvingAdvisor, flat_space
+from nni.hpo.advisors._halving_advisor import RESERVED, HalvingAdvisor, flat_space
 from nni.hpo.json_value import JsonValue
-from nni.hpo.registry.validation import check_count
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import MANY, IntRange, OneOf
 from nni.hpo.space.domains import Space
 
-EXEC_MODES: Final = ("serial", "parallelism")
 
-
+@algorithm(
+    "Hyperband",
+    use_when="A large space, and trials whose early results say much about the final ones.",
+    parallel="With `parallelism` a new bracket is opened; with `serial` requests wait for results.",
+    documented_as="nni.algorithms.hpo.hyperband_advisor.Hyperband",
+    nested=False,
+    reserved=RESERVED,
+    imports=False,
+)
 class Hyperband(HalvingAdvisor):
     """Gives random configurations a small `TRIAL_BUDGET` and the best of them a larger one.
 
@@ -36,16 +45,12 @@ class Hyperband(HalvingAdvisor):
 
     def __init__(
         self,
-        R: int = 60,
-        eta: int = 3,
-        optimize_mode: str = "maximize",
-        exec_mode: str = "parallelism",
-        seed: int | None = None,
+        R: Annotated[int, IntRange(1, MANY)] = 60,
+        eta: Annotated[int, IntRange(2, MANY)] = 3,
+        optimize_mode: Mode = "maximize",
+        exec_mode: Annotated[str, OneOf("serial", "parallelism")] = "parallelism",
+        seed: Seed = None,
     ) -> None:
-        check_count("R", R, least=1)
-        check_count("eta", eta, least=2)
-        if exec_mode not in EXEC_MODES:
-            raise ValueError(f"exec_mode must be one of {', '.join(EXEC_MODES)}; got {exec_mode!r}")
         super().__init__(optimize_mode, parallel=exec_mode == "parallelism")
         self._largest = R
         self._eta = eta
@@ -77,8 +82,3 @@ def hyperband_rounds(largest: int, eta: int, number: int) -> tuple[Round, ...]:
     s = deepest - number % (deepest + 1)
     size = (deepest + 1) // (s + 1) * eta**s
     return rounds_of(size, largest / eta**s, eta, s + 1)
-
-
-def check_space(search_space: object) -> None:
-    """Raise ValueError for a space that the advisor refuses."""
-    flat_space(search_space, "Hyperband")

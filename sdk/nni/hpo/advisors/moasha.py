@@ -5,13 +5,25 @@ of NSGA-II: fronts first, and within a front those with most room around them.
 """
 
 from collections.abc import Mapping
+from typing import Annotated
 
+from nni.hpo.advisors._halving_advisor import RESERVED
 from nni.hpo.advisors._rungs import front_first
 from nni.hpo.advisors._searcher import RANDOM
-from nni.hpo.advisors.asha import AsynchronousHalving
+from nni.hpo.advisors.asha import MODES, AsynchronousHalving
 from nni.hpo.objectives import objectives_of
+from nni.hpo.registry.arguments import Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import MANY, IntAbove, IntRange, Modes, OneOf
 
 
+@algorithm(
+    "MOASHA",
+    use_when="As ASHA, with several objectives.",
+    parallel="All are served at once; none waits for results.",
+    reserved=RESERVED,
+    imports=False,
+)
 class MOASHA(AsynchronousHalving):
     """Promotes the configurations that are not beaten in every objective; see `ASHA`.
 
@@ -31,13 +43,13 @@ class MOASHA(AsynchronousHalving):
 
     def __init__(
         self,
-        optimize_mode: str | Mapping[str, str] = "maximize",
-        min_budget: int = 1,
-        max_budget: int = 81,
-        eta: int = 3,
-        brackets: int = 1,
-        mode: str = "promotion",
-        seed: int | None = None,
+        optimize_mode: Annotated[str | Mapping[str, str], Modes()] = "maximize",
+        min_budget: Annotated[int, IntRange(1, MANY)] = 1,
+        max_budget: Annotated[int, IntAbove("min_budget", or_equal=True)] = 81,
+        eta: Annotated[int, IntRange(2, MANY)] = 3,
+        brackets: Annotated[int, IntRange(1, MANY)] = 1,
+        mode: Annotated[str, OneOf(*MODES)] = "promotion",
+        seed: Seed = None,
     ) -> None:
         super().__init__(
             objectives_of(optimize_mode),

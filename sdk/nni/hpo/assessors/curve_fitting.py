@@ -8,16 +8,29 @@ best value, not by its probability to exceed it.
 """
 
 import math
+from typing import Annotated, Final
 
 from nni.hpo.base import Assessor, AssessResult
 from nni.hpo.json_value import JsonValue
-from nni.hpo.objectives import checked_optimize_mode, scalar_metric
-from nni.hpo.registry.validation import check_count
+from nni.hpo.objectives import scalar_metric
+from nni.hpo.registry.arguments import IN_CONFIGURATIONS, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import FloatRange, IntRange, OneOf
 
-_LEAST_VALUES = 5
+_GROWING: Final = (
+    "it extrapolates growing metrics: report the accuracy, or use Medianstop for a loss"
+)
+
+_LEAST_VALUES: Final = 5
 """A family has up to four parameters."""
 
 
+@algorithm(
+    "Curvefitting",
+    use_when="Metrics that grow smoothly, such as an accuracy after every epoch.",
+    documented_as="nni.algorithms.hpo.curvefitting_assessor.CurvefittingAssessor",
+    extra="hpo",
+)
 class CurvefittingAssessor(Assessor):
     """Predicts what a trial will have reached at `epoch_num`; for metrics that grow.
 
@@ -36,23 +49,13 @@ class CurvefittingAssessor(Assessor):
 
     def __init__(
         self,
-        epoch_num: int = 20,
-        start_step: int = 6,
-        threshold: float = 0.95,
-        gap: int = 1,
-        optimize_mode: str = "maximize",
-        seed: int | None = None,
+        epoch_num: Annotated[int, IntRange(1, 9999), IN_CONFIGURATIONS] = 20,
+        start_step: Annotated[int, IntRange(0, 9999)] = 6,
+        threshold: Annotated[float, FloatRange(0, 9999, open_low=True)] = 0.95,
+        gap: Annotated[int, IntRange(1, 9999)] = 1,
+        optimize_mode: Annotated[str, OneOf("maximize", hint=_GROWING)] = "maximize",
+        seed: Seed = None,
     ) -> None:
-        check_count("epoch_num", epoch_num, least=1)
-        check_count("start_step", start_step, least=0)
-        check_count("gap", gap, least=1)
-        if not 0 < threshold < math.inf:
-            raise ValueError(f"threshold must be a number > 0, got {threshold!r}")
-        if checked_optimize_mode(optimize_mode) != "maximize":
-            raise ValueError(
-                "optimize_mode of Curvefitting must be 'maximize': it extrapolates growing "
-                "metrics; report the accuracy, or use Medianstop for a loss"
-            )
         self._epochs, self._start, self._gap = epoch_num, start_step, gap
         self._threshold = threshold
         self._seed = seed or 0

@@ -5,13 +5,21 @@ Source: Golovin et al., Google Vizier: A Service for Black-Box Optimization, KDD
 """
 
 from bisect import insort
+from typing import Annotated
 
 from nni.hpo.base import Assessor, AssessResult
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import checked_optimize_mode, loss_of
-from nni.hpo.registry.validation import check_count
+from nni.hpo.registry.arguments import Mode
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import IntRange
 
 
+@algorithm(
+    "Medianstop",
+    use_when="In general; it needs no assumption about the curves.",
+    documented_as="nni.algorithms.hpo.medianstop_assessor.MedianstopAssessor",
+)
 class MedianstopAssessor(Assessor):
     """Compares a running trial with the completed ones at the same step.
 
@@ -25,9 +33,10 @@ class MedianstopAssessor(Assessor):
         start_step: trials with fewer results than this are always `Good`.
     """
 
-    def __init__(self, optimize_mode: str = "maximize", start_step: int = 0) -> None:
+    def __init__(
+        self, optimize_mode: Mode = "maximize", start_step: Annotated[int, IntRange(0, 9999)] = 0
+    ) -> None:
         self._mode = checked_optimize_mode(optimize_mode)
-        check_count("start_step", start_step, least=0)
         self._start_step = start_step
         self._running: dict[str, list[float | None]] = {}
         self._means_at_step: list[list[float]] = []

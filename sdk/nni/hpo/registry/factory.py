@@ -17,7 +17,9 @@ from typing import Final, Literal, TypeAlias, cast, get_args, overload
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.base import Assessor, Tuner
 from nni.hpo.json_value import JsonValue
-from nni.hpo.registry.entries import BUILT_IN, AlgorithmEntry, Kind
+from nni.hpo.registry.built_in import BUILT_IN
+from nni.hpo.registry.declaration import BASES, declaration_of, is_declared
+from nni.hpo.registry.entries import AlgorithmEntry, Kind
 from nni.hpo.registry.registrations import registered
 from nni.hpo.space.parser import parse_space
 
@@ -39,12 +41,6 @@ Algorithm: TypeAlias = Tuner | Assessor | MsgDispatcherBase
 
 ENTRY_POINT_GROUP: Final = "nni.hpo"
 
-_BASES: Final[Mapping[Kind, type]] = {
-    "tuner": Tuner,
-    "assessor": Assessor,
-    "advisor": MsgDispatcherBase,
-}
-
 
 @cache
 def _third_party() -> tuple[AlgorithmEntry, ...]:
@@ -53,10 +49,12 @@ def _third_party() -> tuple[AlgorithmEntry, ...]:
     entries: list[AlgorithmEntry] = []
     for point in entry_points(group=ENTRY_POINT_GROUP):
         entry = point.load()
+        if is_declared(entry):
+            entry = declaration_of(entry)
         if not isinstance(entry, AlgorithmEntry):
             raise TypeError(
                 f"entry point {point.name!r} of group {ENTRY_POINT_GROUP!r} must be an "
-                f"AlgorithmEntry, got {entry!r:.200}"
+                f"AlgorithmEntry or a class declared with @algorithm, got {entry!r:.200}"
             )
         entries.append(entry)
     return tuple(entries)
@@ -129,8 +127,14 @@ def validate(
         parse_space(search_space, algorithm=name)
     elif entry.space_check:
         _load(entry.space_check)(search_space)
-    elif kind == "tuner":
-        parse_space(search_space, algorithm=name, types=entry.types, nested=entry.nested)
+    elif kind == "tuner" or entry.reserved:
+        parse_space(
+            search_space,
+            algorithm=name,
+            types=entry.types,
+            nested=entry.nested,
+            reserved=frozenset(entry.reserved),
+        )
 
 
 def check_replaceable(
@@ -257,7 +261,12 @@ def named_class(kind: Kind, name: str) -> type[Algorithm]:
 
 
 def argument_names(entry: AlgorithmEntry) -> tuple[str, ...]:
-    """Return what the constructor of an algorithm takes; none if it cannot be imported."""
+    """Return the names of an algorithm's arguments; none if they are not declared anywhere.
+
+    Imports the class of an algorithm without a declaration.
+    """
+    if entry.arguments:
+        return tuple(argument.name for argument in entry.arguments)
     try:
         return tuple(inspect.signature(named_class(entry.kind, entry.name)).parameters)
     except (ImportError, TypeError):
@@ -314,7 +323,7 @@ def custom_class(
 
 
 def _checked_class(cls: type, kind: Kind) -> type[Algorithm]:
-    base = _BASES[kind]
+    base = BASES[kind]
     if not issubclass(cls, base):
         raise TypeError(f"{kind} {cls.__qualname__} must be a subclass of {base.__qualname__}")
     return cast("type[Algorithm]", cls)

@@ -15,16 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, get_args
 
-from nni.hpo.advisor import MsgDispatcherBase
-from nni.hpo.base import Assessor, Tuner
-from nni.hpo.registry.entries import BUILT_IN, AlgorithmEntry, Kind
+from nni.hpo.registry.built_in import BUILT_IN
+from nni.hpo.registry.declaration import BASES, accept_any_space
+from nni.hpo.registry.entries import AlgorithmEntry, Kind
 from nni.hpo.registry.validation import ClassArgsValidator
 
-_BASES: Final[Mapping[Kind, type]] = {
-    "tuner": Tuner,
-    "assessor": Assessor,
-    "advisor": MsgDispatcherBase,
-}
 _KEYS: Final = frozenset({"algoType", "builtinName", "className", "classArgsValidator"})
 _REQUIRED: Final = ("algoType", "builtinName", "className")
 
@@ -58,7 +53,7 @@ def register(meta: object) -> AlgorithmEntry:
     """
     checked = _checked(meta)
     entry = _entry(checked)
-    _check_class(checked["className"], _BASES[entry.kind], "className")
+    _check_class(checked["className"], BASES[entry.kind], "className")
     if "classArgsValidator" in checked:
         _check_class(checked["classArgsValidator"], ClassArgsValidator, "classArgsValidator")
     with _changing() as known:
@@ -173,10 +168,5 @@ def _changing() -> Iterator[list[dict[str, str]]]:
         fresh.replace(path)
 
 
-def accept_any_space(search_space: object) -> None:
-    """Check nothing: what a space is, a user's algorithm decides itself."""
-    del search_space
-
-
 _ANYTHING: Final = ClassArgsValidator()
-_NO_CHECK: Final = f"{__name__}:{accept_any_space.__name__}"
+_NO_CHECK: Final = f"{accept_any_space.__module__}:{accept_any_space.__name__}"

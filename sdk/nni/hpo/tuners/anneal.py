@@ -17,6 +17,8 @@ from nni.hpo.base import Tuner, samples
 from nni.hpo.encoding.columns import BELL_WIDTH, NumericColumn, levels_of
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import checked_optimize_mode, loss_of
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
 from nni.hpo.space.domains import Branch, ChoiceDomain, Domain, IntegerDomain, Parameter, Space
 from nni.hpo.space.parser import parse_space, place
 from nni.hpo.tuners._repair import repaired
@@ -36,6 +38,12 @@ Placed = dict[str, JsonValue]
 """The active parameters of a configuration: path to value, or to an option's position."""
 
 
+@algorithm(
+    "Anneal",
+    use_when="Trials are cheap and the priors of the parameters are known to be good.",
+    parallel="All are served; running trials are ignored.",
+    documented_as="nni.algorithms.hpo.hyperopt_tuner.HyperoptTuner",
+)
 class AnnealTuner(Tuner):
     """Simulated annealing over the prior; running trials are ignored.
 
@@ -47,7 +55,7 @@ class AnnealTuner(Tuner):
         seed: of all draws; None for different ones in every process.
     """
 
-    def __init__(self, optimize_mode: str = "minimize", seed: int | None = None) -> None:
+    def __init__(self, optimize_mode: Mode = "minimize", seed: Seed = None) -> None:
         self._mode = checked_optimize_mode(optimize_mode)
         self._rng = Random(seed)
         self._observed: list[tuple[JsonValue, float]] = []

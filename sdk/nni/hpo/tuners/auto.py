@@ -6,12 +6,14 @@ objectives, or limits on outcomes, every outcome has a process of its own (`outc
 
 import logging
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of
-from nni.hpo.registry.validation import ClassArgsValidator
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import FloatRange
 from nni.hpo.tuners._delegating import DelegatingTuner
 from nni.hpo.tuners.bayesian.blended_search import BlendedSearch, counted
 from nni.hpo.tuners.bayesian.outcome_search import OutcomeSearch
@@ -28,6 +30,12 @@ _MOST_SAMPLES: Final = 100_000
 _MOST_CLIMBS: Final = 250
 
 
+@algorithm(
+    "auto",
+    use_when="In general: the default for any space, one objective or several.",
+    parallel="All are served; running trials count as if they had come out as predicted.",
+    extra="hpo",
+)
 class AutoTuner(DelegatingTuner):
     """Chooses how to search by the space and the results; a good default for any space.
 
@@ -44,11 +52,10 @@ class AutoTuner(DelegatingTuner):
 
     def __init__(
         self,
-        optimize_mode: str = "maximize",
-        seed: int | None = None,
-        ask_time_limit: float = 0.05,
+        optimize_mode: Mode = "maximize",
+        seed: Seed = None,
+        ask_time_limit: Annotated[float, FloatRange(0, infinite=True)] = 0.05,
     ) -> None:
-        ClassArgsValidator().range("ask_time_limit", float, 0, float("inf"))(ask_time_limit)
         self._seed = seed
         self._told = ""
         self._settings = ProcessSettings(

@@ -6,10 +6,22 @@ from nni.errors import NoMoreTrialError
 from nni.hpo.base import Tuner, samples
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import checked_optimize_mode
+from nni.hpo.registry.arguments import Mode
+from nni.hpo.registry.declaration import algorithm
 from nni.hpo.space.domains import canonical_json, same_value
 from nni.hpo.space.feasibility import combine_params
 
 
+@algorithm(
+    "BatchTuner",
+    use_when="The configurations to try are known, and listed in the search space.",
+    parallel="All are served, in the order of the list.",
+    documented_as="nni.algorithms.hpo.batch_tuner.BatchTuner",
+    types=("choice",),
+    nested=False,
+    space_check=combine_params,
+    defaults={},
+)
 class BatchTuner(Tuner):
     """Hands out the options of `combine_params` one by one, then no more.
 
@@ -21,7 +33,7 @@ class BatchTuner(Tuner):
 
     lookahead: ClassVar[bool] = True
 
-    def __init__(self, optimize_mode: str = "minimize") -> None:
+    def __init__(self, optimize_mode: Mode = "minimize") -> None:
         checked_optimize_mode(optimize_mode)
         self._queue: list[dict[str, JsonValue]] = []
         self._next = 0

@@ -8,7 +8,7 @@ results are there, also those of earlier ones and of trials that the user added.
 """
 
 import math
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.unit_cube import point_key
 from nni.hpo.json_value import JsonValue
-from nni.hpo.registry.validation import check_count
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import IntRange
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._covariance import Covariance, Solution, population_of
 from nni.hpo.tuners._model_based import ModelBasedTuner
@@ -25,6 +27,13 @@ _FREE_TRIES: Final = 20
 """Draws until one is allowed and not taken."""
 
 
+@algorithm(
+    "CmaEs",
+    use_when="Ten to a hundred numeric parameters that depend on each other, some hundred trials.",
+    parallel="All are served; a generation is learnt when enough of its results are there.",
+    nested=False,
+    extra="hpo",
+)
 class CmaEs(ModelBasedTuner[TreeCube]):
     """Evolution strategy for numbers, with margins for discrete ones and for choices.
 
@@ -43,15 +52,12 @@ class CmaEs(ModelBasedTuner[TreeCube]):
 
     def __init__(
         self,
-        optimize_mode: str = "maximize",
-        population_size: int | None = None,
-        restart_factor: int = 2,
-        seed: int | None = None,
+        optimize_mode: Mode = "maximize",
+        population_size: Annotated[int | None, IntRange(2, 99_999)] = None,
+        restart_factor: Annotated[int, IntRange(1, 99)] = 2,
+        seed: Seed = None,
     ) -> None:
         super().__init__(optimize_mode, seed)
-        if population_size is not None:
-            check_count("population_size", population_size, least=2)
-        check_count("restart_factor", restart_factor, least=1)
         self._population = population_size
         self._restart_factor = restart_factor
         self._drawn_solutions: dict[int, Solution] = {}

@@ -8,7 +8,7 @@ Departures:
 - A fifth of the points among which the best is taken lie near the best results.
 """
 
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from nni.hpo.encoding.unit_cube import UnitCube, best_free
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.network import Network, linear_belief, trained_network
 from nni.hpo.models.targets import warped
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import WholeNumber
 from nni.hpo.registry.validation import check_whole
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
@@ -28,6 +31,16 @@ _STEP: Final = 0.05
 """Standard deviation of the steps from good results."""
 
 
+@algorithm(
+    "DNGOTuner",
+    use_when="Many trials, more than a Gaussian process can take, and numeric parameters.",
+    parallel="All are served; the network is trained after every `trials_per_update` results.",
+    documented_as="nni.algorithms.hpo.dngo_tuner.DNGOTuner",
+    types=NUMERIC_TYPES,
+    nested=False,
+    space_check="nni.hpo.encoding.numeric_space:check_dngo_space",
+    extra="hpo",
+)
 class DNGOTuner(ModelBasedTuner[UnitCube]):
     """Bayesian regression on the features of a network; its cost hardly grows with results.
 
@@ -46,11 +59,11 @@ class DNGOTuner(ModelBasedTuner[UnitCube]):
 
     def __init__(
         self,
-        optimize_mode: str = "maximize",
-        sample_size: int = 1000,
-        trials_per_update: int = 20,
-        num_epochs_per_training: int = 500,
-        seed: int | None = None,
+        optimize_mode: Mode = "maximize",
+        sample_size: Annotated[int, WholeNumber(1)] = 1000,
+        trials_per_update: Annotated[int, WholeNumber(1)] = 20,
+        num_epochs_per_training: Annotated[int, WholeNumber(1)] = 500,
+        seed: Seed = None,
     ) -> None:
         super().__init__(optimize_mode, seed)
         check_whole("sample_size", sample_size, least=1)

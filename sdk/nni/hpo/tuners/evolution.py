@@ -11,12 +11,14 @@ import logging
 from collections import deque
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Annotated, Final
 
 from nni.hpo.base import DEFERRED, StartLater, Tuner, samples
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import checked_optimize_mode, loss_of
-from nni.hpo.registry.validation import check_count
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import IntRange
 from nni.hpo.space.domains import Space, active_places, same_value
 from nni.hpo.space.parser import contains, parse_space
 from nni.hpo.tuners._repair import repaired
@@ -35,6 +37,12 @@ class Individual:
     loss: float
 
 
+@algorithm(
+    "Evolution",
+    use_when="Trials are cheap and many, or a child can inherit the weights of its parent.",
+    parallel="Served while individuals are unsent or two are evaluated; deferred otherwise.",
+    documented_as="nni.algorithms.hpo.evolution_tuner.EvolutionTuner",
+)
 class EvolutionTuner(Tuner):
     """Evolves a population; weak at first, strong with many trials.
 
@@ -51,12 +59,11 @@ class EvolutionTuner(Tuner):
 
     def __init__(
         self,
-        optimize_mode: str = "maximize",
-        population_size: int = 32,
-        seed: int | None = None,
+        optimize_mode: Mode = "maximize",
+        population_size: Annotated[int, IntRange(1, 99_999)] = 32,
+        seed: Seed = None,
     ) -> None:
         self._mode = checked_optimize_mode(optimize_mode)
-        check_count("population_size", population_size, least=1)
         self._size = population_size
         self._rng = Random(seed)
         self._space = Space(())

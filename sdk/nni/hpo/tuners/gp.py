@@ -22,7 +22,7 @@ Departures:
 """
 
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import TreeCube
@@ -30,6 +30,9 @@ from nni.hpo.encoding.numeric_space import NUMERIC_TYPES, numeric_space
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import FloatRange, OneOf, WholeNumber
 from nni.hpo.registry.validation import ClassArgsValidator, check_whole
 from nni.hpo.tuners._delegating import DelegatingTuner
 from nni.hpo.tuners.bayesian.acquisition import (
@@ -48,6 +51,17 @@ _SHARE_OF_TIME: Final = 0.5
 """A process with a part of single parameters takes twice the time that is counted for a point."""
 
 
+@algorithm(
+    "GPTuner",
+    use_when="Very expensive trials, few of them, and numeric parameters.",
+    parallel="Served one by one; running trials count as if they had come out as predicted.",
+    documented_as="nni.algorithms.hpo.gp_tuner.GPTuner",
+    types=NUMERIC_TYPES,
+    nested=False,
+    space_check="nni.hpo.encoding.numeric_space:check_gp_space",
+    any_space_with_outcomes=True,
+    extra="hpo",
+)
 class GPTuner(DelegatingTuner):
     """Gaussian process regression and an acquisition function; for very expensive trials.
 
@@ -76,17 +90,17 @@ class GPTuner(DelegatingTuner):
 
     def __init__(  # noqa: PLR0913 - documented signature
         self,
-        optimize_mode: str = "maximize",
-        utility: str = "ei",
-        kappa: float = 5,
-        xi: float = 0,
-        nu: float = 2.5,
-        alpha: float = 1e-6,
-        cold_start_num: int = 10,
-        selection_num_warm_up: int = 100_000,
-        selection_num_starting_points: int = 250,
-        seed: int | None = None,
-        ask_time_limit: float = 0.1,
+        optimize_mode: Mode = "maximize",
+        utility: Annotated[str, OneOf(*UTILITIES)] = "ei",
+        kappa: Annotated[float, FloatRange(0)] = 5,
+        xi: Annotated[float, FloatRange(0)] = 0,
+        nu: Annotated[float, FloatRange(0, open_low=True)] = 2.5,
+        alpha: Annotated[float, FloatRange(0)] = 1e-6,
+        cold_start_num: Annotated[int, WholeNumber(1)] = 10,
+        selection_num_warm_up: Annotated[int, WholeNumber(1)] = 100_000,
+        selection_num_starting_points: Annotated[int, WholeNumber(1)] = 250,
+        seed: Seed = None,
+        ask_time_limit: Annotated[float, FloatRange(0, infinite=True)] = 0.1,
     ) -> None:
         _check_range("alpha", alpha)
         check_whole("cold_start_num", cold_start_num, least=1)

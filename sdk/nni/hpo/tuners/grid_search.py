@@ -8,6 +8,8 @@ from nni.errors import NoMoreTrialError
 from nni.hpo.base import Tuner, samples
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import checked_optimize_mode
+from nni.hpo.registry.arguments import Mode
+from nni.hpo.registry.declaration import algorithm
 from nni.hpo.space.domains import Space
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._grid import Grid
@@ -18,6 +20,14 @@ GRID_TYPES = ("choice", "randint", "quniform")
 """The `_type`s whose support is finite."""
 
 
+@algorithm(
+    "GridSearch",
+    use_when="The space is small and finite, and every combination is to be tried.",
+    parallel="All are served, in the order of the grid.",
+    documented_as="nni.algorithms.hpo.gridsearch_tuner.GridSearchTuner",
+    types=GRID_TYPES,
+    defaults={},
+)
 class GridSearchTuner(Tuner):
     """Hands out the Cartesian product of the space in a fixed order.
 
@@ -31,7 +41,7 @@ class GridSearchTuner(Tuner):
 
     lookahead: ClassVar[bool] = True
 
-    def __init__(self, optimize_mode: str = "minimize") -> None:
+    def __init__(self, optimize_mode: Mode = "minimize") -> None:
         checked_optimize_mode(optimize_mode)
         self._grid = Grid(Space(()))
         self._next = 0

@@ -17,7 +17,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from statistics import fmean
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from nni.hpo.models.gaussian_process import Posterior
 from nni.hpo.models.gp_model import Belief
 from nni.hpo.models.matern import Matern
 from nni.hpo.models.surrogate import Surrogate
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import FloatRange, WholeNumber
 from nni.hpo.registry.validation import ClassArgsValidator, check_whole
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners.bayesian.acquisition import confidence_bound, deviation_alone
@@ -49,6 +52,16 @@ _SUGGESTED: Final = 500
 """Points among which the exploiting candidate is looked for."""
 
 
+@algorithm(
+    "MetisTuner",
+    use_when="Expensive trials, noisy results, and numeric parameters.",
+    parallel="Served one by one; running trials count as if they had come out as predicted.",
+    documented_as="nni.algorithms.hpo.metis_tuner.MetisTuner",
+    types=METIS_TYPES,
+    nested=False,
+    space_check="nni.hpo.encoding.numeric_space:check_metis_space",
+    extra="hpo",
+)
 class MetisTuner(ModelBasedTuner[UnitCube]):
     """Explores where the model knows least, most of the time; for expensive trials.
 
@@ -68,14 +81,14 @@ class MetisTuner(ModelBasedTuner[UnitCube]):
 
     def __init__(
         self,
-        optimize_mode: str = "maximize",
+        optimize_mode: Mode = "maximize",
         no_resampling: bool = True,  # noqa: FBT001, FBT002 - documented signature
         no_candidates: bool = False,  # noqa: FBT001, FBT002 - documented signature
-        selection_num_starting_points: int = 600,
-        cold_start_num: int = 10,
-        exploration_probability: float = 0.9,
-        seed: int | None = None,
-        ask_time_limit: float = 0.1,
+        selection_num_starting_points: Annotated[int, WholeNumber(1)] = 600,
+        cold_start_num: Annotated[int, WholeNumber(1)] = 10,
+        exploration_probability: Annotated[float, FloatRange(0, 1)] = 0.9,
+        seed: Seed = None,
+        ask_time_limit: Annotated[float, FloatRange(0, infinite=True)] = 0.1,
     ) -> None:
         super().__init__(optimize_mode, seed)
         check_whole("selection_num_starting_points", selection_num_starting_points, least=1)

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from nni.hpo.encoding.unit_cube import PointKey, point_key
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import Objectives, objectives_of
 from nni.hpo.pareto import crowding_distances, ranks
-from nni.hpo.registry.validation import check_count
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import IntRange
 from nni.hpo.space.domains import Space
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._breeding import child_of
@@ -43,6 +45,12 @@ class _Member:
     excess: float
 
 
+@algorithm(
+    "NSGA2",
+    use_when="Several objectives and many cheap trials.",
+    parallel="All are served; running trials are ignored.",
+    extra="hpo",
+)
 class NSGA2(Tuner):
     """Several objectives at once: breeds the configurations that no other one beats.
 
@@ -59,11 +67,10 @@ class NSGA2(Tuner):
 
     def __init__(
         self,
-        optimize_mode: str = "maximize",
-        population_size: int = 40,
-        seed: int | None = None,
+        optimize_mode: Mode = "maximize",
+        population_size: Annotated[int, IntRange(2, 99_999)] = 40,
+        seed: Seed = None,
     ) -> None:
-        check_count("population_size", population_size, least=2)
         self._objectives = objectives_of(optimize_mode)
         self._size = population_size
         self._rng = np.random.default_rng(seed)

@@ -14,13 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Annotated, Final
 
 from nni.hpo.base import DEFERRED, StartLater, Tuner
 from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY, default_root
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import checked_optimize_mode, loss_of
-from nni.hpo.registry.validation import check_count, check_positive_numbers
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import FloatRange, IntRange, PathText, PositiveNumbers
 from nni.hpo.space.domains import (
     ChoiceDomain,
     Domain,
@@ -62,6 +64,16 @@ class Member:
         return self.ended and self.loss == math.inf
 
 
+@algorithm(
+    "PBTTuner",
+    use_when="A good model is wanted, not a configuration, and trials can save checkpoints.",
+    parallel="One trial per member and step; more requests are deferred to the next step.",
+    documented_as="nni.algorithms.hpo.pbt_tuner.PBTTuner",
+    nested=False,
+    reserved=(LOAD_KEY, SAVE_KEY),
+    takes_assessor=False,
+    imports=False,
+)
 class PBTTuner(Tuner):
     """Evolves weights and hyperparameters together; what it finds is a model, not a configuration.
 
@@ -86,20 +98,15 @@ class PBTTuner(Tuner):
 
     def __init__(
         self,
-        optimize_mode: str = "maximize",
-        all_checkpoint_dir: str | None = None,
-        population_size: int = 10,
-        factors: Sequence[float] = (1.2, 0.8),
-        fraction: float = 0.2,
-        resample_probability: float = 0.25,
-        seed: int | None = None,
+        optimize_mode: Mode = "maximize",
+        all_checkpoint_dir: Annotated[str | None, PathText()] = None,
+        population_size: Annotated[int, IntRange(1, 99_999)] = 10,
+        factors: Annotated[Sequence[float], PositiveNumbers()] = (1.2, 0.8),
+        fraction: Annotated[float, FloatRange(0, 1)] = 0.2,
+        resample_probability: Annotated[float, FloatRange(0, 1)] = 0.25,
+        seed: Seed = None,
     ) -> None:
         self._mode = checked_optimize_mode(optimize_mode)
-        check_count("population_size", population_size, least=1)
-        check_positive_numbers("factors", factors)
-        for name, share in (("fraction", fraction), ("resample_probability", resample_probability)):
-            if not 0.0 <= share <= 1.0:
-                raise ValueError(f"{name} must lie in [0, 1], got {share!r}")
         self._root = Path(all_checkpoint_dir or default_root()).expanduser()
         self._size = population_size
         self._factors = tuple(float(factor) for factor in factors)
@@ -290,8 +297,3 @@ def _neighbour(choice: ChoiceDomain, value: JsonValue, rng: Random) -> JsonValue
     position = choice.position(value)
     around = [p for p in (position - 1, position + 1) if 0 <= p < len(choice.options)]
     return choice.options[rng.choice(around)] if around else value
-
-
-def check_space(search_space: object) -> None:
-    """Raise ValueError for a space that the tuner refuses."""
-    parse_space(search_space, algorithm="PBTTuner", nested=False, reserved=RESERVED)

@@ -10,12 +10,21 @@ from typing import ClassVar
 from nni.hpo.base import Tuner
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import checked_optimize_mode
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
 from nni.hpo.space.domains import Space
 from nni.hpo.space.parser import parse_space
 
 _logger = logging.getLogger(__name__)
 
 
+@algorithm(
+    "Random",
+    use_when="A baseline to compare with, cheap trials, or uniform coverage of the space.",
+    parallel="All are served, independently of each other.",
+    documented_as="nni.algorithms.hpo.hyperopt_tuner.HyperoptTuner",
+    imports=False,
+)
 class RandomTuner(Tuner):
     """Draws every active parameter from its prior; never runs out, learns nothing.
 
@@ -26,7 +35,7 @@ class RandomTuner(Tuner):
 
     lookahead: ClassVar[bool] = True
 
-    def __init__(self, optimize_mode: str = "minimize", seed: int | None = None) -> None:
+    def __init__(self, optimize_mode: Mode = "minimize", seed: Seed = None) -> None:
         checked_optimize_mode(optimize_mode)
         self._rng = Random(seed)
         self._space = Space(())

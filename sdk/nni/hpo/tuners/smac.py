@@ -20,6 +20,8 @@ from nni.hpo.encoding.unit_cube import PointKey, UnitCube, best_free, point_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.forest import Forest, grown_forest
 from nni.hpo.models.targets import warped
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
@@ -43,6 +45,16 @@ _STEP: Final = 0.2
 """Their distance: the standard deviation of the step."""
 
 
+@algorithm(
+    "SMAC",
+    use_when="Discrete or mixed spaces and few trials.",
+    parallel="All are served, with distinct configurations.",
+    documented_as="nni.algorithms.hpo.smac_tuner.SMACTuner",
+    types=_TYPES,
+    nested=False,
+    keeps_first_space=True,
+    extra="hpo",
+)
 class SMACTuner(ModelBasedTuner[UnitCube]):
     """Random forest, expected improvement and local search; for discrete spaces.
 
@@ -60,9 +72,9 @@ class SMACTuner(ModelBasedTuner[UnitCube]):
 
     def __init__(
         self,
-        optimize_mode: str = "maximize",
+        optimize_mode: Mode = "maximize",
         config_dedup: bool = False,  # noqa: FBT001, FBT002 - documented signature
-        seed: int | None = None,
+        seed: Seed = None,
     ) -> None:
         super().__init__(optimize_mode, seed)
         self._dedup = config_dedup

@@ -24,7 +24,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from nni.hpo.base import Tuner, samples
 from nni.hpo.encoding.columns import Level, Row, configuration_of, levels_of, rows_of
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import Objectives, objectives_of
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import algorithm
+from nni.hpo.registry.rules import OneOf
 from nni.hpo.space.domains import Space
 from nni.hpo.space.parser import contains, parse_space, place
 from nni.hpo.tuners._repair import repaired
@@ -56,6 +59,13 @@ class _Running:
     rows: list[Row]
 
 
+@algorithm(
+    "TPE",
+    use_when="In general; few trials, any space, one objective or several.",
+    parallel="All are served; proposals keep away from running trials.",
+    documented_as="nni.algorithms.hpo.hyperopt_tuner.HyperoptTuner",
+    extra="hpo",
+)
 class TPETuner(Tuner):
     """Tree-structured Parzen estimator, for one objective or several.
 
@@ -75,16 +85,12 @@ class TPETuner(Tuner):
 
     def __init__(
         self,
-        optimize_mode: str = "minimize",
+        optimize_mode: Mode = "minimize",
         parallel_optimize: bool = False,  # noqa: FBT001, FBT002 - documented signature
-        constant_liar_type: str = "min",
-        seed: int | None = None,
+        constant_liar_type: Annotated[str, OneOf(*LIARS)] = "min",
+        seed: Seed = None,
     ) -> None:
         self._objectives = objectives_of(optimize_mode)
-        if constant_liar_type not in LIARS:
-            raise ValueError(
-                f"constant_liar_type must be one of {', '.join(LIARS)}; got {constant_liar_type!r}"
-            )
         self._parallel = parallel_optimize
         self._liar = constant_liar_type
         self._rng = np.random.default_rng(seed)

@@ -7,8 +7,6 @@ from nni.hpo.registry import factory
 from svc_dispatcher.ports import NamedAlgorithm
 
 _SOURCES: Final = {"nni": "nni", "user": "User"}
-_LOOKAHEAD: Final = frozenset({"Random", "GridSearch", "BatchTuner"})
-"""Built-in tuners that never learn; listed here so that a listing imports no algorithm."""
 
 
 class RegistryCatalog:
@@ -23,7 +21,7 @@ class RegistryCatalog:
                 class_name=entry.documented_path,
                 source=_SOURCES[entry.source],
                 space_types=entry.types if entry.kind == "tuner" else (),
-                lookahead=entry.source == "nni" and entry.name in _LOOKAHEAD,
+                lookahead=entry.lookahead,
             )
             for entry in factory.algorithms()
         ]

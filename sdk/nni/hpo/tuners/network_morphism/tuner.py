@@ -11,13 +11,16 @@ import logging
 from collections import deque
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Annotated, Final
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.base import Tuner
 from nni.hpo.checkpoint_folders import log_folder
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import checked_optimize_mode, loss_of
+from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.declaration import accept_any_space, algorithm
+from nni.hpo.registry.rules import MANY, FloatRange, IntRange, OneOf, PathText
 from nni.hpo.registry.validation import ClassArgsValidator, check_count
 from nni.hpo.tuners.network_morphism.graph import Graph, json_to_graph
 from nni.hpo.tuners.network_morphism.morphs import default_graph
@@ -30,6 +33,16 @@ _WALKS: Final = 100
 _NO_FATHER: Final = -1
 
 
+@algorithm(
+    "NetworkMorphism",
+    use_when="The architecture of an image classifier is to be found, and none is known.",
+    parallel="Served from a queue, which is filled on demand.",
+    documented_as="nni.algorithms.hpo.networkmorphism_tuner.NetworkMorphismTuner",
+    space_check=accept_any_space,
+    constraints=False,
+    imports=False,
+    extra="hpo",
+)
 class NetworkMorphismTuner(Tuner):
     """Searches architectures of convolutional networks; needs no search space.
 
@@ -59,20 +72,20 @@ class NetworkMorphismTuner(Tuner):
 
     def __init__(  # noqa: PLR0913 - documented signature
         self,
-        task: str = "cv",
-        input_width: int = 32,
-        input_channel: int = 3,
-        n_output_node: int = 10,
-        algorithm_name: str = "Bayesian",
-        optimize_mode: str = "maximize",
-        path: str = "model_path",
+        task: Annotated[str, OneOf("cv")] = "cv",
+        input_width: Annotated[int, IntRange(1, MANY)] = 32,
+        input_channel: Annotated[int, IntRange(1, MANY)] = 3,
+        n_output_node: Annotated[int, IntRange(1, MANY)] = 10,
+        algorithm_name: Annotated[str, OneOf("Bayesian")] = "Bayesian",
+        optimize_mode: Mode = "maximize",
+        path: Annotated[str, PathText()] = "model_path",
         verbose: bool = True,  # noqa: FBT001, FBT002 - documented signature
-        beta: float = 2.576,
-        t_min: float = 0.0001,
-        max_model_size: int = 16777216,
-        default_model_len: int = 3,
-        default_model_width: int = 64,
-        seed: int | None = None,
+        beta: Annotated[float, FloatRange(0)] = 2.576,
+        t_min: Annotated[float, FloatRange(0, 1, open_low=True, open_high=True)] = 0.0001,
+        max_model_size: Annotated[int, IntRange(1, 2**53)] = 16777216,
+        default_model_len: Annotated[int, IntRange(1, 99)] = 3,
+        default_model_width: Annotated[int, IntRange(1, MANY)] = 64,
+        seed: Seed = None,
     ) -> None:
         for name, value, only in (
             ("task", task, "cv"),

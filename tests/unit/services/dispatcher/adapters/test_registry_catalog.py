@@ -2,7 +2,7 @@
 
 import pytest
 
-from nni.hpo.registry.entries import BUILT_IN
+from nni.hpo.registry.built_in import BUILT_IN
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
 
 NUMBERS = {"x": {"_type": "choice", "_value": [1, 2, 4]}}

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from nni.hpo.advisors._searcher import TunerSearcher, checked_searcher, parameter_count
+from nni.hpo.advisors._searcher import TunerSearcher, check_searcher, parameter_count
 from nni.hpo.space.parser import parse_space
 from tests.support.search_spaces import NESTED
 
@@ -48,7 +48,7 @@ def test_an_exhausted_tuner_draws_nothing() -> None:
 
 def test_unknown_searchers_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match="did you mean 'TPE'"):
-        checked_searcher("tpe")
+        check_searcher(searcher="tpe", eta=3)
 
 
 def test_parameters_of_branches_count() -> None:

@@ -133,9 +133,13 @@ def test_several_objectives_promote_what_is_not_beaten() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("ASHA", {"eta": 1}, "eta must be an int >= 2, got 1"),
-        ("ASHA", {"min_budget": 9, "max_budget": 3}, "max_budget must be an int >= 9, got 3"),
-        ("ASHA", {"mode": "stop"}, "mode must be one of promotion, stopping; got 'stop'"),
+        ("ASHA", {"eta": 1}, r"eta must be an int in \[2, 2147483647\], got 1"),
+        (
+            "ASHA",
+            {"min_budget": 9, "max_budget": 3},
+            "max_budget must be an int >= min_budget = 9",
+        ),
+        ("ASHA", {"mode": "stop"}, "mode must be one of 'promotion', 'stopping', got 'stop'"),
         ("ASHA", {"searcher": "tpe"}, "did you mean 'TPE'"),
         ("ASHA", {"budget": 3}, "unknown argument 'budget'; known: optimize_mode, min_budget"),
         ("ASHA", {"optimize_mode": {"a": "maximize", "b": "minimize"}}, "use MOASHA"),

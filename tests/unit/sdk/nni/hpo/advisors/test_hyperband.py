@@ -168,9 +168,9 @@ def test_configurations_of_a_first_round_are_of_the_prior() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"R": 0}, "R must be an int >= 1"),
-        ({"eta": 1}, "eta must be an int >= 2"),
-        ({"exec_mode": "parallel"}, "exec_mode must be one of serial, parallelism"),
+        ({"R": 0}, r"R must be an int in \[1, 2147483647\]"),
+        ({"eta": 1}, r"eta must be an int in \[2, 2147483647\]"),
+        ({"exec_mode": "parallel"}, "exec_mode must be one of 'serial', 'parallelism'"),
         ({"optimize_mode": "max"}, "optimize_mode must be"),
     ],
 )

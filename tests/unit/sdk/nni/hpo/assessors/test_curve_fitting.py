@@ -119,12 +119,15 @@ def test_odd_curves_give_a_number_or_nothing(history: list[JsonValue]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"optimize_mode": "minimize"}, "optimize_mode of Curvefitting must be 'maximize'"),
+        (
+            {"optimize_mode": "minimize"},
+            "optimize_mode must be one of 'maximize', .*use Medianstop",
+        ),
         ({"optimize_mode": "max"}, "optimize_mode must be"),
-        ({"epoch_num": 0}, "epoch_num must be an int >= 1"),
-        ({"start_step": -1}, "start_step must be an int >= 0"),
-        ({"gap": 0}, "gap must be an int >= 1"),
-        ({"threshold": 0}, "threshold must be a number > 0"),
+        ({"epoch_num": 0}, r"epoch_num must be an int in \[1, 9999\]"),
+        ({"start_step": -1}, r"start_step must be an int in \[0, 9999\]"),
+        ({"gap": 0}, r"gap must be an int in \[1, 9999\]"),
+        ({"threshold": 0}, r"threshold must be a number in \(0, 9999\]"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any], text: str) -> None:

@@ -81,7 +81,7 @@ def test_completed_trial_takes_part_up_to_its_first_value_that_is_no_number() ->
 
 @pytest.mark.parametrize("start_step", [-1, 1.5, True, "2"])
 def test_bad_start_step_is_refused(start_step: object) -> None:
-    with pytest.raises(ValueError, match="start_step must be an int >= 0"):
+    with pytest.raises(ValueError, match=r"start_step must be an int in \[0, 9999\]"):
         MedianstopAssessor("maximize", start_step)  # type: ignore[arg-type] # wrong on purpose
 
 

@@ -197,7 +197,7 @@ def test_failing_assessor_ends_no_trial(caplog: pytest.LogCaptureFixture) -> Non
         ({"concurrency": 0}, "concurrency must be an int >= 1"),
         ({"trials": 1.5}, "trials must be an int >= 1"),
         ({"timeout": 0}, "timeout must be > 0 seconds"),
-        ({"assessor": "Median"}, "assessor name must be one of Medianstop"),
+        ({"assessor": "Median"}, "assessor name must be one of Curvefitting"),
         ({"assessor": "Curvefitting"}, r"epoch_num.*give an object, like nni.hpo.Curvefitting"),
         ({"seed": 1, "tuner_args": {"seed": 2}}, "must equal the argument seed=1"),
     ],

@@ -75,8 +75,8 @@ def test_nested_choices_are_refused() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"population_size": 1}, "population_size must be an int >= 2, got 1"),
-        ({"restart_factor": 0}, "restart_factor must be an int >= 1, got 0"),
+        ({"population_size": 1}, r"population_size must be an int in \[2, 99999\], or None, got 1"),
+        ({"restart_factor": 0}, r"restart_factor must be an int in \[1, 99\], got 0"),
         ({"optimize_mode": "max"}, "optimize_mode"),
     ],
 )

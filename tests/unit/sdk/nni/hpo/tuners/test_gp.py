@@ -83,7 +83,7 @@ def test_eleventh_point_is_the_model_s() -> None:
 
 @pytest.mark.claim("hpo", 34)
 def test_unknown_utility_is_refused() -> None:
-    with pytest.raises(ValueError, match="utility must be one of ei, ucb, poi; got 'foo'"):
+    with pytest.raises(ValueError, match="utility must be one of 'ei', 'ucb', 'poi', got 'foo'"):
         GPTuner(utility="foo")
 
 

@@ -250,11 +250,11 @@ def test_home_directory_is_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "text"),
     [
         ({"optimize_mode": "max"}, "optimize_mode must be"),
-        ({"population_size": 0}, "population_size must be an int >= 1"),
+        ({"population_size": 0}, r"population_size must be an int in \[1, 99999\]"),
         ({"factors": []}, "factors must be a non-empty list"),
         ({"factors": [1.2, -1]}, "factors must be a non-empty list"),
-        ({"fraction": 1.5}, r"fraction must lie in \[0, 1\]"),
-        ({"resample_probability": -0.1}, "resample_probability must lie in"),
+        ({"fraction": 1.5}, r"fraction must be a number in \[0, 1\]"),
+        ({"resample_probability": -0.1}, "resample_probability must be a number in"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any], text: str) -> None:

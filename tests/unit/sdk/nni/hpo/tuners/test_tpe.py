@@ -198,7 +198,10 @@ def test_dict_result_without_number_is_no_observation() -> None:
     ("arguments", "text"),
     [
         ({"optimize_mode": "max"}, "optimize_mode must be"),
-        ({"constant_liar_type": "median"}, "constant_liar_type must be one of min, max, mean"),
+        (
+            {"constant_liar_type": "median"},
+            "liar_type must be one of 'min', 'max', 'mean'",
+        ),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, str], text: str) -> None:

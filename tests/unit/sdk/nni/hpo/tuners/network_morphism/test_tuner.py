@@ -39,9 +39,9 @@ def test_first_configuration_is_the_text_of_the_default_network() -> None:
 
 @pytest.mark.claim("hpo", 40)
 def test_other_tasks_are_refused() -> None:
-    with pytest.raises(ValueError, match="task must be one of 'cv'; got 'nlp'"):
+    with pytest.raises(ValueError, match="task must be one of 'cv', got 'nlp'"):
         NetworkMorphismTuner(task="nlp")
-    with pytest.raises(ValueError, match="task must be one of 'cv'; got 'nlp'"):
+    with pytest.raises(ValueError, match="task must be one of 'cv', got 'nlp'"):
         factory.validate("tuner", "NetworkMorphism", {"task": "nlp"}, {})
 
 

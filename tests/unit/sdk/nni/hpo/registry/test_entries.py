@@ -1,0 +1,44 @@
+"""What is known of an algorithm, as tables."""
+
+from nni.hpo import AlgorithmEntry
+from nni.hpo.registry.factory import find
+
+
+def test_rows_of_arguments_hold_what_a_configuration_means() -> None:
+    rows = {row["Name"]: row for row in find("tuner", "TPE").argument_rows()}
+
+    assert rows["optimize_mode"]["Default"] == "maximize"
+    assert rows["parallel_optimize"]["Type"] == "bool"
+    assert rows["constant_liar_type"]["Range"] == "min | max | mean"
+    assert rows["seed"]["Default"] == "None"
+    assert all(row["Meaning"] for row in rows.values())
+
+
+def test_argument_that_configurations_must_give_has_no_default() -> None:
+    rows = {row["Name"]: row for row in find("assessor", "Curvefitting").argument_rows()}
+
+    assert rows["epoch_num"]["Default"] == "required"
+    assert rows["gap"]["Default"] == "1"
+
+
+def test_capabilities_name_what_is_supported() -> None:
+    capabilities = find("tuner", "GridSearch").capabilities
+
+    assert capabilities["Search space"] == "choice, randint, quniform"
+    assert capabilities["Conditional spaces"] == "yes"
+    assert capabilities["Lookahead"] == "yes"
+    assert capabilities["Several objectives"] == "as one number"
+    assert find("tuner", "NSGA2").capabilities["Several objectives"] == "yes"
+    assert find("tuner", "PBTTuner").capabilities["Assessor"] == "no"
+    assert find("tuner", "BatchTuner").capabilities["Search space"] == "its own"
+
+
+def test_assessor_has_no_capabilities_of_a_space() -> None:
+    assert find("assessor", "Medianstop").capabilities == {"Resumable": "yes"}
+
+
+def test_entry_without_a_declaration_has_no_arguments() -> None:
+    entry = AlgorithmEntry("Demo", "tuner", "demo:Demo", "demo.Demo")
+
+    assert entry.arguments == ()
+    assert entry.argument_rows() == []

@@ -1,0 +1,95 @@
+"""Text that is made from declarations."""
+
+import pytest
+
+from nni.hpo.registry.arguments import Argument, DeclaredArguments
+from nni.hpo.registry.entries import AlgorithmEntry
+from nni.hpo.registry.generation import (
+    EXPORTS,
+    declared_entries,
+    exported_names,
+    exports_source,
+    source_of,
+    table_source,
+)
+from nni.hpo.registry.rules import FloatRange, IntRange, OneOf
+
+ENTRY = AlgorithmEntry(
+    "Demo",
+    "tuner",
+    "nni.hpo.tuners.random_search:DemoTuner",
+    "demo.DemoTuner",
+    DeclaredArguments("Demo", (Argument("size", IntRange(1, 9), 3),)),
+)
+PACKAGE = '''\
+"""A package."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nni.hpo.base import Tuner, Assessor
+    from nni.hpo.tuners.no_such_module import GoneTuner
+
+_HOMES = {"Old": "old"}
+
+__all__ = ["Old"]
+
+
+def function() -> None: ...
+'''
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (IntRange(1, 9), "IntRange(low=1, high=9)"),
+        (FloatRange(), "FloatRange()"),
+        (OneOf("a", "b"), "OneOf('a', 'b')"),
+        (("a", 1), "('a',1,)"),
+        (None, "None"),
+    ],
+)
+def test_source_of_a_value_leaves_out_default_fields(value: object, text: str) -> None:
+    assert source_of(value) == text
+
+
+def test_source_of_a_declaration_builds_it() -> None:
+    namespace: dict[str, object] = {}
+
+    exec(table_source([ENTRY]), namespace)
+
+    assert namespace["BUILT_IN"] == (ENTRY,)
+
+
+def test_exports_are_the_imports_for_type_checkers_and_the_declared_classes() -> None:
+    assert exported_names(PACKAGE, [ENTRY]) == {
+        "Tuner": "nni.hpo.base",
+        "Assessor": "nni.hpo.base",
+        "DemoTuner": "nni.hpo.tuners.random_search",
+    }
+
+
+def test_written_package_says_each_export_three_times_and_keeps_the_rest() -> None:
+    written = exports_source(PACKAGE, {"Tuner": "nni.hpo.base"})
+
+    assert "    from nni.hpo.base import Tuner\n" in written
+    assert "_HOMES = {\n    'Tuner': 'nni.hpo.base',\n}\n" in written
+    assert "__all__ = [\n    'Tuner',\n]\n" in written
+    assert written.startswith('"""A package."""\n')
+    assert written.endswith("def function() -> None: ...\n")
+    assert exported_names(written, []) == {"Tuner": "nni.hpo.base"}
+
+
+@pytest.mark.parametrize("missing", ["if TYPE_CHECKING:", "_HOMES", "__all__"])
+def test_package_of_another_shape_is_refused(missing: str) -> None:
+    with pytest.raises(ValueError, match=missing.strip(":")):
+        exports_source(PACKAGE.replace(missing, "if False:" if ":" in missing else "other"), {})
+
+
+def test_exports_of_the_package_are_what_its_declarations_say() -> None:
+    import nni.hpo
+
+    homes = exported_names(EXPORTS.read_text("utf-8"), declared_entries())
+
+    assert homes == nni.hpo._HOMES, "run ./dev algorithms and commit what it writes"
+    assert set(nni.hpo.__all__) == homes.keys()
