@@ -136,7 +136,7 @@ def test_what_needs_the_object_store_waits_until_it_is_back(
         open_gate(tmp_path / "code")
         logs = [shape.home / "log" / f"{name}.log" for name in ("dispatcher", "trial-runner")]
         wait.until(
-            lambda: any("waiting for the store of bytes" in log.read_text() for log in logs),
+            lambda: any("waiting for the blob store" in log.read_text() for log in logs),
             60,
             "somebody who waits",
         )

@@ -1,4 +1,4 @@
-"""Plumbing that two or more services need, each part written once.
+"""Infrastructure that two or more services share: RPC, messaging, storage, access, telemetry.
 
-Nothing here knows what an experiment decides; it moves, keeps and guards what services exchange.
+Nothing here knows the rules of experiments.
 """

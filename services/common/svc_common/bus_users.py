@@ -1,13 +1,15 @@
-"""Make users of the bus: `python -m svc_common.bus_users FOLDER [--pool POOL] [--runner ID=POOL]`.
+"""Command that makes users of the bus.
+
+`python -m svc_common.bus_users FOLDER [--pool POOL] [--runner ID=POOL]`
 
 Writes, readable by this user only:
 
 * `users.conf`, which the configuration of nats-server includes;
 * `<user>.env` for each user: the variables that its process needs.
 
-Whoever has a file already keeps its password, so that an agent can be added at any time: run the
-command again and send the server SIGHUP. A `--runner` is confined to its own subjects; agents of
-a `--pool` share a user, for replicas of one container.
+A user whose file exists keeps its password, so an agent can be added at any time: run the command
+again and send the server SIGHUP. A `--runner` may use its own subjects only; agents of a `--pool`
+share a user, for replicas of one container.
 """
 
 import argparse
@@ -34,9 +36,9 @@ _PASSWORD_BYTES: Final = 24
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Make the files; give the exit code."""
+    """Write the files that the arguments name; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m svc_common.bus_users", description=__doc__)
-    parser.add_argument("folder", type=Path, help="where the files lie; made when needed")
+    parser.add_argument("folder", type=Path, help="folder of the files; created if missing")
     parser.add_argument("--pool", action="append", default=[], help="a user for agents of a pool")
     parser.add_argument(
         "--runner", action="append", default=[], metavar="ID=POOL", help="a user for one agent"
@@ -54,7 +56,7 @@ def write_users(folder: Path, pools: Sequence[str], runners: Mapping[str, str]) 
     """Write the configuration and one file of variables per user.
 
     Args:
-        folder: where; made when needed.
+        folder: created if missing.
         pools: names of pools whose agents share a user.
         runners: pool by the id of an agent with a user of its own.
 
@@ -86,14 +88,14 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _password(path: Path) -> str:
-    """Return the password that a file of variables holds, or a new one."""
+    """Return the password in a file of variables, or a new one if there is none."""
     start = f"{NNI_NATS_PASSWORD}="
     try:
         lines = path.read_text("utf-8").splitlines()
     except FileNotFoundError:
         lines = []
     kept = next((line.removeprefix(start) for line in lines if line.startswith(start)), "")
-    # A letter in front: the server would take a password of digits for a number.
+    # It begins with a letter: the server would read a password of digits as a number.
     return kept or f"p{secrets.token_urlsafe(_PASSWORD_BYTES)}"
 
 

@@ -1,4 +1,4 @@
-"""Time as something that is passed in: the real clock, and one that tests turn by hand."""
+"""Clocks that are passed in as arguments: the system clock, and a manual one for tests."""
 
 import asyncio
 import heapq
@@ -9,14 +9,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time and waits for it."""
+    """Source of the time, and of waits."""
 
     def now(self) -> datetime:
-        """Give the time of day, aware, UTC."""
+        """Return the time of day as an aware datetime in UTC."""
         ...
 
     def monotonic_s(self) -> float:
-        """Give seconds from some fixed instant; never goes back."""
+        """Return the seconds since a fixed instant; never decreases."""
         ...
 
     async def sleep(self, duration_s: float) -> None:
@@ -25,7 +25,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The clock of this machine."""
+    """`Clock` of this machine."""
 
     def now(self) -> datetime:
         """See `Clock.now`."""
@@ -41,10 +41,10 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until a test calls `advance`.
+    """`Clock` that stands still until a test calls `advance`.
 
     Args:
-        start: the time of day it begins with.
+        start: time of day at the beginning.
     """
 
     def __init__(self, start: datetime = datetime(2020, 1, 1, tzinfo=UTC)) -> None:
@@ -72,11 +72,11 @@ class ManualClock:
 
     @property
     def sleepers(self) -> int:
-        """How many are waiting; lets a test know that its subject has gone to sleep."""
+        """Number of tasks that sleep; a test waits for it before it advances the clock."""
         return sum(1 for _, _, waker in self._sleepers if not waker.done())
 
     def advance(self, duration_s: float) -> None:
-        """Let time pass and wake, in order of their moments, those who waited for it."""
+        """Advance the time and wake the sleepers that are due, in the order of their times."""
         self._elapsed_s += duration_s
         while self._sleepers and self._sleepers[0][0] <= self._elapsed_s:
             _, _, waker = heapq.heappop(self._sleepers)

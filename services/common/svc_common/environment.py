@@ -1,6 +1,7 @@
-"""The one module of the services that reads the process environment.
+"""Reader of the process environment: the only module of the services that touches it.
 
-Names of variables stand here; each service's `settings.py` says what it makes of them.
+It defines the names of the variables that several services share; the `settings.py` of a service
+says how it uses them.
 """
 
 import os
@@ -15,61 +16,61 @@ NNI_HOME: Final = "NNI_HOME"
 NNI_NATS_URL: Final = "NNI_NATS_URL"
 """Address of the bus, e.g. `nats://127.0.0.1:4222`."""
 NNI_TOKEN: Final = "NNI_TOKEN"  # noqa: S105 - the name of a variable, not a secret
-"""Secret that clients and services of this installation show each other."""
+"""Token of this installation: clients and services authenticate with it."""
 NNI_RUNNER_TOKEN: Final = "NNI_RUNNER_TOKEN"  # noqa: S105 - the name of a variable, not a secret
-"""Secret that agents show the manager instead (as their `NNI_TOKEN`); it lets them bring and fetch
-bytes only. Unset = they show the installation's."""
+"""Token that agents authenticate with at the manager (as their `NNI_TOKEN`); it allows uploads and
+downloads of blobs only. Unset: they use the installation's."""
 NNI_READY_FD: Final = "NNI_READY_FD"
-"""Number of an inherited pipe on which a child says that it is ready; unset = nobody waits."""
+"""File descriptor of an inherited pipe to which a child writes that it is ready; unset: none."""
 NNI_LOG_LEVEL: Final = "NNI_LOG_LEVEL"
-"""Least level that is logged: debug, info (default), warning, error."""
+"""Lowest level that is logged: debug, info (default), warning, error."""
 NNI_DISPATCHER_GRPC: Final = "NNI_DISPATCHER_GRPC"
 """`host:port` on which the dispatcher listens and the manager calls it."""
 NNI_MANAGER_GRPC: Final = "NNI_MANAGER_GRPC"
-"""`host:port` on which the manager listens for gRPC; port 0 = a free one, told when ready."""
+"""`host:port` on which the manager listens for gRPC; port 0: a free one, reported when ready."""
 NNI_MANAGER_HTTP: Final = "NNI_MANAGER_HTTP"
-"""`host:port` on which the manager listens for HTTP; port 0 = a free one, told when ready."""
+"""`host:port` on which the manager listens for HTTP; port 0: a free one, reported when ready."""
 NNI_BUS_REPLICAS: Final = "NNI_BUS_REPLICAS"
-"""Copies that a clustered bus keeps of each stream; default 1."""
+"""Replicas of each stream on a clustered bus; default 1."""
 NNI_METRICS: Final = "NNI_METRICS"
-"""`host:port` on which a service without a web server shows its figures; port 0: a free one."""
+"""`host:port` of `/metrics` of a service without a web server; port 0: a free one."""
 NNI_VERSION: Final = "NNI_VERSION"
-"""Version that the supervisor tells its children, so that none looks it up again."""
+"""Version of NNI that the supervisor passes to its children, which saves them the look-up."""
 NNI_S3_ENDPOINT: Final = "NNI_S3_ENDPOINT"
-"""`http://host:port` or `https://host:port` of the S3 server; unset = bytes lie in a folder."""
+"""`http://host:port` or `https://host:port` of the S3 server; unset: a folder holds the blobs."""
 NNI_S3_BUCKET: Final = "NNI_S3_BUCKET"
-"""Bucket of this installation, made when it is missing; default `nni`."""
+"""Bucket of this installation, created if missing; default `nni`."""
 NNI_S3_PREFIX: Final = "NNI_S3_PREFIX"
 """Folder within the bucket, for installations that share one; default none."""
 NNI_S3_REGION: Final = "NNI_S3_REGION"
-"""Region of the bucket; default `us-east-1`, which servers of one's own take."""
+"""Region of the bucket; default `us-east-1`, which self-hosted servers accept."""
 NNI_S3_ACCESS_KEY: Final = "NNI_S3_ACCESS_KEY"
-"""Name of the account at the S3 server."""
+"""Access key of the account at the S3 server."""
 NNI_S3_SECRET_KEY: Final = "NNI_S3_SECRET_KEY"  # noqa: S105 - the name of a variable, not a secret
-"""Secret of that account."""
+"""Secret key of that account."""
 NNI_REDIS_URL: Final = "NNI_REDIS_URL"
-"""`redis://[user:password@]host:port/database` or `rediss://…`; unset = views lie elsewhere."""
+"""`redis://[user:password@]host:port/database` or `rediss://…`; unset: views are kept elsewhere."""
 
 NNI_NATS_USER: Final = "NNI_NATS_USER"
-"""User at the bus, whose permissions confine this process; unset = the bus knows one token."""
+"""User at the bus, with the permissions of this process; unset: the bus has one token."""
 NNI_NATS_PASSWORD: Final = "NNI_NATS_PASSWORD"  # noqa: S105 - the name of a variable, not a secret
 """Password of that user."""
 NNI_NATS_TLS_FIRST: Final = "NNI_NATS_TLS_FIRST"
 """Whether the bus speaks TLS from the first byte on (`handshake_first`); default no."""
 NNI_TLS_CERT_FILE: Final = "NNI_TLS_CERT_FILE"
-"""PEM chain that this process shows to callers, and to servers that ask for one."""
+"""PEM certificate chain of this process, for its clients and for servers that ask for one."""
 NNI_TLS_KEY_FILE: Final = "NNI_TLS_KEY_FILE"
 """PEM key of that certificate."""
 NNI_TLS_CA_FILE: Final = "NNI_TLS_CA_FILE"
-"""PEM authority of the services, bus and stores that are called; set = calls are encrypted."""
+"""PEM authority of the services, bus and stores that are called; set: calls are encrypted."""
 NNI_TLS_CLIENT_CA_FILE: Final = "NNI_TLS_CLIENT_CA_FILE"
-"""PEM authority of client certificates: gRPC demands one, HTTP accepts one; unset = no mTLS."""
+"""PEM authority of client certificates: gRPC requires one, HTTP accepts one; unset: no mTLS."""
 NNI_ACCESS_FILE: Final = "NNI_ACCESS_FILE"
-"""File of callers and their roles, written by `nnictl token`; unset = `NNI_TOKEN` alone."""
+"""File of callers and their roles, written by `nnictl token`; unset: `NNI_TOKEN` alone."""
 NNI_INSECURE: Final = "NNI_INSECURE"
-"""Whether plain text off loopback is wanted; default no: the process refuses to start."""
+"""Whether plain text off loopback is allowed; default no: the process refuses to start."""
 
-OF_PROTECTION: Final = frozenset(
+SECURITY_VARIABLES: Final = frozenset(
     {
         NNI_NATS_TLS_FIRST,
         NNI_TLS_CERT_FILE,
@@ -80,9 +81,9 @@ OF_PROTECTION: Final = frozenset(
         NNI_INSECURE,
     }
 )
-"""What says how a deployment is protected; the services of one machine need none of it."""
+"""Variables of the security of a deployment; services on loopback need none of them."""
 
-_OF_SERVICES: Final = OF_PROTECTION | frozenset(
+_SERVICE_VARIABLES: Final = SECURITY_VARIABLES | frozenset(
     {
         NNI_NATS_URL,
         NNI_TOKEN,
@@ -104,7 +105,7 @@ _DEFAULT_HOME: Final = "~/.local/state/nni"
 
 
 def text(name: str, default: str | None = None) -> str:
-    """Read a variable.
+    """Return the value of a variable.
 
     Args:
         name: one of the constants of this module, or a service's own.
@@ -112,7 +113,7 @@ def text(name: str, default: str | None = None) -> str:
             the default "", which no value of the environment can be.
 
     Raises:
-        InvalidArgumentError: it is needed and not set.
+        InvalidArgumentError: it is required and not set.
     """
     value = os.environ.get(name) or default
     if value is None:
@@ -121,10 +122,10 @@ def text(name: str, default: str | None = None) -> str:
 
 
 def number(name: str, default: float | None = None) -> float:
-    """Read a variable as a number.
+    """Return the value of a variable as a number.
 
     Raises:
-        InvalidArgumentError: it is needed and not set, or is no number.
+        InvalidArgumentError: it is required and not set, or is no number.
     """
     value = text(name, None if default is None else repr(default))
     try:
@@ -134,10 +135,10 @@ def number(name: str, default: float | None = None) -> float:
 
 
 def integer(name: str, default: int | None = None) -> int:
-    """Read a variable as a whole number.
+    """Return the value of a variable as a whole number.
 
     Raises:
-        InvalidArgumentError: it is needed and not set, or is no whole number.
+        InvalidArgumentError: it is required and not set, or is no whole number.
     """
     value = text(name, None if default is None else str(default))
     try:
@@ -147,7 +148,7 @@ def integer(name: str, default: int | None = None) -> int:
 
 
 def flag(name: str, *, default: bool = False) -> bool:
-    """Read a variable as yes or no (`1`, `true`, `yes`; `0`, `false`, `no`).
+    """Return the value of a variable as a boolean (`1`, `true`, `yes`; `0`, `false`, `no`).
 
     Raises:
         InvalidArgumentError: it is neither.
@@ -161,26 +162,26 @@ def flag(name: str, *, default: bool = False) -> bool:
 
 
 def path(name: str) -> Path | None:
-    """Read a variable as the path of a file; None: it is unset or empty."""
+    """Return the value of a variable as the path of a file; None: it is unset or empty."""
     value = os.environ.get(name)
     return Path(value).expanduser() if value else None
 
 
 def host_name() -> str:
-    """Give the name of this machine."""
+    """Return the name of this machine."""
     return socket.gethostname()
 
 
 def home() -> Path:
-    """Give the folder of this installation's state; it need not exist."""
+    """Return the folder of this installation's state; it need not exist."""
     return Path(text(NNI_HOME, _DEFAULT_HOME)).expanduser()
 
 
 def current() -> dict[str, str]:
-    """Copy the whole environment, for children that are services themselves."""
+    """Return a copy of the whole environment, for child processes that are services."""
     return dict(os.environ)
 
 
 def for_user_code() -> dict[str, str]:
-    """Copy the environment for trials and algorithms: without what only services may know."""
-    return {name: value for name, value in os.environ.items() if name not in _OF_SERVICES}
+    """Return a copy of the environment without the variables of services, for user code."""
+    return {name: value for name, value in os.environ.items() if name not in _SERVICE_VARIABLES}

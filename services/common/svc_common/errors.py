@@ -1,31 +1,31 @@
-"""Errors that services raise and callers can act on; they know no transport.
+"""Errors that services raise on purpose; independent of any transport.
 
     ServiceError
     ├── InvalidArgumentError      a field of a request breaks a rule
-    ├── UnauthenticatedError      the caller did not say who it is
+    ├── UnauthenticatedError      the caller has no valid credentials
     ├── PermissionDeniedError     the caller may not do this
-    ├── NotFoundError             nothing has this id
-    ├── AlreadyExistsError        something has this id already
-    ├── FailedPreconditionError   not in this state; another call must come first
-    ├── AbortedError              another writer came first
+    ├── NotFoundError             no object has this id
+    ├── AlreadyExistsError        an object has this id already
+    ├── FailedPreconditionError   not allowed in this state; another call must come first
+    ├── AbortedError              another writer was first
     │   └── LostOwnershipError    another manager owns the experiment now
     ├── ResourceExhaustedError    a limit is reached (quota, slots, disk, message size)
-    ├── UnavailableError          a peer is away; the same call may work later
-    └── DataLossError             what is stored is not what was stored there
+    ├── UnavailableError          a peer does not answer; the same call may succeed later
+    └── DataLossError             a blob is not what was stored
 
-`svc_common.rpc.server` turns each into a gRPC status in one table; adapters turn the errors of
-their drivers into these.
+`svc_common.rpc.server` maps each to a gRPC status in one table; adapters map the errors of their
+drivers to these.
 """
 
 from collections.abc import Mapping
 
 
 class ServiceError(Exception):
-    """Base of all errors that a service answers on purpose.
+    """Base class of the errors that a service raises on purpose.
 
     Attributes:
-        message: one sentence for a person: what is wrong and what to change.
-        facts: the same for a program; plain strings, sent to the caller as error details.
+        message: one sentence for the user: what is wrong and what to change.
+        facts: the same as strings for a program, sent to the caller as error details.
     """
 
     def __init__(self, message: str, facts: Mapping[str, str] | None = None) -> None:
@@ -40,8 +40,8 @@ class InvalidArgumentError(ServiceError):
     Args:
         field: path of the field as the caller wrote it, e.g. `search_space.lr._value`.
         rule: what must hold, e.g. `must be >= 1`.
-        value: the offending value, shortened by the caller if it is long; None if there is none.
-        remedy: what to do instead; empty if the rule says it already.
+        value: the value that breaks it, shortened by the caller if it is long; None: not shown.
+        remedy: what to do instead; empty if the rule says so.
     """
 
     def __init__(
@@ -61,19 +61,19 @@ class InvalidArgumentError(ServiceError):
 
 
 class UnauthenticatedError(ServiceError):
-    """The caller sent no credentials, or ones that are not known here."""
+    """The caller sent no credentials, or unknown ones."""
 
 
 class PermissionDeniedError(ServiceError):
-    """The caller is known but may not do this."""
+    """The caller is authenticated but has no permission for this."""
 
 
 class NotFoundError(ServiceError):
-    """Nothing of this kind has this id.
+    """No object of this kind has this id.
 
     Args:
-        kind: noun of the domain, e.g. `experiment`.
-        id_: the id asked for.
+        kind: kind of the object, e.g. `experiment`.
+        id_: the requested id.
     """
 
     def __init__(self, kind: str, id_: str) -> None:
@@ -83,10 +83,10 @@ class NotFoundError(ServiceError):
 
 
 class AlreadyExistsError(ServiceError):
-    """Something of this kind has this id already.
+    """An object of this kind has this id already.
 
     Args:
-        kind: noun of the domain.
+        kind: kind of the object.
         id_: the id that is taken.
     """
 
@@ -97,21 +97,21 @@ class AlreadyExistsError(ServiceError):
 
 
 class FailedPreconditionError(ServiceError):
-    """The system is not in a state that allows this; the message says which state would."""
+    """The state of the system does not allow this; the message names a state that would."""
 
 
 class AbortedError(ServiceError):
-    """Another writer came first; reading again and repeating may work."""
+    """Another writer was first; reading again and repeating may succeed."""
 
 
 class LostOwnershipError(AbortedError):
-    """Another manager appended to the experiment's log: this one no longer owns it.
+    """Another manager has appended to the experiment's log, so this one no longer owns it.
 
     Args:
         experiment_id: the experiment.
-        expected_sequence: stream sequence that the log should have ended with.
-        found_sequence: stream sequence that it ended with.
-        found_epoch: epoch of the writer of that last message.
+        expected_sequence: expected stream sequence of the log's last message.
+        found_sequence: stream sequence of that message.
+        found_epoch: epoch of its writer.
     """
 
     def __init__(
@@ -143,16 +143,16 @@ class ResourceExhaustedError(ServiceError):
 
 
 class UnavailableError(ServiceError):
-    """A peer that is needed is away; the same call may work later."""
+    """A required peer does not answer; the same call may succeed later."""
 
 
 class DataLossError(ServiceError):
-    """What is stored is not what was stored there: it was damaged or changed.
+    """The content of a blob is not what was stored: it was damaged or changed.
 
     Args:
-        key: where it is stored.
-        expected_sha256: of what was stored, in hexadecimal digits.
-        found_sha256: of what is there.
+        key: of the blob.
+        expected_sha256: of the stored content, in hexadecimal digits.
+        found_sha256: of the content that was read.
     """
 
     def __init__(self, key: str, expected_sha256: str, found_sha256: str) -> None:

@@ -1,4 +1,4 @@
-"""Files of an experiment's folder, in which trials write what they like: links too."""
+"""Safe access to files of an experiment's folder, in which trials may place links."""
 
 import os
 import stat
@@ -10,19 +10,19 @@ from typing import BinaryIO
 def open_inside(root: Path, path: Path) -> BinaryIO:
     """Open a regular file below ``root`` for reading.
 
-    A trial may put a link in the place of its output. It would be read with the rights of this
-    process, which has secrets that the trial must not see: links that lead elsewhere are as good
-    as no file. What was opened is looked at, not its name, which may change meanwhile.
+    A trial may replace its output by a link, which would be read with the rights of this process;
+    the process may read secrets that the trial must not see. A link out of the folder is therefore
+    treated as a missing file. The opened file is checked, not its name, which may change meanwhile.
 
     Args:
         root: the experiment's folder.
         path: the file.
 
     Raises:
-        FileNotFoundError: there is no such file, or it is no regular file, or a link.
+        FileNotFoundError: the file does not exist, is no regular file, or is a link.
         OSError: it cannot be read.
     """
-    # NONBLOCK: to open a pipe would wait for its writer.
+    # NONBLOCK: opening a pipe would wait for its writer.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags)
@@ -39,10 +39,10 @@ def open_inside(root: Path, path: Path) -> BinaryIO:
 
 
 def append_to(path: Path) -> FileIO:
-    """Open a file for appending; it is made if it is missing. A link in its place is not followed.
+    """Open a file for appending, creating it if it is missing; do not follow a link.
 
     Raises:
-        OSError: it cannot be opened, or is a link.
+        OSError: the file cannot be opened, or is a link.
     """
 
     def opener(name: str, flags: int) -> int:

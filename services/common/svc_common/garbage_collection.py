@@ -1,43 +1,43 @@
-"""Short pauses of Python's garbage collector in a process that keeps much for long.
+"""Freezing of long-lived objects, which keeps the pauses of Python's garbage collector short.
 
-A manager keeps a million small objects, hardly any of them in a cycle, and a full collection looks
-at every one: 200 ms in which nothing else happens, again each time there is a quarter more. So what
-has survived a full collection is set aside and not looked at again, but for a rare whole pass: the
-first after two collections, then after four, eight and so on, so that all whole passes together
-cost about as much as the last. Reference counting frees what is set aside as before; only a cycle
-that ends there waits for the next whole pass.
+A manager holds a million small objects, hardly any of them in a cycle, and a full collection
+traverses all of them: a pause of 200 ms, repeated each time their number grows by a quarter.
+Therefore objects that survive a full collection are frozen and not traversed again, except in rare
+complete passes: the first after two collections, then after four, eight and so on, so that all
+complete passes together cost about as much as the last one. Reference counting frees frozen objects
+as before; only garbage in a cycle of frozen objects waits for the next complete pass.
 """
 
 import gc
 from typing import Any, Final
 
-WHOLE_PASS_AFTER_AT_MOST: Final = 1024
-"""Full collections between two whole passes; there may be one each few seconds."""
+MAX_PASS_INTERVAL: Final = 1024
+"""Most full collections between two complete passes; there may be one every few seconds."""
 
 
 class GcFreezer:
-    """Sets aside what survives a full collection, from `start` to `stop`."""
+    """Garbage collector callback that freezes the survivors of full collections."""
 
     def __init__(self) -> None:
-        self._until_whole = self._span = 2
+        self._remaining = self._interval = 2
 
     def start(self) -> None:
-        """Begin; what is there already is set aside at once."""
+        """Freeze all present objects and those that survive later full collections."""
         gc.freeze()
-        gc.callbacks.append(self._collected)
+        gc.callbacks.append(self._on_collection)
 
     def stop(self) -> None:
-        """Let the collector look at everything again."""
-        gc.callbacks.remove(self._collected)
+        """Unfreeze all objects and stop freezing."""
+        gc.callbacks.remove(self._on_collection)
         gc.unfreeze()
 
-    def _collected(self, phase: str, info: dict[str, Any]) -> None:
+    def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
         if phase != "stop" or info["generation"] != 2:  # noqa: PLR2004 - the oldest
             return
-        if self._until_whole > 0:
-            self._until_whole -= 1
+        if self._remaining > 0:
+            self._remaining -= 1
             gc.freeze()
-        else:  # the next collection looks at everything, and what survives it is set aside
-            self._span = min(2 * self._span, WHOLE_PASS_AFTER_AT_MOST)
-            self._until_whole = self._span
+        else:  # the next collection traverses everything; the one after it freezes again
+            self._interval = min(2 * self._interval, MAX_PASS_INTERVAL)
+            self._remaining = self._interval
             gc.unfreeze()

@@ -1,7 +1,7 @@
-"""Ask a service of this machine whether it serves: `python -m svc_common.health HOST:PORT`.
+"""Health check of a service on this machine: `python -m svc_common.health HOST:PORT`.
 
-For the health checks of containers, which hold no other program that speaks gRPC. Exit code 0:
-it serves; 1: it does not, or cannot be reached, and stderr says why.
+It is the health check of the containers, which have no other gRPC client. Exit code 0: the service
+is serving; 1: it is not, or does not answer, and stderr says why.
 """
 
 import sys
@@ -13,15 +13,15 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from svc_common.access.security import read_security_settings
 
 TIMEOUT_S: Final = 3.0
-"""Longest wait for an answer; less than the time-out of any health check."""
+"""Longest wait for the response; less than the time-out of any health check."""
 
 
 def failure_reason(address: str, timeout_s: float = TIMEOUT_S) -> str | None:
-    """Say why a service does not serve; None: it does.
+    """Return why a service is not serving; None: it is.
 
     Args:
         address: `host:port` of its gRPC server.
-        timeout_s: longest wait for an answer, in seconds.
+        timeout_s: longest wait for the response, in seconds.
     """
     with _open(address) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)  # its types name no method
@@ -36,10 +36,10 @@ def failure_reason(address: str, timeout_s: float = TIMEOUT_S) -> str | None:
 
 
 def _open(address: str) -> grpc.Channel:
-    # A check must neither go through a proxy of the environment nor need a token.
+    # The check bypasses proxies of the environment, and needs no token.
     options = [("grpc.enable_http_proxy", 0)]
     transport = read_security_settings().transport
-    # The environment is that of the service: what it listens with is what it is asked with.
+    # The environment is that of the service, so the transport is that of its server, too.
     encryption = transport.grpc_channel_credentials() if transport.listens_encrypted else None
     if encryption is None:
         return grpc.insecure_channel(address, options=options)
@@ -47,7 +47,7 @@ def _open(address: str) -> grpc.Channel:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the one address of the command line; give the exit code."""
+    """Check the address that is given as the only argument; return the exit code."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m svc_common.health HOST:PORT\n")
         return 2

@@ -1,9 +1,9 @@
-"""Start and stop of a service process, written once for all services.
+"""Start and graceful stop of a service process.
 
-Stopping, in this order: an event is set → health says not serving → consumers stop pulling and
-finish what they hold → servers stop with grace → what is left is cancelled → adapters are closed
-in reverse order of opening. A signal only sets the event; a second one changes nothing, so that
-an impatient terminal cannot cut a write in two (the supervisor kills what does not end).
+Stopping, in this order: an event is set → health reports NOT_SERVING → consumers stop pulling and
+finish their messages → servers stop with a grace period → remaining tasks are cancelled → adapters
+are closed in reverse order of opening. A signal only sets the event; a second one has no effect, so
+that a repeated Ctrl-C cannot interrupt a write (the supervisor kills processes that do not end).
 
 A service's `__main__` is three lines:
 
@@ -30,18 +30,18 @@ from svc_common.logs import configure, get_logger
 from svc_common.tasks import StoppedError, TaskOwner, result_unless
 
 GRACE_S: Final = 5.0
-"""How long consumers and servers may take to finish what they hold."""
+"""Grace period of consumers and servers to finish their work."""
 
 Build: TypeAlias = Callable[["Service"], Awaitable[Mapping[str, str]]]
-"""Opens adapters on `service.adapters`, starts everything, returns the facts of readiness."""
+"""Opens adapters on `service.adapters`, starts the service, returns the fields of readiness."""
 
 
 class Service:
-    """What lives between start and stop of one process.
+    """Resources, tasks and stop handlers of a running service process.
 
     Attributes:
-        adapters: whoever opens a resource puts its closing here.
-        tasks: long-lived tasks; one that raises stops the service with exit code 1.
+        adapters: exit stack; code that opens a resource registers its closing here.
+        tasks: long-running tasks; one that raises stops the service with exit code 1.
     """
 
     def __init__(self, grace_s: float = GRACE_S) -> None:
@@ -54,20 +54,20 @@ class Service:
         self._consumers: list[Callable[[], Awaitable[None]]] = []
         self._servers: list[Callable[[float], Awaitable[None]]] = []
 
-    def on_stopping(self, say_not_serving: Callable[[], Awaitable[None]]) -> None:
-        """Register what tells peers that this service is going; called first."""
-        self._health.append(say_not_serving)
+    def on_stopping(self, notify_peers: Callable[[], Awaitable[None]]) -> None:
+        """Register a callback that notifies peers of the stop; it is called first."""
+        self._health.append(notify_peers)
 
     def add_consumer(self, finish: Callable[[], Awaitable[None]]) -> None:
-        """Register the end of a consumer: stop pulling, finish what is held, return."""
+        """Register the stop of a consumer: stop pulling, finish messages in hand, return."""
         self._consumers.append(finish)
 
     def add_server(self, stop: Callable[[float], Awaitable[None]]) -> None:
-        """Register the end of a server: `stop(grace_s)`."""
+        """Register the stop of a server, called with the grace period in seconds."""
         self._servers.append(stop)
 
     def stop(self) -> None:
-        """Begin stopping; may be called often and from signal handlers of the loop."""
+        """Begin to stop; may be called repeatedly and from signal handlers of the loop."""
         self._stopping.set()
 
     @property
@@ -80,10 +80,10 @@ class Service:
         await self._stopping.wait()
 
     async def aclose(self) -> None:
-        """Stop everything in the order of the module's first lines; may be called twice."""
+        """Stop the service in the order that the module describes; may be called twice."""
         self._stopping.set()
         health, self._health = self._health, []
-        await self._within_grace("health", [say_not_serving() for say_not_serving in health])
+        await self._within_grace("health", [notify_peers() for notify_peers in health])
         consumers, self._consumers = self._consumers, []
         await self._within_grace("consumers", [finish() for finish in consumers])
         servers, self._servers = self._servers, []
@@ -95,7 +95,7 @@ class Service:
         if not ends:
             return
         try:
-            # Servers get `grace_s` themselves; a second more lets them use all of it.
+            # Servers apply `grace_s` themselves; one more second lets them use all of it.
             async with asyncio.timeout(self._grace_s + 1.0):
                 results = await asyncio.gather(*ends, return_exceptions=True)
         except TimeoutError:
@@ -112,10 +112,10 @@ class Service:
 
 
 async def run(build: Build, grace_s: float = GRACE_S) -> int:
-    """Build a service, run it until TERM, INT or a failed task, stop it.
+    """Build a service, run it until TERM, INT or a failed task, and stop it.
 
     Returns:
-        Exit code: 0 after a signal, 1 if a task or the building failed.
+        Exit code: 0 after a signal, 1 if the build or a task failed.
     """
     service = Service(grace_s)
     loop = asyncio.get_running_loop()
@@ -143,7 +143,7 @@ def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
     Args:
         name: of the service, for its log lines.
         build: see `Build`.
-        grace_s: how long consumers and servers may take to finish.
+        grace_s: grace period of consumers and servers, in seconds.
     """
     configure(name, environment.text(environment.NNI_LOG_LEVEL, "info"))
     freezer = GcFreezer()
@@ -155,7 +155,7 @@ def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
 
 
 def announce_ready(facts: Mapping[str, str]) -> None:
-    """Tell the supervisor, if there is one, that this process serves.
+    """Notify the supervisor, if there is one, that this process is ready.
 
     Writes `{"ready": true, **facts}` as one line to the pipe of `NNI_READY_FD` and closes it.
     """
@@ -163,7 +163,10 @@ def announce_ready(facts: Mapping[str, str]) -> None:
 
 
 def announce_failure(message: str) -> None:
-    """Tell whoever waits for readiness why there will be none: `{"ready": false, "error": …}`."""
+    """Notify the supervisor, if there is one, that the start failed.
+
+    Writes `{"ready": false, "error": …}`.
+    """
     _announce({"ready": False, "error": message})
 
 
@@ -174,20 +177,20 @@ def _announce(line: Mapping[str, object]) -> None:
     try:
         os.write(descriptor, (json.dumps(line) + "\n").encode())
         os.close(descriptor)
-    except OSError as error:  # who waited is gone
+    except OSError as error:  # the supervisor has ended
         get_logger().warning("readiness not announced", error=str(error))
 
 
 async def _build_unless_stopped(service: Service, build: Build) -> bool:
-    """Run `build` unless the service stops first; return whether it was run to its end."""
+    """Run `build` unless the service stops first; return whether it completed."""
     try:
-        await result_unless(service.wait_stopping(), _announced(service, build))
+        await result_unless(service.wait_stopping(), _build_and_announce(service, build))
     except StoppedError:
         return False
     return True
 
 
-async def _announced(service: Service, build: Build) -> None:
+async def _build_and_announce(service: Service, build: Build) -> None:
     facts = await build(service)
     announce_ready(facts)
     get_logger().info("service ready", **facts)

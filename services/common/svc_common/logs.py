@@ -1,8 +1,8 @@
-"""How services log: structlog, one JSON object a line, to stderr.
+"""Structured logs of services: structlog, one JSON object per line, to stderr.
 
-The event is a fixed phrase and facts are keys: `log.info("trial started", trial=trial_id)`. Ids are
-bound once, where the work on something begins (`bind_task`, `bound`), and stand in every line that
-the work writes, whoever writes it: `experiment`, `trial`, `attempt`, `request`, `trace`.
+The event is a fixed phrase and facts are keys: `log.info("trial started", trial=trial_id)`. Ids
+are bound once, where the work on an object begins (`bind_task`, `bound`), and stand in every line
+of that work: `experiment`, `trial`, `attempt`, `request`, `trace`.
 """
 
 import logging
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
-# What structlog can draw on terminals makes it import rich where that is installed: 45 ms and 5 MB
-# of every service's start, for lines that are JSON.
+# structlog imports rich, if that is installed, for output on terminals: 45 ms and 5 MB at the start
+# of every service, whose lines are JSON.
 _rich_is_new: Final = "rich" not in sys.modules
 if _rich_is_new:
     sys.modules["rich"] = None  # type: ignore[assignment] # how Python marks what cannot be imported
@@ -32,12 +32,12 @@ _LEVELS: Final = {
 
 
 def configure(service: str, level: str = "info", stream: TextIO | None = None) -> None:
-    """Set up logging of this process; called once by `lifecycle.run_process`.
+    """Configure logging of this process; `lifecycle.run_process` calls it once.
 
     Args:
         service: name of the service, in every line.
-        level: least level that is written: debug, info, warning or error.
-        stream: where to; None = stderr.
+        level: lowest level that is written: debug, info, warning or error.
+        stream: destination; None: stderr.
     """
     target = sys.stderr if stream is None else stream
     threshold = _LEVELS.get(level.lower(), logging.INFO)
@@ -54,26 +54,26 @@ def configure(service: str, level: str = "info", stream: TextIO | None = None) -
         cache_logger_on_first_use=True,
     )
     bind_contextvars(service=service)
-    # What libraries log (uvicorn, asyncio) goes the same way, warnings and worse only.
+    # Libraries (uvicorn, asyncio) log to the same stream, warnings and errors only.
     logging.basicConfig(level=max(threshold, logging.WARNING), stream=target, force=True)
 
 
 def get_logger() -> FilteringBoundLogger:
-    """Give a logger; cheap, and may be called before `configure`."""
+    """Return a logger; may be called before `configure`."""
     logger: FilteringBoundLogger = structlog.get_logger()
     return logger
 
 
 def bind_task(**facts: str | int) -> None:
-    """Have these facts in every line of the present task, and of tasks that it starts from now on.
+    """Add fields to every log line of the current task and of tasks that it starts later.
 
-    To be called where a task of its own begins: what is bound lasts as long as it.
+    To be called at the start of a task: the fields stay bound until it ends.
     """
     bind_contextvars(**facts)
 
 
 @contextmanager
 def bound(**facts: str | int) -> Iterator[None]:
-    """Have these facts in every line that is written in the block, tasks it starts included."""
+    """Add fields to every log line of the block and of tasks that it starts."""
     with bound_contextvars(**facts):
         yield

@@ -1,4 +1,4 @@
-"""Names of all streams, subjects and consumers of the bus: made and parsed here only.
+"""Factory and parser of all names of streams, subjects and consumers of the bus.
 
 | stream | subjects | kind |
 |---|---|---|
@@ -7,9 +7,9 @@
 | `TASKS` | `nni.task.<pool>` | work queue, pulled |
 | `LOGS` | `nni.log.<exp>.<trial>` | log, limited by age and size |
 | none | `nni.control.<runner>`, `nni.presence.<runner>`, `nni.live.<exp>` | not stored |
-| none | `nni.manager.<boot>`: look at the leases again | not stored |
+| none | `nni.manager.<boot>`: notice to check the leases again | not stored |
 
-Every variable part is one token: an id checked by `check_id`.
+Every variable part is one token: an id that `check_id` accepts.
 """
 
 import re
@@ -31,10 +31,10 @@ ALL_CONTROLS: Final = "nni.control.*"
 ALL_MANAGERS: Final = "nni.manager.*"
 
 ALGORITHM_SOURCES: Final = frozenset({"dispatcher", "nas", "compressor"})
-"""Who writes to INBOXes in the name of algorithms; no agent has such an id."""
+"""Sources of INBOX messages of algorithms; no agent may have such an id."""
 
 ID_LIMIT_CHARACTERS: Final = 128
-"""Longest id; leaves room for several in one subject."""
+"""Longest id, so that several fit into one subject."""
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
 _EVENT = re.compile(r"nni\.experiment\.([^.]+)\.event\Z")
@@ -45,18 +45,18 @@ _PRESENCE = re.compile(r"nni\.presence\.([^.]+)\Z")
 
 _checked: set[str] = set()
 _CHECKED_LIMIT: Final = 100_000
-"""Ids remembered as valid: a hot path checks the same few ids for every message."""
+"""Size of the cache of valid ids: hot paths check the same few ids for every message."""
 
 
 def check_id(field: str, value: str) -> str:
-    """Return `value` if it can be one token of a subject.
+    """Return `value`; raise unless it is a valid id, which is one token of a subject.
 
     Args:
-        field: what the id is called, for the error.
+        field: name of the id, for the error.
         value: letters, digits, `_` and `-`, not starting with `-`, at most 128 characters.
 
     Raises:
-        InvalidArgumentError: it is empty, too long or holds another character.
+        InvalidArgumentError: the value is empty, too long or has another character.
     """
     if value in _checked:
         return value
@@ -74,109 +74,109 @@ def check_id(field: str, value: str) -> str:
 
 
 def event_subject(experiment_id: str) -> str:
-    """Give the subject of an experiment's log."""
+    """Return the subject of an experiment's log."""
     return f"nni.experiment.{check_id('experiment_id', experiment_id)}.event"
 
 
 def experiment_of_event(subject: str) -> str:
-    """Give the experiment whose log has this subject.
+    """Return the experiment id of the subject of a log.
 
     Raises:
-        InvalidArgumentError: it is no subject of a log.
+        InvalidArgumentError: the subject is none of a log.
     """
     return _parts(_EVENT, subject)[0]
 
 
 def inbox_subject(experiment_id: str, source: str) -> str:
-    """Give the subject on which `source` (a runner, a host, a client) writes to the manager."""
+    """Return the subject of INBOX messages of `source` (an agent, a host, a client)."""
     return f"nni.inbox.{check_id('experiment_id', experiment_id)}.{check_id('source', source)}"
 
 
 def inboxes_from(source: str) -> str:
-    """Give the pattern of everything that `source` writes to managers."""
+    """Return the pattern of all INBOX subjects of `source`."""
     return f"nni.inbox.*.{check_id('source', source)}"
 
 
 def inbox_filter(experiment_id: str) -> str:
-    """Give the pattern of everything sent to the manager about one experiment."""
+    """Return the pattern of all INBOX subjects of one experiment."""
     return f"nni.inbox.{check_id('experiment_id', experiment_id)}.*"
 
 
 def parse_inbox(subject: str) -> tuple[str, str]:
-    """Give experiment and source of an INBOX subject.
+    """Return the experiment id and the source of an INBOX subject.
 
     Raises:
-        InvalidArgumentError: it is no subject of the INBOX.
+        InvalidArgumentError: the subject is none of the INBOX.
     """
     experiment_id, source = _parts(_INBOX, subject)
     return experiment_id, source
 
 
 def task_subject(pool: str) -> str:
-    """Give the subject of the tasks of one pool of runners."""
+    """Return the subject of the tasks of one pool of agents."""
     return f"nni.task.{check_id('pool', pool)}"
 
 
 def pool_of_task(subject: str) -> str:
-    """Give the pool that a task was published to.
+    """Return the pool of the subject of a task.
 
     Raises:
-        InvalidArgumentError: it is no subject of a task.
+        InvalidArgumentError: the subject is none of a task.
     """
     return _parts(_TASK, subject)[0]
 
 
 def pool_consumer(pool: str) -> str:
-    """Give the durable consumer that all agents of a pool share."""
+    """Return the durable consumer that all agents of a pool share."""
     return f"pool-{check_id('pool', pool)}"
 
 
 def log_subject(experiment_id: str, trial_id: str) -> str:
-    """Give the subject of the output lines of one trial."""
+    """Return the subject of the output lines of one trial."""
     return f"nni.log.{check_id('experiment_id', experiment_id)}.{check_id('trial_id', trial_id)}"
 
 
 def log_filter(experiment_id: str) -> str:
-    """Give the pattern of the output lines of all trials of an experiment."""
+    """Return the pattern of the output lines of all trials of an experiment."""
     return f"nni.log.{check_id('experiment_id', experiment_id)}.*"
 
 
 def parse_log(subject: str) -> tuple[str, str]:
-    """Give experiment and trial of a subject of output lines.
+    """Return the experiment id and the trial id of a subject of output lines.
 
     Raises:
-        InvalidArgumentError: it is no such subject.
+        InvalidArgumentError: the subject is none of output lines.
     """
     experiment_id, trial_id = _parts(_LOG, subject)
     return experiment_id, trial_id
 
 
 def control_subject(runner_id: str) -> str:
-    """Give the subject on which an agent takes orders."""
+    """Return the subject of control requests to an agent."""
     return f"nni.control.{check_id('runner_id', runner_id)}"
 
 
 def presence_subject(runner_id: str) -> str:
-    """Give the subject on which an agent says that it is there."""
+    """Return the subject of presence messages of an agent."""
     return f"nni.presence.{check_id('runner_id', runner_id)}"
 
 
 def runner_of_presence(subject: str) -> str:
-    """Give the runner that a presence message comes from.
+    """Return the agent id of the subject of a presence message.
 
     Raises:
-        InvalidArgumentError: it is no subject of a presence.
+        InvalidArgumentError: the subject is none of a presence message.
     """
     return _parts(_PRESENCE, subject)[0]
 
 
 def manager_subject(boot_id: str) -> str:
-    """Give the subject on which a manager calls the others to look who owns what."""
+    """Return the subject on which a manager notifies the others to check the leases."""
     return f"nni.manager.{check_id('boot_id', boot_id)}"
 
 
 def live_subject(experiment_id: str) -> str:
-    """Give the subject of what the page shows live and nobody keeps."""
+    """Return the subject of live updates of the page, which are not stored."""
     return f"nni.live.{check_id('experiment_id', experiment_id)}"
 
 

@@ -58,13 +58,13 @@ async def _first_of(futures: Sequence[_AnyFuture]) -> set[_AnyFuture]:
 
 
 class TaskOwner:
-    """Starts named tasks, tells of their failures, and ends them all.
+    """Owner of named asyncio tasks: reports their failures and cancels them when it is closed.
 
-    A `TaskGroup` bounds tasks by a block; this bounds them by the life of an object, and a failure
-    of one does not cancel its siblings: `on_failure` decides.
+    A `TaskGroup` bounds tasks by a block; an owner bounds them by the lifetime of an object, and
+    the failure of one does not cancel the others: `on_failure` decides.
 
     Args:
-        on_failure: called on the loop with the name and the error of a task that raised.
+        on_failure: called on the loop with name and error of a task that raised.
     """
 
     def __init__(self, on_failure: Callable[[str, BaseException], None]) -> None:
@@ -73,7 +73,7 @@ class TaskOwner:
         self._closed = False
 
     def start(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
-        """Run `work` until it ends or `aclose` cancels it.
+        """Start `work` as a task that runs until it ends or `aclose` cancels it.
 
         Raises:
             RuntimeError: the owner is closed.
@@ -87,16 +87,16 @@ class TaskOwner:
         return task
 
     def __len__(self) -> int:
-        """How many tasks are running."""
+        """Return the number of running tasks."""
         return len(self._tasks)
 
     async def drain(self) -> None:
-        """Wait until all tasks have ended by themselves."""
+        """Wait until all tasks have ended, without cancelling them."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def aclose(self) -> None:
-        """Cancel what is running and wait for its end; may be called twice."""
+        """Cancel all running tasks and wait until they have ended; may be called twice."""
         self._closed = True
         while self._tasks:
             for task in self._tasks:

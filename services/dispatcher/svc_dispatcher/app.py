@@ -128,6 +128,6 @@ async def _serve_grpc(
         )
     )
     port = await server.start(settings.grpc_host, settings.grpc_port)
-    service.on_stopping(server.say_not_serving)
+    service.on_stopping(server.set_not_serving)
     service.add_server(server.stop)
     return f"{settings.grpc_host}:{port}"

@@ -340,7 +340,7 @@ async def serve(
     forwarder: HttpForwarder,
 ) -> dict[str, str]:
     """Listen for gRPC and HTTP; give both addresses."""
-    service.on_stopping(grpc_server.say_not_serving)
+    service.on_stopping(grpc_server.set_not_serving)
     host, wanted_port = address_of("NNI_MANAGER_GRPC", settings.grpc_address)
     grpc_port = await grpc_server.start(host, wanted_port)
     service.add_server(grpc_server.stop)

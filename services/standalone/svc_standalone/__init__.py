@@ -1,1 +1,1 @@
-"""Everything on one machine: the bus and the services as children of one supervisor."""
+"""Local shape: the bus and all services of one machine as child processes of a supervisor."""

@@ -10,23 +10,23 @@ from svc_standalone.settings import Settings, read_settings
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; give the exit code (0 done, 1 failed)."""
+    """Run a command; return the exit code (0: success, 1: failure)."""
     parser = argparse.ArgumentParser(prog="python -m svc_standalone", description=__doc__)
     parser.add_argument(
         "command",
         nargs="?",
         default="run",
         choices=("run", "up", "down", "status"),
-        help="run: be the supervisor in the foreground; up: start it in the background",
+        help="run: run the supervisor in the foreground; up: start it in the background",
     )
     parser.add_argument(
-        "--detach", action="store_true", help="run: go on as a child of init, return at once"
+        "--detach", action="store_true", help="run: continue as a child of init and return at once"
     )
-    parser.add_argument("--port", type=int, default=0, help="port of page and REST; 0 = free")
+    parser.add_argument("--port", type=int, default=0, help="port of page and REST; 0: a free one")
     chosen = parser.parse_args(arguments)
     if chosen.detach and os.fork() > 0:
-        # Whoever started this process can reap it now; were the supervisor its child, it would
-        # stay behind as a zombie after `down`, and look as if it still ran.
+        # The caller can reap this process now. If the supervisor were its child, it would remain a
+        # zombie after `down`, and look as if it were still running.
         os._exit(0)
     try:
         return _COMMANDS[chosen.command](read_settings(), chosen.port)

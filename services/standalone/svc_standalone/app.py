@@ -1,4 +1,4 @@
-"""The supervisor as a process: take the lock, start everything, say so, wait, stop."""
+"""Process of the supervisor: take the lock, start the children, report readiness, wait, stop."""
 
 import asyncio
 import os
@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Final
 
 from svc_common.clock import SystemClock
@@ -41,34 +40,36 @@ from svc_standalone.supervisor import Supervisor
 LOG_FILE: Final = "supervisor.log"
 _FIRST_PORT: Final = 20_000
 _LAST_PORT: Final = 32_767
-"""Last port that Linux does not give to outgoing connections (`ip_local_port_range`)."""
+"""Last port below the range that Linux uses for outgoing connections (`ip_local_port_range`)."""
 _PORT_TRIES: Final = 100
 
 
 def run(settings: Settings) -> int:
-    """Be the supervisor of this installation until TERM; give the exit code.
+    """Run the supervisor of this installation until TERM; return the exit code.
 
-    If there is one already, tell the caller its endpoint and return. Readiness, or why there is
-    none (`{"error": …}`), is told on `NNI_READY_FD`.
+    If one is running already, report its endpoint and return. Readiness, or the reason of a failure
+    (`{"error": …}`), is written to `NNI_READY_FD`.
     """
     try:
         settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         settings.logs.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         return _refuse(f"cannot use {settings.home}: {error.strerror}; set NNI_HOME")
-    with ExitStack() as held:
-        log = held.enter_context((settings.logs / LOG_FILE).open("a", encoding="utf-8"))
+    with ExitStack() as resources:
+        log = resources.enter_context((settings.logs / LOG_FILE).open("a", encoding="utf-8"))
         configure("supervisor", stream=log)
         starting = Lock.take(settings.home / STARTING_LOCK)
-        held.callback(starting.release)
+        resources.callback(starting.release)
         supervisor_lock = Lock.try_take(settings.home / SUPERVISOR_LOCK)
         if supervisor_lock is None:
             endpoint = read_endpoint(settings.home)
             if endpoint is not None:
                 announce_ready(_public(endpoint))
                 return 0
-            supervisor_lock = Lock.take(settings.home / SUPERVISOR_LOCK)  # that one is stopping
-        held.callback(supervisor_lock.release)
+            supervisor_lock = Lock.take(
+                settings.home / SUPERVISOR_LOCK
+            )  # the other supervisor is stopping
+        resources.callback(supervisor_lock.release)
         (settings.home / ENDPOINT_FILE).unlink(missing_ok=True)
         try:
             asyncio.run(_supervise(settings, starting))
@@ -86,7 +87,7 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    # The terminal that started us may go; the services stay.
+    # The services outlive the terminal that started them.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     plan = make_plan(settings)
     commands = {BUS: bus_command(plan)} | {name: service_command(plan, name) for name in SERVICES}
@@ -107,7 +108,7 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
 
 
 def make_plan(settings: Settings) -> Plan:
-    """Choose ports and a token for one life of the local shape.
+    """Return ports and a token for one run of the local shape.
 
     Raises:
         FailedPreconditionError: the port of the settings is taken.
@@ -122,27 +123,27 @@ def make_plan(settings: Settings) -> Plan:
 
 
 def free_ports(count: int, fixed: int) -> list[int]:
-    """Give `count` free ports on loopback, and `fixed` (or one more free one) as the last.
+    """Return `count` free ports on loopback, followed by `fixed` (0: one more free port).
 
     Raises:
         FailedPreconditionError: `fixed` is taken, or no port is free.
     """
-    with ExitStack() as held:
-        # All are held at once, so that they differ.
-        ports = [_hold_port(held, 0) for _ in range(count)]
-        return [*ports, _hold_port(held, fixed)]
+    with ExitStack() as resources:
+        # All are bound at once, so that they differ.
+        ports = [_bind_port(resources, 0) for _ in range(count)]
+        return [*ports, _bind_port(resources, fixed)]
 
 
-def _hold_port(held: ExitStack, wanted: int) -> int:
-    """Bind a port as long as `held` is open: `wanted`, or a free one for 0.
+def _bind_port(resources: ExitStack, wanted: int) -> int:
+    """Bind and return a port until `resources` are closed: `wanted`, or a free one for 0.
 
-    Free ones lie below those that the kernel gives to outgoing connections. From among those, a
-    client that looks for a bus that is down could connect to itself (TCP allows it) and so take
-    the very port that the bus is to come back on.
+    Free ports are chosen below the kernel's range for outgoing connections. Within that range, a
+    client that tries to reach a stopped bus could connect to itself (TCP allows it) and so occupy
+    the port that the bus needs when it restarts.
     """
     candidates = (wanted,) if wanted else (_random_port() for _ in range(_PORT_TRIES))
     for port in candidates:
-        probe = held.enter_context(socket.socket())
+        probe = resources.enter_context(socket.socket())
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -162,17 +163,11 @@ def _random_port() -> int:
 
 
 def installed_version() -> str:
-    """Give the version that all distributions of this installation have."""
+    """Return the version of all installed distributions of NNI."""
     try:
         return version("nni-standalone")
     except PackageNotFoundError:
         return "unknown"
-
-
-def remove_stale(home: Path) -> None:
-    """Remove what a killed supervisor left, for commands that look at the file only."""
-    if read_endpoint(home) is None:
-        (home / ENDPOINT_FILE).unlink(missing_ok=True)
 
 
 def _endpoint(plan: Plan, facts: Mapping[str, Mapping[str, str]]) -> Endpoint:
@@ -190,7 +185,7 @@ def _endpoint(plan: Plan, facts: Mapping[str, Mapping[str, str]]) -> Endpoint:
 
 
 def _public(endpoint: Endpoint) -> dict[str, str]:
-    """Give the facts of readiness; the token stays in the file."""
+    """Return the fields of readiness, which exclude the token."""
     fields = endpoint.as_json()
     del fields["token"]
     return {name: str(value) for name, value in fields.items()}

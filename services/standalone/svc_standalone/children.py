@@ -1,4 +1,4 @@
-"""Child processes of the supervisor: start with readiness, end, and death with the parent."""
+"""Child processes of the supervisor: start, readiness, stop, and end with the parent."""
 
 import asyncio
 import ctypes
@@ -17,20 +17,20 @@ from svc_common.tasks import wait_first
 _PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _LOG_LIMIT_BYTES: Final = 32 * 1024 * 1024
-"""A log larger than this is put aside (one generation) when its child starts."""
+"""A larger log is rotated (one generation is kept) when its child starts."""
 _TAIL_BYTES: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How a child is started."""
+    """Command, environment and readiness protocol of a child process."""
 
     name: str
-    """Of the service; also names its log."""
+    """Name of the service and of its log."""
     arguments: Sequence[str]
     environment: Mapping[str, str]
     reports_ready: bool
-    """Whether it tells on `NNI_READY_FD` that it serves; the bus does not."""
+    """Whether it reports its readiness on `NNI_READY_FD`; the bus does not."""
 
 
 class Child:
@@ -40,12 +40,12 @@ class Child:
         """Start the process.
 
         Args:
-            command: what to run.
+            command: command of the process.
             folder: its working directory.
             log: file that its output is appended to.
 
         Raises:
-            OSError: it cannot be started.
+            OSError: the process cannot be started.
         """
         self.command = command
         self.log = log
@@ -66,7 +66,7 @@ class Child:
         self._pidfd = os.pidfd_open(self._process.pid)
         self._loop.add_reader(self._pidfd, self._reap)
         self._line = b""
-        self._refusal = ""
+        self._reported_error = ""
         self._ready_fd = reader
         os.set_blocking(reader, False)
         self._loop.add_reader(reader, self._read_ready)
@@ -75,30 +75,30 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Process id; good until `wait` has returned."""
+        """Process id; valid until `wait` has returned."""
         return self._process.pid
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process has not ended."""
         return not self._ended.done()
 
     @property
     def ran_s(self) -> float:
-        """Seconds since its start."""
+        """Seconds since the start."""
         return self._loop.time() - self._started_s
 
     async def ready(self) -> Mapping[str, str] | None:
-        """Wait until it serves and give the facts it told; None if it ended before."""
+        """Return the fields of readiness when the child reports them; None: it ended before."""
         await wait_first(asyncio.shield(self._ready), asyncio.shield(self._ended))
         return self._ready.result() if self._ready.done() else None
 
     async def wait(self) -> int:
-        """Wait for its end; give the exit status, negative = the signal that ended it."""
+        """Return the exit status when the process has ended; negative: number of a signal."""
         return await asyncio.shield(self._ended)
 
     async def stop(self, grace_s: float) -> None:
-        """TERM, and after `grace_s` KILL; returns when it has ended."""
+        """Send TERM, and KILL after `grace_s`; return when the process has ended."""
         if self.running:
             self._process.send_signal(signal.SIGTERM)
         try:
@@ -109,9 +109,9 @@ class Child:
             await self.wait()
 
     def failure_reason(self) -> str:
-        """Give why this run refused to start, or else the last line that it wrote to its log."""
-        if self._refusal:
-            return self._refusal
+        """Return the reported reason of a failed start, or else the last line of this run's log."""
+        if self._reported_error:
+            return self._reported_error
         try:
             with self.log.open("rb") as file:
                 file.seek(max(self._log_start, self.log.stat().st_size - _TAIL_BYTES))
@@ -132,7 +132,7 @@ class Child:
             stdout=output,
             stderr=output,
             pass_fds=(writer,) if self.command.reports_ready else (),
-            # A signal of the terminal is for the supervisor, which stops children in order.
+            # Signals of the terminal reach the supervisor only, which stops the children in order.
             start_new_session=True,
             preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - this process has one thread
         )
@@ -156,7 +156,7 @@ class Child:
         if b"\n" in self._line and not self._ready.done():
             facts = json.loads(self._line.partition(b"\n")[0])
             if not facts.pop("ready", False):
-                self._refusal = str(facts.get("error", ""))
+                self._reported_error = str(facts.get("error", ""))
             else:
                 self._ready.set_result({str(key): str(value) for key, value in facts.items()})
         if not data:
@@ -170,11 +170,11 @@ class Child:
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:
-    """Make the function that, between fork and exec, binds a child's life to this process."""
+    """Return a function that, run between fork and exec, makes the child end with this process."""
 
     def bind() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the line above
+        if os.getppid() != parent:  # the parent ended before the line above
             os._exit(1)
 
     return bind

@@ -1,4 +1,4 @@
-"""What the supervisor starts: command lines, environments, and the configuration of the bus."""
+"""Commands of the children: arguments, environments, and the configuration of the bus."""
 
 import json
 import os
@@ -29,7 +29,7 @@ SERVICES: Final = {
     "dispatcher": "svc_dispatcher",
     "trial-runner": "svc_trial_runner",
 }
-"""Services and their packages; what is listed first is started first."""
+"""Packages by the names of their services, in the order of their start."""
 NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
 LOCAL_POOL: Final = "local"
 OPERATOR: Final = "operator"
@@ -37,17 +37,17 @@ OPERATOR: Final = "operator"
 _BUS_USERS: Final[Mapping[str, BusUser]] = {
     "manager": manager_user(),
     "dispatcher": dispatcher_user(),
-    # There is one agent, so it need not be told apart from others.
+    # There is only one agent, so its user needs no id.
     "trial-runner": runner_user("runner", LOCAL_POOL),
 }
-"""Which user of the bus each service is; each has a password of its own."""
+"""Users of the bus by service; each has a password of its own."""
 _BUS_MEMORY: Final = "96MiB"
-"""Above this the bus's garbage collector works harder instead of growing."""
+"""Soft memory limit of the bus: above it the Go garbage collector runs more often."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports on loopback, chosen once, so that a child that is restarted keeps its own."""
+    """Ports on loopback, chosen once, so that a restarted child keeps its own."""
 
     nats: int
     dispatcher: int
@@ -57,7 +57,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that commands are made of."""
+    """Parameters of the commands of one run of the local shape."""
 
     home: Path
     ports: Ports
@@ -67,7 +67,7 @@ class Plan:
         default_factory=lambda: {name: secrets.token_urlsafe(24) for name in _BUS_USERS},
         repr=False,
     )
-    """Of the users of the bus, by service; drawn for each life of the local shape."""
+    """Passwords of the users of the bus, by service; new for each run of the local shape."""
 
     @property
     def nats_url(self) -> str:
@@ -76,7 +76,7 @@ class Plan:
 
 
 def bus_command(plan: Plan) -> Command:
-    """Write the configuration of the bus and give its command.
+    """Write the configuration of the bus and return its command.
 
     Raises:
         FailedPreconditionError: no nats-server is installed.
@@ -91,7 +91,7 @@ def bus_command(plan: Plan) -> Command:
 
 
 def bus_config(plan: Plan) -> str:
-    """Give the configuration of the bus: loopback, one user a service, files below home."""
+    """Return the configuration of the bus: loopback, one user per service, files below home."""
     users = [(user, plan.passwords[name]) for name, user in _BUS_USERS.items()]
     users.append((manager_user(OPERATOR), plan.token))
     store = json.dumps(str(plan.home / "jetstream"))
@@ -105,16 +105,16 @@ def bus_config(plan: Plan) -> str:
 
 
 def service_command(plan: Plan, name: str) -> Command:
-    """Give the command of a service."""
+    """Return the command of a service."""
     # -P: a file of the working directory must never be imported in place of a package.
     arguments = (sys.executable, "-P", "-m", SERVICES[name])
     return Command(name, arguments, _service_environment(plan, name), reports_ready=True)
 
 
 def _service_environment(plan: Plan, name: str) -> Mapping[str, str]:
-    # What protects a deployment has no place on loopback, where one token opens everything.
+    # Security variables of a deployment do not apply on loopback, where one token is enough.
     inherited = environment.current()
-    for variable in environment.OF_PROTECTION:
+    for variable in environment.SECURITY_VARIABLES:
         inherited.pop(variable, None)
     return {
         **inherited,
@@ -132,7 +132,11 @@ def _service_environment(plan: Plan, name: str) -> Mapping[str, str]:
 
 
 def _bus_binary() -> str:
-    """Find the nats-server that was installed beside this interpreter."""
+    """Return the path of the nats-server that is installed beside this interpreter.
+
+    Raises:
+        FailedPreconditionError: none is installed.
+    """
     for folder in (sysconfig.get_path("scripts"), str(Path(sys.executable).parent)):
         candidate = Path(folder) / "nats-server"
         if candidate.exists():

@@ -1,4 +1,4 @@
-"""`endpoint.json`: where the services of an installation listen; and the locks beside it."""
+"""Endpoint file of an installation (`endpoint.json`), and the locks of its supervisor."""
 
 import fcntl
 import json
@@ -10,20 +10,20 @@ from typing import Final, Self
 
 ENDPOINT_FILE: Final = "endpoint.json"
 SUPERVISOR_LOCK: Final = "supervisor.lock"
-"""Held as long as a supervisor lives."""
+"""Held while a supervisor runs."""
 STARTING_LOCK: Final = "starting.lock"
-"""Held while a supervisor starts: whoever waits for it finds the services up, or may start."""
+"""Held while a supervisor starts: after it, the services are up, or the next one may start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Addresses and token of services that are up."""
+    """Addresses and token of running services."""
 
     version: str
     pid: int
     """Process id of the supervisor."""
     started_at: str
-    """When it came up, ISO 8601, UTC."""
+    """Time of its start, ISO 8601, UTC."""
     http: str
     """Base address of page and REST."""
     grpc: str
@@ -33,12 +33,12 @@ class Endpoint:
     token: str = field(repr=False)
 
     def as_json(self) -> dict[str, object]:
-        """Give the content of the file."""
+        """Return the content of the file."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def write_endpoint(home: Path, endpoint: Endpoint) -> None:
-    """Write the file so that only this user can read it, whole or not at all."""
+    """Write the file atomically, readable by this user only."""
     temporary = home / f".{ENDPOINT_FILE}.new"
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -48,7 +48,7 @@ def write_endpoint(home: Path, endpoint: Endpoint) -> None:
 
 
 def read_endpoint(home: Path) -> Endpoint | None:
-    """Give the endpoint of a living supervisor; None if there is none that is ready."""
+    """Return the endpoint of the running supervisor; None: none is ready."""
     try:
         fields = json.loads((home / ENDPOINT_FILE).read_text("utf-8"))
         endpoint = parse_endpoint(fields)
@@ -57,12 +57,12 @@ def read_endpoint(home: Path) -> Endpoint | None:
     lock = Lock.try_take(home / SUPERVISOR_LOCK)
     if lock is not None:
         lock.release()
-        return None  # left behind by a supervisor that was killed
+        return None  # the supervisor was killed
     return endpoint
 
 
 def parse_endpoint(fields: Mapping[str, object]) -> Endpoint:
-    """Make an endpoint of the file's fields.
+    """Return the endpoint with the fields of the file.
 
     Raises:
         KeyError: a field is missing.
@@ -80,21 +80,21 @@ def parse_endpoint(fields: Mapping[str, object]) -> Endpoint:
 
 
 class Lock:
-    """An advisory lock on a file; ends with the process that holds it, however it ends."""
+    """Advisory lock on a file; the kernel releases it when its process ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     @classmethod
     def take(cls, path: Path) -> Self:
-        """Wait for the lock and take it."""
+        """Return the lock as soon as it is free."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         return cls(descriptor)
 
     @classmethod
     def try_take(cls, path: Path) -> Self | None:
-        """Take the lock if nobody holds it."""
+        """Return the lock; None: another process holds it."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -104,7 +104,7 @@ class Lock:
         return cls(descriptor)
 
     def release(self) -> None:
-        """Let the next one have it; may be called twice."""
+        """Release the lock; may be called twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -1,4 +1,4 @@
-"""Bring the local shape up, down, and look at it, from another process."""
+"""Start and stop of the local shape from another process."""
 
 import json
 import os
@@ -14,19 +14,19 @@ from svc_standalone.endpoint import SUPERVISOR_LOCK, Endpoint, Lock, read_endpoi
 from svc_standalone.settings import NNI_HTTP_PORT
 
 START_TIMEOUT_S = 90.0
-"""A little more than a supervisor gives its children."""
+"""A little more than the supervisor allows its children."""
 
 
 def up(home: Path, http_port: int = 0) -> Endpoint:
-    """Start the local shape unless it is up; return when it is ready.
+    """Start the local shape unless it is up; return its endpoint when it is ready.
 
     Args:
         home: folder of the installation's state.
-        http_port: port of page and REST; 0 = a free one. Ignored if it is up already.
+        http_port: port of page and REST; 0: a free one. Ignored if the services are up already.
 
     Raises:
-        FailedPreconditionError: it does not start; the message says why.
-        UnavailableError: it is not ready in time.
+        FailedPreconditionError: the services do not start; the message says why.
+        UnavailableError: the services are not ready in time.
     """
     endpoint = read_endpoint(home)
     if endpoint is not None:
@@ -61,7 +61,7 @@ def up(home: Path, http_port: int = 0) -> Endpoint:
 
 
 def down(home: Path) -> bool:
-    """Stop the local shape and wait for its end; False if it was not up."""
+    """Stop the local shape and wait for its end; return False if it was not up."""
     endpoint = read_endpoint(home)
     if endpoint is None:
         return False

@@ -1,26 +1,26 @@
-"""When a child that ended is started again."""
+"""Back-off of restarts of child processes."""
 
 from dataclasses import dataclass, replace
 from typing import Final
 
 HEALTHY_S: Final = 30.0
-"""A child that ran so long has recovered: its next end is a first one again."""
+"""Run time after which a child counts as recovered, and its back-off begins anew."""
 DELAYS_S: Final = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
-"""Wait before each start after an end; the last one stays."""
+"""Delays before successive restarts; the last one is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestartState:
-    """How often a child has ended lately."""
+    """State of the back-off of one child."""
 
     ends: int = 0
-    """Ends since it was last healthy."""
+    """Ends since the child was last healthy."""
 
     def ended(self, ran_s: float) -> "RestartState":
-        """Give the state after the child ended, having run `ran_s` seconds."""
+        """Return the state after the child ended, having run for `ran_s` seconds."""
         return replace(self, ends=1 if ran_s >= HEALTHY_S else self.ends + 1)
 
     @property
     def delay_s(self) -> float:
-        """Wait before the next start, in seconds."""
+        """Delay before the next start, in seconds."""
         return DELAYS_S[min(self.ends, len(DELAYS_S)) - 1] if self.ends else 0.0

@@ -1,4 +1,4 @@
-"""Settings of the supervisor, read once from the environment."""
+"""Settings of the supervisor from the environment."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,21 +7,21 @@ from typing import Final
 from svc_common import environment
 
 NNI_HTTP_PORT: Final = "NNI_HTTP_PORT"
-"""Port of page and REST; unset or 0 = a free one."""
+"""Port of page and REST; unset or 0: a free one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the supervisor needs to know."""
+    """Settings of the supervisor."""
 
     home: Path
-    """Folder of the installation's state; made if needed, readable by this user only."""
+    """Folder of the installation's state; created if missing, readable by this user only."""
     http_port: int = 0
-    """Port of page and REST on loopback; 0 = a free one."""
+    """Port of page and REST on loopback; 0: a free one."""
     start_timeout_s: float = 60.0
-    """How long all services together may take until they are ready."""
+    """Time limit until all services are ready, in seconds."""
     stop_grace_s: float = 10.0
-    """How long children may take to end before they are killed."""
+    """Grace period of children between TERM and KILL, in seconds."""
 
     @property
     def logs(self) -> Path:
@@ -30,10 +30,10 @@ class Settings:
 
 
 def read_settings() -> Settings:
-    """Read the settings of this process.
+    """Return the settings of the environment.
 
     Raises:
-        InvalidArgumentError: a variable has a value that it must not have.
+        InvalidArgumentError: a variable has an invalid value.
     """
     return Settings(
         home=environment.home().resolve(), http_port=environment.integer(NNI_HTTP_PORT, 0)

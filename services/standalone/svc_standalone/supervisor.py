@@ -1,4 +1,4 @@
-"""Keeps the children of the local shape alive from `start` to `stop`."""
+"""Supervisor of the child processes of the local shape."""
 
 import asyncio
 import itertools
@@ -13,15 +13,15 @@ from svc_standalone.restarts import RestartState
 from svc_standalone.settings import Settings
 
 _FAILED_STARTS_LIMIT = 3
-"""A child that ended so often before all were ready will not stay."""
+"""Failed starts of a child, before all are ready, that end the start of the local shape."""
 
 
 class Supervisor:
-    """Starts children, starts them again when they end, and stops them in order.
+    """Supervisor that starts child processes, restarts those that end, and stops them in order.
 
     Args:
         settings: of the supervisor.
-        clock: for the waits before restarts.
+        clock: waits before restarts.
         commands: the bus first, then the services.
     """
 
@@ -31,20 +31,20 @@ class Supervisor:
         self._commands = commands
         self._children: dict[str, Child] = {}
         self._facts: dict[str, asyncio.Future[Mapping[str, str]]] = {}
-        self._tasks = TaskOwner(self._watch_failed)
+        self._tasks = TaskOwner(self._supervision_failed)
         self._up = False
 
     async def start(self) -> dict[str, Mapping[str, str]]:
-        """Start everything at once; give what each child told when it was ready.
+        """Start all children; return their fields of readiness when all are ready.
 
         Raises:
-            FailedPreconditionError: a child ends again and again before it is ready.
-            UnavailableError: they are not ready within the time of the settings.
+            FailedPreconditionError: a child repeatedly ends before it is ready.
+            UnavailableError: the children are not ready within the time limit.
         """
         loop = asyncio.get_running_loop()
         for name in self._commands:
             self._facts[name] = loop.create_future()
-            self._tasks.start(self._keep(name), f"keep {name}")
+            self._tasks.start(self._run_forever(name), f"run {name}")
         try:
             async with asyncio.timeout(self._settings.start_timeout_s):
                 await asyncio.gather(*(asyncio.shield(one) for one in self._facts.values()))
@@ -58,21 +58,21 @@ class Supervisor:
         return {name: future.result() for name, future in self._facts.items()}
 
     async def stop(self) -> None:
-        """End the services together, then the bus; may be called at any time after `start`."""
+        """Stop the services concurrently, then the bus; may be called at any time after `start`."""
         bus, *services = self._commands
         grace_s = self._settings.stop_grace_s
-        await self._tasks.aclose()  # from here on nothing is started again
+        await self._tasks.aclose()  # no child is restarted from here on
         running = [self._children[name] for name in services if name in self._children]
         await asyncio.gather(*(child.stop(grace_s) for child in running))
         if bus in self._children:
             await self._children[bus].stop(grace_s)
 
     def pids(self) -> dict[str, int]:
-        """Give the process ids of the children that run."""
+        """Return the process ids of the running children."""
         return {name: child.pid for name, child in self._children.items() if child.running}
 
-    async def _keep(self, name: str) -> None:
-        """Run one child again and again."""
+    async def _run_forever(self, name: str) -> None:
+        """Run one child, and restart it whenever it ends."""
         state = RestartState()
         for run in itertools.count(1):
             child = self._run(name)
@@ -96,8 +96,8 @@ class Supervisor:
         get_logger().info("child started", child=name, pid=child.pid)
         return child
 
-    def _watch_failed(self, name: str, error: BaseException) -> None:
-        get_logger().error("keeping a child failed", task=name, exc_info=error)
+    def _supervision_failed(self, name: str, error: BaseException) -> None:
+        get_logger().error("supervision of a child failed", task=name, exc_info=error)
         self._fail_start(error)
 
     def _fail_start(self, error: BaseException) -> None:

@@ -282,7 +282,7 @@ async def _serve_grpc(
     servicer = RunnerServicer(agent, identity, now, dependencies.gpus, dependencies.processes, logs)
     server.register(lambda grpc: add_RunnerServiceServicer_to_server(servicer, grpc))
     port = await server.start(settings.grpc_host, settings.grpc_port)
-    service.on_stopping(server.say_not_serving)
+    service.on_stopping(server.set_not_serving)
     service.add_server(server.stop)
     return f"{settings.grpc_host}:{port}"
 

@@ -1,1 +1,1 @@
-"""Who may call what: roles, tokens and certificates, the table of permissions, the audit trail."""
+"""Access control: authentication, roles, permissions of calls, TLS, and the audit trail."""

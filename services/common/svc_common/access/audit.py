@@ -1,6 +1,6 @@
-"""The audit trail: one line for every change, with who, what, when and how it ended.
+"""Audit trail: one line for every changing or refused call, with caller, method, time and outcome.
 
-Lines go to the service's log (`logger` is `audit`) and to a file that only this user can read.
+Lines go to the log of the service (`logger` is `audit`) and to a file that only this user can read.
 They hold names and ids, never tokens, parameters or configurations.
 """
 
@@ -15,37 +15,37 @@ from svc_common.logs import get_logger
 
 AUDIT_FILE: Final = "audit.log"
 FILE_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""A file larger than this is put aside (one generation) when a service starts."""
+"""A larger file is rotated (one generation is kept) when a service starts."""
 _TEXT_LIMIT: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """One call that was made, or refused."""
+    """Audit record of one call that was made or refused."""
 
     caller: str
-    """Name of who called; empty: not known."""
+    """Name of the caller; empty: not authenticated."""
     role: str
     by: str
-    """How the caller was known: `token`, `certificate`, `nothing`."""
+    """How the caller was authenticated: `token`, `certificate`, `nothing`."""
     peer: str
-    """Address that the call came from."""
+    """Address of the caller."""
     what: str
     """RPC or REST route."""
     outcome: str
-    """`OK`, or why it was refused."""
+    """`OK`, or the error."""
     experiment: str = ""
     trial: str = ""
     request: str = ""
-    """Id of the request, by which a repetition is recognised."""
+    """Request id, which identifies repetitions."""
 
 
 class AuditTrail:
-    """Writes deeds down; belongs to one event loop.
+    """Writer of audit records; belongs to one event loop.
 
     Args:
-        folder: where the file lies; None: there is none, only the log.
-        file_limit_bytes: a larger file is put aside at the start.
+        folder: folder of the file; None: records are only logged.
+        file_limit_bytes: a larger file is rotated at the start.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class AuditTrail:
                 path.replace(path.with_suffix(".log.1"))
         except FileNotFoundError:
             pass
-        # Several services append to one file: a line is one write, so none is torn.
+        # Several services append to one file: a line is one write, so lines do not mix.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         self._descriptor = os.open(path, flags, 0o600)
 
     def record(self, record: AuditRecord) -> None:
-        """Write one record down. A full disk must not stop the work: it is said in the log."""
+        """Write a record; an error of the file is only logged, since it must not stop the work."""
         facts = {
             name: text[:_TEXT_LIMIT] for name in record.__slots__ if (text := getattr(record, name))
         }

@@ -1,4 +1,4 @@
-"""The authenticator of a process: who calls, may they, and the line in the audit trail."""
+"""Authentication of callers by bearer token or client certificate."""
 
 import time
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from svc_common.access.roles import Caller
 from svc_common.errors import ResourceExhaustedError, UnauthenticatedError
 
 UNAUTHENTICATED: Final = "UNAUTHENTICATED"
-"""Outcome of a call whose credentials are nobody's."""
+"""Outcome of a call with unknown credentials."""
 
 
 class Authenticator:
-    """Lets callers in; one for all servers of a process.
+    """Authenticator of callers, shared by all servers of a process.
 
     Args:
-        keyring: who has which credentials.
-        trail: where changes and refusals are written down.
-        limit: of wrong credentials.
-        now_s: monotonic time.
+        keyring: finds callers by their credentials.
+        trail: receives the refusals; its users add the audited calls.
+        limit: limits wrong credentials per address.
+        now_s: returns the monotonic time in seconds.
     """
 
     def __init__(
@@ -39,30 +39,31 @@ class Authenticator:
 
     @classmethod
     def of_token(cls, token: str) -> "Authenticator":
-        """Return an authenticator that knows one token only, and writes no file."""
+        """Return an authenticator that accepts one token and writes no file."""
         return cls(Keyring(token), AuditTrail())
 
     def identify(self, address: str, token: str, common_name: str, what: str) -> Caller:
-        """Return who shows these credentials.
+        """Return the caller with these credentials; count and audit wrong ones.
 
         Args:
             address: of the caller, without port.
-            token: bearer token; empty: none is shown.
-            common_name: of a client certificate that TLS has checked; empty: none. A token wins.
-            what: the method or route, for the trail.
+            token: bearer token; empty: none was sent.
+            common_name: of a client certificate that TLS has verified; empty: none. A token has
+                precedence.
+            what: the method or route, for the audit trail.
 
         Raises:
-            UnauthenticatedError: they are nobody's, or there are none.
-            ResourceExhaustedError: too many wrong ones came from there; none is looked at now.
+            UnauthenticatedError: the credentials are unknown or missing.
+            ResourceExhaustedError: too many wrong credentials came from this address.
         """
-        caller = self.recognise(token, common_name)
+        caller = self.find_caller(token, common_name)
         now_s = self._now_s()
         self._limit.check(address, None if caller is None else caller.name, now_s)
         if caller is not None:
             self._limit.succeeded(address, caller.name)
             return caller
         if token or common_name:
-            # Who shows nothing has guessed nothing.
+            # A call without credentials is no attempt to guess any.
             self._limit.failed(address, now_s)
             self.trail.record(AuditRecord("", "", "", address, what, UNAUTHENTICATED))
         raise UnauthenticatedError(
@@ -71,27 +72,27 @@ class Authenticator:
             else "the call needs the metadata 'authorization: Bearer TOKEN'"
         )
 
-    def recognise(self, token: str, common_name: str) -> Caller | None:
-        """Return who shows these credentials, where none are needed; None: nobody is known by them.
+    def find_caller(self, token: str, common_name: str) -> Caller | None:
+        """Return the caller with these credentials; None: they are unknown or missing.
 
-        Nothing is counted, and nothing written down.
+        For calls that need no credentials: nothing is counted or audited.
         """
         if token:
             return self._keyring.of_token(token)
         return self._keyring.of_certificate(common_name) if common_name else None
 
     def close(self) -> None:
-        """Close the trail; may be called twice."""
+        """Close the audit trail; may be called twice."""
         self.trail.close()
 
 
 def retry_after_s(error: ResourceExhaustedError) -> str:
-    """Return after how many seconds credentials are looked at again; empty: not for that reason."""
+    """Return the seconds until the next attempt is allowed; empty: the error has another cause."""
     return error.facts.get("retry_after_s", "")
 
 
 def address_of_peer(peer: str) -> str:
-    """Return the address without port in what gRPC calls a peer, e.g. `ipv4:10.0.0.7:41234`."""
+    """Return the address, without port, of a peer of gRPC such as `ipv4:10.0.0.7:41234`."""
     kind, _, place = unquote(peer).partition(":")
     if kind not in {"ipv4", "ipv6"}:
         return kind

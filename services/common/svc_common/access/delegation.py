@@ -1,9 +1,9 @@
-"""Calls that one service makes for somebody else.
+"""Delegation: calls that one service makes on behalf of its own caller.
 
-A caller with a token is passed on by that token. One with a client certificate cannot be: the
-connection to the next service has a certificate of its own. So the service shows the secret of the
-installation and says for whom it asks; who asks is checked and written down as if they had come
-themselves. Only the holder of that secret is believed, and nobody gains a right by it.
+The token of a caller is simply forwarded. A client certificate cannot be: the connection to the
+next service has a certificate of its own. Therefore the service sends the token of the installation
+and names its caller; the next service checks and audits that caller as if it had called directly.
+Only the holder of the installation's token may delegate, and no caller gains a right by it.
 """
 
 from typing import Final
@@ -14,14 +14,14 @@ from svc_common.access.roles import SERVICES_NAME, Caller, Role
 from svc_common.errors import PermissionDeniedError
 
 ON_BEHALF_KEY: Final = "nni-on-behalf-of"
-"""Metadata of a call, and header of a request: `<role> <how the caller was known> <name>`."""
+"""Metadata key of a call and header of a request: `<role> <kind of credentials> <name>`."""
 
 
 class Delegation:
-    """Says for whom this service calls another one.
+    """Factory of the metadata that names the caller on whose behalf a service calls another one.
 
     Args:
-        authenticator: knows callers by their certificates.
+        authenticator: finds callers by their certificates.
         token: of the installation.
     """
 
@@ -29,9 +29,9 @@ class Delegation:
         self._authenticator = authenticator
         self._token = token
 
-    def of_certificate(self, common_name: str) -> tuple[tuple[str, str], ...]:
-        """Return the metadata that stands for a client certificate; none if nobody has it."""
-        caller = self._authenticator.recognise("", common_name)
+    def metadata_of_certificate(self, common_name: str) -> tuple[tuple[str, str], ...]:
+        """Return the metadata that names the caller with this certificate; empty: unknown."""
+        caller = self._authenticator.find_caller("", common_name)
         if caller is None:
             return ()
         return (
@@ -41,14 +41,14 @@ class Delegation:
 
 
 def effective_caller(caller: Caller, on_behalf_of: str) -> Caller:
-    """Return whose rights a call has.
+    """Return the caller whose permissions apply to a call.
 
     Args:
-        caller: whose credentials it shows.
-        on_behalf_of: value of `ON_BEHALF_KEY`; empty: the caller's own.
+        caller: owner of the credentials of the call.
+        on_behalf_of: value of `ON_BEHALF_KEY`; empty: the call is not delegated.
 
     Raises:
-        PermissionDeniedError: it is no value that a service sends.
+        PermissionDeniedError: the value is malformed.
     """
     if not on_behalf_of or (caller.name, caller.role) != (SERVICES_NAME, Role.ADMIN):
         return caller
@@ -56,7 +56,7 @@ def effective_caller(caller: Caller, on_behalf_of: str) -> Caller:
     try:
         role, by, name = parts
         return Caller(name, Role.of_word(role), by)
-    except ValueError as error:  # other parts, or no such role
+    except ValueError as error:  # wrong number of parts, or unknown role
         raise PermissionDeniedError(
             f"{ON_BEHALF_KEY} must be a role, how the caller was known, and a name"
         ) from error

@@ -1,9 +1,9 @@
-"""How many wrong credentials one address may show in a while; pure, the time is passed in.
+"""Rate limit of wrong credentials per address; pure, the time is passed in.
 
-Guessing a token of 256 bits is hopeless. The limit keeps those who try from filling logs, and
-makes short passwords of others' making less of a risk. Credentials that were right before from
-the same address are never held up, so nobody can lock others out behind a shared address; right
-ones of this machine never are.
+Guessing a token of 256 bits is hopeless. The limit keeps attempts from filling the logs, and makes
+short user-made tokens less of a risk. Credentials that were valid before from the same address are
+never limited, so that no client can lock out others behind a shared address; valid ones from
+loopback never are either.
 """
 
 from collections import OrderedDict
@@ -16,7 +16,7 @@ from svc_common.errors import ResourceExhaustedError
 FAILURES_ALLOWED: Final = 20
 WINDOW_S: Final = 60.0
 ADDRESSES_LIMIT: Final = 10_000
-"""Addresses remembered; beyond, the one that failed longest ago is forgotten."""
+"""Most addresses with a count; beyond it the one that failed longest ago is dropped."""
 
 
 @dataclass(slots=True)
@@ -26,12 +26,12 @@ class _Count:
 
 
 class FailureLimit:
-    """Counts failures by address.
+    """Rate limit of failed authentications by address.
 
     Args:
-        allowed: how many one address may have within the window.
-        window_s: from the first failure on.
-        addresses_limit: addresses remembered.
+        allowed: failures of one address within the window.
+        window_s: length of the window in seconds, from the first failure on.
+        addresses_limit: most addresses with a count.
     """
 
     def __init__(
@@ -47,33 +47,33 @@ class FailureLimit:
         self._good: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def check(self, address: str, caller: str | None, now_s: float) -> None:
-        """Return if credentials of ``address`` are looked at now.
+        """Raise if ``address`` has exceeded the limit.
 
         Args:
-            address: where the call comes from, without port.
-            caller: name of whom the credentials prove; None: of nobody.
+            address: of the caller, without port.
+            caller: name of the caller with these credentials; None: they are wrong.
             now_s: monotonic time.
 
         Raises:
-            ResourceExhaustedError: there were too many wrong ones; says how long to wait.
+            ResourceExhaustedError: too many failures; the message says how long to wait.
         """
         count = self._counts.get(address)
         if count is None:
             return
         if caller is not None and ((address, caller) in self._good or is_loopback(address)):
             return
-        waits_s = count.since_s + self._window_s - now_s
-        if waits_s <= 0:
+        remaining_s = count.since_s + self._window_s - now_s
+        if remaining_s <= 0:
             del self._counts[address]
         elif count.failures >= self._allowed:
             raise ResourceExhaustedError(
                 f"too many wrong credentials from {address or 'this address'}; "
-                f"try again in {waits_s:.0f} s",
-                {"retry_after_s": f"{max(1, round(waits_s))}"},
+                f"try again in {remaining_s:.0f} s",
+                {"retry_after_s": f"{max(1, round(remaining_s))}"},
             )
 
     def failed(self, address: str, now_s: float) -> None:
-        """Count wrong credentials."""
+        """Count a failed authentication."""
         count = self._counts.pop(address, None) or _Count(0, now_s)
         count.failures += 1
         self._counts[address] = count
@@ -81,7 +81,7 @@ class FailureLimit:
             self._counts.popitem(last=False)
 
     def succeeded(self, address: str, caller: str) -> None:
-        """Remember right ones."""
+        """Remember a successful authentication, which exempts this caller at this address."""
         self._good[address, caller] = None
         self._good.move_to_end((address, caller))
         if len(self._good) > self._addresses_limit:

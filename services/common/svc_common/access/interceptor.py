@@ -1,7 +1,6 @@
-"""The gate before a gRPC server: credentials, role, and the line in the audit trail.
+"""Server interceptor of gRPC for access control: credentials, role, and audit record of each call.
 
-Credentials are looked at before the request is even decoded, so that strangers cannot make a
-service work.
+Credentials are checked before the request is decoded, so that unknown clients cause no work.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _COMMON_NAME: Final = "x509_common_name"
 
 
 class AccessInterceptor(grpc.aio.ServerInterceptor):
-    """Lets only those calls through that the table of permissions allows; health is open.
+    """Server interceptor that refuses calls without permission; health checks are open.
 
-    Stands behind the interceptor that turns errors into statuses.
+    It follows the interceptor that maps errors to statuses.
 
     Args:
-        authenticator: knows callers, keeps the trail.
+        authenticator: identifies callers, and has the audit trail.
     """
 
     def __init__(self, authenticator: Authenticator) -> None:
@@ -52,40 +51,40 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
         if handler is None or method.startswith(_OPEN_PREFIX):
-            return handler  # what is not offered is nobody's secret
+            return handler  # an unknown method needs no protection
         metadata = handler_call_details.invocation_metadata
         credentials = _Credentials(bearer_token(metadata), metadata_value(metadata, ON_BEHALF_KEY))
-        return _Guarded(self._authenticator, method, credentials, handler).handler()
+        return _CheckedCall(self._authenticator, method, credentials, handler).handler()
 
 
 @dataclass(frozen=True, slots=True)
 class _Credentials:
-    """What a call shows in its metadata; empty: nothing."""
+    """Credentials in the metadata of a call; empty: none."""
 
     token: str = field(repr=False)
     on_behalf_of: str
-    """Of another service, for whom it calls."""
+    """Value of `ON_BEHALF_KEY`."""
 
 
 Metadata: TypeAlias = Iterable[tuple[str, str | bytes]]
 
 
 def bearer_token(metadata: Metadata | None) -> str:
-    """Return the bearer token of a call; empty: it shows none."""
+    """Return the bearer token of a call; empty: none."""
     text = metadata_value(metadata, AUTHORIZATION_KEY)
     return text[len(_BEARER) :].strip() if text[: len(_BEARER)].lower() == _BEARER else ""
 
 
 def metadata_value(metadata: Metadata | None, wanted: str) -> str:
-    """Return the first value of a key in the metadata of a call; empty: there is none."""
+    """Return the first value of a metadata key of a call; empty: none."""
     for key, value in metadata or ():
         if key == wanted:
             return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     return ""
 
 
-class _Guarded:
-    """One call of one method."""
+class _CheckedCall:
+    """Handler of one call that checks its caller before it runs the inner handler."""
 
     def __init__(
         self, authenticator: Authenticator, method: str, credentials: _Credentials, inner: Handler
@@ -97,7 +96,7 @@ class _Guarded:
         self._rule: Rule = rule_of_method(method)
 
     def handler(self) -> Handler:
-        """Return the handler that takes the place of the inner one."""
+        """Return the gRPC handler that replaces the inner one."""
         inner = self._inner
         make: Any
         call: Any
@@ -120,9 +119,9 @@ class _Guarded:
         try:
             answer = await serve(message, context)
         except BaseException as error:
-            self._note(caller, context, _outcome(error), message, None)
+            self._audit(caller, context, _outcome(error), message, None)
             raise
-        self._note(caller, context, _OK, message, answer)
+        self._audit(caller, context, _OK, message, answer)
         return answer
 
     async def _many(self, request: Any, context: Context) -> AsyncIterator[Any]:  # noqa: ANN401 - any message
@@ -132,15 +131,15 @@ class _Guarded:
             async for answer in serve(message, context):
                 yield answer
         except BaseException as error:
-            self._note(caller, context, _outcome(error), message, None)
+            self._audit(caller, context, _outcome(error), message, None)
             raise
-        self._note(caller, context, _OK, message, None)
+        self._audit(caller, context, _OK, message, None)
 
     def _admit(self, request: Any, context: Context) -> tuple[Caller, Any]:  # noqa: ANN401 - any message
-        """Return who calls, and the decoded request.
+        """Return the caller and the decoded request.
 
         Raises:
-            ServiceError: the caller may not, or the request is no message of this method.
+            ServiceError: the caller has no permission, or the request is malformed.
         """
         address = address_of_peer(context.peer())
         name = "" if self._shown.token else certificate_name(context)
@@ -152,11 +151,11 @@ class _Guarded:
             if not self._inner.request_streaming:
                 message = _decoded(self._inner.request_deserializer, request)
         except ServiceError as error:
-            self._note(caller, context, _outcome(error), None, None)
+            self._audit(caller, context, _outcome(error), None, None)
             raise
         return caller, message
 
-    def _note(
+    def _audit(
         self, caller: Caller, context: Context, outcome: str, request: object, answer: object
     ) -> None:
         if not self._rule.audited and outcome != "PermissionDeniedError":
@@ -177,17 +176,17 @@ class _Guarded:
 
 
 def _decoded(read: Any, payload: Any) -> Any:  # noqa: ANN401 - a function of generated code
-    """Decode a request.
+    """Return the decoded request.
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: the request is malformed.
     """
     if read is None:
         return payload
     try:
         return read(payload)
     except Exception as error:
-        # Rim: protobuf does not say what it may raise.
+        # protobuf does not document which errors it raises.
         raise InvalidArgumentError(
             "request", "must be a message of this method", remedy=str(error)
         ) from error
@@ -198,20 +197,20 @@ def _outcome(error: BaseException) -> str:
 
 
 def _text(message: object, field: str) -> str:
-    """Return a field of a message; empty: it has no such field."""
+    """Return the text of a field of a message; empty: no such field."""
     if not isinstance(message, Message) or field not in message.DESCRIPTOR.fields_by_name:
         return ""
     return str(getattr(message, field))
 
 
 def _created(answer: object) -> str:
-    """Return the id of the experiment that an answer tells of."""
+    """Return the id of the experiment in a response; empty: none."""
     if not isinstance(answer, Message) or "experiment" not in answer.DESCRIPTOR.fields_by_name:
         return ""
     return _text(answer.experiment, "id")  # type: ignore[attr-defined] # looked up one line above
 
 
 def certificate_name(context: Context) -> str:
-    """Return the common name of the caller's certificate; empty: none was shown."""
+    """Return the common name of the client certificate; empty: none."""
     names: Any = context.auth_context().get(_COMMON_NAME, ())
     return next((name.decode("utf-8", "replace") for name in names), "")

@@ -1,4 +1,4 @@
-"""Whose credentials are these: the installation's token, and the callers of the access file."""
+"""Keyring of known callers: the installation's token, the agents' token, and the access file."""
 
 import hmac
 import os
@@ -21,21 +21,21 @@ from svc_common.errors import InvalidArgumentError
 from svc_common.logs import get_logger
 
 _MAY_CHANGE: Final = stat.S_IWOTH | stat.S_IWGRP
-"""Rights that nobody but the owner may have: who can write the file lets themselves in. Reading
-gives fingerprints only, and orchestrators hand files over in ways of their own."""
+"""Permissions that only the owner may have, since a writer could grant itself access. Readers see
+fingerprints only, and orchestrators mount files with modes of their own."""
 
 _Stamp = tuple[int, int, int]
 
 
 class Keyring:
-    """Finds callers by what they show. The file is read again when it has changed.
+    """Registry of callers by their credentials. The access file is read again when it has changed.
 
     Args:
-        token: secret of the installation: its holder is an administrator.
-        agent_token: secret of the agents, which lets them bring and fetch bytes; empty: none.
-        file: access file; None: there is none. A change that cannot be read is logged, and what
-            was read before holds.
-        now: for expiry.
+        token: of the installation; its holder is an administrator.
+        agent_token: of the agents, which allows uploads and downloads of blobs; empty: none.
+        file: access file; None: none. A changed file that cannot be read is logged, and the former
+            content stays valid.
+        now: returns the time, for expiry.
 
     Raises:
         InvalidArgumentError: the file cannot be used.
@@ -59,9 +59,9 @@ class Keyring:
             self._stamp, self._entries = _read(file)
 
     def of_token(self, token: str) -> Caller | None:
-        """Return whose token it is; None: nobody's.
+        """Return the caller with this token; None: unknown.
 
-        Takes as long for every wrong token: fingerprints are compared, all of them and whole.
+        Takes equally long for every wrong token: all fingerprints are compared in constant time.
         """
         if not token or len(token) > TOKEN_LIMIT_CHARACTERS:
             return None
@@ -72,22 +72,22 @@ class Keyring:
         if self._agents and hmac.compare_digest(shown, self._agents):
             found = found or Caller(AGENTS_NAME, Role.AGENT, "token")
         for entry in self._current():
-            if entry.sha256 and hmac.compare_digest(shown, entry.sha256) and self._holds(entry):
+            if entry.sha256 and hmac.compare_digest(shown, entry.sha256) and self._is_valid(entry):
                 found = found or Caller(entry.name, Role.of_word(entry.role), "token")
         return found
 
     def of_certificate(self, common_name: str) -> Caller | None:
-        """Return whose client certificate it is, which TLS has checked; None: nobody's."""
+        """Return the caller with this client certificate, which TLS has verified; None: unknown."""
         for entry in self._current():
-            if common_name and entry.common_name == common_name and self._holds(entry):
+            if common_name and entry.common_name == common_name and self._is_valid(entry):
                 return Caller(entry.name, Role.of_word(entry.role), BY_CERTIFICATE)
         return None
 
-    def _holds(self, entry: AccessEntry) -> bool:
+    def _is_valid(self, entry: AccessEntry) -> bool:
         return entry.expires is None or self._now() < entry.expires
 
     def _current(self) -> tuple[AccessEntry, ...]:
-        """Return the entries, read again if the file has changed: withdrawal needs no restart."""
+        """Return the entries; read a changed file again, so that revocation needs no restart."""
         if self._file is None:
             return ()
         try:
@@ -97,16 +97,16 @@ class Keyring:
                 get_logger().info("access file read", callers=len(self._entries))
         except (OSError, InvalidArgumentError) as error:
             if self._stamp is not None:
-                self._stamp = None  # said once, until it can be read again
+                self._stamp = None  # logged once, until it can be read again
                 get_logger().error("access file cannot be read", error=str(error))
         return self._entries
 
 
 def _read(file: Path) -> tuple[_Stamp, tuple[AccessEntry, ...]]:
-    """Read an access file that only its owner may write.
+    """Return the entries of an access file that only its owner may write.
 
     Raises:
-        InvalidArgumentError: it cannot be read, others may write it, or it is no access file.
+        InvalidArgumentError: the file cannot be read, is writable by others, or is malformed.
     """
     try:
         with file.open("rb") as opened:

@@ -11,9 +11,9 @@ from svc_common.access.roles import Role, Rule
 READS: Final = Rule(Role.VIEWER, audited=False)
 CHANGES: Final = Rule(Role.USER, audited=True)
 ASKS_TO_RUN: Final = Rule(Role.USER, audited=False)
-"""Changes nothing that stays, but starts user code."""
+"""Starts user code, but changes no state."""
 UPLOADS: Final = Rule(Role.USER, audited=False, agents=True)
-"""Brings or fetches bytes that a later, audited call names."""
+"""Uploads or downloads blobs that a later, audited call refers to."""
 ADMINISTERS: Final = Rule(Role.ADMIN, audited=True)
 
 _EXPERIMENTS: Final = "/nni_proto.experiment.v1.ExperimentService/"

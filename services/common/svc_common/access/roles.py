@@ -1,4 +1,4 @@
-"""Roles of callers, and what is known of one; pure values."""
+"""Roles and authenticated callers; pure values."""
 
 import enum
 from dataclasses import dataclass
@@ -9,62 +9,62 @@ from svc_common.errors import PermissionDeniedError
 
 
 class Role(enum.IntEnum):
-    """What a caller may do: each from `VIEWER` on what the one before may, and more."""
+    """Role of a caller; from `VIEWER` on, each role includes the one before."""
 
     AGENT = 1
-    """Bring and fetch the bytes of trials: what an agent needs, beside which user code runs."""
+    """Upload and download blobs of trials: all that an agent, which runs user code, needs."""
     VIEWER = 2
-    """See everything but secrets, change nothing."""
+    """Read everything except secrets; change nothing."""
     USER = 3
-    """Run, change, stop and delete experiments and trials: run code on the machines of a pool."""
+    """Run, change, stop and delete experiments and trials, and thereby run code on the agents."""
     ADMIN = 4
-    """Also what concerns the installation: agents, and the services among each other."""
+    """Administer the installation: agents, and calls between services."""
 
     @classmethod
     def of_word(cls, word: str) -> Self:
-        """Return the role that an access file calls ``word``.
+        """Return the role with this name in an access file.
 
         Raises:
-            ValueError: it is no role.
+            ValueError: no role has this name.
         """
         return cls(ROLES.index(word) + 1)
 
     @property
     def word(self) -> str:
-        """What an access file calls it."""
+        """Name in an access file."""
         return ROLES[self - 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a call needs."""
+    """Permission that a call requires."""
 
     role: Role
-    """Least role that may."""
+    """Lowest role with the permission."""
     audited: bool
-    """Whether each call leaves a line in the audit trail: all that change something do."""
+    """Whether each call is audited: all that change state are."""
     agents: bool = False
-    """Whether agents may as well."""
+    """Whether the role `AGENT` has the permission, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody whose credentials were checked."""
+    """Authenticated caller."""
 
     name: str
     role: Role
     by: str
-    """How it was shown: `token`, `certificate`, or `nothing` for readers on loopback."""
+    """Kind of credentials: `token`, `certificate`, or `nothing` for readers on loopback."""
 
     def check(self, rule: Rule, what: str) -> None:
-        """Return if the caller may do what this rule is about.
+        """Raise unless the caller has the permission.
 
         Args:
-            rule: who may.
+            rule: required permission.
             what: the method or route, for the message.
 
         Raises:
-            PermissionDeniedError: the caller may not.
+            PermissionDeniedError: the role of the caller is too low.
         """
         if self.role < rule.role and not (self.role is Role.AGENT and rule.agents):
             raise PermissionDeniedError(
@@ -75,10 +75,10 @@ class Caller:
 
 
 BY_CERTIFICATE = "certificate"
-"""`Caller.by` of those who show a client certificate."""
+"""`Caller.by` of callers with a client certificate."""
 SERVICES_NAME = "installation"
-"""Caller that shows the installation's own token: a service, or a user of the local shape."""
+"""Name of callers with the installation's own token: services, and users of the local shape."""
 AGENTS_NAME = "agents"
-"""Caller that shows the token which all agents share."""
+"""Name of callers with the token that all agents share."""
 READER = Caller("anybody-on-this-machine", Role.VIEWER, "nothing")
-"""Who shows nothing on loopback, where the documented paths may be read."""
+"""Caller without credentials on loopback, where the documented paths may be read."""

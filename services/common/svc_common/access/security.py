@@ -1,4 +1,4 @@
-"""Security of a process: its authenticator and its transport, opened from the environment."""
+"""Security of a process: settings from the environment, authenticator and transport."""
 
 import ctypes
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ from svc_common.access.transport import PLAIN, Transport, is_loopback
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 
 _SHORTEST_TOKEN: Final = 16
-"""Characters of a token that other machines can try."""
+"""Characters of a token that other machines can guess at."""
 _LOG_FOLDER: Final = "log"
 _PR_SET_DUMPABLE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class BusLogin:
-    """Which user of the bus this process is."""
+    """Credentials of this process at the bus."""
 
     user: str = ""
-    """Empty: the bus knows no users, only the installation's token."""
+    """Empty: the bus has no users, only the installation's token."""
     password: str = field(default="", repr=False)
     tls_first: bool = False
     """Whether the bus speaks TLS from the first byte on."""
@@ -31,25 +31,25 @@ class BusLogin:
 
 @dataclass(frozen=True, slots=True)
 class SecuritySettings:
-    """What protects a process, as its environment says."""
+    """Security settings of a process."""
 
     transport: Transport = PLAIN
     access_file: Path | None = None
-    """Callers beside the holder of the installation's token; None: there are none."""
+    """File of callers beside the holder of the installation's token; None: none."""
     bus: BusLogin = BusLogin()
     agent_token: str = field(default="", repr=False)
-    """Token that all agents show; empty: they show the installation's."""
+    """Token that all agents use; empty: they use the installation's."""
 
 
 ON_LOOPBACK: Final = SecuritySettings()
-"""Of processes that only this machine can reach."""
+"""Settings of processes that only this machine can reach."""
 
 
 def read_security_settings() -> SecuritySettings:
-    """Read `NNI_TLS_…`, `NNI_ACCESS_FILE` and `NNI_INSECURE`.
+    """Return the security settings of the environment: `NNI_TLS_…`, `NNI_ACCESS_FILE` and others.
 
     Raises:
-        InvalidArgumentError: a certificate without its key, or the other way round.
+        InvalidArgumentError: a certificate without its key, or a key without its certificate.
     """
     certificate = environment.path(environment.NNI_TLS_CERT_FILE)
     key = environment.path(environment.NNI_TLS_KEY_FILE)
@@ -86,7 +86,7 @@ def _read_bus_login() -> BusLogin:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What servers of a process need in order to be safe; closed by whoever opened it."""
+    """Authenticator and transport of the servers of a process."""
 
     authenticator: Authenticator
     transport: Transport = PLAIN
@@ -94,12 +94,12 @@ class Guard:
 
     @classmethod
     def open(cls, settings: SecuritySettings, token: str, home: Path) -> Self:
-        """Open the authenticator of a service.
+        """Return the guard of a service; its caller closes it.
 
         Args:
             settings: see `read_security_settings`.
-            token: secret of the installation.
-            home: folder of the installation's state; the audit trail lies below it.
+            token: of the installation.
+            home: folder of the installation's state; the audit trail is written below it.
 
         Raises:
             InvalidArgumentError: the access file cannot be used.
@@ -118,15 +118,15 @@ class Guard:
 
     @classmethod
     def of_token(cls, token: str) -> Self:
-        """Return the guard of a server on loopback that knows one token only."""
+        """Return the guard of a server on loopback that accepts one token."""
         return cls(Authenticator.of_token(token))
 
     def check_listener(self, setting: str, host: str) -> None:
-        """Return if a server may listen on ``host``.
+        """Raise unless a server may listen on ``host``.
 
         Raises:
-            FailedPreconditionError: it would not be encrypted.
-            InvalidArgumentError: the token could be guessed.
+            FailedPreconditionError: the connections would not be encrypted.
+            InvalidArgumentError: the token is so short that it could be guessed.
         """
         self.transport.check_listener(setting, host)
         if not is_loopback(host) and self.token_length < _SHORTEST_TOKEN:
@@ -142,10 +142,10 @@ class Guard:
 
 
 def forbid_inspection() -> None:
-    """Let no other process of this user read memory or environment of this one, or trace it.
+    """Forbid other processes of this user to trace this one, or to read its memory or environment.
 
-    What is started from here can be looked into again: the kernel's mark ends with `exec`. It
-    costs core dumps and debuggers, so it is for processes that user code runs beside and whose
-    secrets that code could not read from a file anyway.
+    The kernel's flag ends with `exec`, so child processes can be inspected. The price is that core
+    dumps and debuggers do not work; it is meant for processes next to which user code runs, and
+    whose secrets that code cannot read from a file.
     """
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -1,7 +1,7 @@
-"""What may travel in plain text, and how the rest is encrypted.
+"""TLS of a process, and the rule where plain text is allowed.
 
-On loopback nobody can listen in. Off loopback every connection is encrypted: a service refuses to
-start otherwise, unless `NNI_INSECURE=1` says in so many words that plain text is wanted.
+Loopback needs no encryption. Off loopback every connection is encrypted: a service refuses to start
+otherwise, unless `NNI_INSECURE=1` explicitly allows plain text.
 """
 
 import ipaddress
@@ -29,37 +29,37 @@ _ENCRYPTED_SCHEMES: Final = frozenset({"https", "rediss", "tls", "wss"})
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """How this process talks to others; the files are read when they are used."""
+    """TLS settings of the connections of a process; files are read when they are used."""
 
     certificate: Path | None = None
-    """Chain that this process shows, PEM; None: what it listens on is not encrypted."""
+    """PEM certificate chain of this process; None: its servers are not encrypted."""
     key: Path | None = None
-    """Key of the certificate, PEM."""
+    """PEM key of the certificate."""
     client_ca: Path | None = None
-    """Authority of client certificates, PEM. With it, gRPC demands one and HTTP accepts one."""
+    """PEM authority of client certificates. With it, gRPC requires one and HTTP accepts one."""
     ca: Path | None = None
-    """Authority of the services that are called, PEM; with it, calls are encrypted."""
+    """PEM authority of the services that are called; with it, calls are encrypted."""
     insecure: bool = False
-    """Whether plain text off loopback is wanted."""
+    """Whether plain text off loopback is allowed."""
 
     @property
     def listens_encrypted(self) -> bool:
-        """Whether what this process listens on is encrypted."""
+        """Whether the servers of this process are encrypted."""
         return self.certificate is not None
 
     def check_listener(self, setting: str, host: str) -> None:
-        """Return if this process may listen on ``host``.
+        """Raise unless this process may listen on ``host``.
 
         Args:
-            setting: name of the variable that says so, for the message.
+            setting: name of the variable that holds the address, for the message.
             host: name or address.
 
         Raises:
-            FailedPreconditionError: it must not: others could read what is said.
+            FailedPreconditionError: other machines could read the plain text.
         """
         if self.listens_encrypted or is_loopback(host):
             return
-        self._must_be_wanted(
+        self._require_insecure(
             f"{setting} is {host!r}, which other machines can reach, and nothing is encrypted; set "
             f"{NNI_TLS_CERT_FILE} and {NNI_TLS_KEY_FILE}, listen on 127.0.0.1",
             setting,
@@ -67,14 +67,14 @@ class Transport:
         )
 
     def check_peer(self, setting: str, host: str, *, encrypted: bool) -> None:
-        """Return if this process may call ``host``.
+        """Raise unless this process may call ``host``.
 
         Raises:
-            FailedPreconditionError: it must not: secrets would travel in plain text.
+            FailedPreconditionError: secrets would travel in plain text.
         """
         if encrypted or is_loopback(host):
             return
-        self._must_be_wanted(
+        self._require_insecure(
             f"{setting} names {host!r}, which is another machine, and nothing is encrypted; set "
             f"{NNI_TLS_CA_FILE} or use an encrypted address (tls://, rediss://, https://)",
             setting,
@@ -82,7 +82,7 @@ class Transport:
         )
 
     def check_url(self, setting: str, url: str | None) -> None:
-        """Return if all addresses of ``url`` may be called; several are separated by commas.
+        """Raise unless all addresses of ``url`` may be called; several are separated by commas.
 
         Raises:
             FailedPreconditionError: see `check_peer`.
@@ -95,7 +95,7 @@ class Transport:
                 )
                 self.check_peer(setting, parts.hostname, encrypted=encrypted)
 
-    def _must_be_wanted(self, complaint: str, setting: str, host: str) -> None:
+    def _require_insecure(self, complaint: str, setting: str, host: str) -> None:
         if not self.insecure:
             raise FailedPreconditionError(
                 f"{complaint}, or set {NNI_INSECURE}=1 to send everything, secrets included, in "
@@ -106,7 +106,7 @@ class Transport:
         )
 
     def grpc_server_credentials(self) -> grpc.ServerCredentials | None:
-        """Return what a gRPC server listens with; None: plain text.
+        """Return the credentials of a gRPC server; None: plain text.
 
         Raises:
             InvalidArgumentError: a file cannot be used.
@@ -115,11 +115,11 @@ class Transport:
             return None
         client_ca = None if self.client_ca is None else _pem(NNI_TLS_CLIENT_CA_FILE, self.client_ca)
         pair = (_pem(NNI_TLS_KEY_FILE, self.key), _pem(NNI_TLS_CERT_FILE, self.certificate))
-        self.http_server_context()  # complains of files that do not fit; gRPC would only log it
+        self.http_server_context()  # raises if the files do not match; gRPC would only log that
         return grpc.ssl_server_credentials([pair], client_ca, client_ca is not None)
 
     def grpc_channel_credentials(self) -> grpc.ChannelCredentials | None:
-        """Return what services are called with over gRPC; None: plain text.
+        """Return the credentials of a gRPC channel; None: plain text.
 
         Raises:
             InvalidArgumentError: a file cannot be used.
@@ -132,7 +132,7 @@ class Transport:
         return grpc.ssl_channel_credentials(_pem(NNI_TLS_CA_FILE, self.ca), *own)
 
     def http_server_context(self) -> ssl.SSLContext | None:
-        """Return what an HTTP server listens with; None: plain text.
+        """Return the TLS context of an HTTP server; None: plain text.
 
         Raises:
             InvalidArgumentError: a file cannot be used.
@@ -144,13 +144,13 @@ class Transport:
         _load_chain(context, self.certificate, self.key)
         if self.client_ca is not None:
             _load_authority(context, NNI_TLS_CLIENT_CA_FILE, self.client_ca)
-            context.verify_mode = ssl.CERT_OPTIONAL  # a browser may have a token instead
+            context.verify_mode = ssl.CERT_OPTIONAL  # a browser may send a token instead
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """Return what servers of others (the bus, stores) are called with over TLS.
+        """Return the TLS context of clients of the bus and of stores.
 
-        They are checked against `ca`, or against the authorities of the system.
+        Servers are verified against `ca`, or against the authorities of the system.
 
         Raises:
             InvalidArgumentError: a file cannot be used.
@@ -165,11 +165,11 @@ class Transport:
 
 
 PLAIN: Final = Transport()
-"""Of processes that stay on loopback."""
+"""Transport of processes on loopback."""
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether ``host`` can only mean this machine."""
+    """Return whether ``host`` is a loopback address or `localhost`."""
     name = host.strip("[]").lower()
     if name == "localhost":
         return True
@@ -182,7 +182,7 @@ def is_loopback(host: str) -> bool:
 
 
 def names_loopback(url: str) -> bool:
-    """Return whether all addresses of ``url`` are this machine; several are separated by commas."""
+    """Return whether all addresses of ``url`` are loopback; several are separated by commas."""
     return all(is_loopback(urlsplit(part.strip()).hostname or "") for part in url.split(","))
 
 

@@ -1,1 +1,1 @@
-"""gRPC clients and servers of the services, with error mapping and telemetry of calls."""
+"""gRPC servers and clients: error mapping, malformed requests, and telemetry of calls."""

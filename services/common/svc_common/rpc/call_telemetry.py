@@ -1,4 +1,4 @@
-"""What is noted of every gRPC call: whom its log lines concern, how it ended, how long it took."""
+"""Telemetry of gRPC calls: ids in log lines, counts by status code, durations."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from svc_common.logs import bound
 from svc_common.telemetry.metrics import Counter, Histogram, Registry
 
 REQUEST_ID_KEY: Final = "x-request-id"
-"""Metadata with which a caller names a call, so that both sides' logs can be laid side by side."""
+"""Metadata key of the request id of a call, which stands in the logs of client and server."""
 _REQUEST_ID_LIMIT: Final = 64
 _IDS: Final = {"experiment": "experiment_id", "trial": "trial_id", "runner": "runner_id"}
-"""Log keys by the fields of requests that they are taken from."""
+"""Fields of requests by the log keys that they are bound to."""
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 class CallMetrics:
-    """Figures of the gRPC calls of a process.
+    """Metrics of the gRPC calls of a process.
 
     Args:
-        registry: where they are kept.
+        registry: renders them.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -43,10 +43,10 @@ class CallMetrics:
 
 
 class CallTelemetryInterceptor(grpc.aio.ServerInterceptor):
-    """Notes calls; the outermost interceptor, so that it sees how they end.
+    """Server interceptor that counts, times and labels calls; outermost, so that it sees statuses.
 
     Args:
-        metrics: where they are counted; None: nowhere.
+        metrics: counts the calls; None: they are not counted.
     """
 
     def __init__(self, metrics: CallMetrics | None) -> None:
@@ -99,7 +99,7 @@ class CallTelemetryInterceptor(grpc.aio.ServerInterceptor):
     def _noted(self, method: str, request: Any, context: Context, *, timed: bool) -> Iterator[None]:  # noqa: ANN401 - any message
         begun_s = time.perf_counter()
         try:
-            with bound(**facts_of(request, context)):
+            with bound(**log_fields(request, context)):
                 yield
         finally:
             if self._metrics is not None:
@@ -108,8 +108,8 @@ class CallTelemetryInterceptor(grpc.aio.ServerInterceptor):
                     self._metrics.seconds.observe(time.perf_counter() - begun_s, method)
 
 
-def facts_of(request: Any, context: Context) -> dict[str, str]:  # noqa: ANN401 - any message
-    """Return what log lines of a call say of it: its request id, and whom it concerns."""
+def log_fields(request: Any, context: Context) -> dict[str, str]:  # noqa: ANN401 - any message
+    """Return the log fields of a call: request id, and ids of the objects in the request."""
     facts = {"request": _request_id(request, context)}
     for key, field in _IDS.items():
         value = getattr(request, field, "")

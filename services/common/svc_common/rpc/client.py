@@ -1,4 +1,4 @@
-"""Channels to other services, and the way back from a gRPC status to an error of ours."""
+"""gRPC channels to other services, and the mapping of statuses to errors."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from svc_common import errors
 from svc_common.access.transport import PLAIN, Transport, host_of
 
 CALL_TIMEOUT_S: Final = 30.0
-"""Deadline of a call for which nothing else is said; every remote call has one."""
+"""Default deadline of a call; every remote call has one."""
 
 _LOOPBACK: Final = ("127.", "localhost:", "[::1]:")
 
@@ -28,21 +28,21 @@ _ERROR_BY_STATUS: Final[dict[grpc.StatusCode, type[errors.ServiceError]]] = {
     grpc.StatusCode.UNAVAILABLE: errors.UnavailableError,
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.UnavailableError,
 }
-"""Statuses whose error is made of a message and facts; the others need their arguments."""
+"""Statuses whose error is built of message and facts; other errors need their arguments."""
 
 
 def open_channel(
     address: str, transport: Transport = PLAIN, tls_name: str = ""
 ) -> grpc.aio.Channel:
-    """Open a channel with the limits of all services; close it, e.g. with `async with`.
+    """Return a channel with the limits of all services; close it, e.g. with `async with`.
 
     Args:
         address: `host:port`.
-        transport: whether and how the call is encrypted.
-        tls_name: name that the other side's certificate bears; empty: that of the address.
+        transport: TLS settings.
+        tls_name: name in the certificate of the server; empty: that of the address.
 
     Raises:
-        FailedPreconditionError: it would go to another machine in plain text.
+        FailedPreconditionError: calls to another machine would be plain text.
         InvalidArgumentError: a file of the transport cannot be used.
     """
     options: list[tuple[str, int | str]] = [*grpc_channel_options()]
@@ -59,14 +59,14 @@ def open_channel(
 
 
 def token_metadata(token: str | None) -> Metadata:
-    """Give the metadata of a call to a service with this token; None = it asks for none."""
+    """Return the metadata of calls with this token; None: the service requires none."""
     return () if token is None else bearer(token)
 
 
 def service_error(error: grpc.aio.AioRpcError) -> errors.ServiceError:
-    """Turn what a call raised into the error that the other side meant.
+    """Return the error that the server raised, restored from the status of a failed call.
 
-    Use it once per boundary: `except AioRpcError as error: raise service_error(error) from error`.
+    Use it at the boundary: `except AioRpcError as error: raise service_error(error) from error`.
     """
     facts = _facts(error)
     message = error.details() or error.code().name
@@ -88,7 +88,7 @@ def _invalid_argument(message: str, facts: dict[str, str]) -> errors.InvalidArgu
     error = errors.InvalidArgumentError(
         facts["field"], facts.get("rule", ""), None, facts.get("remedy", "")
     )
-    # The value came as text; the other side has put it into the sentence already.
+    # The message of the server contains the value already.
     error.message = message
     error.args = (message,)
     error.facts = facts

@@ -9,39 +9,42 @@ from typing import Any, Final
 
 from svc_common.errors import InvalidArgumentError
 
-MOST_MESSAGES: Final = 256
-MOST_S: Final = 2.0
+MAX_DRAINED_MESSAGES: Final = 256
+MAX_DRAIN_S: Final = 2.0
 
 Read = Callable[[bytes], Any]
-"""Makes a message of bytes; a function of generated code."""
+"""Deserializer of a message; a function of generated code."""
 
 
 @dataclass(frozen=True, slots=True)
 class MalformedRequest:
-    """What was sent instead of a message."""
+    """Placeholder of a request that could not be deserialized."""
 
     reason: str
 
 
-def tolerant(read: Read | None) -> Read | None:
-    """Return a reader that never raises: what is no message becomes an `MalformedRequest`."""
+def capture_malformed(read: Read | None) -> Read | None:
+    """Return a deserializer that returns a `MalformedRequest` instead of raising.
+
+    gRPC would answer an error of the deserializer with UNKNOWN and a traceback.
+    """
     if read is None:
         return None
 
-    def read_or_say(payload: bytes) -> Any:  # noqa: ANN401 - any message
+    def read_or_capture(payload: bytes) -> Any:  # noqa: ANN401 - any message
         try:
             return read(payload)
-        except Exception as error:  # noqa: BLE001 - rim: protobuf does not say what it may raise
+        except Exception as error:  # noqa: BLE001 - protobuf does not document which errors it raises
             return MalformedRequest(str(error))
 
-    return read_or_say
+    return read_or_capture
 
 
-def readable(request: Any) -> Any:  # noqa: ANN401 - any message, or a stream of them
-    """Return the request, or the stream of requests, that a handler may believe.
+def checked_requests(request: Any) -> Any:  # noqa: ANN401 - any message, or a stream of them
+    """Return a request, or a stream of requests, whose malformed messages raise.
 
     Raises:
-        InvalidArgumentError: it is no message; of a stream, when that one's turn comes.
+        InvalidArgumentError: the request is malformed; in a stream, when that message is read.
     """
     if hasattr(request, "__aiter__"):
         return _each(request)
@@ -54,7 +57,7 @@ def readable(request: Any) -> Any:  # noqa: ANN401 - any message, or a stream of
 
 async def _each(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
     async for request in requests:
-        yield readable(request)
+        yield checked_requests(request)
 
 
 async def read_to_end(requests: AsyncIterator[Any]) -> None:
@@ -66,8 +69,8 @@ async def read_to_end(requests: AsyncIterator[Any]) -> None:
     is sent; within limits, because no client may keep a server reading.
     """
     try:
-        async with asyncio.timeout(MOST_S):
-            for _ in range(MOST_MESSAGES):
+        async with asyncio.timeout(MAX_DRAIN_S):
+            for _ in range(MAX_DRAINED_MESSAGES):
                 await anext(requests)
-    except Exception:  # noqa: BLE001 - rim: whatever a broken stream raises, the call is refused
+    except Exception:  # noqa: BLE001 - the call is refused, whatever error a broken stream raises
         return

@@ -1,8 +1,8 @@
-"""gRPC servers of services: errors to statuses, tokens, health, reflection and limits, once.
+"""gRPC server of services: error mapping, access control, health, reflection and limits.
 
 Errors travel as a status plus the trailing metadata `nni_wire.metadata.ERROR_DETAILS_KEY`: a JSON
 object with `type` (the class of `svc_common.errors`) and the error's facts;
-`svc_common.rpc.client` turns it back.
+`svc_common.rpc.client` restores the error.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from svc_common.access.interceptor import AccessInterceptor
 from svc_common.access.security import Guard
 from svc_common.logs import get_logger
 from svc_common.rpc.call_telemetry import CallMetrics, CallTelemetryInterceptor
-from svc_common.rpc.requests import read_to_end, readable, tolerant
+from svc_common.rpc.requests import capture_malformed, checked_requests, read_to_end
 
 _MESSAGE_LIMIT_BYTES: Final = 3 * 1024
 """Clients refuse trailing metadata above 8 kB in all."""
 _DETAILS_LIMIT_BYTES: Final = 4 * 1024
-"""gRPC refuses metadata above 8 kB in all; facts that do not fit are left out."""
+"""gRPC refuses metadata above 8 kB in all; facts that do not fit are omitted."""
 
 STATUS_BY_ERROR: Final[dict[type[errors.ServiceError], grpc.StatusCode]] = {
     errors.InvalidArgumentError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -47,14 +47,14 @@ STATUS_BY_ERROR: Final[dict[type[errors.ServiceError], grpc.StatusCode]] = {
 }
 
 _SERVER_OPTIONS: Final = (
-    # Whoever does not finish the handshake, or says nothing for an hour, is let go.
+    # Close connections without a finished handshake, and those that are idle for an hour.
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_connection_idle_ms", 3_600_000),
     ("grpc.max_concurrent_streams", 1_000),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.absolute_max_metadata_size", 32 * 1024),
 )
-"""Limits on what one connection may hold."""
+"""Limits of one connection."""
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Register: TypeAlias = Callable[[grpc.aio.Server], None]
@@ -62,14 +62,14 @@ Register: TypeAlias = Callable[[grpc.aio.Server], None]
 
 
 class GrpcServer:
-    """A server with the interceptors, health and reflection that all services have.
+    """gRPC server with the interceptors, health and reflection that all services have.
 
     Args:
-        services: full names of the services it offers, for health and reflection.
-        guard: who may call what, and what is encrypted; a token stands for a guard that knows
-            nothing else; None = no check (tests).
-        setting: name of the variable that says where it listens, for messages.
-        metrics: where its calls are counted; None: nowhere.
+        services: full names of its services, for health and reflection.
+        guard: authenticator and transport; a token stands for a guard that accepts only it;
+            None: no access control (tests).
+        setting: name of the variable that holds the address, for messages.
+        metrics: counts the calls; None: they are not counted.
     """
 
     def __init__(
@@ -99,15 +99,15 @@ class GrpcServer:
         )
 
     def register(self, add: Register) -> None:
-        """Add a servicer; before `start`."""
+        """Add a servicer; call it before `start`."""
         add(self._server)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
-        """Listen and serve; return the port.
+        """Start to listen and serve; return the port.
 
         Raises:
             FailedPreconditionError: the port is taken or not allowed, or other machines could
-                read what is said there.
+                read the plain text.
         """
         credentials = None
         if self._guard is not None:
@@ -127,18 +127,18 @@ class GrpcServer:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         return bound
 
-    async def say_not_serving(self) -> None:
-        """Let health answer NOT_SERVING from now on."""
+    async def set_not_serving(self) -> None:
+        """Set the health status NOT_SERVING."""
         await self._health.enter_graceful_shutdown()
 
     async def stop(self, grace_s: float) -> None:
-        """Say not serving, refuse new calls, let running ones finish within `grace_s`."""
-        await self.say_not_serving()
+        """Set NOT_SERVING, refuse new calls, and let running ones finish within `grace_s`."""
+        await self.set_not_serving()
         await self._server.stop(grace_s)
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
-    """Turns errors of handlers into statuses: the one table of the services."""
+    """Server interceptor that maps errors of handlers to statuses."""
 
     async def intercept_service(
         self,
@@ -151,14 +151,14 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
             return handler
         method = handler_call_details.method
         if method.startswith("/grpc."):
-            return handler  # health and reflection bring their own statuses
+            return handler  # health and reflection set their own statuses
         if handler.unary_unary is not None or handler.stream_unary is not None:
-            return _one_answer(handler, method)
-        return _many_answers(handler, method)
+            return _single_response(handler, method)
+        return _response_stream(handler, method)
 
 
 def _shortened(message: str) -> str:
-    """Cut the middle out of a message that would not fit into the trailing metadata."""
+    """Return a message without its middle, if it does not fit into the trailing metadata."""
     kept = len(message)
     while _written_length(message) > _MESSAGE_LIMIT_BYTES:
         kept = kept // 2
@@ -167,12 +167,12 @@ def _shortened(message: str) -> str:
 
 
 def _written_length(message: str) -> int:
-    """Give the length of a message in metadata, where bytes outside of ASCII become `%XX`."""
+    """Return the length of a message in metadata, where non-ASCII bytes become `%XX`."""
     return len(message) if message.isascii() else len(quote(message, safe=string.printable))
 
 
 def error_metadata(error: errors.ServiceError) -> tuple[tuple[str, bytes], ...]:
-    """Give the trailing metadata that tells a client what the status alone does not."""
+    """Return the trailing metadata with class and facts of an error."""
     kind = type(error).__name__
     details = json.dumps({"type": kind, **error.facts}).encode()
     if len(details) > _DETAILS_LIMIT_BYTES:
@@ -180,13 +180,13 @@ def error_metadata(error: errors.ServiceError) -> tuple[tuple[str, bytes], ...]:
     return ((ERROR_DETAILS_KEY, details),)
 
 
-def _one_answer(handler: Handler, method: str) -> Handler:
+def _single_response(handler: Handler, method: str) -> Handler:
     inner: Any = handler.unary_unary or handler.stream_unary
 
     async def call(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:  # noqa: ANN401 - any message
         try:
-            return await inner(readable(request), context)
-        except Exception as error:  # noqa: BLE001 - rim of the process
+            return await inner(checked_requests(request), context)
+        except Exception as error:  # noqa: BLE001 - boundary of the process
             if handler.request_streaming and not isinstance(error, grpc.aio.AbortError):
                 await read_to_end(request)
             await _abort(context, method, error)
@@ -196,10 +196,10 @@ def _one_answer(handler: Handler, method: str) -> Handler:
         if handler.unary_unary is not None
         else grpc.stream_unary_rpc_method_handler
     )
-    return _make(make, call, handler)
+    return _handler_like(make, call, handler)
 
 
-def _many_answers(handler: Handler, method: str) -> Handler:
+def _response_stream(handler: Handler, method: str) -> Handler:
     inner: Any = handler.unary_stream or handler.stream_stream
 
     async def call(
@@ -207,9 +207,9 @@ def _many_answers(handler: Handler, method: str) -> Handler:
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> AsyncIterator[Any]:
         try:
-            async for answer in inner(readable(request), context):
-                yield answer
-        except Exception as error:  # noqa: BLE001 - rim of the process
+            async for response in inner(checked_requests(request), context):
+                yield response
+        except Exception as error:  # noqa: BLE001 - boundary of the process
             await _abort(context, method, error)
 
     make: Any = (
@@ -217,14 +217,14 @@ def _many_answers(handler: Handler, method: str) -> Handler:
         if handler.unary_stream is not None
         else grpc.stream_stream_rpc_method_handler
     )
-    return _make(make, call, handler)
+    return _handler_like(make, call, handler)
 
 
-def _make(factory: Any, call: Any, of: Handler | None) -> Handler:  # noqa: ANN401 - the stubs know only synchronous handlers
+def _handler_like(factory: Any, call: Any, of: Handler | None) -> Handler:  # noqa: ANN401 - the stubs know only synchronous handlers
     if of is None:
         made: Handler = factory(call)
     else:
-        made = factory(call, tolerant(of.request_deserializer), of.response_serializer)
+        made = factory(call, capture_malformed(of.request_deserializer), of.response_serializer)
     return made
 
 
@@ -234,7 +234,7 @@ async def _abort(
     if isinstance(error, grpc.aio.AbortError | grpc.RpcError):
         raise error
     if isinstance(error, errors.ServiceError):
-        # By instance: a service's own error has the status of the one it derives from.
+        # By instance: an error of one service has the status of its base class.
         codes = (code for kind, code in STATUS_BY_ERROR.items() if isinstance(error, kind))
         code = next(codes, grpc.StatusCode.UNKNOWN)
         await context.abort(code, _shortened(error.message), error_metadata(error))

@@ -1,1 +1,1 @@
-"""Where bytes go that are too large for the bus: a port, a folder, and an in-memory fake."""
+"""Blob store: its port, its implementations in a folder, on S3 and in memory, and archives."""

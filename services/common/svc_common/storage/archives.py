@@ -1,4 +1,4 @@
-"""Folders as tar archives: packed whole, unpacked without trust."""
+"""Tar archives of folders; archives of untrusted origin are unpacked safely."""
 
 import shutil
 import stat
@@ -10,30 +10,30 @@ from svc_common.errors import ServiceError
 
 
 class ArchiveError(ServiceError):
-    """An archive is damaged, too large, or leads outside of its folder; the message says which."""
+    """An archive is damaged, too large, or has a member outside of its folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """What an archive may have."""
+    """Limits of an archive."""
 
     files: int
-    """Files and folders."""
+    """Number of files and folders."""
     size_bytes: int
-    """Of all files, unpacked."""
+    """Size of all files, unpacked."""
 
 
 def extract(archive: Path, folder: Path, limits: ArchiveLimits) -> None:
     """Unpack a tar archive (plain, gzip, xz) of regular files and folders.
 
     Args:
-        archive: may have been made by anyone.
-        folder: is made; must not exist.
-        limits: what is refused.
+        archive: file of any origin.
+        folder: is created; must not exist.
+        limits: larger archives are refused.
 
     Raises:
-        ArchiveError: it is damaged, exceeds a limit, or has a member that is a device, leads
-            outside of the folder, or links to outside of it.
+        ArchiveError: the archive is damaged, exceeds a limit, or has a member that is a device,
+            lies outside of the folder, or links out of it.
     """
     folder.mkdir()
     try:
@@ -61,20 +61,20 @@ def _extract(archive: Path, folder: Path, limits: ArchiveLimits) -> None:
 
 
 def pack(folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
-    """Write a folder to a plain tar archive; links stay links, sockets and devices are left out.
+    """Write a folder to a plain tar archive, without sockets and devices; links stay links.
 
-    Whose files they are is not told; times are, since programs choose the newest file by them.
+    Owners are not recorded. Times are, since programs select the newest file by them.
 
     Args:
-        folder: what to pack.
+        folder: folder to pack.
         archive: file that is written; outside of the folder.
-        without: names directly in the folder that are left out.
+        without: names directly in the folder that are excluded.
 
     Returns:
-        How many files and folders it has.
+        Number of files and folders in the archive.
 
     Raises:
-        OSError: something cannot be read or written.
+        OSError: a file cannot be read or written.
     """
     count = 0
     with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and what goes wrong with them."""
+"""Atomic writes of files, and the mapping of their errors."""
 
 import errno
 import os
@@ -11,15 +11,15 @@ from typing import BinaryIO, Final
 from svc_common.errors import ResourceExhaustedError, ServiceError, UnavailableError
 
 TEMPORARY: Final = ".new-"
-"""Start of the names of files that are not whole yet; no key has such a part."""
+"""Prefix of the names of unfinished files; no key has a part that begins so."""
 CHUNK_BYTES: Final = 1024 * 1024
-"""Copied at once."""
-_OUT_OF_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Size of the pieces in which files are copied."""
+_OUT_OF_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write; it takes the place of `path` when the block ends without an error.
+    """Yield a file to write; it replaces `path` when the block ends without an error.
 
     The folder must exist.
     """
@@ -33,9 +33,9 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def storage_error(error: OSError) -> ServiceError:
-    """Give the error that a caller can act on."""
-    if error.errno in _OUT_OF_ROOM:
+    """Return the service error for an error of the file system."""
+    if error.errno in _OUT_OF_SPACE:
         return ResourceExhaustedError(
-            f"no room to store {error.filename or 'the bytes'}: {error.strerror}; free disk space"
+            f"no space to store {error.filename or 'the blob'}: {error.strerror}; free disk space"
         )
-    return UnavailableError(f"the store of bytes cannot be used: {error}")
+    return UnavailableError(f"the blob store cannot be used: {error}")

@@ -1,4 +1,4 @@
-"""`BlobStore` in a folder: one file per blob, written beside its place and moved there."""
+"""`BlobStore` in a folder: one file per blob, written atomically."""
 
 import asyncio
 import hashlib
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class DirectoryBlobStore:
-    """`BlobStore` below one folder, which is made when needed.
+    """`BlobStore` below one folder, which is created when needed.
 
     File operations run in threads, not on the loop.
 
@@ -112,12 +112,12 @@ class DirectoryBlobStore:
     def _write_once(self, key: str, data: bytes) -> None:
         place = self._place(key)
         try:
-            os.utime(place)  # young again: see `REFRESH_AFTER`
+            os.utime(place)  # reset its age: see `REFRESH_AFTER`
         except FileNotFoundError:
             _write_whole(place, data)
 
     def _copy_in(self, path: Path) -> str:
-        """Copy and hash in one pass, so that a file that changes meanwhile keeps its promise."""
+        """Copy and hash a file in one pass, so that the key fits a file that changes meanwhile."""
         folder = self._folder / CONTENT_KIND
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         digest = hashlib.sha256()
@@ -136,7 +136,7 @@ class DirectoryBlobStore:
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    """Run file operations off the loop and translate their errors."""
+    """Run file operations in a thread and map their errors."""
     try:
         return await asyncio.to_thread(work)
     except OSError as error:

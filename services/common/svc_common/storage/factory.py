@@ -1,4 +1,4 @@
-"""How a service opens the store of bytes that its settings name."""
+"""Factory of the blob store that the settings of a service name."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,27 +12,27 @@ from svc_common.storage.retries import RetryingBlobStore
 from svc_common.storage.s3_settings import S3Settings
 
 BLOB_FOLDER: Final = "blobs"
-"""Store of the local shape, below the folder of the installation's state."""
+"""Folder of the blobs of the local shape, below that of the installation's state."""
 
 
 @asynccontextmanager
 async def open_blob_store(
     home: Path, s3: S3Settings | None, *, waits: bool = False
 ) -> AsyncIterator[BlobStore]:
-    """Open the store of bytes: the S3 server if one is named, else a folder.
+    """Yield the blob store: on the S3 server if one is named, else in a folder.
 
-    The server may be away when this is called.
+    The server need not be reachable.
 
     Args:
         home: folder of the installation's state.
         s3: from `s3_settings.read_s3_settings`; None: a folder.
-        waits: whether calls wait for a server that is away (as work that needs the bytes should),
-            or raise `UnavailableError` after some seconds (as answers to a client should).
+        waits: whether calls wait for an unreachable server (for background work), or raise
+            `UnavailableError` after some seconds (for requests of clients).
     """
     if s3 is None:
         yield DirectoryBlobStore(home / BLOB_FOLDER)
         return
-    # Costs 6 MB that the local shape need not have.
+    # The import costs 6 MB, which the local shape saves.
     from svc_common.storage.s3 import S3BlobStore
 
     async with S3BlobStore(s3) as store:

@@ -19,7 +19,7 @@ class InMemoryBlobStore:
     """`BlobStore` in a dictionary.
 
     Args:
-        clock: tells when something was stored; None: the time of day.
+        clock: gives the times of storing; None: the system clock.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -30,16 +30,16 @@ class InMemoryBlobStore:
     async def put(self, data: bytes) -> str:
         """See `BlobStore.put`."""
         key = content_key(data)
-        self._keep(key, data)
+        self._set(key, data)
         return key
 
     async def put_file(self, path: Path) -> str:
         """See `BlobStore.put_file`."""
-        return await self.put(path.read_bytes())  # noqa: ASYNC240 - a fake may wait for its disk
+        return await self.put(path.read_bytes())  # noqa: ASYNC240 - a fake may block on its disk
 
     async def put_named(self, key: str, data: bytes) -> None:
         """See `BlobStore.put_named`."""
-        self._keep(check_key(key), data)
+        self._set(check_key(key), data)
 
     async def put_named_file(self, key: str, path: Path) -> None:
         """See `BlobStore.put_named_file`."""
@@ -84,7 +84,7 @@ class InMemoryBlobStore:
         """See `BlobStore.listing`."""
         return [self._info(key) for key in await self.keys(prefix)]
 
-    def _keep(self, key: str, data: bytes) -> None:
+    def _set(self, key: str, data: bytes) -> None:
         self._blobs[key] = data
         self._stored_at[key] = self._clock.now()
 

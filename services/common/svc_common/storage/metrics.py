@@ -1,4 +1,4 @@
-"""A byte store whose traffic is counted."""
+"""`BlobStore` decorator that counts calls and bytes."""
 
 from collections.abc import Awaitable
 from datetime import timedelta
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class BlobMetrics:
-    """Figures of the byte store.
+    """Metrics of the blob store.
 
     Args:
-        registry: where they are kept.
+        registry: renders them.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -29,11 +29,11 @@ class BlobMetrics:
 
 
 class MeteredBlobStore:
-    """`BlobStore` that counts what passes through.
+    """`BlobStore` that delegates to another one and counts calls and bytes.
 
     Args:
-        store: what it stands for.
-        metrics: where it is counted.
+        store: executes the calls.
+        metrics: counts them.
     """
 
     def __init__(self, store: BlobStore, metrics: BlobMetrics) -> None:
@@ -103,12 +103,12 @@ class MeteredBlobStore:
 
 
 class MeteredPresigningStore(MeteredBlobStore):
-    """The same for a store that gives URLs; what passes through those is not seen here.
+    """`MeteredBlobStore` of a store with presigned URLs; traffic through the URLs is not counted.
 
     Args:
-        store: what it stands for.
+        store: executes the calls.
         urls: the same store.
-        metrics: where it is counted.
+        metrics: counts them.
     """
 
     def __init__(self, store: BlobStore, urls: PresignedUrls, metrics: BlobMetrics) -> None:
@@ -125,7 +125,7 @@ class MeteredPresigningStore(MeteredBlobStore):
 
 
 def with_metrics(store: BlobStore, metrics: BlobMetrics) -> BlobStore:
-    """Return a store that does what ``store`` does, and counts."""
+    """Return a store that delegates to ``store`` and counts calls and bytes."""
     if isinstance(store, PresignedUrls):
         return MeteredPresigningStore(store, store, metrics)
     return MeteredBlobStore(store, metrics)

@@ -1,4 +1,4 @@
-"""What services need from the store of bytes, and the rules of its keys."""
+"""Ports of the blob store, and the rules of its keys."""
 
 import hashlib
 import re
@@ -10,125 +10,125 @@ from typing import Final, Protocol, runtime_checkable
 from svc_common.errors import DataLossError, InvalidArgumentError
 
 CONTENT_KIND: Final = "sha256"
-"""First part of the keys of what is found by its content."""
+"""First part of the keys of content-addressed blobs."""
 KEY_LIMIT_CHARACTERS: Final = 512
 REFRESH_AFTER: Final = timedelta(minutes=10)
-"""Storing content that is there already makes it young again once it is as old as this. So what
-was stored within this time is never garbage, however old its bytes are."""
+"""Storing existing content resets its age if it is older than this. So a blob that was stored again
+within this time is never collected as garbage, however old its content is."""
 
 _KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class BlobInfo:
-    """What is known of a blob without reading it."""
+    """Metadata of a blob."""
 
     key: str
     size_bytes: int
     stored_at: datetime
-    """When it was written last, by the clock of the store."""
+    """Time of the last write, by the clock of the store."""
 
 
 class BlobExchange(Protocol):
-    """Puts bytes under keys and gives them back; safe to use from several tasks and processes.
+    """Upload and download of blobs; safe to use from several tasks and processes.
 
-    A key is `sha256/<hex>` for what is found by its content, or `<kind>/<id>/…` for what is found
-    by its owner. A blob appears whole or not at all. A full disk or quota raises
-    `ResourceExhaustedError`, a store that is away `UnavailableError`.
+    A key is `sha256/<hex>` for content-addressed blobs, or `<kind>/<id>/…` for blobs of an owner.
+    Writes are atomic. A full disk or quota raises `ResourceExhaustedError`, an unreachable store
+    `UnavailableError`.
     """
 
     async def put(self, data: bytes) -> str:
-        """Store by content and return the key; storing the same again is cheap.
+        """Store content and return its key; storing the same content again is cheap.
 
-        However old the content is: from now on it counts as stored at most `REFRESH_AFTER` ago.
+        Existing content counts as stored at most `REFRESH_AFTER` ago from then on.
         """
         ...
 
     async def put_file(self, path: Path) -> str:
-        """Store the content of a file by content and return the key.
+        """Store the content of a file and return its key.
 
-        A file of any size is never held in memory as a whole.
+        The file is streamed, whatever its size.
 
         Raises:
-            AbortedError: the file was written to all the time.
+            AbortedError: the file kept changing.
         """
         ...
 
     async def put_named(self, key: str, data: bytes) -> None:
-        """Store under `<kind>/<id>/…`, replacing what is there."""
+        """Store content under `<kind>/<id>/…`, replacing an existing blob."""
         ...
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """Store the content of a file under `<kind>/<id>/…`, replacing what is there.
+        """Store the content of a file under `<kind>/<id>/…`, replacing an existing blob.
 
-        A file of any size is never held in memory as a whole.
+        The file is streamed, whatever its size.
 
         Raises:
-            AbortedError: the file was written to all the time.
+            AbortedError: the file kept changing.
         """
         ...
 
     async def get(self, key: str) -> bytes:
-        """Give a blob.
+        """Return the content of a blob.
 
         Raises:
-            NotFoundError: nothing has this key.
-            DataLossError: what is stored is not what the key says.
+            NotFoundError: no blob has this key.
+            DataLossError: the content does not match the key.
         """
         ...
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Write a blob to a file, which appears whole or not at all.
+        """Write the content of a blob to a file, atomically.
 
         Raises:
-            NotFoundError: nothing has this key.
-            DataLossError: what is stored is not what the key says.
+            NotFoundError: no blob has this key.
+            DataLossError: the content does not match the key.
         """
         ...
 
     async def exists(self, key: str) -> bool:
-        """Tell whether a key is taken."""
+        """Return whether a blob has this key."""
         ...
 
 
 class BlobStore(BlobExchange, Protocol):
-    """A `BlobExchange` that its owner can look through and clean."""
+    """`BlobExchange` whose blobs can also be listed and deleted."""
 
     async def info(self, key: str) -> BlobInfo:
-        """Tell size and age of a blob.
+        """Return size and age of a blob.
 
         Raises:
-            NotFoundError: nothing has this key.
+            NotFoundError: no blob has this key.
         """
         ...
 
     async def delete(self, key: str) -> None:
-        """Forget a blob; nothing happens if there is none."""
+        """Delete a blob if it exists."""
         ...
 
     async def keys(self, prefix: str) -> list[str]:
-        """List the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
+        """Return the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
         ...
 
     async def listing(self, prefix: str) -> list[BlobInfo]:
-        """List what lies below `<kind>/` or `<kind>/<id>/`, sorted by key."""
+        """Return the metadata of the blobs below `<kind>/` or `<kind>/<id>/`, sorted by key."""
         ...
 
 
 @runtime_checkable
 class PresignedUrls(Protocol):
-    """Makes URLs with which somebody without credentials can use one blob for a while.
+    """Factory of presigned URLs, which give access to one blob for a limited time.
 
-    What is written through one is not checked by the store: a content key is only believed by
-    `BlobStore.get` and `fetch`, which compare.
+    The store does not check what is uploaded through a URL; `BlobStore.get` and `fetch` compare
+    content with its key.
     """
 
     async def get_url(self, key: str, lifetime: timedelta) -> str:
-        """Give a URL that answers GET with the blob.
+        """Return a URL to download a blob by GET.
 
         Args:
-            key: need not be taken yet.
-            lifetime: until when the URL works; at least a second, at most 7 days.
+            key: the blob need not exist yet.
+            lifetime: validity of the URL; at least a second, at most 7 days.
 
         Raises:
             InvalidArgumentError: the key or the lifetime breaks a rule.
@@ -136,15 +136,15 @@ class PresignedUrls(Protocol):
         ...
 
     async def put_url(self, key: str, lifetime: timedelta) -> str:
-        """Give a URL that takes the blob by PUT; arguments and errors as of `get_url`."""
+        """Return a URL to upload a blob by PUT; arguments and errors as of `get_url`."""
         ...
 
 
 def check_key(key: str) -> str:
-    """Return `key` if it may name a blob.
+    """Return `key`; raise unless it is a valid key.
 
     Raises:
-        InvalidArgumentError: it is no path of two or more plain parts.
+        InvalidArgumentError: the key is no path of two or more plain parts.
     """
     if len(key) > KEY_LIMIT_CHARACTERS or not _KEY.match(key):
         raise InvalidArgumentError(
@@ -157,10 +157,10 @@ def check_key(key: str) -> str:
 
 
 def check_prefix(prefix: str) -> str:
-    """Return `prefix` if keys may be listed by it.
+    """Return `prefix`; raise unless it is a valid prefix of keys.
 
     Raises:
-        InvalidArgumentError: it does not end with '/', or holds what no key may.
+        InvalidArgumentError: the prefix does not end with '/', or no key may begin with it.
     """
     if not prefix.endswith("/"):
         raise InvalidArgumentError("prefix", "must end with '/'", prefix)
@@ -169,25 +169,25 @@ def check_prefix(prefix: str) -> str:
 
 
 def content_key(data: bytes) -> str:
-    """Give the key of some content."""
+    """Return the content-addressed key of some bytes."""
     return f"{CONTENT_KIND}/{hashlib.sha256(data).hexdigest()}"
 
 
 def digest_of(key: str) -> str | None:
-    """Give the SHA-256, in hexadecimal digits, that the content of a key has; None: any."""
+    """Return the SHA-256 in a content-addressed key, in hexadecimal digits; None: another key."""
     kind, _, rest = key.partition("/")
     return rest if kind == CONTENT_KIND else None
 
 
 def check_content(key: str, sha256: str) -> None:
-    """Make sure that what was read under `key` is what was stored.
+    """Raise unless the content that was read under `key` matches it.
 
     Args:
         key: of the blob.
-        sha256: of what was read, in hexadecimal digits.
+        sha256: of the content that was read, in hexadecimal digits.
 
     Raises:
-        DataLossError: the key promises other content.
+        DataLossError: the key has another hash.
     """
     expected = digest_of(key)
     if expected is not None and expected != sha256:

@@ -1,7 +1,7 @@
 """`BlobStore` and `PresignedUrls` in a bucket of any S3 server.
 
-What is read is compared with what was stored: by the key if that is a hash, else by a hash that
-is kept beside the blob.
+Downloads are verified: by the key if it is content-addressed, else by a hash in the metadata of the
+object.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from svc_common.storage.ports import (
 from svc_common.storage.s3_connection import (
     CONNECTIONS,
     RetryingPool,
-    ServerAwayError,
+    ServerUnreachableError,
     service_error,
 )
 from svc_common.storage.s3_settings import S3Settings
@@ -43,33 +43,35 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PART_BYTES: Final = 8 * 1024 * 1024
-"""Files above this are uploaded in parts of this size, one at a time."""
+"""Larger files are uploaded in parts of this size, one at a time."""
 _PARTS_LIMIT: Final = 10_000
-"""Of one upload, by the S3 protocol; still larger files get larger parts."""
-_LOOK_FIRST_BYTES: Final = 64 * 1024
-"""From this size on, asking whether content is there already is cheaper than sending it again."""
+"""Most parts of one upload, by the S3 protocol; still larger files have larger parts."""
+_CHECK_FIRST_BYTES: Final = 64 * 1024
+"""From this size on, checking whether content exists is cheaper than uploading it again."""
 _ATTEMPTS: Final = 3
-"""Of a whole call, when its answer was torn or damaged; requests are repeated by themselves."""
+"""Attempts of a whole call whose response was incomplete or damaged; `RetryingPool` repeats single
+requests."""
 _HASHES: Final = 3
-"""How often a file that is being written to is hashed anew."""
+"""Attempts to upload a file that changes meanwhile."""
 _LONGEST_LIFETIME: Final = timedelta(days=7)
-"""Of a presigned URL, by the S3 protocol."""
+"""Longest validity of a presigned URL, by the S3 protocol."""
 _NEVER: Final = datetime.fromtimestamp(0, UTC)
-"""For servers that do not tell when something was stored."""
+"""Time of storing, for servers that do not return it."""
 _DIGEST_HEADER: Final = "x-amz-meta-sha256"
-_MADE: Final = frozenset({"BucketAlreadyOwnedByYou", "BucketAlreadyExists"})
+_BUCKET_EXISTS: Final = frozenset({"BucketAlreadyOwnedByYou", "BucketAlreadyExists"})
 
 
 class S3BlobStore:
-    """`BlobStore` and `PresignedUrls`; use it in an `async with` block.
+    """`BlobStore` and `PresignedUrls` on S3; use it in an `async with` block.
 
-    Opening needs no server. The bucket is made by the first write that misses it. Uploads that a
-    crash cut off stay in the bucket as unfinished parts: let a rule of the bucket drop those.
+    Opening needs no server. The first write that finds no bucket creates it. Uploads that a crash
+    interrupted stay in the bucket as unfinished parts: let a lifecycle rule of the bucket delete
+    them.
 
     Args:
         settings: server, account, bucket and prefix.
-        refresh_after: content that was stored longer ago is sent again when it is put once more,
-            so that it is young; at most `REFRESH_AFTER`, which callers rely on.
+        refresh_after: content that is older is uploaded again when it is stored once more, which
+            resets its age; at most `REFRESH_AFTER`, which callers rely on.
     """
 
     def __init__(self, settings: S3Settings, *, refresh_after: timedelta = REFRESH_AFTER) -> None:
@@ -77,7 +79,7 @@ class S3BlobStore:
         self._refresh_after = refresh_after
         self._closing = threading.Event()
         self._pool = RetryingPool(self._closing, settings.ca_file)
-        # Threads of its own: while the server is away they wait, and nobody else's work with them.
+        # Its own threads: they block while the server is unreachable, but no other work does.
         self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="s3")
         self._client = Minio(
             settings.address,
@@ -90,11 +92,11 @@ class S3BlobStore:
         self._bucket = settings.bucket
 
     async def __aenter__(self) -> Self:
-        """Open the store; nothing is asked of the server yet."""
+        """Return the store; no request is sent yet."""
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Close the connections; calls under way are not repeated any more."""
+        """Close the connections; pending calls are not retried any more."""
         self._closing.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._pool.clear()
@@ -102,7 +104,7 @@ class S3BlobStore:
     async def put(self, data: bytes) -> str:
         """See `BlobStore.put`."""
         key = content_key(data)
-        if len(data) < _LOOK_FIRST_BYTES or not await self._is_fresh(key, len(data)):
+        if len(data) < _CHECK_FIRST_BYTES or not await self._is_fresh(key, len(data)):
             await self._store(key, data)
         return key
 
@@ -118,7 +120,7 @@ class S3BlobStore:
             except _FileChangedError:
                 continue
             return key
-        raise _being_written(path)
+        raise _changing_file_error(path)
 
     async def put_named(self, key: str, data: bytes) -> None:
         """See `BlobStore.put_named`."""
@@ -134,7 +136,7 @@ class S3BlobStore:
             except _FileChangedError:
                 continue
             return
-        raise _being_written(path)
+        raise _changing_file_error(path)
 
     async def get(self, key: str) -> bytes:
         """See `BlobStore.get`."""
@@ -223,7 +225,7 @@ class S3BlobStore:
         )
 
     async def _is_fresh(self, key: str, size_bytes: int) -> bool:
-        """Tell whether content is there, whole, and young enough not to be taken for garbage."""
+        """Return whether content exists completely, and is too young to be garbage."""
         try:
             found = await self.info(key)
         except NotFoundError:
@@ -256,7 +258,7 @@ class S3BlobStore:
                 size_bytes,
                 metadata={_DIGEST_HEADER: digest},
                 part_size=part_bytes,
-                num_parallel_uploads=1,  # the client leaks its threads when a part cannot be read
+                num_parallel_uploads=1,  # the client leaks threads if a part cannot be read
             )
         except S3Error as error:
             if error.code != "NoSuchBucket":
@@ -268,7 +270,7 @@ class S3BlobStore:
         try:
             self._client.make_bucket(self._bucket)
         except S3Error as error:
-            if error.code not in _MADE:  # another service was faster
+            if error.code not in _BUCKET_EXISTS:  # another service has created it
                 raise
 
     def _read(self, key: str, target: BinaryIO) -> None:
@@ -287,7 +289,7 @@ class S3BlobStore:
             raise DataLossError(key, expected, found)
 
     async def _run(self, key: str, work: Callable[[], T]) -> T:
-        """Do blocking work in a thread, again if its answer was damaged; translate errors."""
+        """Run blocking work in a thread; retry damaged responses, and map errors."""
         loop = asyncio.get_running_loop()
         for attempt in range(1, _ATTEMPTS + 1):
             try:
@@ -298,7 +300,7 @@ class S3BlobStore:
                 if isinstance(error, DataLossError):
                     raise
                 raise service_error(error, key, self._settings) from error
-            except (MinioException, ServerAwayError) as error:
+            except (MinioException, ServerUnreachableError) as error:
                 raise service_error(error, key, self._settings) from error
             except OSError as error:
                 raise storage_error(error) from error
@@ -306,18 +308,18 @@ class S3BlobStore:
 
 
 class _BucketMadeError(Exception):
-    """The bucket was missing and is there now: the same call may work."""
+    """The bucket was missing and has been created: the same call may succeed."""
 
 
 class _FileChangedError(Exception):
-    """A file is no longer what was hashed."""
+    """A file has changed since it was hashed."""
 
 
 class _UnchangedFile(io.RawIOBase):
-    """The first bytes of a file, which are compared with a hash before the last is given away.
+    """Reader of a file that raises before the last bytes if the content has changed.
 
-    So the last part of an upload is never sent if the file has changed, and the upload is given
-    up as a whole.
+    So the last part of an upload is never sent if the file has changed, and the whole upload is
+    abandoned.
     """
 
     def __init__(self, file: BinaryIO, size_bytes: int, digest: str) -> None:
@@ -331,10 +333,10 @@ class _UnchangedFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Give the next bytes.
+        """Read the next bytes into `buffer`; return their number.
 
         Raises:
-            _FileChangedError: these would be the last, and are not what was hashed.
+            _FileChangedError: at the end, if the hash differs.
         """
         view = memoryview(buffer)
         wanted = min(len(view), self._rest_bytes)
@@ -348,12 +350,12 @@ class _UnchangedFile(io.RawIOBase):
         return len(data)
 
 
-def _being_written(path: Path) -> AbortedError:
+def _changing_file_error(path: Path) -> AbortedError:
     return AbortedError(f"{path} is being written to; store it when it is finished")
 
 
 def _hashed(path: Path) -> tuple[str, int]:
-    """Give SHA-256 and size of the same bytes."""
+    """Return SHA-256 and size of a file, of the same bytes."""
     digest = hashlib.sha256()
     size_bytes = 0
     with path.open("rb") as file:

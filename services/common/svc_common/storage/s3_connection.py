@@ -1,4 +1,4 @@
-"""The connection to an S3 server: asks again while it stumbles, and explains what it refuses."""
+"""HTTP connections to an S3 server with retries, and the mapping of its errors."""
 
 import ssl
 import threading
@@ -30,19 +30,20 @@ from svc_common.errors import (
 from svc_common.storage.s3_settings import S3Settings
 
 CONNECTIONS: Final = 16
-"""Calls at once, each with a thread and a connection."""
+"""Concurrent calls, each with a thread and a connection."""
 ATTEMPTS: Final = 5
-"""Of each HTTP request."""
+"""Attempts of each HTTP request."""
 _FIRST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 2.0
-"""Between attempts; at most 5 s in all before an error is told."""
+"""Between attempts; at most 5 s in all before an error is raised."""
 _CONNECT_S: Final = 5.0
-_ANSWER_S: Final = 60.0
-"""How long the server may say nothing."""
-_JUST_AWAY_S: Final = 2.0
-"""A server that was away so lately is asked once only: a thousand callers must not wait in turn."""
-_STUMBLES: Final = frozenset({429, 500, 502, 503, 504})
-"""Statuses after which the same request may work."""
+_READ_S: Final = 60.0
+"""Longest silence of the server."""
+_UNREACHABLE_S: Final = 2.0
+"""A server that was unreachable so recently gets one attempt only: a thousand callers must not wait
+in turn."""
+_TRANSIENT_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
+"""Statuses after which the same request may succeed."""
 _ABSENT: Final = frozenset({"NoSuchKey", "NoSuchObject", "NoSuchBucket", "ResourceNotFound"})
 _FORBIDDEN: Final = frozenset(
     {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled"}
@@ -52,19 +53,19 @@ _FULL: Final = frozenset(
 )
 
 
-class ServerAwayError(Exception):
+class ServerUnreachableError(Exception):
     """No attempt reached the server."""
 
 
 class RetryingPool(urllib3.PoolManager):
-    """Connections that send each request again while the server stumbles.
+    """Connection pool that retries each request after transient errors.
 
-    A request is one part of an upload, so a stumble does not repeat what was sent before. Any S3
-    request may be repeated without harm. Calls block: use it in threads.
+    A request is one part of an upload, so a retry does not repeat earlier parts. Every S3 request
+    is idempotent. Calls block: use the pool in threads.
 
     Args:
-        closing: when it is set, waits end and nothing is tried again.
-        ca_file: authority that may have signed the server, beside those of the system.
+        closing: when it is set, waits end and no request is retried.
+        ca_file: authority of the server's certificate, beside those of the system.
     """
 
     def __init__(self, closing: threading.Event, ca_file: Path | None = None) -> None:
@@ -76,11 +77,11 @@ class RetryingPool(urllib3.PoolManager):
             num_pools=1,
             maxsize=CONNECTIONS,
             retries=False,
-            timeout=urllib3.Timeout(connect=_CONNECT_S, read=_ANSWER_S),
+            timeout=urllib3.Timeout(connect=_CONNECT_S, read=_READ_S),
         )
         self._closing = closing
-        self._away_s: float | None = None
-        """When it was found to be away, by the monotonic clock; None: it answered since."""
+        self._unreachable_since_s: float | None = None
+        """Monotonic time when the server was found unreachable; None: it has responded since."""
 
     def urlopen(  # type: ignore[override] # the client only uses these
         self,
@@ -91,36 +92,39 @@ class RetryingPool(urllib3.PoolManager):
         """Send a request.
 
         Raises:
-            ServerAwayError: the server could not be reached.
+            ServerUnreachableError: the server could not be reached.
         """
         send = super().urlopen
         attempts = Retrying(
-            retry=retry_if_exception_type(HTTPError) | retry_if_result(_stumbled),
-            stop=stop_after_attempt(1 if self._just_away() else ATTEMPTS)
+            retry=retry_if_exception_type(HTTPError) | retry_if_result(_is_transient),
+            stop=stop_after_attempt(1 if self._recently_unreachable() else ATTEMPTS)
             | stop_when_event_set(self._closing),
             wait=wait_random_exponential(multiplier=_FIRST_WAIT_S, max=_LONGEST_WAIT_S),
             sleep=sleep_using_event(self._closing),
-            retry_error_callback=_last_answer,
+            retry_error_callback=_last_response,
         )
         try:
             answer = attempts(send, method, url, **options)
-        except ServerAwayError:
-            self._away_s = time.monotonic()
+        except ServerUnreachableError:
+            self._unreachable_since_s = time.monotonic()
             raise
-        self._away_s = None
+        self._unreachable_since_s = None
         return answer
 
-    def _just_away(self) -> bool:
-        return self._away_s is not None and time.monotonic() - self._away_s < _JUST_AWAY_S
+    def _recently_unreachable(self) -> bool:
+        return (
+            self._unreachable_since_s is not None
+            and time.monotonic() - self._unreachable_since_s < _UNREACHABLE_S
+        )
 
 
 def service_error(error: Exception, key: str, settings: S3Settings) -> ServiceError:
-    """Give the error that a caller can act on.
+    """Return the service error for an error of the S3 client.
 
     Args:
-        error: what the client raised.
-        key: of the blob concerned.
-        settings: of the server that was asked.
+        error: error of the client.
+        key: of the blob.
+        settings: of the server.
     """
     code = error.code if isinstance(error, S3Error) else None
     if code in _ABSENT:
@@ -136,19 +140,19 @@ def service_error(error: Exception, key: str, settings: S3Settings) -> ServiceEr
     return UnavailableError(f"{place} cannot be used: {error}")
 
 
-def _stumbled(response: urllib3.BaseHTTPResponse) -> bool:
-    if response.status not in _STUMBLES:
+def _is_transient(response: urllib3.BaseHTTPResponse) -> bool:
+    if response.status not in _TRANSIENT_STATUSES:
         return False
     response.drain_conn()
     return True
 
 
-def _last_answer(state: RetryCallState) -> urllib3.BaseHTTPResponse:
-    """Give the last answer, or say that there was none."""
+def _last_response(state: RetryCallState) -> urllib3.BaseHTTPResponse:
+    """Return the last response; raise if no attempt had one."""
     outcome = state.outcome
-    assert outcome is not None  # it stops after an attempt, never before
+    assert outcome is not None  # tenacity stops after an attempt, never before
     error = outcome.exception()
     if error is not None:
-        raise ServerAwayError(str(error)) from error
+        raise ServerUnreachableError(str(error)) from error
     response: urllib3.BaseHTTPResponse = outcome.result()
     return response

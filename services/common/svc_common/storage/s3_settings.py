@@ -1,4 +1,4 @@
-"""Which S3 server holds the bytes of an installation, if one does."""
+"""Settings of the S3 server of an installation."""
 
 import re
 from dataclasses import dataclass, field
@@ -15,20 +15,20 @@ _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """An S3 server, and what of it belongs to this installation."""
+    """S3 server, account, bucket and prefix of an installation."""
 
     endpoint: str
     """`http://host:port` or `https://host:port`."""
     access_key: str
     secret_key: str = field(repr=False)
     bucket: str = "nni"
-    """Made when it is missing."""
+    """Created if missing."""
     prefix: str = ""
-    """Start of all keys in the bucket, ending with `/`; empty: none."""
+    """Prefix of all keys in the bucket, ending with `/`; empty: none."""
     region: str = "us-east-1"
-    """Said, so that the server is never asked for it."""
+    """Set explicitly, so that the client need not request it."""
     ca_file: Path | None = None
-    """PEM authority that may have signed the server, beside those of the system; None: none."""
+    """PEM authority of the server's certificate, beside those of the system; None: none."""
 
     @property
     def secure(self) -> bool:
@@ -42,7 +42,7 @@ class S3Settings:
 
 
 def read_s3_settings() -> S3Settings | None:
-    """Read `NNI_S3_…`; None: bytes lie in a folder.
+    """Return the settings of `NNI_S3_…`; None: no server is named, blobs are files in a folder.
 
     Raises:
         InvalidArgumentError: a variable is missing or malformed.
@@ -50,7 +50,7 @@ def read_s3_settings() -> S3Settings | None:
     endpoint = environment.text(environment.NNI_S3_ENDPOINT, "")
     if not endpoint:
         return None
-    return checked(
+    return validated(
         S3Settings(
             endpoint=endpoint.rstrip("/"),
             access_key=environment.text(environment.NNI_S3_ACCESS_KEY),
@@ -63,11 +63,11 @@ def read_s3_settings() -> S3Settings | None:
     )
 
 
-def checked(settings: S3Settings) -> S3Settings:
-    """Return the settings if they can be right.
+def validated(settings: S3Settings) -> S3Settings:
+    """Return the settings; raise unless they are valid.
 
     Raises:
-        InvalidArgumentError: one of them cannot; named like its variable.
+        InvalidArgumentError: a setting is malformed; named like its variable.
     """
     if not _is_endpoint(settings.endpoint):
         shown = None if "@" in settings.endpoint else settings.endpoint  # it may hold a password

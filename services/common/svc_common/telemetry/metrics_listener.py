@@ -1,7 +1,8 @@
-"""Serves `/metrics` of a process that has no web server of its own; nothing else.
+"""HTTP endpoint `/metrics` of a process without a web server.
 
-Who may ask is what holds for all listeners: this machine may read, others show a token, and off
-loopback nothing travels in plain text unless that is wanted.
+Access is that of all listeners: loopback may read, other machines need a token, and off loopback
+connections are encrypted unless plain text is explicitly allowed. The server of `prometheus_client`
+has no access control and runs in a thread.
 """
 
 import asyncio
@@ -16,8 +17,8 @@ from svc_common.lifecycle import Service
 from svc_common.telemetry.metrics import CONTENT_TYPE, Registry
 
 _HEAD_LIMIT_BYTES: Final = 16 * 1024
-_PATIENCE_S: Final = 5.0
-"""For a head that comes slowly."""
+_REQUEST_TIMEOUT_S: Final = 5.0
+"""Longest wait for the head of a request."""
 _STATUS: Final = {
     200: "OK",
     400: "Bad Request",
@@ -28,14 +29,14 @@ _STATUS: Final = {
 
 
 class MetricsListener:
-    """One listener; close it when the service stops.
+    """HTTP listener for `/metrics`; close it when the service stops.
 
     Args:
-        registry: what is shown.
-        guard: who may see it.
+        registry: rendered on each request.
+        guard: authenticator and transport.
 
     Attributes:
-        port: on which it listens; 0: not yet.
+        port: port of the listener; 0: not started.
     """
 
     def __init__(self, registry: Registry, guard: Guard) -> None:
@@ -46,10 +47,10 @@ class MetricsListener:
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; from then on `port` says where.
+        """Start to listen, and set `port`.
 
         Raises:
-            FailedPreconditionError: the port is taken, or plain text would leave this machine.
+            FailedPreconditionError: the port is taken, or other machines could read plain text.
         """
         self._guard.check_listener(NNI_METRICS, host)
         self._open_to_all = is_loopback(host)
@@ -76,13 +77,13 @@ class MetricsListener:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
                 status, body = self._answer(head, _address(writer))
                 writer.write(_response(status, body))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever it was has left, or does not speak HTTP
+            pass  # the client has left, or does not speak HTTP
         finally:
             writer.close()
 
@@ -105,10 +106,10 @@ class MetricsListener:
 
 
 async def serve_metrics(service: Service, registry: Registry, guard: Guard) -> dict[str, str]:
-    """Serve `/metrics` where `NNI_METRICS` says, until the service stops.
+    """Serve `/metrics` on the address of `NNI_METRICS` until the service stops.
 
     Returns:
-        A fact of readiness: the address; nothing if the variable is not set.
+        The address as a field of readiness; empty if the variable is not set.
 
     Raises:
         ServiceError: see `open_metrics_listener`.
@@ -122,10 +123,10 @@ async def serve_metrics(service: Service, registry: Registry, guard: Guard) -> d
 
 
 async def open_metrics_listener(registry: Registry, guard: Guard, address: str) -> MetricsListener:
-    """Open a listener on `host:port`.
+    """Return a listener on `host:port`.
 
     Raises:
-        InvalidArgumentError: it is no address.
+        InvalidArgumentError: the address is malformed.
         FailedPreconditionError: see `MetricsListener.start`.
     """
     host, _, port = address.rpartition(":")

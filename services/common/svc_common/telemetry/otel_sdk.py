@@ -1,4 +1,4 @@
-"""What is used of OpenTelemetry, in one place: imported only where traces are wanted."""
+"""Names of the OpenTelemetry SDK that `tracing` uses; imported only if traces are exported."""
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -21,12 +21,12 @@ __all__ = [
 
 
 def open_exporter() -> SpanExporter:
-    """Return the exporter that the environment describes (`OTEL_EXPORTER_OTLP_…`)."""
+    """Return the OTLP exporter with the settings of the environment (`OTEL_EXPORTER_OTLP_…`)."""
     return OTLPSpanExporter()
 
 
 def context_below(trace_id: int, parent_span_id: int | None) -> Context:
-    """Return a context in which a new span is a part of another one; None: of nothing."""
+    """Return a context in which a new span has this parent; None: no parent."""
     if parent_span_id is None:
         return Context()
     parent = trace.SpanContext(

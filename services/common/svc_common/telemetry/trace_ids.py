@@ -1,7 +1,7 @@
-"""Ids of the trace of a trial: they follow from what the trial is, so nobody has to tell them.
+"""Deterministic trace and span ids of trials, derived from experiment id and parameter id.
 
-Every service that works on a trial knows its experiment and its parameter id, from the request for
-parameters on; so all of them, and whoever takes over after a crash, write into the same trace.
+Every service that works on a trial knows these two, from the request for parameters on. So all
+services, restarted ones included, write to the same trace without passing ids on.
 """
 
 import hashlib
@@ -17,19 +17,19 @@ _SAMPLED: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class TraceParent:
-    """A place in a trace, as the W3C trace context writes it."""
+    """Parent span of the W3C trace context."""
 
     trace_id: int
     span_id: int
     sampled: bool
 
     def text(self) -> str:
-        """Return it as the header `traceparent` has it."""
+        """Return the value of the header `traceparent`."""
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-{int(self.sampled):02x}"
 
 
 def parse_traceparent(text: str) -> TraceParent | None:
-    """Return what `TraceParent.text` wrote; None: it is nothing of the kind."""
+    """Return the parsed value of a header `traceparent`; None: it is malformed."""
     match = _TRACEPARENT.match(text)
     if match is None:
         return None
@@ -38,27 +38,27 @@ def parse_traceparent(text: str) -> TraceParent | None:
 
 
 def trial_trace_id(experiment_id: str, parameter_id: int) -> int:
-    """Return the id of the trace of the trial with these parameters."""
+    """Return the trace id of the trial with these parameters."""
     return _number(_TRACE_BYTES, experiment_id, parameter_id, "trace")
 
 
 def span_id(experiment_id: str, parameter_id: int, *path: str | int) -> int:
-    """Return the id of a span of that trace.
+    """Return the id of a span of a trial's trace.
 
     Args:
-        experiment_id: whose trial.
-        parameter_id: of its parameters.
-        path: what the span is, e.g. `"attempt", 2, "run"`; empty: the trial as a whole.
+        experiment_id: experiment of the trial.
+        parameter_id: id of its parameters.
+        path: name of the span, e.g. `"attempt", 2, "run"`; empty: the whole trial.
     """
     return _number(_SPAN_BYTES, experiment_id, parameter_id, "span", *path)
 
 
 def trace_text(experiment_id: str, parameter_id: int) -> str:
-    """Return the id of a trial's trace as logs and pages show it."""
+    """Return the trace id of a trial in the hexadecimal form of logs and pages."""
     return f"{trial_trace_id(experiment_id, parameter_id):032x}"
 
 
 def _number(size: int, *path: str | int) -> int:
     text = "/".join(str(part) for part in path)
-    # Never 0, which means that there is no id; nothing here is a secret.
+    # Never 0, which means no id. The hash protects no secret.
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:size], "big") or 1

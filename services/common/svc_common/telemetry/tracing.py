@@ -1,8 +1,8 @@
-"""Traces of trials over OpenTelemetry, exported by OTLP where the standard environment says so.
+"""OpenTelemetry traces of trials, exported by OTLP if the standard variables ask for it.
 
-Without `OTEL_EXPORTER_OTLP_ENDPOINT` (or its form for traces) nothing is imported and nothing is
-noted. A span is noted when it is over, with its times and with ids that follow from the trial
-(`telemetry.trace_ids`), so a restarted service goes on with the traces of the one before.
+Without `OTEL_EXPORTER_OTLP_ENDPOINT` (or its form for traces) nothing is imported or recorded. A
+span is recorded when it has ended, with its times and with ids that are derived from the trial
+(`telemetry.trace_ids`), so a restarted service continues the traces of its predecessor.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from svc_common.telemetry.trace_ids import TraceParent, span_id, trial_trace_id
 
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-_GOODBYE_S: Final = 3.0
-"""For the last spans when a service stops."""
+_SHUTDOWN_TIMEOUT_S: Final = 3.0
+"""Longest export of the last spans when a service stops."""
 _NS_PER_MS: Final = 1_000_000
 
 Attribute = str | int | float | bool
@@ -28,37 +28,37 @@ Attribute = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class TrialSpan:
-    """A part of the life of a trial that is over."""
+    """Ended span of a trial's trace."""
 
     name: str
     experiment_id: str
     parameter_id: int
     start_ms: int
-    """Since 1970."""
+    """Milliseconds since 1970."""
     end_ms: int
     path: tuple[str | int, ...] = ()
-    """What it is, see `trace_ids.span_id`; empty: the trial as a whole."""
+    """Name of the span, see `trace_ids.span_id`; empty: the whole trial."""
     parent: tuple[str | int, ...] | None = ()
-    """Path of what it is a part of; None: of nothing."""
+    """Path of the parent span; None: it has none."""
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     error: str = ""
-    """What went wrong; empty: nothing."""
+    """Error message; empty: no error."""
 
 
 class Tracer(Protocol):
-    """Notes spans."""
+    """Recorder of spans."""
 
     def record(self, span: TrialSpan) -> None:
-        """Note a span, if its trace is one of those that are kept."""
+        """Record a span if its trace is sampled."""
         ...
 
     def traceparent(self, experiment_id: str, parameter_id: int, *path: str | int) -> str:
-        """Return the W3C trace context of a span; empty: its trace is not kept."""
+        """Return the W3C trace context of a span; empty: its trace is not sampled."""
         ...
 
 
 class NoOpTracer:
-    """`Tracer` of those who trace nothing."""
+    """`Tracer` that records nothing."""
 
     def record(self, span: TrialSpan) -> None:
         """See `Tracer.record`."""
@@ -70,7 +70,7 @@ class NoOpTracer:
 
 
 def is_configured() -> bool:
-    """Tell whether the environment wants traces."""
+    """Return whether the environment asks for traces."""
     if environment.text("OTEL_SDK_DISABLED", "false").lower() == "true":
         return False
     if environment.text("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
@@ -79,12 +79,12 @@ def is_configured() -> bool:
 
 
 class OtelTracer:
-    """`Tracer` by the SDK of OpenTelemetry; close it, so that the last spans get out.
+    """`Tracer` on the OpenTelemetry SDK; close it to export the last spans.
 
     Args:
-        service: name of the service, unless `OTEL_SERVICE_NAME` says another one.
+        service: name of the service, unless `OTEL_SERVICE_NAME` sets another one.
         version: of NNI.
-        exporter: where spans go; None: as the environment says.
+        exporter: receives the spans; None: the one that the environment describes.
 
     Raises:
         FailedPreconditionError: the packages are not installed, or the protocol is not gRPC.
@@ -93,7 +93,7 @@ class OtelTracer:
     def __init__(self, service: str, version: str, exporter: Any = None) -> None:  # noqa: ANN401 - a SpanExporter; its package is optional
         sdk = _sdk()
         self._sdk = sdk
-        self._ids = _GivenIds()
+        self._ids = _PresetIds()
         name = environment.text("OTEL_SERVICE_NAME", f"nni-{service}")
         self._provider = sdk.TracerProvider(
             resource=sdk.Resource.create({"service.name": name, "service.version": version}),
@@ -132,22 +132,22 @@ class OtelTracer:
         return TraceParent(trace_id, span_id(experiment_id, parameter_id, *path), True).text()  # noqa: FBT003 - sampled
 
     async def aclose(self) -> None:
-        """Send what is left; takes a few seconds at most."""
+        """Export the remaining spans; takes a few seconds at most."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_GOODBYE_S):
+            async with asyncio.timeout(_SHUTDOWN_TIMEOUT_S):
                 await asyncio.to_thread(self._provider.shutdown)
 
     def _sampled(self, trace_id: int) -> bool:
-        """Decide as the sampler of the environment does: the same in all services."""
+        """Return the decision of the sampler of the environment, which all services share."""
         result = self._provider.sampler.should_sample(None, trace_id, "trial")
         return bool(result.decision.is_sampled())
 
 
 async def open_tracer(adapters: AsyncExitStack, service: str, version: str) -> Tracer | None:
-    """Open what the environment wants; None: nothing.
+    """Return the tracer that the environment describes; None: traces are off.
 
     Args:
-        adapters: closes it when the service ends.
+        adapters: exit stack that closes it.
         service: name of the service.
         version: of NNI.
 
@@ -156,14 +156,14 @@ async def open_tracer(adapters: AsyncExitStack, service: str, version: str) -> T
     """
     if not is_configured():
         return None
-    # Its imports take a third of a second.
+    # Its imports take up to a third of a second.
     tracer = await asyncio.to_thread(OtelTracer, service, version)
     adapters.push_async_callback(tracer.aclose)
     return tracer
 
 
-class _GivenIds:
-    """Gives a tracer the ids that were set before: it asks in the same call."""
+class _PresetIds:
+    """`IdGenerator` that returns ids that were set before the span is started."""
 
     def __init__(self) -> None:
         self.trace_id = 1

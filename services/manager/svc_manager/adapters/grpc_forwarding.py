@@ -194,7 +194,7 @@ class Forwarder:
         kept = [(key, value) for key, value in given if not key.startswith(_OF_THE_CONNECTION)]
         if self._delegation is not None and not bearer_token(kept):
             kept = [(key, value) for key, value in kept if key != AUTHORIZATION_KEY]
-            kept += self._delegation.of_certificate(certificate_name(context))
+            kept += self._delegation.metadata_of_certificate(certificate_name(context))
         return [*kept, (FORWARDED_KEY, self._boot_id)]
 
 

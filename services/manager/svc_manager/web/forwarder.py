@@ -67,7 +67,7 @@ class HttpForwarder:
         caller: Caller | None = getattr(request.state, "caller", None)
         if self.delegation is not None and caller is not None and caller.by == BY_CERTIFICATE:
             name = request.scope.get("state", {}).get(CERTIFICATE_NAME, "")
-            added += self.delegation.of_certificate(name)
+            added += self.delegation.metadata_of_certificate(name)
         return [(name.encode(), value.encode()) for name, value in added]
 
     async def forward(

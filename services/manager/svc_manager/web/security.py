@@ -124,7 +124,7 @@ class AccessPolicy:
     def _loopback_reader(self, head: RequestHead) -> Caller:
         """Return the caller of a read on loopback: `READER` without valid credentials."""
         assert self.authenticator is not None, "__post_init__ made one"
-        found = self.authenticator.recognise(_token_of(head), head.certificate_name) or READER
+        found = self.authenticator.find_caller(_token_of(head), head.certificate_name) or READER
         return effective_caller(found, head.on_behalf_of)
 
     def identify(self, head: RequestHead, token: str) -> Caller:

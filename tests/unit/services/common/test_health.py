@@ -25,7 +25,7 @@ async def test_service_that_serves_has_no_complaint_and_needs_no_token(
 
 
 async def test_service_that_is_stopping_is_told_as_such(server: tuple[GrpcServer, str]) -> None:
-    await server[0].say_not_serving()
+    await server[0].set_not_serving()
 
     assert await asyncio.to_thread(failure_reason, server[1]) == f"{server[1]} says NOT_SERVING"
 

@@ -61,7 +61,7 @@ def test_guesses_are_counted_over_all_servers_of_a_process() -> None:
 def test_looking_counts_nothing() -> None:
     authenticator = Authenticator(Keyring("own"), AuditTrail(), now_s=lambda: 0.0)
 
-    assert all(authenticator.recognise("guess", "") is None for _ in range(100))
-    found = authenticator.recognise("own", "")
+    assert all(authenticator.find_caller("guess", "") is None for _ in range(100))
+    found = authenticator.find_caller("own", "")
     assert found is not None
     assert authenticator.identify("192.0.2.7", "own", "", "GET /x") == found

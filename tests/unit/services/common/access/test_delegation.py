@@ -27,7 +27,7 @@ def delegation(tmp_path: Path) -> Delegation:
 def test_certificate_becomes_the_word_of_a_service_and_the_same_caller_again(
     delegation: Delegation,
 ) -> None:
-    metadata = dict(delegation.of_certificate("box.lab"))
+    metadata = dict(delegation.metadata_of_certificate("box.lab"))
 
     assert metadata["authorization"] == f"Bearer {TOKEN}"
     assert effective_caller(SERVICE, metadata[ON_BEHALF_KEY]) == Caller(
@@ -37,7 +37,7 @@ def test_certificate_becomes_the_word_of_a_service_and_the_same_caller_again(
 
 @pytest.mark.parametrize("name", ["", "nobody.lab"])
 def test_certificate_of_nobody_stands_for_nothing(delegation: Delegation, name: str) -> None:
-    assert delegation.of_certificate(name) == ()
+    assert delegation.metadata_of_certificate(name) == ()
 
 
 def test_who_calls_for_nobody_keeps_their_rights() -> None:

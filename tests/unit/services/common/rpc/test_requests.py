@@ -7,29 +7,35 @@ import pytest
 
 from nni_proto.trial.v1 import trial_service_pb2 as pb
 from svc_common.errors import InvalidArgumentError
-from svc_common.rpc.requests import MOST_MESSAGES, MalformedRequest, read_to_end, readable, tolerant
+from svc_common.rpc.requests import (
+    MAX_DRAINED_MESSAGES,
+    MalformedRequest,
+    capture_malformed,
+    checked_requests,
+    read_to_end,
+)
 
 
 def test_a_message_is_read_and_passed_on() -> None:
-    read = tolerant(pb.GetTrialRequest.FromString)
+    read = capture_malformed(pb.GetTrialRequest.FromString)
     assert read is not None
     message = pb.GetTrialRequest(trial_id="t")
 
-    assert readable(read(message.SerializeToString())) == message
+    assert checked_requests(read(message.SerializeToString())) == message
 
 
 def test_what_is_no_message_is_refused_when_it_is_used() -> None:
-    read = tolerant(pb.GetTrialRequest.FromString)
+    read = capture_malformed(pb.GetTrialRequest.FromString)
     assert read is not None
     sent = read(b"\xff")
 
     assert isinstance(sent, MalformedRequest)
     with pytest.raises(InvalidArgumentError, match="request must be a message of this method"):
-        readable(sent)
+        checked_requests(sent)
 
 
 def test_a_method_without_a_reader_stays_without_one() -> None:
-    assert tolerant(None) is None
+    assert capture_malformed(None) is None
 
 
 async def test_a_stream_is_refused_at_its_first_message_that_is_none() -> None:
@@ -37,7 +43,7 @@ async def test_a_stream_is_refused_at_its_first_message_that_is_none() -> None:
         yield pb.GetTrialRequest()
         yield MalformedRequest("wire format was corrupt")
 
-    messages = readable(sent())
+    messages = checked_requests(sent())
 
     assert await anext(messages) == pb.GetTrialRequest()
     with pytest.raises(InvalidArgumentError, match="wire format was corrupt"):
@@ -61,9 +67,9 @@ async def test_what_is_left_is_read() -> None:
 async def test_nobody_is_read_for_ever() -> None:
     seen: list[int] = []
 
-    await read_to_end(counted(10 * MOST_MESSAGES, seen))
+    await read_to_end(counted(10 * MAX_DRAINED_MESSAGES, seen))
 
-    assert len(seen) == MOST_MESSAGES
+    assert len(seen) == MAX_DRAINED_MESSAGES
 
 
 async def test_a_broken_stream_is_at_its_end() -> None:

@@ -8,8 +8,8 @@ from svc_common.clock import ManualClock
 from svc_common.errors import NotFoundError, ResourceExhaustedError, ServiceError, UnavailableError
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import (
-    AGAIN_AFTER_S,
-    ROOM_AGAIN_AFTER_S,
+    FULL_RETRY_INTERVAL_S,
+    RETRY_INTERVAL_S,
     RetryingBlobExchange,
     RetryingBlobStore,
 )
@@ -45,7 +45,7 @@ async def test_call_lasts_until_the_store_is_there() -> None:
     for left in (2, 1, 0):
         await turns()
         assert store.absences == left
-        clock.advance(AGAIN_AFTER_S)
+        clock.advance(RETRY_INTERVAL_S)
 
     assert await reading == b"x"
 
@@ -86,7 +86,7 @@ async def test_who_waits_for_room_says_why_and_goes_on_when_there_is_some() -> N
     waiting = patient.trouble
     store.reason = None
 
-    clock.advance(ROOM_AGAIN_AFTER_S)
+    clock.advance(FULL_RETRY_INTERVAL_S)
     key = await storing
 
     assert waiting == "at most 5 MB"

@@ -19,7 +19,7 @@ from svc_common.errors import (
 from svc_common.storage.s3_connection import (
     ATTEMPTS,
     RetryingPool,
-    ServerAwayError,
+    ServerUnreachableError,
     service_error,
 )
 from svc_common.storage.s3_settings import S3Settings
@@ -106,7 +106,7 @@ def test_answer_that_is_no_stumble_is_not_asked_for_again() -> None:
 
 def test_server_that_is_away_is_told_after_the_last_attempt() -> None:
     closing = Hurried()
-    with patient_pool(closing) as pool, pytest.raises(ServerAwayError, match="refused"):
+    with patient_pool(closing) as pool, pytest.raises(ServerUnreachableError, match="refused"):
         pool.urlopen("PUT", "http://127.0.0.1:1/", body=b"part")
 
     assert len(closing.waits_s) == ATTEMPTS - 1
@@ -116,7 +116,7 @@ def test_server_that_was_just_away_is_asked_once_only() -> None:
     closing = Hurried()
     with patient_pool(closing) as pool:
         for _ in range(50):
-            with pytest.raises(ServerAwayError):
+            with pytest.raises(ServerUnreachableError):
                 pool.urlopen("PUT", "http://127.0.0.1:1/", body=b"part")
 
     assert len(closing.waits_s) == ATTEMPTS - 1
@@ -125,7 +125,7 @@ def test_server_that_was_just_away_is_asked_once_only() -> None:
 def test_nothing_is_asked_again_once_the_store_is_closing() -> None:
     closing = Hurried()
     closing.set()
-    with patient_pool(closing) as pool, pytest.raises(ServerAwayError):
+    with patient_pool(closing) as pool, pytest.raises(ServerUnreachableError):
         pool.urlopen("PUT", "http://127.0.0.1:1/", body=b"part")
 
     assert closing.waits_s == []
