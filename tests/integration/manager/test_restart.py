@@ -139,7 +139,7 @@ async def test_a_trial_lost_while_no_manager_lived_is_delivered_again(
         experiment_id = await world.create(max_trial_number=1)
         (held,) = await agent.holds(1)
         await world.wait_for_state(experiment_id, experiment_pb2.EXPERIMENT_STATE_NO_MORE_TRIAL)
-    await agent.lose(held)
+    await agent.lose_attempt(held)
     agent.script = succeed
 
     async with site.manager(agent) as world:

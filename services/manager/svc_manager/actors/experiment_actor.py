@@ -315,7 +315,7 @@ class ExperimentActor:
             self._commands.extend((recorded, done) for recorded, done, _ in replies)
             raise
         if round_.events:
-            self._witness(round_, first_input_s)
+            self._record_telemetry(round_, first_input_s)
         await self._run_effects(round_)
         for _, done, refusal in replies:
             if done.done():
@@ -380,7 +380,7 @@ class ExperimentActor:
         folded.inbox_sequence = self._read_sequence
         self._events_since_snapshot += len(round_.events)
 
-    def _witness(self, round_: Round, first_input_s: float | None) -> None:
+    def _record_telemetry(self, round_: Round, first_input_s: float | None) -> None:
         telemetry = self._dependencies.telemetry
         telemetry.record_events(self._experiment, round_.events, round_.now_ms)
         if first_input_s is not None:

@@ -19,7 +19,7 @@ from svc_common.errors import InvalidArgumentError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
 from svc_manager.converters.tasks import drop_to_bytes
-from svc_manager.domain.decide_reports import concerns
+from svc_manager.domain.decide_reports import is_affected
 from svc_manager.domain.effects import SendDrop
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.explanation import AgentFacts
@@ -272,7 +272,7 @@ class AgentMonitor:
         for actor in actors.actors():
             if actor.id in held:
                 seen = AgentSeen(presence.runner_id, tuple(held.pop(actor.id)))
-                if concerns(actor.experiment, seen):
+                if is_affected(actor.experiment, seen):
                     actor.notify(seen)
         for experiment_id, trials in held.items():
             sequence = actors.stopped_at(experiment_id)
@@ -327,7 +327,7 @@ class AgentMonitor:
                 reason = (
                     "its agent has left"
                     if agent.presence.leaving
-                    else f"its agent {runner_id} has not been heard of for {silence_s:.0f} s"
+                    else f"its agent {runner_id} has been silent for {silence_s:.0f} s"
                 )
                 self._notify_all(runner_id, AgentGone(runner_id, reason))
             elif silence_s >= SILENT_AFTER_S and not agent.silent:

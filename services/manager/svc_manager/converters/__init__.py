@@ -1,1 +1,1 @@
-"""Messages of the contract to values of the domain and back; pure, both ways."""
+"""Converters between proto messages and domain values, in both directions."""

@@ -1,4 +1,4 @@
-"""Which values of a log lie in the byte store."""
+"""References of events to blobs in the byte store."""
 
 import re
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ _DIGEST: Final = re.compile(rb"[0-9a-f]{64}")
 
 
 def blob_digests(payload: bytes) -> set[str]:
-    """Give the SHA-256 of everything in the byte store that a batch names.
+    """Return the SHA-256 of all blobs that a batch names.
 
     Raises:
-        google.protobuf.message.DecodeError: it is no batch.
+        google.protobuf.message.DecodeError: the payload is not a batch.
     """
-    # Hardly any batch names a blob, and walking all of them would cost most of a fold.
+    # Few batches name a blob, and walking all messages would cost most of a fold.
     if not _DIGEST.search(payload):
         return set()
     return set(_digests_in(event_pb2.EventBatch.FromString(payload)))

@@ -1,4 +1,4 @@
-"""Messages of the log to facts."""
+"""Converters from messages of the log to events."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +31,7 @@ def created_event(
     nni_version: str,
     resolved_mode: int,
 ) -> events.ExperimentCreated:
-    """Return the first fact of an experiment with this configuration."""
+    """Return the first event of an experiment with this configuration."""
     return events.ExperimentCreated(
         experiment_id,
         config.SerializeToString(),
@@ -139,7 +139,7 @@ def _budget(message: event_pb2.BudgetChanged) -> events.BudgetChanged:
     )
 
 
-# `Any`: each function takes the message that its key names.
+# `Any`: each function takes the message of its key.
 READERS: dict[str, Callable[[Any], events.Event | None]] = {
     "experiment_created": _created,
     "algorithm_requested": lambda m: events.AlgorithmRequested(
@@ -179,4 +179,4 @@ READERS: dict[str, Callable[[Any], events.Event | None]] = {
         m.request_id, m.user, m.method, m.fingerprint
     ),
 }
-"""By the name of the kind."""
+"""Converters by the field name of the event kind."""

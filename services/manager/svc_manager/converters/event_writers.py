@@ -1,4 +1,4 @@
-"""Facts to messages of the log."""
+"""Converters from events to messages of the log."""
 
 from collections.abc import Callable
 from typing import Any
@@ -217,7 +217,7 @@ def _write_recorded(message: event_pb2.Event, event: events.RequestRecorded) -> 
     recorded.fingerprint = event.fingerprint
 
 
-# `Any`: each function takes the type that stands beside it.
+# `Any`: each function takes the type of its key.
 WRITERS: dict[type, Callable[[event_pb2.Event, Any], None]] = {
     events.ExperimentCreated: _write_created,
     events.AlgorithmRequested: _write_requested,
@@ -247,4 +247,4 @@ WRITERS: dict[type, Callable[[event_pb2.Event, Any], None]] = {
     events.ExperimentMoved: _write_moved,
     events.RequestRecorded: _write_recorded,
 }
-"""By the type of the fact."""
+"""Converters by the type of the event."""

@@ -1,7 +1,7 @@
-"""Facts to messages of the log and back.
+"""Converters between events and the batches of the log.
 
-An event that a newer version wrote and this one does not know is passed over, so that old programs
-can open new logs for reading.
+An event of an unknown kind, which a newer version wrote, is skipped, so that old programs can open
+new logs for reading.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,16 +16,16 @@ from svc_manager.domain import events
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Who writes a batch, and when."""
+    """Writer and time of a batch."""
 
     epoch: int
     append_count: int
-    """Appends of this epoch before; its text is the append id."""
+    """Earlier appends of this epoch; its text is the append id."""
     time_ms: int
 
 
 def batch_to_bytes(events: Sequence[events.Event], stamp: Stamp, inbox_sequence: int) -> bytes:
-    """Return one append of the log."""
+    """Return the payload of one append."""
     batch = event_pb2.EventBatch(
         epoch=stamp.epoch, append_id=str(stamp.append_count), inbox_sequence=inbox_sequence
     )
@@ -38,18 +38,17 @@ def batch_to_bytes(events: Sequence[events.Event], stamp: Stamp, inbox_sequence:
 def batches_to_bytes(
     events: Sequence[events.Event], stamp: Stamp, cursor: int, next_cursor: int, limit_bytes: int
 ) -> Iterator[bytes]:
-    """Give the events of a round as appends of a size that the bus takes.
+    """Yield the events of a round as appends below the bus's limit.
 
-    Only the last one moves the cursor of the INBOX: a manager that dies in between reads the
-    messages again and finds what it has counted already. A single event above the limit stays
-    whole.
+    Only the last append moves the INBOX cursor: a manager that dies in between reads the messages
+    again and finds their reports applied. A single event above the limit stays whole.
 
     Args:
         events: at least one.
         stamp: of the first append.
         cursor: INBOX sequence before the round.
         next_cursor: INBOX sequence after it.
-        limit_bytes: longest append.
+        limit_bytes: maximum size of an append.
     """
     payload = batch_to_bytes(events, stamp, next_cursor)
     if len(payload) <= limit_bytes or len(events) == 1:
@@ -65,10 +64,10 @@ def batches_to_bytes(
 
 
 def batch_from_bytes(payload: bytes) -> event_pb2.EventBatch:
-    """Parse one append of the log.
+    """Parse the payload of one append.
 
     Raises:
-        google.protobuf.message.DecodeError: it is no batch.
+        google.protobuf.message.DecodeError: it is not a batch.
     """
     batch = event_pb2.EventBatch()
     batch.ParseFromString(payload)
@@ -76,12 +75,12 @@ def batch_from_bytes(payload: bytes) -> event_pb2.EventBatch:
 
 
 def write_event(message: event_pb2.Event, event: events.Event) -> None:
-    """Write a fact into an empty message."""
+    """Write an event into an empty message."""
     WRITERS[type(event)](message, event)
 
 
 def event_from(message: event_pb2.Event) -> events.Event | None:
-    """Return the fact of a message; None if this version does not know it."""
+    """Return the event of a message; None: its kind is unknown."""
     kind = message.WhichOneof("kind")
     if kind is None:
         return None

@@ -1,14 +1,14 @@
-"""Explanations to what clients see."""
+"""Converter of explanations to proto."""
 
 from nni_proto.trial.v1 import trial_service_pb2
 from svc_manager.domain.explanation import Explanation
 
 
 def explanation_view(explanation: Explanation) -> trial_service_pb2.ExplainTrialResponse:
-    """Return an explanation as clients see it."""
+    """Return the proto message of an explanation."""
     view = trial_service_pb2.ExplainTrialResponse(
         trial_id=explanation.trial_id,
-        verdict=explanation.verdict.value,  # type: ignore[arg-type] # the contract's numbers
+        verdict=explanation.outcome.value,  # type: ignore[arg-type] # the contract's numbers
         summary=explanation.summary,
         reasons=[
             trial_service_pb2.Reason(

@@ -1,4 +1,4 @@
-"""Reports of agents, and all else that comes through the INBOX."""
+"""Converters of INBOX messages: reports of agents, answers of algorithms."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -22,32 +22,33 @@ from svc_manager.domain.reports import (
 from svc_manager.domain.values import Metric, Parameters
 
 TEXT_LIMIT: Final = 64 * 1024
-"""Longest text of others that goes to the log; of a traceback the end tells most."""
+"""Maximum length of foreign texts in the log; of a traceback the end is kept."""
 
 _CAUSES = {int(member): member for member in ExitCause}
 
 
 def notifications_from(payload: bytes, source: str | None = None) -> list[inputs.Notification]:
-    """Return what one message of the INBOX says; empty if this version cannot tell.
+    """Return the notifications of one INBOX message; empty for an unknown kind.
 
     Args:
         payload: the message.
-        source: under whose name it came; the bus lets nobody write under another's. None: it is
-            not known, and not checked.
+        source: name of the sender, which the bus verifies. None: unknown and not checked.
 
     Raises:
-        google.protobuf.message.DecodeError: it is no such message.
-        PermissionDeniedError: its source may not say this: an agent speaks for itself only, and
-            an algorithm is nobody but its host.
+        google.protobuf.message.DecodeError: it is not an INBOX message.
+        PermissionDeniedError: the sender may not send this: an agent reports for itself only, and
+            only the algorithm's host answers for the algorithm.
     """
     message = inbox_pb2.InboxMessage()
     message.ParseFromString(payload)
     kind = message.WhichOneof("kind")
     if kind is None:
         return []
-    speaker = message.runner_reports.runner_id if kind == "runner_reports" else ""
-    if source is not None and not _may_say(source, speaker):
-        raise PermissionDeniedError(f"{source} may not send {kind} of {speaker or 'an algorithm'}")
+    runner_id = message.runner_reports.runner_id if kind == "runner_reports" else ""
+    if source is not None and not _may_send(source, runner_id):
+        raise PermissionDeniedError(
+            f"{source} may not send {kind} of {runner_id or 'an algorithm'}"
+        )
     if kind == "runner_reports":
         reports = message.runner_reports
         return [
@@ -58,20 +59,20 @@ def notifications_from(payload: bytes, source: str | None = None) -> list[inputs
     return [_NOTIFICATIONS[kind](getattr(message, kind))]
 
 
-def _may_say(source: str, runner_id: str) -> bool:
+def _may_send(source: str, runner_id: str) -> bool:
     if runner_id:
         return source == runner_id
     return source in subjects.ALGORITHM_SOURCES
 
 
 def report_from(runner_id: str, message: report_pb2.TrialReport) -> Report | None:
-    """Return one report; None if this version does not know what it says."""
+    """Return one report; None: its kind is unknown."""
     kind = message.WhichOneof("kind")
     if kind is None:
         return None
-    saying: ReportBody = _SAYINGS[kind](getattr(message, kind))
+    body: ReportBody = _BODIES[kind](getattr(message, kind))
     return Report(
-        runner_id, message.trial_id, message.attempt, message.sequence, message.claim_id, saying
+        runner_id, message.trial_id, message.attempt, message.sequence, message.claim_id, body
     )
 
 
@@ -81,7 +82,7 @@ def write_report(message: report_pb2.TrialReport, report: Report) -> None:
     message.attempt = report.attempt
     message.sequence = report.sequence
     message.claim_id = report.claim_id
-    match report.saying:
+    match report.body:
         case Started() as started:
             set_ms(message.started.started_at, started.started_at_ms)
             message.started.pid = started.pid
@@ -118,7 +119,7 @@ def write_checkpoint(message: report_pb2.SavedCheckpoint, checkpoint: SavedCheck
 
 
 def checkpoint_from(message: report_pb2.SavedCheckpoint) -> SavedCheckpoint:
-    """Return the value of a message."""
+    """Return the checkpoint of a message."""
     return SavedCheckpoint(message.directory, message.archive.sha256, message.archive.size_bytes)
 
 
@@ -137,8 +138,8 @@ def _exited(message: report_pb2.AttemptExited) -> Exited:
     )
 
 
-# `Any`: each function takes the message that its key names.
-_SAYINGS: dict[str, Callable[[Any], ReportBody]] = {
+# `Any`: each function takes the message of its key.
+_BODIES: dict[str, Callable[[Any], ReportBody]] = {
     "started": _started,
     "metric": metric_from,
     "exited": _exited,
@@ -148,14 +149,14 @@ _SAYINGS: dict[str, Callable[[Any], ReportBody]] = {
 
 
 def algorithm_started_from(message: event_pb2.AlgorithmStarted) -> events.AlgorithmStarted:
-    """Return the value of a message."""
+    """Return the event of a message."""
     return events.AlgorithmStarted(
         message.generation, message.lookahead, message.assesses, dict(message.provenance)
     )
 
 
 def parameters_generated_from(message: event_pb2.ParametersGenerated) -> events.ParametersGenerated:
-    """Return the value of a message."""
+    """Return the event of a message."""
     return events.ParametersGenerated(
         message.request_id,
         tuple(
@@ -174,7 +175,7 @@ def parameters_generated_from(message: event_pb2.ParametersGenerated) -> events.
 
 
 def algorithm_failed_from(message: event_pb2.AlgorithmFailed) -> events.AlgorithmFailed:
-    """Return the value of a message."""
+    """Return the event of a message."""
     return events.AlgorithmFailed(
         message.call[:TEXT_LIMIT],
         message.traceback[-TEXT_LIMIT:],
@@ -184,7 +185,7 @@ def algorithm_failed_from(message: event_pb2.AlgorithmFailed) -> events.Algorith
 
 
 def algorithm_diverged_from(message: event_pb2.AlgorithmDiverged) -> events.AlgorithmDiverged:
-    """Return the value of a message."""
+    """Return the event of a message."""
     return events.AlgorithmDiverged(
         message.parameter_id,
         message.recorded.SerializeToString(),

@@ -1,4 +1,4 @@
-"""Times, metrics and configurations: what several converters need."""
+"""Converters of times, metrics and configurations, which the other converters share."""
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -20,12 +20,12 @@ _LOCAL_POOL = "local"
 
 
 def to_ms(moment: Timestamp | Duration) -> int:
-    """Return ms since 1970, or the length in ms."""
+    """Return a timestamp as ms since 1970, or a duration as ms."""
     return moment.seconds * 1000 + moment.nanos // 1_000_000
 
 
 def set_ms(moment: Timestamp | Duration, ms: int) -> None:
-    """Write ms since 1970, or a length in ms."""
+    """Set a timestamp to ms since 1970, or a duration to ms."""
     moment.seconds, rest = divmod(ms, 1000)
     moment.nanos = rest * 1_000_000
 
@@ -56,7 +56,7 @@ def _number(value: value_pb2.Value, kind: str | None) -> float | None:
 
 
 def metric_from(message: metric_pb2.Metric) -> Metric:
-    """Return the value of a metric."""
+    """Return the metric of a message."""
     return Metric(
         _METRIC_TYPES.get(message.type, MetricType.PERIODICAL),
         message.sequence,
@@ -75,13 +75,13 @@ def write_metric(message: metric_pb2.Metric, metric: Metric) -> None:
 
 
 def mode_of(config: config_pb2.ExperimentConfig, resolved: int) -> OptimizeMode | None:
-    """Return the mode of the first objective, else the one the algorithm resolved, if any."""
+    """Return the mode of the first objective, else the mode that the algorithm resolved, if any."""
     number = config.objectives[0].mode if config.objectives else resolved
     return OptimizeMode(number) if number else None
 
 
 def settings_of(config: config_pb2.ExperimentConfig, resolved_mode: int) -> Settings:
-    """Return what decisions need of a configuration."""
+    """Return the settings of a configuration that decisions need."""
     pools = tuple(
         subjects.check_id("platform", service.platform) for service in config.training_services
     )

@@ -1,4 +1,4 @@
-"""What is sent to agents."""
+"""Converters of tasks and control messages for agents."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import ParameterSource
 
 ENVIRONMENT_FILE: Final = "environment.json"
-"""In an experiment's folder: the client's environment."""
+"""File with the client's environment, in an experiment's folder."""
 
 _SOURCE_NAMES = {
     ParameterSource.ALGORITHM: "algorithm",
@@ -19,10 +19,10 @@ _SOURCE_NAMES = {
 
 
 def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.TrialSpec:
-    """Return what all trials of an experiment have in common.
+    """Return the part of a task that all trials of an experiment share.
 
     Args:
-        experiment: as its log tells.
+        experiment: its state.
         bytes_travel: whether agents share no folders with this manager.
     """
     config = config_pb2.ExperimentConfig()
@@ -36,7 +36,7 @@ def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.T
         ),
     )
     spec.checkpoints_travel = bytes_travel
-    if config.HasField("code_archive"):  # its agents need not see any folder of ours
+    if config.HasField("code_archive"):  # its agents need no folder of this machine
         spec.code_archive.CopyFrom(config.code_archive)
         spec.outputs_travel = True
         spec.ClearField("experiment_directory")
@@ -54,13 +54,13 @@ def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.T
 def task_of(
     experiment_id: str, trial: Trial, spec: task_pb2.TrialSpec, log_sequence: int
 ) -> task_pb2.TrialTask:
-    """Return the task of the present attempt of a trial.
+    """Return the task of the current attempt of a trial.
 
     Args:
-        experiment_id: whose trial.
-        trial: to be run.
-        spec: what all trials have in common.
-        log_sequence: how far the sender has read the log; the same for all orders below.
+        experiment_id: experiment of the trial.
+        trial: the trial.
+        spec: shared part of the task.
+        log_sequence: sequence of the last appended batch; the same for all messages below.
     """
     task = task_pb2.TrialTask(
         experiment_id=experiment_id,
@@ -105,7 +105,7 @@ def drop_to_bytes(experiment_id: str, drop: SendDrop, log_sequence: int) -> byte
 
 
 def forget_to_bytes(experiment_id: str, log_sequence: int) -> bytes:
-    """Return the word that no more trials of an experiment come."""
+    """Return the notice that no more trials of an experiment come."""
     return task_pb2.RunnerControl(
         forget_experiment=task_pb2.ForgetExperiment(experiment_id=experiment_id),
         log_sequence=log_sequence,
@@ -113,5 +113,5 @@ def forget_to_bytes(experiment_id: str, log_sequence: int) -> bytes:
 
 
 def drain_to_bytes() -> bytes:
-    """Return the order to take no new task."""
+    """Return the order to pull no more tasks."""
     return task_pb2.RunnerControl(drain_runner=task_pb2.DrainRunner()).SerializeToString()

@@ -1,4 +1,4 @@
-"""Facts as lines of `nnimanager.log`: what a person wants to read of them."""
+"""Lines of `nnimanager.log`, one per event that a person wants to read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ Line = tuple[str, str, str]
 
 
 def line_of(event: events.Event) -> Line | None:
-    """Return the line that tells of a fact; None: it needs none."""
+    """Return the log line of an event; None: it has none."""
     make = _LINES.get(type(event))
     return None if make is None else make(event)
 
@@ -37,80 +37,90 @@ def _budget(event: events.BudgetChanged) -> Line:
     return "INFO", "NNIManager", f"Update: {text}"
 
 
-# `Any`: each function takes the type of event that it stands beside.
+# `Any`: each function takes the type of its key.
 _LINES: dict[type, Callable[[Any], Line]] = {
-    events.ExperimentCreated: lambda x: (
+    events.ExperimentCreated: lambda event: (
         "INFO",
         "NNIManager",
-        f"Experiment {x.experiment_id} created, NNI {x.nni_version}",
+        f"Experiment {event.experiment_id} created, NNI {event.nni_version}",
     ),
     events.ExperimentStateChanged: _state,
     events.AlgorithmStarted: lambda _: ("INFO", "Dispatcher", "The algorithm has started"),
-    events.TrialsRequested: lambda x: (
+    events.TrialsRequested: lambda event: (
         "DEBUG",
         "Dispatcher",
-        f"Request {x.request_id}: {len(x.parameter_ids)} trials",
+        f"Request {event.request_id}: {len(event.parameter_ids)} trials",
     ),
-    events.TrialScheduled: lambda x: (
+    events.TrialScheduled: lambda event: (
         "INFO",
         "TrialDispatcher",
-        f"Trial {x.trial_id} submitted, sequence {x.sequence_id}, parameters {x.parameter_id}",
+        (
+            f"Trial {event.trial_id} submitted, sequence {event.sequence_id}, "
+            f"parameters {event.parameter_id}"
+        ),
     ),
-    events.TrialStarted: lambda x: (
+    events.TrialStarted: lambda event: (
         "INFO",
         "TrialDispatcher",
-        f"Trial {x.trial_id} is RUNNING on {x.runner_id}, attempt {x.attempt}",
+        f"Trial {event.trial_id} is RUNNING on {event.runner_id}, attempt {event.attempt}",
     ),
-    events.MetricReported: lambda x: (
+    events.MetricReported: lambda event: (
         "DEBUG",
         "TrialDispatcher",
-        f"Trial {x.trial_id} reported {x.metric.type.name} {x.metric.sequence}",
+        f"Trial {event.trial_id} reported {event.metric.type.name} {event.metric.sequence}",
     ),
-    events.TrialStopRequested: lambda x: (
+    events.TrialStopRequested: lambda event: (
         "INFO",
         "TrialDispatcher",
-        f"Trial {x.trial_id} is being stopped: {x.reason}",
+        f"Trial {event.trial_id} is being stopped: {event.reason}",
     ),
-    events.TrialLost: lambda x: (
+    events.TrialLost: lambda event: (
         "WARNING",
         "TrialDispatcher",
-        f"Attempt {x.attempt} of trial {x.trial_id} is lost and will be repeated: {x.reason}",
+        (
+            f"Attempt {event.attempt} of trial {event.trial_id} is lost and will be repeated: "
+            f"{event.reason}"
+        ),
     ),
-    events.TrialUnknown: lambda x: (
+    events.TrialUnknown: lambda event: (
         "WARNING",
         "TrialDispatcher",
-        f"Nothing is heard of trial {x.trial_id}",
+        f"The agent of trial {event.trial_id} is silent",
     ),
-    events.TrialWaits: lambda x: (
+    events.TrialWaits: lambda event: (
         "INFO",
         "TrialDispatcher",
-        f"Trial {x.trial_id} waits: {x.reason}",
+        f"Trial {event.trial_id} waits: {event.reason}",
     ),
     events.TrialEnded: _ended,
-    events.ReportIgnored: lambda x: (
+    events.ReportIgnored: lambda event: (
         "WARNING",
         "TrialDispatcher",
-        f"A report of trial {x.trial_id} was ignored: {x.reason}",
+        f"A report of trial {event.trial_id} was ignored: {event.reason}",
     ),
-    events.AlgorithmFailed: lambda x: (
+    events.AlgorithmFailed: lambda event: (
         "ERROR",
         "Dispatcher",
-        f"{x.call} of the algorithm raised:\n{x.traceback.rstrip()}",
+        f"{event.call} of the algorithm raised:\n{event.traceback.rstrip()}",
     ),
-    events.AlgorithmDiverged: lambda x: (
+    events.AlgorithmDiverged: lambda event: (
         "WARNING",
         "Dispatcher",
-        f"Not repeatable: the algorithm answered differently for parameters {x.parameter_id}",
+        f"Not repeatable: the algorithm answered differently for parameters {event.parameter_id}",
     ),
     events.BudgetChanged: _budget,
     events.SearchSpaceChanged: lambda _: ("INFO", "NNIManager", "Update: searchSpace"),
     events.DataImported: lambda _: ("INFO", "NNIManager", "Data imported"),
-    events.CustomTrialAdded: lambda x: (
+    events.CustomTrialAdded: lambda event: (
         "INFO",
         "NNIManager",
-        f"Customized trial added, parameters {x.parameter_id}",
+        f"Customized trial added, parameters {event.parameter_id}",
     ),
-    events.ListenerOpened: lambda x: ("INFO", "NNIManager", f"Listening on port {x.port}"),
+    events.ListenerOpened: lambda event: ("INFO", "NNIManager", f"Listening on port {event.port}"),
     events.ListenerClosed: lambda _: ("INFO", "NNIManager", "The port is closed"),
-    events.ExperimentMoved: lambda x: ("INFO", "NNIManager", f"The folder is {x.directory} now"),
+    events.ExperimentMoved: lambda event: (
+        "INFO",
+        "NNIManager",
+        f"The folder is {event.directory} now",
+    ),
 }

@@ -1,4 +1,4 @@
-"""State to what clients see: experiments, trials and their metrics, without secrets."""
+"""Converters of the state to proto messages for clients, without secrets."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -23,7 +23,7 @@ _MASK: Final = "******"
 def experiment_view(
     experiment: Experiment, now_ms: int, agent_count: int
 ) -> experiment_pb2.Experiment:
-    """Return an experiment as clients see it."""
+    """Return the proto message of an experiment."""
     view = experiment_pb2.Experiment(
         id=experiment.id,
         state=experiment.state.value,  # type: ignore[arg-type] # the contract's numbers
@@ -54,7 +54,7 @@ def experiment_view(
 
 
 def config_view(experiment: Experiment) -> config_pb2.ExperimentConfig:
-    """Return the configuration as updates have left it, secrets masked."""
+    """Return the configuration with all updates applied and secrets masked."""
     config = config_pb2.ExperimentConfig()
     config.ParseFromString(experiment.config)
     budget = experiment.budget
@@ -72,7 +72,7 @@ def config_view(experiment: Experiment) -> config_pb2.ExperimentConfig:
 
 
 def mask_config(config: config_pb2.ExperimentConfig) -> None:
-    """Replace every secret in a configuration."""
+    """Mask every secret in a configuration."""
     for service in config.training_services:
         mask_value(service.options)
     for algorithm in (config.tuner, config.assessor, config.advisor):
@@ -81,13 +81,13 @@ def mask_config(config: config_pb2.ExperimentConfig) -> None:
 
 
 def mask_event(event: event_pb2.Event) -> None:
-    """Replace every secret in a fact that is shown."""
+    """Mask every secret in an event."""
     if event.HasField("experiment_created"):
         mask_config(event.experiment_created.config)
 
 
 def mask_value(value: value_pb2.Value) -> None:
-    """Replace every text whose name says that it is a secret, at any depth."""
+    """Mask every text whose key names a secret, at any depth."""
     kind = value.WhichOneof("kind")
     if kind == "map_value":
         for entry in value.map_value.entries:
@@ -106,7 +106,7 @@ def _is_secret(name: str) -> bool:
 
 
 def algorithm_name(config: config_pb2.ExperimentConfig) -> str:
-    """Return the name of the algorithm in use, as the user wrote it."""
+    """Return the name of the configured algorithm, as the user wrote it."""
     algorithm = config.advisor if config.HasField("advisor") else config.tuner
     source = algorithm.WhichOneof("source")
     if source == "name":
@@ -117,7 +117,7 @@ def algorithm_name(config: config_pb2.ExperimentConfig) -> str:
 
 
 def trial_view(trial: Trial, directory: str, platform: str) -> trial_pb2.Trial:
-    """Return a trial as clients see it.
+    """Return the proto message of a trial.
 
     Args:
         trial: the trial.
@@ -158,7 +158,7 @@ def trial_view(trial: Trial, directory: str, platform: str) -> trial_pb2.Trial:
 def exported_view(
     trial: Trial, metrics: Iterable[trial_service_pb2.TrialMetric]
 ) -> experiment_service_pb2.ExportedTrial:
-    """Return a trial with its result as exports show it."""
+    """Return the proto message of an exported trial with its result."""
     view = experiment_service_pb2.ExportedTrial(trial_id=trial.id)
     view.parameters.MergeFromString(trial.parameters)
     if trial.final is not None:
@@ -170,5 +170,5 @@ def exported_view(
 
 
 def counts_view(experiment: Experiment) -> Mapping[str, int]:
-    """Return the number of trials by the name of their state."""
+    """Return the number of trials by state name."""
     return {state.name: count for state, count in sorted(experiment.counts.items()) if count}

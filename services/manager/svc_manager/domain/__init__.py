@@ -1,1 +1,1 @@
-"""Rules of experiments and trials: values, state machines and decisions, without I/O."""
+"""Rules of experiments and trials: pure, without I/O, clock or randomness of their own."""

@@ -1,31 +1,31 @@
-"""Budgets: how many trials may still be made, and the state that follows from them."""
+"""Budgets: remaining trials and time, and the experiment state that follows from them."""
 
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment
 
 
 def trials_left(experiment: Experiment) -> int | None:
-    """Return how many more trials may be created; None: no limit.
+    """Return the number of trials that may still be created; None: no limit.
 
-    Every trial counts, whatever became of it.
+    Every created trial counts, whatever its outcome.
     """
     limit = experiment.budget.max_trial_number
     return None if limit is None else max(0, limit - len(experiment.trials))
 
 
 def time_left_ms(experiment: Experiment, now_ms: int) -> int | None:
-    """Return the rest of the longest duration, 0 once it has passed; None: no limit."""
+    """Return the rest of the maximum duration, 0 once it has passed; None: no limit."""
     limit = experiment.budget.max_duration_ms
     return None if limit is None else max(0, limit - experiment.execution_time_ms(now_ms))
 
 
 def used_up(experiment: Experiment, now_ms: int) -> bool:
-    """Tell whether a budget forbids another trial."""
+    """Return whether a budget forbids another trial."""
     return trials_left(experiment) == 0 or time_left_ms(experiment, now_ms) == 0
 
 
 def exhausted(experiment: Experiment) -> bool:
-    """Tell whether the algorithm has nothing more, and everything it gave is a trial."""
+    """Return whether the algorithm has no more parameters and all its parameters are trials."""
     algorithm = experiment.algorithm
     return (
         algorithm.exhausted
@@ -36,7 +36,7 @@ def exhausted(experiment: Experiment) -> bool:
 
 
 def target_state(experiment: Experiment, now_ms: int) -> ExperimentState:
-    """Return the state that trials and budgets call for; of a tuning experiment only."""
+    """Return the state that trials and budgets require; for tuning states only."""
     out = used_up(experiment, now_ms)
     if experiment.live:
         if out:

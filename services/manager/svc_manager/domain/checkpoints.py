@@ -1,4 +1,4 @@
-"""What trials have saved, by the folder that their algorithm named, and what is over of it."""
+"""Checkpoints that trials have saved, by the folder that the algorithm named."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -6,25 +6,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SavedCheckpoint:
-    """A checkpoint folder, packed, in the byte store."""
+    """Archive of a checkpoint folder in the byte store."""
 
     directory: str
-    """As the algorithm named it; no machine need have it."""
+    """As the algorithm named it; it need not exist on any machine."""
     sha256: str
-    """Of the archive, in hexadecimal digits."""
+    """Hash of the archive, in hexadecimal digits."""
     size_bytes: int
 
 
 def dead_archives(
     saved: Mapping[str, SavedCheckpoint], released: Collection[str], wanted: Collection[str]
 ) -> frozenset[str]:
-    """Give the hashes of archives that no trial will load any more.
+    """Return the hashes of archives that no trial will load any more.
 
     Args:
-        saved: by folder.
+        saved: checkpoints by folder.
         released: folders that the algorithm will not name again.
-        wanted: folders that trials which are not over load, or that suggestions which are no
-            trial yet name.
+        wanted: folders that open trials load, or that suggestions without a trial name.
     """
     over = set(released) - set(wanted)
     live = {one.sha256 for directory, one in saved.items() if directory not in over}

@@ -1,4 +1,4 @@
-"""The one entry to all decisions: an input goes in, facts come out of the round."""
+"""Entry points of all decisions: an input goes in, events are emitted into the round."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,24 +24,24 @@ __all__ = ["decide_command", "decide_notification", "decide_recorded"]
 
 
 def decide_recorded(round_: Round, recorded: inputs.RecordedCommand) -> None:
-    """Carry out a command once, however often it is sent.
+    """Decide on a command; a repetition of a recorded request has no effect.
 
     Raises:
-        ServiceError: it is refused; nothing has changed.
+        ServiceError: the command is refused; nothing has changed.
     """
     request_id = recorded.request_id
-    print_ = recorded.fingerprint or fingerprint(recorded.command)
+    digest = recorded.fingerprint or fingerprint(recorded.command)
     known = round_.experiment.requests.get(request_id)
     if request_id and known is not None:
-        check_repetition(known, request_id, recorded.method, print_)
+        check_repetition(known, request_id, recorded.method, digest)
         return
     decide_command(round_, recorded.command)
     if request_id:
-        round_.emit(events.RequestRecorded(request_id, recorded.user, recorded.method, print_))
+        round_.emit(events.RequestRecorded(request_id, recorded.user, recorded.method, digest))
 
 
 def decide_notification(round_: Round, notification: inputs.Notification) -> None:
-    """State what follows from a word that needs no answer."""
+    """Decide on a notification."""
     _NOTIFICATIONS[type(notification)](round_, notification)
 
 
@@ -80,7 +80,7 @@ def _stop_advice(round_: Round, notification: inputs.StopAdvice) -> None:
         round_.cancel_trial(trial, TrialState.EARLY_STOPPED, notification.reason or "stopped early")
 
 
-def _gave_up(round_: Round, notification: inputs.AlgorithmGaveUp) -> None:
+def _algorithm_gave_up(round_: Round, notification: inputs.AlgorithmGaveUp) -> None:
     experiment = round_.experiment
     if notification.generation not in {0, experiment.algorithm.generation}:
         return
@@ -100,10 +100,10 @@ def _algorithm_diverged(round_: Round, notification: events.AlgorithmDiverged) -
 
 
 def _tick(_round: Round, _word: inputs.Tick) -> None:
-    """Nothing: settling looks at the clock."""
+    """Do nothing: `settle`, which ends every round, reads the clock."""
 
 
-# `Any`: each function takes the type of word that it stands beside.
+# `Any`: each function takes the type of its key.
 _NOTIFICATIONS: dict[type, Callable[[Round, Any], None]] = {
     Report: decide_report,
     events.ParametersGenerated: _parameters_generated,
@@ -111,7 +111,7 @@ _NOTIFICATIONS: dict[type, Callable[[Round, Any], None]] = {
     events.AlgorithmFailed: _algorithm_failed,
     events.AlgorithmDiverged: _algorithm_diverged,
     inputs.StopAdvice: _stop_advice,
-    inputs.AlgorithmGaveUp: _gave_up,
+    inputs.AlgorithmGaveUp: _algorithm_gave_up,
     inputs.AgentSeen: decide_agent_seen,
     inputs.AgentOverdue: decide_agent_overdue,
     inputs.AgentRestarted: decide_agent_restarted,

@@ -1,4 +1,4 @@
-"""Decisions on what users ask for; a refusal is an error, and nothing has changed then."""
+"""Decisions on users' commands; a refused command raises an error and changes nothing."""
 
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from svc_manager.domain import events, inputs
@@ -7,14 +7,14 @@ from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.trial import TrialState
 
-_MOST_CONCURRENCY = 99_999
+_CONCURRENCY_LIMIT = 99_999
 
 
 def decide_command(round_: Round, command: inputs.Command) -> None:
-    """State what follows from a user's command.
+    """Emit the events that follow from a user's command.
 
     Raises:
-        ServiceError: it is refused.
+        ServiceError: the command is refused.
     """
     match command:
         case inputs.Create():
@@ -37,7 +37,7 @@ def decide_command(round_: Round, command: inputs.Command) -> None:
 
 def _create(round_: Round, command: inputs.Create) -> None:
     round_.emit(command.created)
-    round_.emit(events.AlgorithmRequested(1, False, command.created.directory))  # noqa: FBT003 - a field of a fact
+    round_.emit(events.AlgorithmRequested(1, False, command.created.directory))  # noqa: FBT003 - a field of an event
     round_.emit(events.ExperimentStateChanged(None, ExperimentState.INITIALIZED, "created", 0))
     if command.port:
         round_.emit(events.ListenerOpened(command.port, command.url_prefix))
@@ -49,14 +49,14 @@ def _move(round_: Round, directory: str) -> None:
 
 
 def _resume(round_: Round, command: inputs.Resume) -> None:
-    _must_be_closed(round_, "resumed")
+    _check_closed(round_, "resumed")
     experiment = round_.experiment
     abandon(round_)
     _move(round_, command.directory)
     if experiment.port:
         round_.emit(events.ListenerClosed())
     round_.emit(
-        events.AlgorithmRequested(experiment.algorithm.generation + 1, True, experiment.directory)  # noqa: FBT003 - a field of a fact
+        events.AlgorithmRequested(experiment.algorithm.generation + 1, True, experiment.directory)  # noqa: FBT003 - a field of an event
     )
     round_.change_state(ExperimentState.INITIALIZED, "resumed")
     if command.port:
@@ -66,7 +66,7 @@ def _resume(round_: Round, command: inputs.Resume) -> None:
 
 
 def _view(round_: Round, command: inputs.View) -> None:
-    _must_be_closed(round_, "viewed")
+    _check_closed(round_, "viewed")
     experiment = round_.experiment
     _move(round_, command.directory)
     if experiment.port:
@@ -79,24 +79,24 @@ def _view(round_: Round, command: inputs.View) -> None:
         )
 
 
-def _must_be_closed(round_: Round, participle: str) -> None:
+def _check_closed(round_: Round, verb: str) -> None:
     experiment = round_.experiment
     if experiment.state not in CLOSED_STATES:
         raise FailedPreconditionError(
             f"experiment {experiment.id!r} is {experiment.state.name}: only a stopped experiment "
-            f"can be {participle}; stop it first",
+            f"can be {verb}; stop it first",
             {"state": experiment.state.name},
         )
 
 
 def abandon(round_: Round) -> None:
-    """State that trials which were live when the experiment was cut off have failed."""
+    """Fail the trials that were live when the experiment was cut off."""
     for trial in list(round_.experiment.live.values()):
         round_.end_trial(trial, TrialState.FAILED, "it was live when the experiment was cut off")
 
 
 def cut_off(round_: Round) -> None:
-    """State that an experiment ended where its copied log ends, whatever it was doing then."""
+    """Stop an experiment at the end of its copied log, whatever its state was."""
     experiment = round_.experiment
     if experiment.state is ExperimentState.STOPPED:
         return
@@ -124,7 +124,7 @@ def _stop(round_: Round, command: inputs.Stop) -> None:
         round_.cancel_trial(trial, TrialState.SYS_CANCELED, "the experiment was stopped")
 
 
-def _must_be_open(round_: Round) -> None:
+def _check_open(round_: Round) -> None:
     experiment = round_.experiment
     if experiment.state in CLOSED_STATES or experiment.state is ExperimentState.STOPPING:
         raise FailedPreconditionError(
@@ -135,11 +135,11 @@ def _must_be_open(round_: Round) -> None:
 
 
 def _update(round_: Round, command: inputs.Update) -> None:
-    _must_be_open(round_)
+    _check_open(round_)
     concurrency = command.trial_concurrency
-    if concurrency is not None and not 1 <= concurrency <= _MOST_CONCURRENCY:
+    if concurrency is not None and not 1 <= concurrency <= _CONCURRENCY_LIMIT:
         raise InvalidArgumentError(
-            "trial_concurrency", f"must be 1 to {_MOST_CONCURRENCY}", concurrency
+            "trial_concurrency", f"must be 1 to {_CONCURRENCY_LIMIT}", concurrency
         )
     if command.max_trial_number is not None and command.max_trial_number < 1:
         raise InvalidArgumentError("max_trial_number", "must be >= 1", command.max_trial_number)
@@ -168,8 +168,8 @@ def _kill(round_: Round, command: inputs.KillTrial) -> None:
 
 def _add(round_: Round, command: inputs.AddTrial) -> None:
     experiment = round_.experiment
-    taking = {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}
-    if experiment.state not in taking:
+    accepting = {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}
+    if experiment.state not in accepting:
         raise FailedPreconditionError(
             f"experiment {experiment.id!r} is {experiment.state.name}: trials can be added only "
             "while it is RUNNING or TUNER_NO_MORE_TRIAL",
@@ -188,5 +188,5 @@ def _add(round_: Round, command: inputs.AddTrial) -> None:
 
 
 def _import(round_: Round, command: inputs.ImportData) -> None:
-    _must_be_open(round_)
+    _check_open(round_)
     round_.emit(events.DataImported(command.import_id, command.data))

@@ -1,7 +1,7 @@
-"""Decisions on what agents say about trials, and on agents that say nothing.
+"""Decisions on agents' reports of trials, and on silent agents.
 
-Whoever claims an attempt first in the log has it; others are told to drop it. Within a claim,
-reports count in the order of their sequence, each once; one beyond a gap waits for it.
+The first claim of an attempt in the log wins; the other claimants get a drop order. Within a claim,
+reports are handled in the order of their sequence, each once; a report beyond a gap is deferred.
 """
 
 from itertools import islice
@@ -18,18 +18,18 @@ from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.values import Metric, MetricType
 
 GIVEN_AT_ONCE: Final = 1000
-"""Most tasks that an agent is given before it claims one."""
+"""Maximum tasks that an agent pulls before it claims one."""
 
 
 def decide_report(round_: Round, report: Report) -> None:
-    """State what follows from one report, and from those that waited for it."""
+    """Emit the events that follow from a report, and from the reports that waited for it."""
     trial = round_.experiment.trials.get(report.trial_id)
-    if trial is None or not _holds(trial, report):
+    if trial is None or not trial.is_claimed_by(report.attempt, report.claim_id):
         _refuse(round_, report)
         return
-    if isinstance(report.saying, Lost):
-        # Nothing more of this claim will come, so there is no gap to wait for.
-        lose(round_, trial, report.saying.reason)
+    if isinstance(report.body, Lost):
+        # This is the last report of the claim, so a gap before it is never filled.
+        lose_attempt(round_, trial, report.body.reason)
         return
     if report.sequence <= trial.report_sequence:
         return
@@ -38,37 +38,30 @@ def decide_report(round_: Round, report: Report) -> None:
         if report.sequence not in waiting:
             round_.emit(events.ReportDeferred(report))
         return
-    _count(round_, trial, report)
-    _count_deferred(round_, trial, report)
-
-
-def _holds(trial: Trial, report: Report) -> bool:
-    """Tell whether the report speaks of the present attempt, by its rightful claim."""
-    return (
-        trial.live and report.attempt == trial.attempt and trial.claim_id in {"", report.claim_id}
-    )
+    _apply(round_, trial, report)
+    _apply_deferred(round_, trial, report)
 
 
 def _refuse(round_: Round, report: Report) -> None:
-    if not isinstance(report.saying, Exited | Lost):
+    if not isinstance(report.body, Exited | Lost):
         round_.add_effect(
             SendDrop(report.runner_id, report.trial_id, report.attempt, report.claim_id)
         )
 
 
-def _count_deferred(round_: Round, trial: Trial, report: Report) -> None:
+def _apply_deferred(round_: Round, trial: Trial, report: Report) -> None:
     while True:
         waiting = round_.experiment.deferred.get(report.claim)
-        if not waiting or not _holds(trial, report):
+        if not waiting or not trial.is_claimed_by(report.attempt, report.claim_id):
             return
         following = waiting.get(trial.report_sequence + 1)
         if following is None:
             return
-        _count(round_, trial, following)
+        _apply(round_, trial, following)
 
 
-def _count(round_: Round, trial: Trial, report: Report) -> None:
-    match report.saying:
+def _apply(round_: Round, trial: Trial, report: Report) -> None:
+    match report.body:
         case Started() as started:
             round_.emit(
                 events.TrialStarted(
@@ -82,7 +75,7 @@ def _count(round_: Round, trial: Trial, report: Report) -> None:
                 )
             )
         case Metric() as metric:
-            _count_metric(round_, trial, metric, report.sequence)
+            _apply_metric(round_, trial, metric, report.sequence)
         case Exited() as exited:
             _end(round_, trial, exited, report)
         case Waits() as waits:
@@ -96,11 +89,11 @@ def _count(round_: Round, trial: Trial, report: Report) -> None:
                     report.sequence,
                 )
             )
-        case Lost():  # pragma: no cover - taken out before sequences are looked at
+        case Lost():  # pragma: no cover - handled before sequences are compared
             raise AssertionError("a loss has no place in the sequence")
 
 
-def _count_metric(round_: Round, trial: Trial, metric: Metric, sequence: int) -> None:
+def _apply_metric(round_: Round, trial: Trial, metric: Metric, sequence: int) -> None:
     if metric.type is MetricType.FINAL and trial.final is not None:
         round_.emit(
             events.ReportIgnored(trial.id, trial.attempt, sequence, "the first final result counts")
@@ -116,7 +109,7 @@ def _end(round_: Round, trial: Trial, exited: Exited, report: Report) -> None:
     settings = round_.experiment.settings
     again = trial.asked_end is None and trial.failures < settings.retry_failed_trials
     if state is TrialState.FAILED and again:
-        round_.emit(events.TrialLost(trial.id, trial.attempt, reason, True))  # noqa: FBT003 - a field of a fact
+        round_.emit(events.TrialLost(trial.id, trial.attempt, reason, True))  # noqa: FBT003 - a field of an event
         return
     if state is TrialState.EARLY_STOPPED and settings.include_intermediate_results:
         _promote_last_intermediate(round_, trial)
@@ -163,13 +156,13 @@ def _promote_last_intermediate(round_: Round, trial: Trial) -> None:
     )
 
 
-MOST_FALSE_STARTS: Final = 20
-"""Attempts of a trial that may be lost before its command has started. An agent that is killed
-costs one; a trial that kills every agent that takes it must not go on for ever."""
+FALSE_START_LIMIT: Final = 20
+"""Maximum attempts of a trial that are lost before its command has started. An agent that is killed
+costs one; a trial that kills every agent that claims it must not be retried for ever."""
 
 
-def lose(round_: Round, trial: Trial, reason: str) -> None:
-    """State that the present attempt is gone: another one follows, or the trial is over."""
+def lose_attempt(round_: Round, trial: Trial, reason: str) -> None:
+    """Emit the loss of the current attempt: another one follows, or the trial ends."""
     ran = trial.state is not TrialState.WAITING
     if trial.asked_end is not None:
         _end_lost(round_, trial, trial.asked_end, trial.stop_reason)
@@ -177,7 +170,7 @@ def lose(round_: Round, trial: Trial, reason: str) -> None:
         _end_lost(
             round_, trial, TrialState.FAILED, f"lost {trial.losses + 1} times, last: {reason}"
         )
-    elif not ran and trial.never_started >= MOST_FALSE_STARTS:
+    elif not ran and trial.never_started >= FALSE_START_LIMIT:
         _end_lost(
             round_,
             trial,
@@ -185,11 +178,11 @@ def lose(round_: Round, trial: Trial, reason: str) -> None:
             f"could not be started {trial.never_started + 1} times, last: {reason}",
         )
     else:
-        round_.emit(events.TrialLost(trial.id, trial.attempt, reason, False))  # noqa: FBT003 - a field of a fact
+        round_.emit(events.TrialLost(trial.id, trial.attempt, reason, False))  # noqa: FBT003 - a field of an event
 
 
 def _end_lost(round_: Round, trial: Trial, state: TrialState, reason: str) -> None:
-    # The sequence after the last one: nobody needs to be told, for nothing of it is left.
+    # The sequence after the last report: no order to the agent follows, since the attempt is gone.
     round_.emit(
         events.TrialEnded(
             trial.id,
@@ -204,16 +197,10 @@ def _end_lost(round_: Round, trial: Trial, state: TrialState, reason: str) -> No
 
 
 def decide_agent_seen(round_: Round, seen: inputs.AgentSeen) -> None:
-    """Repeat what an agent may have missed; what it holds rightly is known again."""
+    """Resend missed stop and drop orders; mark the agent's UNKNOWN trials RUNNING."""
     for held in seen.held:
         trial = round_.experiment.trials.get(held.trial_id)
-        rightful = (
-            trial is not None
-            and trial.live
-            and trial.attempt == held.attempt
-            and trial.claim_id in {"", held.claim_id}
-        )
-        if trial is None or not rightful:
+        if trial is None or not trial.is_claimed_by(held.attempt, held.claim_id):
             round_.add_effect(SendDrop(seen.runner_id, held.trial_id, held.attempt, held.claim_id))
         elif trial.asked_end is not None:
             round_.add_effect(SendStop(seen.runner_id, trial.id, trial.attempt, trial.stop_reason))
@@ -231,13 +218,14 @@ def decide_agent_seen(round_: Round, seen: inputs.AgentSeen) -> None:
             )
 
 
-def concerns(experiment: Experiment, seen: inputs.AgentSeen) -> bool:
-    """Tell whether `decide_runner_seen` would have anything to say; cheap, for it is seldom."""
+def is_affected(experiment: Experiment, seen: inputs.AgentSeen) -> bool:
+    """Return whether `decide_agent_seen` would have an effect.
+
+    A cheap test, since it seldom has.
+    """
     for held in seen.held:
         trial = experiment.trials.get(held.trial_id)
-        if trial is None or not trial.live or trial.attempt != held.attempt:
-            return True
-        if trial.claim_id not in {"", held.claim_id}:
+        if trial is None or not trial.is_claimed_by(held.attempt, held.claim_id):
             return True
         if trial.asked_end is not None or trial.state is TrialState.UNKNOWN:
             return True
@@ -245,11 +233,10 @@ def concerns(experiment: Experiment, seen: inputs.AgentSeen) -> bool:
 
 
 def decide_agent_restarted(round_: Round, restarted: inputs.AgentRestarted) -> None:
-    """Have the oldest tasks of its pool that nobody has claimed published again.
+    """Publish the oldest unclaimed tasks of the agent's pool again.
 
-    The bus gives tasks out in the order of their publication, so those that an agent was given and
-    did not come to claim are among them; the bus itself would give them out again only after
-    `ack_wait`.
+    The bus delivers tasks in the order of their publication, so those that the predecessor pulled
+    and did not claim are among them; the bus itself would deliver them again only after `ack_wait`.
     """
     waiting = (
         trial
@@ -263,32 +250,32 @@ def decide_agent_restarted(round_: Round, restarted: inputs.AgentRestarted) -> N
 def decide_agent_overdue(round_: Round, missed: inputs.AgentOverdue) -> None:
     """End the trials of an agent that may have vanished, if the experiment is being stopped.
 
-    Nobody waits for their results any more; should the agent come back, it is told to drop them.
+    Their results are not needed any more; should the agent return, it gets drop orders.
     """
     if round_.experiment.state is ExperimentState.STOPPING:
         for trial in list(round_.experiment.live.values()):
             if trial.runner_id == missed.runner_id and trial.asked_end is not None:
-                lose(round_, trial, "its agent does not answer")
+                lose_attempt(round_, trial, "its agent does not answer")
 
 
 def decide_agent_silent(round_: Round, silent: inputs.AgentSilent) -> None:
-    """State that nothing is known of the running trials of an agent."""
+    """Mark the running trials of a silent agent UNKNOWN."""
     for trial in list(round_.experiment.live.values()):
         if trial.runner_id == silent.runner_id and trial.state is TrialState.RUNNING:
             round_.emit(events.TrialUnknown(trial.id, trial.attempt))
 
 
 def decide_agent_gone(round_: Round, gone: inputs.AgentGone) -> None:
-    """State that the attempts of an agent are lost."""
+    """Lose the attempts of an agent that is gone."""
     for trial in list(round_.experiment.live.values()):
         if trial.runner_id == gone.runner_id:
-            lose(round_, trial, gone.reason)
+            lose_attempt(round_, trial, gone.reason)
 
 
 def decide_attempt_gone(round_: Round, gone: inputs.AttemptGone) -> None:
-    """State that one attempt is lost, if it still is the present one."""
+    """Lose an attempt, if it is still the current one."""
     trial = round_.experiment.trials.get(gone.held.trial_id)
     if trial is None or not trial.live:
         return
     if (trial.attempt, trial.claim_id) == (gone.held.attempt, gone.held.claim_id):
-        lose(round_, trial, gone.reason)
+        lose_attempt(round_, trial, gone.reason)

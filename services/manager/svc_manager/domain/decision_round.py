@@ -1,7 +1,7 @@
-"""One round of decisions: inputs in, facts out.
+"""One round of decisions: inputs in, events out.
 
-A round folds each fact at once, so that what is decided next sees it; the facts are the only thing
-that leaves it. Folding them from the state before gives the state after (a test proves it).
+A round folds each event at once, so that later decisions of the round see it; only the events leave
+the round. Folding them into the earlier state gives the same later state (a test proves it).
 """
 
 from svc_manager.domain import events
@@ -14,11 +14,11 @@ from svc_manager.domain.values import TrialIds
 
 
 class Round:
-    """Collects the facts of one round and what follows from them.
+    """Collector of the events and effects of one round.
 
     Args:
-        experiment: the state; the round owns it while it lasts.
-        now_ms: the one time of the round, ms since 1970.
+        experiment: the state; owned by the round while it lasts.
+        now_ms: the time of the round, ms since 1970.
         ids: source of new trial ids.
     """
 
@@ -30,20 +30,20 @@ class Round:
         self.ids = ids
         self.events: list[events.Event] = []
         self.effects: list[Effect] = []
-        """To be carried out once the events are in the log."""
+        """Effects to run once the events are in the log."""
 
     def emit(self, event: events.Event) -> None:
-        """State a fact."""
+        """Fold an event and collect it with its effects."""
         self.effects.extend(effects_of(event, self.experiment))
         fold(self.experiment, event, self.now_ms)
         self.events.append(event)
 
     def add_effect(self, effect: Effect) -> None:
-        """Have an effect that answers a word and follows from no new fact."""
+        """Collect an effect that follows from no new event."""
         self.effects.append(effect)
 
     def change_state(self, state: ExperimentState, reason: str = "") -> None:
-        """State that the experiment goes to ``state``."""
+        """Emit a change of the experiment's state."""
         experiment = self.experiment
         self.emit(
             events.ExperimentStateChanged(
@@ -55,7 +55,7 @@ class Round:
         )
 
     def end_trial(self, trial: Trial, state: TrialState, reason: str) -> None:
-        """State that a trial is over by our own decision."""
+        """Emit the end of a trial that the manager itself decided."""
         self.emit(
             events.TrialEnded(
                 trial.id, trial.attempt, state, None, self.now_ms, reason, trial.report_sequence
@@ -63,9 +63,11 @@ class Round:
         )
 
     def cancel_trial(self, trial: Trial, state: TrialState, reason: str) -> None:
-        """Have a live trial end in ``state``: at once if nothing of it can run, else by its agent.
+        """End a live trial in ``state``.
 
-        An UNKNOWN trial ends at once: should its agent come back, it is told to drop it.
+        At once if its command cannot be running, else by a stop order.
+
+        An UNKNOWN trial ends at once: should its agent return, it gets a drop order.
         """
         if trial.state is not TrialState.RUNNING:
             self.end_trial(trial, state, reason)

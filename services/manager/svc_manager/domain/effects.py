@@ -1,4 +1,4 @@
-"""What is to be done outside because of a fact; each is safe to repeat."""
+"""Effects of events outside the experiment's state; each is safe to repeat."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from svc_manager.domain.trial import TrialState
 
 @dataclass(frozen=True, slots=True)
 class PublishTask:
-    """Put an attempt of a trial on the queue of its pool."""
+    """Publish the task of an attempt to the queue of its pool."""
 
     trial_id: str
     attempt: int
@@ -20,17 +20,17 @@ class PublishTask:
 
 @dataclass(frozen=True, slots=True)
 class PublishAgain:
-    """Put an attempt that nobody has claimed on the queue anew, in place of its first task."""
+    """Publish an unclaimed attempt again, in place of its first task."""
 
     trial_id: str
     attempt: int
     boot_id: str
-    """Of the agent that was restarted; once for each is enough."""
+    """Of the restarted agent; one publication for each restart is enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawTask:
-    """Take an attempt off the queue, if nobody has it yet."""
+    """Delete the task of an unclaimed attempt from the queue."""
 
     trial_id: str
     attempt: int
@@ -38,7 +38,7 @@ class WithdrawTask:
 
 @dataclass(frozen=True, slots=True)
 class SendStop:
-    """Tell an agent to stop a trial and to report its end."""
+    """Order an agent to stop a trial and to report its end."""
 
     runner_id: str
     trial_id: str
@@ -48,7 +48,7 @@ class SendStop:
 
 @dataclass(frozen=True, slots=True)
 class SendDrop:
-    """Tell an agent to end an attempt without a report."""
+    """Order an agent to end an attempt without a report."""
 
     runner_id: str
     trial_id: str
@@ -66,17 +66,17 @@ class OpenListener:
 
 @dataclass(frozen=True, slots=True)
 class CloseListener:
-    """Give the port back."""
+    """Close the experiment's own port."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetExperiment:
-    """Tell agents that no more trials of it will come."""
+    """Notify agents that the experiment publishes no more tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteSummary:
-    """Keep what lists show of it, so that they need not fold its log."""
+    """Write the experiment's summary, so that lists need not fold its log."""
 
 
 Effect: TypeAlias = (
@@ -93,11 +93,11 @@ Effect: TypeAlias = (
 
 
 def effects_of(event: events.Event, before: Experiment) -> Iterator[Effect]:
-    """Give what follows from ``event``.
+    """Yield the effects of an event.
 
     Args:
-        event: a fact that is about to be folded.
-        before: the state without it.
+        event: the event, which is not folded yet.
+        before: the state before the event.
     """
     if isinstance(event, events.ExperimentStateChanged):
         yield WriteSummary()
@@ -109,7 +109,7 @@ def effects_of(event: events.Event, before: Experiment) -> Iterator[Effect]:
         trial = before.trials[event.trial_id]
         yield SendStop(trial.runner_id, trial.id, trial.attempt, event.reason)
     elif isinstance(event, events.TrialEnded):
-        yield from _of_end(event, before)
+        yield from _effects_of_end(event, before)
     elif isinstance(event, events.ListenerOpened):
         yield OpenListener(event.port, event.url_prefix)
     elif isinstance(event, events.ListenerClosed):
@@ -119,10 +119,10 @@ def effects_of(event: events.Event, before: Experiment) -> Iterator[Effect]:
         yield WriteSummary()
 
 
-def _of_end(event: events.TrialEnded, before: Experiment) -> Iterator[Effect]:
+def _effects_of_end(event: events.TrialEnded, before: Experiment) -> Iterator[Effect]:
     trial = before.trials[event.trial_id]
     if event.report_sequence != trial.report_sequence:
-        return  # its agent said so, and has nothing left of it
+        return  # reported by its agent, which holds nothing of it any more
     if trial.claim_id:
         yield SendDrop(trial.runner_id, trial.id, trial.attempt, trial.claim_id)
     else:
@@ -130,9 +130,10 @@ def _of_end(event: events.TrialEnded, before: Experiment) -> Iterator[Effect]:
 
 
 def outstanding_effects(experiment: Experiment) -> Iterator[Effect]:
-    """Give what may not have been done when the last manager died, from the state alone.
+    """Yield the effects that a dead manager may have left undone, from the state alone.
 
-    To be asked after the INBOX has been read to its end, since that tells which tasks were taken.
+    To be called after the INBOX is read to its end, since its messages tell which tasks are
+    claimed.
     """
     if experiment.port:
         yield OpenListener(experiment.port, experiment.url_prefix)

@@ -1,7 +1,7 @@
-"""The facts that make up an experiment, in the past tense; each mirrors a message of the contract.
+"""Events of an experiment, in the past tense; each mirrors a message of the proto contract.
 
 Fields that the contract documents are documented there (`nni_proto/experiment/v1/event.proto`).
-Encoded fields hold messages as bytes, which the domain carries unopened.
+Encoded fields hold messages as bytes, which the domain does not decode.
 """
 
 from collections.abc import Mapping
@@ -24,15 +24,15 @@ from svc_manager.domain.values import (
 
 @dataclass(frozen=True, slots=True)
 class ExperimentCreated:
-    """The first fact of every log."""
+    """First event of every log."""
 
     experiment_id: str
     config: bytes
-    """Serialised `ExperimentConfig`; carried unopened."""
+    """Serialised `ExperimentConfig`; not decoded here."""
     settings: Settings
-    """What decisions need of ``config``."""
+    """Settings of ``config`` that decisions need."""
     budget: Budget
-    """The budgets of ``config``."""
+    """Budgets of ``config``."""
     directory: str
     environment_sha256: str
     interpreter: str
@@ -42,7 +42,7 @@ class ExperimentCreated:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmRequested:
-    """The algorithm is to be built: at creation and at each resume."""
+    """The algorithm is to be constructed: at creation and at each resume."""
 
     generation: int
     resumed: bool
@@ -51,7 +51,7 @@ class AlgorithmRequested:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmStarted:
-    """The algorithm is ready for questions."""
+    """The algorithm is ready for requests."""
 
     generation: int
     lookahead: bool
@@ -61,7 +61,7 @@ class AlgorithmStarted:
 
 @dataclass(frozen=True, slots=True)
 class TrialsRequested:
-    """Parameters were asked for, one set for each id."""
+    """Parameters were requested, one set for each id."""
 
     request_id: str
     parameter_ids: tuple[int, ...]
@@ -69,7 +69,7 @@ class TrialsRequested:
 
 @dataclass(frozen=True, slots=True)
 class ParametersGenerated:
-    """The algorithm answered."""
+    """The algorithm answered a request."""
 
     request_id: str
     parameters: tuple[Parameters, ...]
@@ -81,7 +81,7 @@ class ParametersGenerated:
 
 @dataclass(frozen=True, slots=True)
 class TrialScheduled:
-    """A trial exists."""
+    """A trial was created."""
 
     trial_id: str
     sequence_id: int
@@ -93,7 +93,7 @@ class TrialScheduled:
 
 @dataclass(frozen=True, slots=True)
 class TrialStarted:
-    """The process of an attempt exists."""
+    """The process of an attempt was started."""
 
     trial_id: str
     attempt: int
@@ -106,7 +106,7 @@ class TrialStarted:
 
 @dataclass(frozen=True, slots=True)
 class MetricReported:
-    """A result of a trial counts."""
+    """A metric of a trial was accepted."""
 
     trial_id: str
     attempt: int
@@ -117,7 +117,7 @@ class MetricReported:
 
 @dataclass(frozen=True, slots=True)
 class TrialStopRequested:
-    """A running trial is to end."""
+    """The stop of a running trial was requested."""
 
     trial_id: str
     end_state: TrialState
@@ -126,7 +126,7 @@ class TrialStopRequested:
 
 @dataclass(frozen=True, slots=True)
 class TrialLost:
-    """An attempt is gone; another one follows."""
+    """An attempt was lost; another one follows."""
 
     trial_id: str
     attempt: int
@@ -136,7 +136,7 @@ class TrialLost:
 
 @dataclass(frozen=True, slots=True)
 class TrialEnded:
-    """A trial is over."""
+    """A trial ended."""
 
     trial_id: str
     attempt: int
@@ -150,7 +150,7 @@ class TrialEnded:
 
 @dataclass(frozen=True, slots=True)
 class TrialUnknown:
-    """The agent of a running trial has not been heard of."""
+    """The agent of a running trial fell silent."""
 
     trial_id: str
     attempt: int
@@ -158,7 +158,7 @@ class TrialUnknown:
 
 @dataclass(frozen=True, slots=True)
 class TrialWaits:
-    """An agent holds the task and says why it does not start it."""
+    """An agent holds the task and reports why it does not start it."""
 
     trial_id: str
     attempt: int
@@ -170,14 +170,14 @@ class TrialWaits:
 
 @dataclass(frozen=True, slots=True)
 class ReportDeferred:
-    """A report came before an earlier one; it is kept until the gap is filled."""
+    """A report arrived before an earlier one; it is kept until the gap is filled."""
 
     report: Report
 
 
 @dataclass(frozen=True, slots=True)
 class ReportIgnored:
-    """A report changes nothing, but took a sequence number."""
+    """A report had no effect, but used a sequence number."""
 
     trial_id: str
     attempt: int
@@ -187,7 +187,7 @@ class ReportIgnored:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmFailed:
-    """A call of the algorithm raised."""
+    """A call of the algorithm raised an exception."""
 
     call: str
     traceback: str
@@ -197,7 +197,7 @@ class AlgorithmFailed:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmDiverged:
-    """Replay gave another answer than the log; the log holds."""
+    """A replay gave another answer than the log; the log wins."""
 
     parameter_id: int
     recorded: EncodedValue
@@ -206,7 +206,7 @@ class AlgorithmDiverged:
 
 @dataclass(frozen=True, slots=True)
 class BudgetChanged:
-    """Some limits changed; None leaves one as it is."""
+    """Budgets changed; None leaves one as it is."""
 
     trial_concurrency: int | None
     max_trial_number: int | None
@@ -222,7 +222,7 @@ class SearchSpaceChanged:
 
 @dataclass(frozen=True, slots=True)
 class DataImported:
-    """Samples were given to the algorithm."""
+    """Samples were imported into the algorithm."""
 
     import_id: str
     data: EncodedValue
@@ -230,7 +230,7 @@ class DataImported:
 
 @dataclass(frozen=True, slots=True)
 class CustomTrialAdded:
-    """A user wants a trial with these parameters."""
+    """A user requested a trial with these parameters."""
 
     request_id: str
     parameter_id: int
@@ -239,7 +239,7 @@ class CustomTrialAdded:
 
 @dataclass(frozen=True, slots=True)
 class ListenerOpened:
-    """The experiment has a port of its own."""
+    """The experiment got a port of its own."""
 
     port: int
     url_prefix: str
@@ -247,12 +247,12 @@ class ListenerOpened:
 
 @dataclass(frozen=True, slots=True)
 class ListenerClosed:
-    """The experiment has no port any more."""
+    """The experiment's port was closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentStateChanged:
-    """The experiment is in another state."""
+    """The state of the experiment changed."""
 
     from_state: ExperimentState | None
     """None: it was created."""
@@ -263,7 +263,7 @@ class ExperimentStateChanged:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentEnded:
-    """This life of the experiment is over: STOPPED, or ERROR."""
+    """The current run of the experiment ended: STOPPED, or ERROR."""
 
     state: ExperimentState
     reason: str
@@ -271,22 +271,22 @@ class ExperimentEnded:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentMoved:
-    """The experiment's folder lies elsewhere now."""
+    """The experiment's folder moved."""
 
     directory: str
     code_directory: str = ""
-    """Where the trials' code lies; empty: where it was."""
+    """New folder of the trials' code; empty: unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRecorded:
-    """A user's request has been carried out."""
+    """A user's request was carried out."""
 
     request_id: str
     user: str
     method: str
     fingerprint: str = ""
-    """Of what was asked; empty: not kept."""
+    """Fingerprint of the request; empty: not recorded."""
 
 
 Event: TypeAlias = (

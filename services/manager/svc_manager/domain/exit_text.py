@@ -1,4 +1,4 @@
-"""How the end of a trial's command is put into words, and read from them again."""
+"""Text form of a command's end in failure reasons, and its parser."""
 
 import re
 from dataclasses import dataclass
@@ -10,24 +10,24 @@ _EXIT_CODE: Final = re.compile(r"exit code (\d+)(?:: (.*))?\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class CommandEnd:
-    """How the command of a trial ended."""
+    """End of a trial's command."""
 
     exit_code: int | None
     """None: killed by ``signal``."""
     signal: int
-    """0: none killed it."""
+    """0: not killed."""
     stderr_tail: str
-    """Its last lines; may be empty."""
+    """Last lines of stderr; may be empty."""
 
 
 def command_end_text(end: CommandEnd) -> str:
-    """Return the reason of a failure; `read_command_end` gives the end back."""
+    """Return the end as a failure reason; `read_command_end` parses it."""
     how = f"signal {end.signal}" if end.exit_code is None else f"exit code {end.exit_code}"
     return f"{how}: {end.stderr_tail}" if end.stderr_tail else how
 
 
 def read_command_end(reason: str) -> CommandEnd | None:
-    """Return what `command_end_text` was given; None: the reason tells of something else."""
+    """Parse the text of `command_end_text`; None: the reason has another cause."""
     match = _SIGNAL.match(reason)
     if match is not None:
         return CommandEnd(None, int(match[1]), match[2] or "")

@@ -1,4 +1,4 @@
-"""The states of an experiment, the one table of their changes, and its fixed settings."""
+"""States of an experiment, their transitions, and its settings and budgets."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -6,11 +6,11 @@ from enum import IntEnum
 from svc_manager.domain.values import DEFAULT_METRIC, OptimizeMode
 
 DEFAULT_TRIAL_RETRIES = 2
-"""How often a trial that was lost with its agent is run again."""
+"""Default number of retries of a trial that is lost with its agent."""
 
 
 class ExperimentState(IntEnum):
-    """The life of an experiment; the numbers are those of the contract."""
+    """State of an experiment; the numbers are those of the proto contract."""
 
     INITIALIZED = 1
     RUNNING = 2
@@ -26,13 +26,13 @@ class ExperimentState(IntEnum):
 _S = ExperimentState
 
 TICKING_STATES = frozenset({_S.RUNNING, _S.NO_MORE_TRIAL, _S.TUNER_NO_MORE_TRIAL})
-"""States in which time counts against the longest duration."""
+"""States in which time counts against the maximum duration."""
 
 TUNING_STATES = TICKING_STATES | {_S.DONE}
-"""States that follow from trials and budgets alone; `budget.target_state` tells which."""
+"""States that follow from trials and budgets alone, see `budget.target_state`."""
 
 CLOSED_STATES = frozenset({_S.STOPPED, _S.VIEWED})
-"""States in which nothing happens until somebody resumes it."""
+"""States in which nothing happens until the experiment is resumed."""
 
 TRANSITIONS: dict[ExperimentState, frozenset[ExperimentState]] = {
     _S.INITIALIZED: frozenset({_S.RUNNING, _S.ERROR, _S.STOPPING}),
@@ -52,32 +52,32 @@ TRANSITIONS: dict[ExperimentState, frozenset[ExperimentState]] = {
     _S.STOPPED: frozenset({_S.INITIALIZED, _S.VIEWED}),
     _S.VIEWED: frozenset({_S.STOPPED, _S.INITIALIZED}),
 }
-"""Every change of state that a log may tell of; creation goes to INITIALIZED from nothing."""
+"""All transitions that a log may contain; creation sets INITIALIZED."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What decisions need of the configuration; the part that no update changes."""
+    """Settings of the configuration that decisions need and that no update changes."""
 
     pools: tuple[str, ...] = ("local",)
-    """Pools of agents that take its trials, in turn."""
+    """Pools of agents for its trials, in rotation."""
     max_trial_retries: int = DEFAULT_TRIAL_RETRIES
     retry_failed_trials: int = 0
     include_intermediate_results: bool = False
     objective: str = DEFAULT_METRIC
-    """Name of the first objective's metric."""
+    """Metric name of the first objective."""
     optimize_mode: OptimizeMode = OptimizeMode.MAXIMIZE
     debug: bool = False
-    """Debug lines go to the experiment's log."""
+    """Whether debug lines go to the experiment's log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What updates may change."""
+    """Limits that updates may change."""
 
     trial_concurrency: int = 1
-    """Most trials live at once, >= 1."""
+    """Maximum live trials, >= 1."""
     max_trial_number: int | None = None
-    """Most trials ever created; None: no limit."""
+    """Maximum trials ever created; None: no limit."""
     max_duration_ms: int | None = None
-    """Longest time RUNNING or with live trials; None: no limit."""
+    """Maximum time RUNNING or with live trials; None: no limit."""

@@ -1,4 +1,4 @@
-"""Why a trial waits, was stopped or failed, from what the log tells and who is there."""
+"""Explanations of trials: why one waits, was stopped or failed, from the log and the agents."""
 
 import signal as signals
 from typing import Final
@@ -6,8 +6,8 @@ from typing import Final
 from svc_manager.domain.exit_text import CommandEnd, read_command_end
 from svc_manager.domain.explain_waits import explain_next, explain_waiting
 from svc_manager.domain.explanation import (
-    Around,
     Explanation,
+    ExplanationContext,
     Reason,
     ReasonKind,
     TrialOutcome,
@@ -21,7 +21,7 @@ __all__ = ["explain_next", "explain_trial"]
 
 _NOT_FOUND: Final = 127
 _NOT_EXECUTABLE: Final = 126
-_OF_SIGNALS: Final = 128
+_SIGNAL_BASE: Final = 128
 _EXIT_REMEDIES: Final = {
     _NOT_FOUND: "its shell did not find a program: check trialCommand and PATH",
     _NOT_EXECUTABLE: "its shell may not run the program: check its permissions (chmod +x)",
@@ -31,25 +31,25 @@ _SIGNAL_REMEDIES: Final[dict[int, str]] = {
     "(trialConcurrency), or the machine more memory; dmesg tells",
     signals.SIGSEGV: "a native library crashed; faulthandler shows where: "
     "python3 -X faulthandler in trialCommand",
-    signals.SIGABRT: "a native library gave up; its last words are in stderr",
+    signals.SIGABRT: "a native library aborted; its last message is in stderr",
     signals.SIGBUS: "often /dev/shm is full: raise shm_size of the container",
-    signals.SIGTERM: "somebody outside of NNI ended it",
+    signals.SIGTERM: "a process outside of NNI ended it",
 }
 _READ_LOG: Final = "its whole output: nnictl log trial --follow --trial_id {trial}"
 
 
-def explain_trial(experiment: Experiment, trial: Trial, around: Around) -> Explanation:
-    """Say why a trial is as it is.
+def explain_trial(experiment: Experiment, trial: Trial, context: ExplanationContext) -> Explanation:
+    """Return the explanation of a trial's state.
 
     Args:
-        experiment: whose trial.
+        experiment: the experiment.
         trial: one of its trials.
-        around: what is not in the log.
+        context: facts that are not in the log.
     """
     if trial.state is TrialState.WAITING:
-        return explain_waiting(trial, around)
+        return explain_waiting(trial, context)
     if trial.state in LIVE_STATES:
-        return _explain_live(trial, around)
+        return _explain_live(trial, context)
     if trial.state is TrialState.SUCCEEDED:
         return _explain_success(trial)
     if trial.state is TrialState.FAILED:
@@ -57,25 +57,25 @@ def explain_trial(experiment: Experiment, trial: Trial, around: Around) -> Expla
     return _explain_stop(trial)
 
 
-def _explain_live(trial: Trial, around: Around) -> Explanation:
+def _explain_live(trial: Trial, context: ExplanationContext) -> Explanation:
     reasons = []
-    ran = ago(around.now_ms - trial.started_at_ms)
+    ran = ago(context.now_ms - trial.started_at_ms)
     summary = f"trial {trial.id} has been running for {ran} on agent {trial.runner_id}"
     if trial.state is TrialState.UNKNOWN:
-        silent = next((a for a in around.agents if a.runner_id == trial.runner_id), None)
+        silent = next((a for a in context.agents if a.runner_id == trial.runner_id), None)
         since = f" for {ago(silent.silent_s * 1000)}" if silent is not None else ""
-        summary = f"nobody knows how trial {trial.id} is: agent {trial.runner_id} is silent"
+        summary = f"the state of trial {trial.id} is unknown: agent {trial.runner_id} is silent"
         reasons.append(
             Reason(
                 ReasonKind.AGENT,
-                f"its agent {trial.runner_id} has not been heard of{since}",
+                f"its agent {trial.runner_id} has been silent{since}",
                 "look at that machine and its network; "
                 "the trial goes to another agent when that one is given up",
             )
         )
     elif trial.asked_end is not None:
         summary = f"trial {trial.id} is being stopped: {trial.stop_reason}"
-        reasons.append(_why_stopped(trial, trial.asked_end, trial.stop_reason))
+        reasons.append(_stop_reason(trial, trial.asked_end, trial.stop_reason))
     reasons += _losses(trial)
     return Explanation(
         trial.id, trial.state, TrialOutcome.RUNS, summary, tuple(reasons), trial.lost_attempts
@@ -99,7 +99,7 @@ def _explain_success(trial: Trial) -> Explanation:
 
 
 def _explain_stop(trial: Trial) -> Explanation:
-    reason = _why_stopped(trial, trial.state, trial.reason)
+    reason = _stop_reason(trial, trial.state, trial.reason)
     return Explanation(
         trial.id,
         trial.state,
@@ -111,7 +111,7 @@ def _explain_stop(trial: Trial) -> Explanation:
     )
 
 
-def _why_stopped(trial: Trial, end: TrialState, why: str) -> Reason:
+def _stop_reason(trial: Trial, end: TrialState, why: str) -> Reason:
     if end is TrialState.USER_CANCELED:
         return Reason(
             ReasonKind.USER,
@@ -139,9 +139,13 @@ def _why_stopped(trial: Trial, end: TrialState, why: str) -> Reason:
 def _explain_failure(experiment: Experiment, trial: Trial) -> Explanation:
     end = read_command_end(trial.reason) if trial.started_at_ms else None
     if end is not None:
-        reason = _of_signal(end) if end.exit_code is None else _of_exit_code(end.exit_code, trial)
+        reason = (
+            _signal_reason(end)
+            if end.exit_code is None
+            else _exit_code_reason(end.exit_code, trial)
+        )
     else:
-        reason = _without_end(experiment, trial)
+        reason = _reason_without_end(experiment, trial)
     return Explanation(
         trial.id,
         trial.state,
@@ -155,8 +159,8 @@ def _explain_failure(experiment: Experiment, trial: Trial) -> Explanation:
     )
 
 
-def _without_end(experiment: Experiment, trial: Trial) -> Reason:
-    """Say why a trial failed whose command nobody saw end."""
+def _reason_without_end(experiment: Experiment, trial: Trial) -> Reason:
+    """Return the reason of a failed trial whose command's end was not reported."""
     if trial.reason.startswith("lost "):
         limit = experiment.settings.max_trial_retries
         return Reason(
@@ -172,24 +176,24 @@ def _without_end(experiment: Experiment, trial: Trial) -> Reason:
         )
     return Reason(
         ReasonKind.EXPERIMENT,
-        trial.reason or "its end was not told",
+        trial.reason or "its end was not reported",
         "to run its parameters once more: nnictl trial add",
     )
 
 
-def _of_exit_code(code: int, trial: Trial) -> Reason:
-    if code > _OF_SIGNALS and _signal_name(code - _OF_SIGNALS):
-        name = _signal_name(code - _OF_SIGNALS)
+def _exit_code_reason(code: int, trial: Trial) -> Reason:
+    if code > _SIGNAL_BASE and _signal_name(code - _SIGNAL_BASE):
+        name = _signal_name(code - _SIGNAL_BASE)
         return Reason(
             ReasonKind.SIGNAL,
             f"its command ended with exit code {code}: its program was killed by {name}",
-            _SIGNAL_REMEDIES.get(code - _OF_SIGNALS, _READ_LOG.format(trial=trial.id)),
+            _SIGNAL_REMEDIES.get(code - _SIGNAL_BASE, _READ_LOG.format(trial=trial.id)),
         )
     remedy = _EXIT_REMEDIES.get(code, _READ_LOG.format(trial=trial.id))
     return Reason(ReasonKind.EXIT_CODE, f"its command ended with exit code {code}", remedy)
 
 
-def _of_signal(end: CommandEnd) -> Reason:
+def _signal_reason(end: CommandEnd) -> Reason:
     name = _signal_name(end.signal) or "a signal"
     return Reason(
         ReasonKind.SIGNAL,
@@ -209,9 +213,9 @@ def _losses(trial: Trial) -> tuple[Reason, ...]:
     lost = trial.lost_attempts
     if not lost:
         return ()
-    told = "; ".join(f"attempt {one.attempt}: {one.reason.splitlines()[0]}" for one in lost[-3:])
+    causes = "; ".join(f"attempt {one.attempt}: {one.reason.splitlines()[0]}" for one in lost[-3:])
     return (
         Reason(
-            ReasonKind.LOST, f"{count(len(lost), 'earlier attempt')} did not come through: {told}"
+            ReasonKind.LOST, f"{count(len(lost), 'earlier attempt')} did not come through: {causes}"
         ),
     )

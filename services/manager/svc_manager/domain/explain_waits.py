@@ -1,4 +1,7 @@
-"""Why a trial waits, and why the next one does not exist yet."""
+"""Explanations of waiting.
+
+Of a trial that is not started, and of the next trial that is not created.
+"""
 
 from collections.abc import Iterator
 
@@ -6,8 +9,8 @@ from svc_manager.domain.budget import time_left_ms, trials_left
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.explanation import (
     AgentFacts,
-    Around,
     Explanation,
+    ExplanationContext,
     Reason,
     ReasonKind,
     TrialOutcome,
@@ -25,10 +28,10 @@ _LOOK_AT_BUS = "see nats.log in the folder of the logs; nnictl doctor looks at t
 _LOOK_AT_BYTES = "look at the byte store with: nnictl doctor"
 
 
-def explain_waiting(trial: Trial, around: Around) -> Explanation:
-    """Say why a WAITING trial has not started."""
-    since = ago(around.now_ms - trial.created_at_ms)
-    reasons = tuple(_waits(trial, around))
+def explain_waiting(trial: Trial, context: ExplanationContext) -> Explanation:
+    """Explain why a WAITING trial has not started."""
+    since = ago(context.now_ms - trial.created_at_ms)
+    reasons = tuple(_waiting_reasons(trial, context))
     attempt = f"attempt {trial.attempt} of " if trial.attempt > 1 else ""
     return Explanation(
         trial.id,
@@ -40,31 +43,31 @@ def explain_waiting(trial: Trial, around: Around) -> Explanation:
     )
 
 
-def _waits(trial: Trial, around: Around) -> Iterator[Reason]:
-    if around.bus_trouble:
+def _waiting_reasons(trial: Trial, context: ExplanationContext) -> Iterator[Reason]:
+    if context.bus_trouble:
         yield Reason(
-            ReasonKind.BUS, f"no task can be given out: {around.bus_trouble}", _LOOK_AT_BUS
+            ReasonKind.BUS, f"no task can be published: {context.bus_trouble}", _LOOK_AT_BUS
         )
         return
-    holder = next((agent for agent in around.agents if agent.waits_for is not None), None)
+    holder = next((agent for agent in context.agents if agent.waits_for is not None), None)
     if holder is None and trial.runner_id:
-        known = (agent for agent in around.agents if agent.runner_id == trial.runner_id)
+        known = (agent for agent in context.agents if agent.runner_id == trial.runner_id)
         holder = next(known, None)
     if trial.claim_id or holder is not None:
-        yield _at_agent(trial, holder)
+        yield _agent_reason(trial, holder)
     else:
-        yield from _unclaimed(trial, around)
+        yield from _unclaimed_reasons(trial, context)
     if trial.lost_attempts:
         last = trial.lost_attempts[-1]
         what = "failed and is run again" if last.command_failed else "was lost"
         yield Reason(ReasonKind.LOST, f"attempt {last.attempt} {what}: {last.reason}")
 
 
-def _at_agent(trial: Trial, holder: AgentFacts | None) -> Reason:
+def _agent_reason(trial: Trial, holder: AgentFacts | None) -> Reason:
     if holder is not None and holder.silent:
         return Reason(
             ReasonKind.AGENT,
-            f"its agent {holder.runner_id} has not been heard of for {ago(holder.silent_s * 1000)}",
+            f"its agent {holder.runner_id} has been silent for {ago(holder.silent_s * 1000)}",
             "nothing is needed: another agent gets it when that one is given up",
         )
     runner_id = holder.runner_id if holder is not None else trial.runner_id
@@ -80,10 +83,10 @@ def _at_agent(trial: Trial, holder: AgentFacts | None) -> Reason:
     return Reason(ReasonKind.AGENT, f"agent {runner_id} has it and is about to start it")
 
 
-def _unclaimed(trial: Trial, around: Around) -> Iterator[Reason]:
-    of_pool = [agent for agent in around.agents if agent.pool == trial.pool]
-    heard = [agent for agent in of_pool if not agent.silent]
-    taking = [agent for agent in heard if not agent.draining]
+def _unclaimed_reasons(trial: Trial, context: ExplanationContext) -> Iterator[Reason]:
+    of_pool = [agent for agent in context.agents if agent.pool == trial.pool]
+    connected = [agent for agent in of_pool if not agent.silent]
+    taking = [agent for agent in connected if not agent.draining]
     if taking:
         held = sum(agent.held_count for agent in taking)
         yield Reason(
@@ -92,15 +95,15 @@ def _unclaimed(trial: Trial, around: Around) -> Iterator[Reason]:
             f"{count(len(taking), 'agent')} there, with {count(held, 'trial')} in hand",
             "wait for a slot, raise NNI_RUNNER_SLOTS, or start another agent" if held else "",
         )
-    elif heard:
+    elif connected:
         yield Reason(
             ReasonKind.AGENT,
-            f"{count(len(heard), 'agent')} of pool {trial.pool!r} "
-            f"{'takes' if len(heard) == 1 else 'take'} no more trials: draining",
+            f"{count(len(connected), 'agent')} of pool {trial.pool!r} "
+            f"{'takes' if len(connected) == 1 else 'take'} no more trials: draining",
             _START_AN_AGENT.format(pool=trial.pool),
         )
     else:
-        others = sorted({agent.pool for agent in around.agents if not agent.silent} - {trial.pool})
+        others = sorted({agent.pool for agent in context.agents if not agent.silent} - {trial.pool})
         seen = f"; connected are agents of {', '.join(map(repr, others))}" if others else ""
         yield Reason(
             ReasonKind.POOL,
@@ -109,9 +112,9 @@ def _unclaimed(trial: Trial, around: Around) -> Iterator[Reason]:
         )
 
 
-def explain_next(experiment: Experiment, around: Around) -> Explanation:
-    """Say why the next trial does not exist yet."""
-    reasons = tuple(_why_no_other(experiment, around))
+def explain_next(experiment: Experiment, context: ExplanationContext) -> Explanation:
+    """Explain why the next trial is not created yet."""
+    reasons = tuple(_next_trial_reasons(experiment, context))
     return Explanation(
         "",
         None,
@@ -121,14 +124,14 @@ def explain_next(experiment: Experiment, around: Around) -> Explanation:
     )
 
 
-def _why_no_other(experiment: Experiment, around: Around) -> Iterator[Reason]:
-    if around.bus_trouble:
-        yield Reason(ReasonKind.BUS, around.bus_trouble, _LOOK_AT_BUS)
-    state = _of_state(experiment)
+def _next_trial_reasons(experiment: Experiment, context: ExplanationContext) -> Iterator[Reason]:
+    if context.bus_trouble:
+        yield Reason(ReasonKind.BUS, context.bus_trouble, _LOOK_AT_BUS)
+    state = _state_reason(experiment)
     if state is not None:
         yield state
         return
-    yield from _of_budget(experiment, around)
+    yield from _budget_reasons(experiment, context)
     if not free_slots(experiment):
         limit = experiment.budget.trial_concurrency
         yield Reason(
@@ -136,10 +139,10 @@ def _why_no_other(experiment: Experiment, around: Around) -> Iterator[Reason]:
             f"{count(len(experiment.live), 'trial')} live at once, and trialConcurrency is {limit}",
             "nothing is needed; for more at once: nnictl update concurrency",
         )
-    yield _of_algorithm(experiment)
+    yield _algorithm_reason(experiment)
 
 
-def _of_state(experiment: Experiment) -> Reason | None:
+def _state_reason(experiment: Experiment) -> Reason | None:
     state = experiment.state
     if state is ExperimentState.ERROR:
         why = experiment.errors[-1].strip().splitlines()[-1] if experiment.errors else "see its log"
@@ -157,14 +160,14 @@ def _of_state(experiment: Experiment) -> Reason | None:
     return None
 
 
-def _of_budget(experiment: Experiment, around: Around) -> Iterator[Reason]:
+def _budget_reasons(experiment: Experiment, context: ExplanationContext) -> Iterator[Reason]:
     if trials_left(experiment) == 0:
         yield Reason(
             ReasonKind.BUDGET,
             f"all {experiment.budget.max_trial_number} trials of maxTrialNumber are made",
             "for more: nnictl update trialnum",
         )
-    if time_left_ms(experiment, around.now_ms) == 0:
+    if time_left_ms(experiment, context.now_ms) == 0:
         yield Reason(
             ReasonKind.BUDGET,
             "maxExperimentDuration has passed",
@@ -172,7 +175,7 @@ def _of_budget(experiment: Experiment, around: Around) -> Iterator[Reason]:
         )
 
 
-def _of_algorithm(experiment: Experiment) -> Reason:
+def _algorithm_reason(experiment: Experiment) -> Reason:
     algorithm = experiment.algorithm
     errors = experiment.errors[-1].strip().splitlines()[-1:] if experiment.errors else []
     trouble = f" (its last error: {errors[0]})" if errors else ""

@@ -1,4 +1,4 @@
-"""The values of an explanation: why a trial waits, was stopped or failed, and what helps."""
+"""Values of an explanation: why a trial waits, was stopped or failed, and the remedies."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from svc_manager.domain.trial import LostAttempt, TrialState
 
 
 class TrialOutcome(IntEnum):
-    """What became of a trial; the numbers are those of the contract."""
+    """Outcome of a trial as explanations show it; the numbers are those of the proto contract."""
 
     NOT_CREATED = 1
     WAITS = 2
@@ -19,7 +19,7 @@ class TrialOutcome(IntEnum):
 
 
 class ReasonKind(IntEnum):
-    """What a reason is about; the numbers are those of the contract."""
+    """Subject of a reason; the numbers are those of the proto contract."""
 
     SLOT = 1
     GPU = 2
@@ -41,56 +41,57 @@ class ReasonKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason in words."""
+    """One reason, as text."""
 
     kind: ReasonKind
     text: str
     """A sentence."""
     remedy: str = ""
-    """What a person can do; empty: nothing is needed."""
+    """Action that helps; empty: none is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """What is known of an agent when somebody asks."""
+    """Facts about an agent at the time of an explanation."""
 
     runner_id: str
     pool: str
     silent_s: float
-    """Since it was heard of last."""
+    """Time since its last presence."""
     silent: bool
-    """Whether that is too long."""
+    """Whether it has been silent for too long."""
     draining: bool
     held_count: int
-    """Attempts that it holds, of all experiments."""
+    """Number of attempts that it holds, of all experiments."""
     waits_for: str | None = None
-    """What this trial waits for there; empty: it has started; None: the agent does not hold it."""
+    """Cause for which the agent delays this trial; empty: it has started; None: the agent does not
+    hold it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """What an explanation needs beside the log."""
+class ExplanationContext:
+    """Facts beside the log that an explanation needs."""
 
     now_ms: int
     agents: Collection[AgentFacts]
-    """All that have been heard of, whatever their pool."""
+    """All known agents, of every pool."""
     bus_trouble: str = ""
-    """Why nothing can be stored on the bus now; empty: it can."""
+    """Reason why events cannot be appended; empty: they can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a trial is as it is."""
+    """Explanation of a trial's state."""
 
     trial_id: str
-    """Empty: the trial that does not exist yet."""
+    """Empty: the trial that is not created yet."""
     state: TrialState | None
-    """None: it does not exist yet."""
-    verdict: TrialOutcome
+    """None: the trial is not created yet."""
+    outcome: TrialOutcome
     summary: str
     """One sentence."""
     reasons: tuple[Reason, ...] = ()
-    """The most important one first."""
+    """Most important first."""
     lost_attempts: tuple[LostAttempt, ...] = ()
     stderr_tail: str = ""
     exit_code: int | None = None
@@ -98,7 +99,7 @@ class Explanation:
 
 
 def ago(duration_ms: float) -> str:
-    """Return a duration in words: `4 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Return a duration as text: `4 s`, `3 min 20 s`, `2 h 5 min`."""
     seconds = max(0, int(duration_ms / 1000))
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)

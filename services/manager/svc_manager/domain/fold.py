@@ -1,6 +1,6 @@
-"""The fold of a log: facts in, state out.
+"""Fold of a log: events in, state out.
 
-Folding the same facts at the same times gives the same state, whoever does it.
+Folding the same events at the same times always gives the same state.
 """
 
 from collections.abc import Callable
@@ -9,23 +9,23 @@ from typing import Any, Final
 from svc_manager.domain import events
 from svc_manager.domain.experiment import TRANSITIONS, Budget, ExperimentState
 from svc_manager.domain.fold_trials import TRIAL_FOLDS
-from svc_manager.domain.requests import noted
+from svc_manager.domain.requests import request_record
 from svc_manager.domain.state import Algorithm, Experiment
 
 ERRORS_KEPT: Final = 100
-"""Texts of errors that the state keeps; the log has them all."""
+"""Error texts that the state keeps; the log has them all."""
 
 
 def fold(experiment: Experiment, event: events.Event, time_ms: int) -> None:
-    """Take in the next fact.
+    """Apply the next event to the state.
 
     Args:
         experiment: the state; it is changed.
-        event: what happened.
-        time_ms: when it was written, ms since 1970.
+        event: the event.
+        time_ms: time of its batch, ms since 1970.
 
     Raises:
-        ValueError: the log tells of a change that the tables do not have.
+        ValueError: the event is a transition that the tables do not allow.
     """
     _FOLDS[type(event)](experiment, event, time_ms)
 
@@ -46,7 +46,7 @@ def _created(experiment: Experiment, event: events.ExperimentCreated, time_ms: i
 def _algorithm_requested(
     experiment: Experiment, event: events.AlgorithmRequested, _time_ms: int
 ) -> None:
-    # Requests, promises and unused suggestions die with the algorithm that they belong to.
+    # Requests, promises and unused suggestions belong to one generation of the algorithm.
     experiment.algorithm = Algorithm(
         generation=event.generation, request_count=experiment.algorithm.request_count
     )
@@ -72,13 +72,13 @@ def _parameters_generated(
 ) -> None:
     algorithm = experiment.algorithm
     given = {item.parameter_id for item in event.parameters}
-    # An answer may bring what an earlier one has promised: advisors serve the oldest id first.
+    # An answer may hold ids that an earlier answer promised: advisors serve the oldest id first.
     kept = given & algorithm.late_ids
     algorithm.late_ids -= kept
     algorithm.late_count = max(0, algorithm.late_count - len(kept))
     asked = algorithm.asked.pop(event.request_id, None)
     if asked is None:
-        if event.exhausted:  # what was promised will not come either
+        if event.exhausted:  # the promised ids will not come either
             algorithm.late_ids.clear()
             algorithm.late_count = 0
     else:
@@ -86,7 +86,7 @@ def _parameters_generated(
         algorithm.late_count += min(event.deferred, len(missing))
         if event.deferred:
             algorithm.late_ids |= missing
-        # Fewer than asked for, and no word that the rest comes later: there are no more.
+        # Fewer than requested, and the rest is not deferred: the algorithm has no more.
         algorithm.exhausted |= len(missing) > event.deferred
     algorithm.exhausted |= event.exhausted
     experiment.released_checkpoints.update(event.released_checkpoints)
@@ -162,8 +162,8 @@ def _state_changed(
         experiment.ended_at_ms = experiment.ended_at_ms or time_ms
     elif experiment.state in {ExperimentState.RUNNING, ExperimentState.INITIALIZED}:
         experiment.ended_at_ms = 0
-    told = bool(experiment.errors) and experiment.errors[-1].endswith(event.reason)
-    if experiment.state is ExperimentState.ERROR and not told:
+    known = bool(experiment.errors) and experiment.errors[-1].endswith(event.reason)
+    if experiment.state is ExperimentState.ERROR and not known:
         _add_error(experiment, event.reason)
 
 
@@ -177,10 +177,10 @@ def _moved(experiment: Experiment, event: events.ExperimentMoved, _time_ms: int)
 
 
 def _recorded(experiment: Experiment, event: events.RequestRecorded, _time_ms: int) -> None:
-    experiment.requests[event.request_id] = noted(event.method, event.fingerprint)
+    experiment.requests[event.request_id] = request_record(event.method, event.fingerprint)
 
 
-# `Any`: each function takes the type of event that it stands beside.
+# `Any`: each function takes the type of its key.
 _FOLDS: dict[type, Callable[[Experiment, Any, int], None]] = {
     events.ExperimentCreated: _created,
     events.AlgorithmRequested: _algorithm_requested,

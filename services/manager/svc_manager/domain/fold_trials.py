@@ -1,4 +1,4 @@
-"""What facts about trials do to the state of an experiment; a part of `fold`."""
+"""Fold of the events about trials; a part of `fold`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -68,7 +68,7 @@ def _metric_reported(experiment: Experiment, event: events.MetricReported, _time
     trial = experiment.trials[event.trial_id]
     if event.metric.type is MetricType.FINAL:
         trial.final = event.metric
-        _compare(experiment, trial)
+        _update_best(experiment, trial)
     else:
         trial.intermediate_count += 1
         trial.last_intermediate = event.metric
@@ -77,7 +77,7 @@ def _metric_reported(experiment: Experiment, event: events.MetricReported, _time
     _count_report(experiment, trial, event.report_sequence)
 
 
-def _compare(experiment: Experiment, trial: Trial) -> None:
+def _update_best(experiment: Experiment, trial: Trial) -> None:
     assert trial.final is not None
     value = trial.final.number(experiment.settings.objective)
     if value is None or value != value:  # noqa: PLR0124 - NaN is the only number unequal to itself
@@ -151,7 +151,7 @@ def _report_ignored(experiment: Experiment, event: events.ReportIgnored, _time_m
     _count_report(experiment, experiment.trials[event.trial_id], event.report_sequence)
 
 
-# `Any`: each function takes the type of event that it stands beside.
+# `Any`: each function takes the type of its key.
 TRIAL_FOLDS: dict[type, Callable[[Experiment, Any, int], None]] = {
     events.TrialScheduled: _trial_scheduled,
     events.TrialStarted: _trial_started,
@@ -164,4 +164,4 @@ TRIAL_FOLDS: dict[type, Callable[[Experiment, Any, int], None]] = {
     events.ReportDeferred: _report_deferred,
     events.ReportIgnored: _report_ignored,
 }
-"""By the type of the fact."""
+"""Functions by the type of the event."""

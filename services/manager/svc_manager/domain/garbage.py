@@ -1,7 +1,7 @@
-"""Which bytes nothing refers to any more.
+"""Mark and sweep of the byte store: which blobs no log refers to.
 
-Mark and sweep: the logs of all experiments say what is referred to, and the rest is garbage once
-it is old enough. Bytes come before the fact that names them, so what is young may be named soon.
+The logs of all experiments name the reachable blobs; the others are garbage once they are old
+enough. A blob is stored before the event that names it, so a young blob may be named soon.
 """
 
 from collections.abc import Collection, Iterable
@@ -11,65 +11,65 @@ from typing import Final
 from nni_wire.trial_blobs import OUTPUT_KIND
 
 CONTENT_KIND: Final = "sha256"
-"""First part of the names of what is found by its content; the rest is the hash."""
+"""First key part of blobs that are named by their hash."""
 OWNED_KINDS: Final = (OUTPUT_KIND, "snapshot", "summary")
-"""First parts of the names of what belongs to the experiment that the second part names."""
+"""First key parts of blobs that belong to the experiment that the second part names."""
 TOMBSTONE_KIND: Final = "tombstone"
-"""First part of the names of what is left of deletions."""
+"""First key part of the tombstones of deleted experiments."""
 TOMBSTONE_MS: Final = 7 * 24 * 3600 * 1000
-"""How long a deletion is remembered: nobody asks for the same one again after a week."""
+"""Lifetime of a tombstone: a request is not repeated after a week."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBlob:
-    """One blob as the store lists it."""
+    """One blob in the listing of the store."""
 
     key: str
     size_bytes: int
     stored_at_ms: int
-    """When it was written last, by the clock of the store; ms since 1970."""
+    """Time of the last write, by the clock of the store; ms since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is still wanted."""
+    """Reachable blobs."""
 
     content: Collection[str]
     """Hashes that the logs name."""
     experiments: Collection[str]
-    """Ids of all experiments that there are."""
+    """Ids of all existing experiments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """What nothing refers to."""
+    """Unreachable blobs."""
 
     old: tuple[StoredBlob, ...]
     """May be deleted."""
     young: tuple[StoredBlob, ...]
-    """A fact that names it may be on its way."""
+    """An event that names them may follow."""
 
 
 def garbage(blobs: Iterable[StoredBlob], marks: Marks, now_ms: int, grace_ms: int) -> Garbage:
-    """Find the blobs that nothing refers to.
+    """Return the unreachable blobs.
 
-    What is of a kind that is not known here stays: somebody else knows it.
+    Blobs of an unknown kind count as reachable.
 
     Args:
-        blobs: listed before the marks were made, so that what was stored since is not among them.
-        marks: what is wanted.
-        now_ms: the time by the clock of the store.
-        grace_ms: what was stored so lately is young.
+        blobs: listed before the marks are made, so that later blobs are not among them.
+        marks: the reachable blobs.
+        now_ms: time by the clock of the store.
+        grace_ms: age below which a blob is young.
     """
     old: list[StoredBlob] = []
     young: list[StoredBlob] = []
     for blob in blobs:
-        if not _is_wanted(blob, marks, now_ms):
+        if not _is_reachable(blob, marks, now_ms):
             (old if now_ms - blob.stored_at_ms >= grace_ms else young).append(blob)
     return Garbage(tuple(old), tuple(young))
 
 
-def _is_wanted(blob: StoredBlob, marks: Marks, now_ms: int) -> bool:
+def _is_reachable(blob: StoredBlob, marks: Marks, now_ms: int) -> bool:
     kind, _, rest = blob.key.partition("/")
     if kind == CONTENT_KIND:
         return rest in marks.content

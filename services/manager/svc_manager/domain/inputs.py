@@ -1,6 +1,7 @@
-"""What decisions answer: users' commands, and words of algorithms, agents and the clock.
+"""Inputs of decisions: users' commands, and notifications of algorithms, agents and the clock.
 
-Reports of agents and answers of algorithms are values of `reports` and `events`; the rest is here.
+Reports of agents and answers of algorithms are values of `reports` and `events`; the others are
+here.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from svc_manager.domain.values import EncodedValue
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Begin an experiment; everything has been checked."""
+    """Create an experiment whose configuration is checked."""
 
     created: ExperimentCreated
     port: int
@@ -28,17 +29,17 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Let a stopped one go on."""
+    """Resume a stopped experiment."""
 
     port: int
     url_prefix: str
     directory: str
-    """Where its folder lies now."""
+    """Current folder of the experiment."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Open a stopped one for reading."""
+    """Open a stopped experiment for reading."""
 
     port: int
     url_prefix: str
@@ -47,14 +48,14 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Cancel what lives and close."""
+    """Cancel the live trials and stop the experiment."""
 
     reason: str = "stopped by the user"
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Change limits or the search space; None leaves a field as it is."""
+    """Change budgets or the search space; None leaves a field as it is."""
 
     trial_concurrency: int | None = None
     max_trial_number: int | None = None
@@ -71,7 +72,7 @@ class KillTrial:
 
 @dataclass(frozen=True, slots=True)
 class AddTrial:
-    """Run a trial with parameters of the user's choice."""
+    """Run a trial with parameters that the user chose."""
 
     request_id: str
     parameters: EncodedValue
@@ -79,7 +80,7 @@ class AddTrial:
 
 @dataclass(frozen=True, slots=True)
 class ImportData:
-    """Give samples to the algorithm."""
+    """Import samples into the algorithm."""
 
     import_id: str
     data: EncodedValue
@@ -92,7 +93,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class StopAdvice:
-    """The assessor wants a trial stopped."""
+    """The assessor advises to stop a trial."""
 
     trial_id: str
     reason: str
@@ -100,7 +101,7 @@ class StopAdvice:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmGaveUp:
-    """The algorithm cannot be brought to answer."""
+    """The algorithm failed for good."""
 
     generation: int
     reason: str
@@ -108,7 +109,7 @@ class AlgorithmGaveUp:
 
 @dataclass(frozen=True, slots=True)
 class HeldAttempt:
-    """A trial of this experiment that an agent says to hold."""
+    """Attempt that an agent's presence lists."""
 
     trial_id: str
     attempt: int
@@ -117,7 +118,7 @@ class HeldAttempt:
 
 @dataclass(frozen=True, slots=True)
 class AgentSeen:
-    """An agent said that it lives, and what it holds of this experiment."""
+    """Presence of an agent, with the attempts of this experiment that it holds."""
 
     runner_id: str
     held: tuple[HeldAttempt, ...]
@@ -125,30 +126,30 @@ class AgentSeen:
 
 @dataclass(frozen=True, slots=True)
 class AgentSilent:
-    """An agent has not been heard of for so long that its state is unknown."""
+    """Silence of an agent, long enough for its state to be unknown."""
 
     runner_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AgentOverdue:
-    """An agent has missed to say that it lives, twice."""
+    """Two missing presences of an agent."""
 
     runner_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRestarted:
-    """An agent took the place of one that may have been given tasks which it did not claim."""
+    """Start of an agent in place of one that may have pulled tasks without a claim."""
 
     pool: str
     boot_id: str
-    """Of the new one."""
+    """Of the new agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentGone:
-    """An agent has been silent for so long that it has killed its trials by now, or left."""
+    """Silence of an agent, long enough for it to have killed its trials, or its departure."""
 
     runner_id: str
     reason: str
@@ -156,7 +157,7 @@ class AgentGone:
 
 @dataclass(frozen=True, slots=True)
 class AttemptGone:
-    """An agent that should hold an attempt was restarted and knows nothing of it."""
+    """Restart of an agent that should hold an attempt and does not."""
 
     held: HeldAttempt
     reason: str
@@ -164,14 +165,14 @@ class AttemptGone:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCommand:
-    """A command with the id that makes it repeatable."""
+    """Command with the request id that makes it repeatable."""
 
     command: "Command"
     request_id: str
     method: str
     user: str = ""
     fingerprint: str = ""
-    """Of what was asked; empty: the command says all of it."""
+    """Fingerprint of the request; empty: computed from the command."""
 
 
 Command: TypeAlias = Create | Resume | View | Stop | Update | KillTrial | AddTrial | ImportData
@@ -192,4 +193,4 @@ Notification: TypeAlias = (
     | AttemptGone
     | Tick
 )
-"""What needs no answer."""
+"""Input without an answer."""

@@ -1,4 +1,4 @@
-"""How much may be stored."""
+"""Quotas of the byte store."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ class Quota:
     """Limits of the byte store."""
 
     installation_bytes: int
-    """Of everything; 0: no limit."""
+    """Limit of all blobs; 0: no limit."""
     experiment_bytes: int
-    """Of what one experiment refers to; 0: no limit."""
+    """Limit of the blobs of one experiment; 0: no limit."""
 
 
 def excess(
@@ -21,14 +21,14 @@ def excess(
     experiment_id: str,
     experiment_used_bytes: int,
 ) -> str:
-    """Say why so many bytes more are too many; empty: they are not.
+    """Return why an upload exceeds a quota; empty: it does not.
 
     Args:
         quota: the limits.
-        size_bytes: of what is to be stored.
-        installation_used_bytes: what is stored already.
-        experiment_id: whose bytes these are; empty: nobody's yet.
-        experiment_used_bytes: what that experiment refers to already.
+        size_bytes: size of the upload.
+        installation_used_bytes: size of all stored blobs.
+        experiment_id: experiment of the upload; empty: none.
+        experiment_used_bytes: size of the blobs of that experiment.
     """
     limit = quota.experiment_bytes
     if experiment_id and limit and experiment_used_bytes + size_bytes > limit:
@@ -48,7 +48,7 @@ def excess(
 
 
 def sized(size_bytes: int) -> str:
-    """Write a number of bytes for people: `812 bytes`, `4.5 MB`."""
+    """Return a size as text: `812 bytes`, `4.5 MB`."""
     size = float(size_bytes)
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:  # noqa: PLR2004 - a step of these units

@@ -1,4 +1,4 @@
-"""What an agent says about one attempt of a trial."""
+"""Reports of agents about one attempt of a trial."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -9,7 +9,7 @@ from svc_manager.domain.values import Metric
 
 
 class ExitCause(IntEnum):
-    """Why an attempt is over; the numbers are those of the contract."""
+    """Cause of an attempt's end; the numbers are those of the proto contract."""
 
     UNSPECIFIED = 0
     ENDED = 1
@@ -20,7 +20,7 @@ class ExitCause(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The process of the trial exists."""
+    """Start of the trial's process."""
 
     started_at_ms: int
     pid: int = 0
@@ -30,7 +30,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The process has ended; its socket and pipes have been read to their end."""
+    """End of the process, whose socket and pipes are read to their end."""
 
     ended_at_ms: int
     cause: ExitCause
@@ -39,19 +39,19 @@ class Exited:
     signal: int = 0
     detail: str = ""
     checkpoint: SavedCheckpoint | None = None
-    """What it has saved, where checkpoints travel."""
+    """Checkpoint that it saved, where checkpoints travel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The agent can no longer tell what became of it."""
+    """Loss of the attempt: the agent does not know its outcome."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The agent holds the task but cannot start it yet."""
+    """Delay of a task that the agent holds and cannot start yet."""
 
     reason: str
 
@@ -61,7 +61,7 @@ ReportBody: TypeAlias = Started | Metric | Exited | Lost | Waits
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One thing that happened to one attempt of a trial."""
+    """One report about one attempt of a trial."""
 
     runner_id: str
     trial_id: str
@@ -69,9 +69,9 @@ class Report:
     sequence: int
     """0, 1, 2, ... within (trial, attempt, claim)."""
     claim_id: str
-    saying: ReportBody
+    body: ReportBody
 
     @property
     def claim(self) -> tuple[str, int, str]:
-        """Within what its sequence counts."""
+        """Key within which the sequence counts."""
         return (self.trial_id, self.attempt, self.claim_id)

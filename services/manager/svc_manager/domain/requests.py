@@ -1,4 +1,7 @@
-"""Which request a request id stands for: a repetition is carried out once, another one refused."""
+"""Fingerprints of requests: a repeated request is carried out once.
+
+Another one with its id is refused.
+"""
 
 import hashlib
 from typing import Final
@@ -12,34 +15,34 @@ def fingerprint(asked: object) -> str:
     """Return a short text that differs between different requests.
 
     Args:
-        asked: values whose `repr` says all that was asked.
+        asked: values whose `repr` holds the whole request.
     """
     return hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()
 
 
-def noted(method: str, print_: str) -> str:
-    """Return what the state keeps of a request."""
-    return f"{method} {print_}".rstrip()
+def request_record(method: str, digest: str) -> str:
+    """Return the record of a request that the state keeps."""
+    return f"{method} {digest}".rstrip()
 
 
-def check_repetition(known: str, request_id: str, method: str, print_: str) -> None:
-    """Return if a request is the one that was carried out under its id.
+def check_repetition(known: str, request_id: str, method: str, digest: str) -> None:
+    """Raise InvalidArgumentError unless a request repeats the recorded one.
 
     Args:
-        known: what was noted of the one that was carried out.
+        known: record of the request that was carried out.
         request_id: of both.
-        method: of this one.
-        print_: fingerprint of this one.
+        method: of this request.
+        digest: fingerprint of this request.
 
     Raises:
-        InvalidArgumentError: it is another one.
+        InvalidArgumentError: it is another request.
     """
-    known_method, _, known_print = known.partition(" ")
-    if method == known_method and known_print in {"", print_}:
+    known_method, _, known_digest = known.partition(" ")
+    if method == known_method and known_digest in {"", digest}:
         return
     raise InvalidArgumentError(
         "request_id",
         "must name one request only",
         request_id[:_SHOWN_CHARACTERS],
-        f"another {known_method} has it; draw a new one for each request",
+        f"another {known_method} has it; use a new id for each request",
     )

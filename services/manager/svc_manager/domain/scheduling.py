@@ -1,4 +1,4 @@
-"""When trials are made, when parameters are asked for, and what state follows."""
+"""Scheduling: creation of trials, requests for parameters, and the state that follows."""
 
 from typing import Final
 
@@ -10,18 +10,18 @@ from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import EncodedValue, ParameterSource
 
 LARGEST_REQUEST: Final = 1000
-"""Sets of parameters asked for at once: the answer is one message, and the bus takes 8 MB."""
+"""Maximum sets of parameters of one request: the answer is one message, limited to 8 MB."""
 
 
 def settle(round_: Round) -> None:
-    """Do what free slots, budgets and ends call for; the last step of every round."""
+    """Create trials, request parameters and change the state as free slots and budgets require."""
     experiment = round_.experiment
     if experiment.state in TUNING_STATES:
         _schedule(round_)
         _request(round_)
         target = target_state(experiment, round_.now_ms)
         if target is not experiment.state:
-            round_.change_state(target, _why(experiment, target, round_.now_ms))
+            round_.change_state(target, _state_reason(experiment, target, round_.now_ms))
     elif experiment.state is ExperimentState.STOPPING and not experiment.live:
         if experiment.port:
             round_.emit(events.ListenerClosed())
@@ -30,7 +30,7 @@ def settle(round_: Round) -> None:
 
 
 def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
-    """Return when time alone will change the state; None: never."""
+    """Return the next time at which the passing of time alone changes the state; None: never."""
     ticking = {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}
     if experiment.state not in ticking:
         return None
@@ -39,7 +39,7 @@ def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
 
 
 def free_slots(experiment: Experiment) -> int:
-    """Return how many trials more may live now."""
+    """Return how many more trials may be live now."""
     return max(0, experiment.budget.trial_concurrency - len(experiment.live))
 
 
@@ -55,17 +55,17 @@ def _schedule(round_: Round) -> None:
         if experiment.custom_queue:
             parameter_id = next(iter(experiment.custom_queue))
             parameters = experiment.custom_queue[parameter_id]
-            _make_trial(round_, parameter_id, parameters, ParameterSource.CUSTOMIZED)
+            _create_trial(round_, parameter_id, parameters, ParameterSource.CUSTOMIZED)
         elif experiment.algorithm.queue:
             suggested = next(iter(experiment.algorithm.queue.values()))
-            _make_trial(
+            _create_trial(
                 round_, suggested.parameter_id, suggested.parameters, ParameterSource.ALGORITHM
             )
         else:
             return
 
 
-def _make_trial(
+def _create_trial(
     round_: Round, parameter_id: int, parameters: EncodedValue, source: ParameterSource
 ) -> None:
     experiment = round_.experiment
@@ -89,8 +89,8 @@ def _request(round_: Round) -> None:
     if time_left_ms(experiment, round_.now_ms) == 0:
         return
     ahead = len(algorithm.queue) + len(experiment.custom_queue) + algorithm.outstanding
-    # A learner is asked when a slot is free, never earlier; what never learns may be asked up to
-    # one concurrency ahead.
+    # A learning algorithm is asked when a slot is free, never earlier; one that never learns may
+    # be asked up to one concurrency ahead.
     reserve = experiment.budget.trial_concurrency if algorithm.lookahead else 0
     wanted = free_slots(experiment) + reserve - ahead
     left = trials_left(experiment)
@@ -108,7 +108,7 @@ def _request(round_: Round) -> None:
         )
 
 
-def _why(experiment: Experiment, target: ExperimentState, now_ms: int) -> str:
+def _state_reason(experiment: Experiment, target: ExperimentState, now_ms: int) -> str:
     if target in {ExperimentState.NO_MORE_TRIAL, ExperimentState.DONE}:
         if trials_left(experiment) == 0:
             return "the trial number is reached"

@@ -1,6 +1,6 @@
-"""The state of one experiment, as its log tells.
+"""State of one experiment, folded from its log.
 
-`svc_manager.domain.fold` owns it and changes it in place; nothing else may change it.
+Owned and changed in place by `svc_manager.domain.fold` only.
 """
 
 from collections import Counter
@@ -25,35 +25,35 @@ from svc_manager.domain.values import (
 
 @dataclass(slots=True)
 class Algorithm:
-    """What is known of the algorithm in its present life."""
+    """State of the algorithm's current generation."""
 
     generation: int = 0
-    """0: never asked for."""
+    """0: never requested."""
     started: bool = False
     lookahead: bool = False
     assesses: bool = False
     exhausted: bool = False
-    """No more parameters will come until space or data change."""
+    """No more parameters will come until the space changes or data are imported."""
     request_count: int = 0
     asked: dict[str, set[int]] = field(default_factory=dict)
-    """Parameter ids of each request that has no answer yet."""
+    """Parameter ids of each unanswered request."""
     late_ids: set[int] = field(default_factory=set)
     """Ids of answered requests that may still come."""
     late_count: int = 0
-    """How many of ``late_ids`` were promised."""
+    """Number of ``late_ids`` that were promised."""
     queue: dict[int, Parameters] = field(default_factory=dict)
-    """What was suggested and is no trial yet, in order."""
+    """Suggestions without a trial, in order."""
     provenance: dict[str, str] = field(default_factory=dict)
 
     @property
     def outstanding(self) -> int:
-        """How many sets of parameters are asked for or promised."""
+        """Number of parameter sets that are requested or promised."""
         return sum(len(ids) for ids in self.asked.values()) + self.late_count
 
 
 @dataclass(slots=True)
 class Experiment:
-    """One experiment as its log tells it."""
+    """State of one experiment."""
 
     id: str = ""
     state: ExperimentState = ExperimentState.INITIALIZED
@@ -62,10 +62,10 @@ class Experiment:
     settings: Settings = field(default_factory=Settings)
     budget: Budget = field(default_factory=Budget)
     search_space: EncodedValue | None = None
-    """Set once it was replaced; else it stands in ``config``."""
+    """Set once it was replaced; otherwise part of ``config``."""
     directory: str = ""
     code_directory: str = ""
-    """Of the trials, once it was moved; else it stands in ``config``."""
+    """Of the trials, set once it moved; otherwise part of ``config``."""
     environment_sha256: str = ""
     interpreter: str = ""
     optimize_mode: OptimizeMode | None = None
@@ -77,37 +77,38 @@ class Experiment:
     execution_ms: int = 0
     """Time that counted until ``changed_at_ms``."""
     changed_at_ms: int = 0
-    """When its state changed last."""
+    """Time of the last change of state."""
     algorithm: Algorithm = field(default_factory=Algorithm)
     trials: dict[str, Trial] = field(default_factory=dict)
     """All trials, in order of creation."""
     live: dict[str, Trial] = field(default_factory=dict)
-    """Those that are not over."""
+    """Trials that have not ended."""
     counts: Counter[TrialState] = field(default_factory=Counter)
     next_parameter_id: int = 0
     custom_queue: dict[int, EncodedValue] = field(default_factory=dict)
-    """Parameters of users that are no trial yet."""
+    """Parameters of users without a trial."""
     custom_ids: dict[str, int] = field(default_factory=dict)
     """Parameter id by the request that added it."""
     deferred: dict[tuple[str, int, str], dict[int, Report]] = field(default_factory=dict)
     """Reports beyond a gap, by claim and sequence."""
     checkpoints: dict[str, SavedCheckpoint] = field(default_factory=dict)
-    """What trials have saved, by folder; only where checkpoints travel."""
+    """Saved checkpoints by folder; only where checkpoints travel."""
     released_checkpoints: set[str] = field(default_factory=set)
     """Folders that the algorithm will not name again."""
     requests: dict[str, str] = field(default_factory=dict)
-    """Method, and behind a space the fingerprint, by id of each request that was carried out."""
+    """Records of the requests that were carried out, by request id; see
+    `requests.request_record`."""
     port: int = 0
     url_prefix: str = ""
     errors: list[str] = field(default_factory=list)
     failures: set[tuple[str, Position]] = field(default_factory=set)
-    """Calls of the algorithm that are known to have failed."""
+    """Known failed calls of the algorithm."""
     repeatable: bool = True
     best_trial_id: str = ""
     best_value: float | None = None
 
     def execution_time_ms(self, now_ms: int) -> int:
-        """Return the time spent against the longest duration."""
+        """Return the time spent against the maximum duration."""
         if self.state in TICKING_STATES:
             return self.execution_ms + max(0, now_ms - self.changed_at_ms)
         return self.execution_ms

@@ -1,4 +1,4 @@
-"""A trial, and the one table of how its state may change."""
+"""Trials, and the transitions of their state."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -7,7 +7,7 @@ from svc_manager.domain.values import EncodedValue, Metric, ParameterSource
 
 
 class TrialState(IntEnum):
-    """The life of a trial; the numbers are those of the contract."""
+    """State of a trial; the numbers are those of the proto contract."""
 
     WAITING = 1
     RUNNING = 2
@@ -25,8 +25,8 @@ LIVE_STATES = frozenset({TrialState.WAITING, TrialState.RUNNING, TrialState.UNKN
 FINAL_STATES = frozenset(TrialState) - LIVE_STATES
 
 TRANSITIONS: dict[TrialState, frozenset[TrialState]] = {
-    # A command that cannot be started never runs, and a short one may end before the word of its
-    # start is read; hence WAITING may end in every way but SUCCEEDED, which needs a start.
+    # A command that cannot be started never runs, and a short one may end before its start report
+    # is read; hence WAITING may end in every state but SUCCEEDED, which needs a start.
     TrialState.WAITING: frozenset(
         {
             TrialState.RUNNING,
@@ -42,24 +42,24 @@ TRANSITIONS: dict[TrialState, frozenset[TrialState]] = {
     TrialState.UNKNOWN: frozenset({TrialState.WAITING, TrialState.RUNNING}) | FINAL_STATES,
     **{state: frozenset() for state in FINAL_STATES},
 }
-"""Every change of state that an experiment's log may tell of."""
+"""All transitions that an experiment's log may contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostAttempt:
-    """An attempt that was followed by another one."""
+    """Attempt that was followed by another one."""
 
     attempt: int
     runner_id: str
-    """Empty: nobody had claimed it."""
+    """Empty: it was unclaimed."""
     reason: str
     command_failed: bool
-    """Its command failed and was run again, as the user asked."""
+    """Its command failed and was retried, as configured."""
 
 
 @dataclass(slots=True)
 class Trial:
-    """One set of parameters and what became of it; owned and changed by the fold only."""
+    """One set of parameters and its outcome; owned and changed by the fold only."""
 
     id: str
     sequence_id: int
@@ -71,35 +71,35 @@ class Trial:
     created_at_ms: int
     state: TrialState = TrialState.WAITING
     attempt: int = 1
-    """The attempt that waits or runs; 1-based."""
+    """Number of the current attempt; 1-based."""
     claim_id: str = ""
-    """Whose claim on this attempt came first; empty: nobody's yet."""
+    """First claim of this attempt; empty: unclaimed."""
     runner_id: str = ""
     report_sequence: int = -1
-    """Last report of this claim that has been counted."""
+    """Sequence of the last applied report of this claim."""
     started_at_ms: int = 0
-    """Start of the last attempt that ran; 0: none did."""
+    """Start of the last started attempt; 0: none."""
     ended_at_ms: int = 0
     exit_code: int | None = None
     reason: str = ""
     """Why it waits, was stopped or failed."""
     asked_end: TrialState | None = None
-    """State it ends in once it has stopped; None: nobody asked for a stop."""
+    """State in which it ends once stopped; None: no stop was requested."""
     stop_reason: str = ""
     losses: int = 0
-    """How many of its attempts were lost with their agent."""
+    """Number of attempts lost with their agent."""
     failures: int = 0
-    """How many of its attempts failed and were run again."""
+    """Number of failed attempts that were retried."""
     final: Metric | None = None
     intermediate_count: int = 0
     last_intermediate: Metric | None = None
     gpu_indices: tuple[int, ...] = ()
     lost_attempts: tuple[LostAttempt, ...] = ()
-    """Oldest first; few, for each of them is something gone wrong."""
+    """Oldest first; few, since each is a failure."""
 
     @property
     def never_started(self) -> int:
-        """How many of its attempts were lost before its command had started."""
+        """Number of attempts that were lost before the command had started."""
         return self.attempt - 1 - self.losses - self.failures
 
     @property
@@ -107,8 +107,12 @@ class Trial:
         """Whether it counts against the concurrency."""
         return self.state in LIVE_STATES
 
+    def is_claimed_by(self, attempt: int, claim_id: str) -> bool:
+        """Return whether a claim holds the current attempt, or may: it is live and unclaimed."""
+        return self.live and attempt == self.attempt and self.claim_id in {"", claim_id}
+
     def change(self, state: TrialState) -> None:
-        """Go to ``state``.
+        """Change the state.
 
         Raises:
             ValueError: the table has no such transition.

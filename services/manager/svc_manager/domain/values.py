@@ -1,4 +1,4 @@
-"""Values that many parts of the domain share."""
+"""Values that many modules of the domain share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,34 +6,33 @@ from enum import IntEnum
 from typing import Protocol, TypeAlias
 
 EncodedValue: TypeAlias = bytes
-"""A user's value (parameters, metric, space) as the wire encodes it; the domain carries it
-unopened."""
+"""A user's value (parameters, metric, space) in its wire encoding; not decoded by the domain."""
 
 Numbers: TypeAlias = float | Mapping[str, float] | None
-"""The numeric content of a metric: a number is the metric `default`, a map holds several."""
+"""Numeric content of a metric: a number is the metric `default`, a map holds several."""
 
 Position: TypeAlias = tuple[int, int]
-"""Place of an event: stream sequence of its batch, index there."""
+"""Position of an event: stream sequence of its batch, index in the batch."""
 
 DEFAULT_METRIC = "default"
 
 
 class MetricType(IntEnum):
-    """The part a report plays; the numbers are those of the contract."""
+    """Type of a report; the numbers are those of the proto contract."""
 
     PERIODICAL = 1
     FINAL = 2
 
 
 class OptimizeMode(IntEnum):
-    """Which way an objective improves; the numbers are those of the contract."""
+    """Direction of an objective; the numbers are those of the proto contract."""
 
     MINIMIZE = 1
     MAXIMIZE = 2
 
 
 class ParameterSource(IntEnum):
-    """Who chose the parameters of a trial; the numbers are those of the contract."""
+    """Origin of a trial's parameters; the numbers are those of the proto contract."""
 
     ALGORITHM = 1
     CUSTOMIZED = 2
@@ -41,7 +40,7 @@ class ParameterSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One report of one trial."""
+    """One reported metric of one trial."""
 
     type: MetricType
     sequence: int
@@ -51,7 +50,7 @@ class Metric:
     reported_at_ms: int
 
     def number(self, name: str) -> float | None:
-        """Return the metric called ``name``, or None if it has no such number."""
+        """Return the number called ``name``; None: the metric has none."""
         numbers = self.numbers
         if numbers is None or isinstance(numbers, float):
             return numbers if name == DEFAULT_METRIC else None
@@ -60,16 +59,16 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What an algorithm suggested."""
+    """One suggestion of an algorithm."""
 
     parameter_id: int
     parameters: EncodedValue
     provenance: EncodedValue
-    """Where they come from."""
+    """How the algorithm chose them."""
 
 
 class TrialIds(Protocol):
-    """Where new ids come from; passed in, so that decisions can be repeated."""
+    """Source of new ids; passed in, so that decisions can be repeated."""
 
     def trial_id(self) -> str:
         """Draw 5 characters of [A-Za-z0-9]; not necessarily unused."""

@@ -1,4 +1,4 @@
-"""What an experiment waits for when nothing moves, in words."""
+"""Text about an experiment that makes no progress: the condition that it waits for."""
 
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment
@@ -6,11 +6,11 @@ from svc_manager.domain.trial import TrialState
 
 
 def waiting_for(experiment: Experiment, agent_count: int) -> str:
-    """Return what would have to happen for the experiment to go on; empty: it moves.
+    """Return the condition that the experiment waits for; empty: it makes progress.
 
     Args:
-        experiment: as its log tells.
-        agent_count: agents of its pools that live.
+        experiment: its state.
+        agent_count: live agents of its pools.
     """
     if experiment.state is ExperimentState.INITIALIZED:
         return "waiting for the algorithm to start"
@@ -30,13 +30,13 @@ def _trials_wait(experiment: Experiment, agent_count: int) -> str:
     if len(waiting) == len(experiment.live) and waiting:
         reasons = sorted({trial.reason for trial in waiting if trial.reason})
         return "; ".join(reasons[:3])
-    # A running trial waits, too, when what it has saved cannot be stored; and with it, perhaps,
-    # those that are to load it.
+    # A running trial waits, too, when its checkpoint cannot be stored; trials that load it wait
+    # with it.
     running = [t for t in experiment.live.values() if t.state is TrialState.RUNNING]
     if running and all(trial.reason for trial in running):
         return "; ".join(sorted({trial.reason for trial in running})[:3])
     if unknown and unknown == len(experiment.live):
-        return f"waiting for the agent of {_trials(unknown)}: it has not been heard of"
+        return f"waiting for the agent of {_trials(unknown)}: it is silent"
     if not experiment.live and experiment.algorithm.outstanding:
         return "waiting for the algorithm"
     return ""

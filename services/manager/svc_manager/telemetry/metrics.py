@@ -24,18 +24,18 @@ class Instruments:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self._events = registry.counter(
-            "nni_events_appended_total", "Facts written to logs of experiments", ("kind",)
+            "nni_events_appended_total", "Events appended to logs of experiments", ("kind",)
         )
         self._decisions = registry.histogram(
             "nni_decision_seconds",
-            "From the first word that wakes an experiment until the facts it leads to are stored",
+            "From the first input of a round until its events are appended",
         )
         self._lag = registry.histogram(
             "nni_report_lag_seconds",
-            "From what an agent reports (results, ends; by its clock) until that is decided on",
+            "From a report of an agent (metric or end; by its clock) until the decision on it",
         )
         self._starts = registry.histogram(
-            "nni_trial_start_seconds", "From the making of a trial until its process exists"
+            "nni_trial_start_seconds", "From the creation of a trial until its process starts"
         )
         self._durations = registry.histogram(
             "nni_trial_duration_seconds",
@@ -49,13 +49,13 @@ class Instruments:
             ("cause",),
         )
         self.views = registry.counter(
-            "nni_views_total", "Views of experiments that lists asked for", ("result",)
+            "nni_views_total", "Summaries of experiments that lists requested", ("result",)
         )
         self.requests = registry.counter(
             "nni_http_requests_total", "Requests of REST", ("method", "route", "status")
         )
         self.request_seconds = registry.histogram(
-            "nni_http_request_seconds", "Time until an answer of REST begins", labels=("route",)
+            "nni_http_request_seconds", "Time until a REST response begins", labels=("route",)
         )
 
     def register_gauges(
@@ -69,19 +69,19 @@ class Instruments:
         """
         self.registry.gauge(
             "nni_experiments",
-            "Experiments that this manager has, by state",
+            "Experiments that this manager owns, by state",
             lambda: _experiments(experiments()),
             ("state",),
         )
         self.registry.gauge(
             "nni_trials_live",
-            "Trials that are not over, by state",
+            "Live trials, by state",
             lambda: _live(experiments()),
             ("state",),
         )
         self.registry.gauge(
             "nni_agents",
-            "Agents that have been heard of lately, by pool",
+            "Agents with a recent presence, by pool",
             lambda: _agents(agents),
             ("pool",),
         )
@@ -123,7 +123,7 @@ class Instruments:
 _KINDS: Final[dict[type, str]] = {
     kind: _WORD_START.sub("_", kind.__name__).lower() for kind in events.Event.__args__
 }
-# `Any`: each function takes the type of event that it stands beside.
+# `Any`: each function takes the type of its key.
 _NOTES: Final[dict[type, Callable[[Instruments, Experiment, Any, int], None]]] = {
     events.TrialStarted: Instruments._started,  # noqa: SLF001 - its own table
     events.MetricReported: Instruments._reported,  # noqa: SLF001 - as above

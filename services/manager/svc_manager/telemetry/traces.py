@@ -88,7 +88,7 @@ class TrialTraces:
         self._requested_ms.pop(experiment.id, None)
 
 
-# `Any`: each function takes the type of event that it stands beside.
+# `Any`: each function takes the type of its key.
 _NOTES: Final[dict[type, Callable[[TrialTraces, Experiment, Any, int], None]]] = {
     events.TrialsRequested: TrialTraces._requested,  # noqa: SLF001 - its own table
     events.TrialStarted: TrialTraces._started,  # noqa: SLF001 - as above

@@ -49,12 +49,12 @@ class ClusterListing:
         answers = await asyncio.gather(*(self._at(one) for one in self._ownership.others))
         open_ = {view.id: view for views in answers for view in views}
         open_.update((view.id, view) for view in self._registry.owned_views())
-        noted = {view.id: view for view in self._registry.views()}
+        request_record = {view.id: view for view in self._registry.views()}
         known = await self._known()
         if known is None:
-            return list((noted | open_).values())
+            return list((request_record | open_).values())
         # What was kept last may be of any time, but so may be what this manager has noted.
-        found = noted | await self._summaries.latest(known - open_.keys()) | open_
+        found = request_record | await self._summaries.latest(known - open_.keys()) | open_
         for experiment_id in known - found.keys():
             view = await self._unseen(experiment_id)
             if view is not None:

@@ -9,7 +9,7 @@ from svc_common.errors import FailedPreconditionError
 from svc_common.messaging.ports import Bus, EventLog
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.domain.experiment import ExperimentState
-from svc_manager.domain.requests import check_repetition, fingerprint, noted
+from svc_manager.domain.requests import check_repetition, fingerprint, request_record
 from svc_manager.event_log.summaries import Summaries
 from svc_manager.event_log.tombstones import Tombstone, Tombstones
 from svc_manager.ports import Folders
@@ -115,7 +115,7 @@ class Deletions:
         tombstone = await self._tombstones.get(request_id)
         if tombstone is None:
             return False
-        known = noted(_METHOD, fingerprint(tombstone.experiment_id))
+        known = request_record(_METHOD, fingerprint(tombstone.experiment_id))
         check_repetition(known, request_id, _METHOD, fingerprint(experiment_id))
         last = await self._events.last(experiment_id)
         return last is None or last.sequence != tombstone.last_sequence

@@ -21,7 +21,7 @@ from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.explanations import explanation_view
 from svc_manager.converters.views import counts_view, trial_view
 from svc_manager.domain.explain import explain_next, explain_trial
-from svc_manager.domain.explanation import Around
+from svc_manager.domain.explanation import ExplanationContext
 from svc_manager.domain.inputs import AddTrial, KillTrial, RecordedCommand
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
@@ -61,7 +61,9 @@ class Surroundings:
         self._agents = agents
         self._clock = clock
 
-    def around(self, experiment_id: str, trial: Trial | None, bus_trouble: str) -> Around:
+    def context(
+        self, experiment_id: str, trial: Trial | None, bus_trouble: str
+    ) -> ExplanationContext:
         """Give what surrounds a trial now.
 
         Args:
@@ -69,7 +71,7 @@ class Surroundings:
             trial: None: one that does not exist yet.
             bus_trouble: why nothing can be stored; empty: it can.
         """
-        return Around(
+        return ExplanationContext(
             now_ms=int(self._clock.now().timestamp() * 1000),
             agents=self._agents.facts(experiment_id, trial),
             bus_trouble=bus_trouble,
@@ -203,13 +205,13 @@ class Trials:
         actor = await self._registry.find(experiment_id)
         experiment, trouble = actor.experiment, actor.bus_trouble
         if not trial_id:
-            around = self._surroundings.around(experiment_id, None, trouble)
-            return explanation_view(explain_next(experiment, around))
+            context = self._surroundings.context(experiment_id, None, trouble)
+            return explanation_view(explain_next(experiment, context))
         trial = experiment.trials.get(trial_id)
         if trial is None:
             raise NotFoundError("trial", trial_id)
-        around = self._surroundings.around(experiment_id, trial, trouble)
-        return explanation_view(explain_trial(experiment, trial, around))
+        context = self._surroundings.context(experiment_id, trial, trouble)
+        return explanation_view(explain_trial(experiment, trial, context))
 
     async def _load(self, view: trial_pb2.Trial) -> trial_pb2.Trial:
         if blob_of(view.parameters) is not None:

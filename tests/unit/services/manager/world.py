@@ -235,7 +235,7 @@ class ScriptedAgent:
         await self.report(held, report)
         await self.bus.tasks.ack(held.ack_subject)
 
-    async def lose(self, held: Held) -> None:
+    async def lose_attempt(self, held: Held) -> None:
         held.over = True
         report = report_pb2.TrialReport()
         report.lost.reason = "the agent was restarted"

@@ -36,7 +36,7 @@ def test_an_end_by_a_signal_has_no_exit_code() -> None:
     (notification,) = notifications(runner_reports=reports)
 
     assert isinstance(notification, Report)
-    assert notification.saying == Exited(0, ExitCause.STOPPED, None, 15, "")
+    assert notification.body == Exited(0, ExitCause.STOPPED, None, 15, "")
 
 
 def test_a_report_of_a_newer_version_is_passed_over() -> None:

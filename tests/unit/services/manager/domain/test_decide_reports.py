@@ -1,7 +1,7 @@
 import pytest
 
 from svc_manager.domain import events, inputs
-from svc_manager.domain.decide_reports import MOST_FALSE_STARTS, concerns
+from svc_manager.domain.decide_reports import FALSE_START_LIMIT, is_affected
 from svc_manager.domain.effects import PublishAgain, PublishTask, SendDrop, SendStop
 from svc_manager.domain.experiment import Budget, Settings
 from svc_manager.domain.reports import ExitCause, Lost, Report, Started, Waits
@@ -278,7 +278,7 @@ def test_a_trial_that_no_agent_can_start_fails_in_the_end() -> None:
     lab = Lab(settings=Settings(max_trial_retries=0))
     trial = lab.waiting()
 
-    for _ in range(MOST_FALSE_STARTS):
+    for _ in range(FALSE_START_LIMIT):
         lab.report(trial, 0, Lost("the agent was killed"), claim=f"c{trial.attempt}")
         assert trial.state is TrialState.WAITING
     lab.report(trial, 0, Lost("the agent was killed"), claim="last")
@@ -382,7 +382,7 @@ def test_an_agent_that_missed_an_order_hears_it_again() -> None:
         "r1", (inputs.HeldAttempt(stopped.id, 1, "claim"), inputs.HeldAttempt("zzzzz", 1, "x"))
     )
 
-    assert concerns(lab.experiment, seen)
+    assert is_affected(lab.experiment, seen)
     lab.notification(seen)
 
     assert lab.effects == [
@@ -395,7 +395,7 @@ def test_an_agent_that_holds_what_it_should_is_left_alone() -> None:
     lab = Lab()
     trial = lab.running()
 
-    assert not concerns(
+    assert not is_affected(
         lab.experiment, inputs.AgentSeen("r1", (inputs.HeldAttempt(trial.id, 1, "claim"),))
     )
 

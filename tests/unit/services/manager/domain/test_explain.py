@@ -7,7 +7,13 @@ from svc_manager.domain.decide_commands import cut_off
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import Budget, Settings
 from svc_manager.domain.explain import explain_trial
-from svc_manager.domain.explanation import AgentFacts, Around, Explanation, ReasonKind, TrialOutcome
+from svc_manager.domain.explanation import (
+    AgentFacts,
+    Explanation,
+    ExplanationContext,
+    ReasonKind,
+    TrialOutcome,
+)
 from svc_manager.domain.reports import ExitCause, Exited, Lost
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
@@ -17,7 +23,7 @@ SILENT = AgentFacts("r1", "local", 31.0, silent=True, draining=False, held_count
 
 
 def why(lab: Lab, trial: Trial) -> Explanation:
-    return explain_trial(lab.experiment, trial, Around(lab.now_ms + 65_000, [SILENT]))
+    return explain_trial(lab.experiment, trial, ExplanationContext(lab.now_ms + 65_000, [SILENT]))
 
 
 def failed(end: Exited) -> Explanation:
@@ -25,7 +31,7 @@ def failed(end: Exited) -> Explanation:
     trial = lab.running()
     lab.report(trial, 1, end)
     explanation = why(lab, trial)
-    assert explanation.verdict is TrialOutcome.FAILED
+    assert explanation.outcome is TrialOutcome.FAILED
     assert explanation.reasons[0].text in explanation.summary
     return explanation
 
@@ -35,7 +41,7 @@ def test_a_running_trial_is_told_with_its_agent_and_age() -> None:
 
     explanation = why(lab, lab.running())
 
-    assert explanation.verdict is TrialOutcome.RUNS
+    assert explanation.outcome is TrialOutcome.RUNS
     assert explanation.summary == "trial 00000 has been running for 1 min 5 s on agent r1"
     assert explanation.reasons == ()
 
@@ -47,7 +53,7 @@ def test_a_trial_of_a_silent_agent_is_unknown() -> None:
 
     explanation = why(lab, trial)
 
-    assert explanation.verdict is TrialOutcome.RUNS
+    assert explanation.outcome is TrialOutcome.RUNS
     assert explanation.reasons[0].kind is ReasonKind.AGENT
     assert "for 31 s" in explanation.reasons[0].text
 
@@ -59,7 +65,7 @@ def test_a_success_is_told_with_what_it_took() -> None:
 
     explanation = why(lab, trial)
 
-    assert (explanation.verdict, explanation.exit_code) == (TrialOutcome.SUCCEEDED, 0)
+    assert (explanation.outcome, explanation.exit_code) == (TrialOutcome.SUCCEEDED, 0)
     assert explanation.summary == "trial 00000 succeeded after 8 s"
 
 
@@ -132,7 +138,7 @@ def test_a_trial_that_lost_its_agents_names_each_loss() -> None:
 
     explanation = why(lab, trial)
 
-    assert explanation.verdict is TrialOutcome.FAILED
+    assert explanation.outcome is TrialOutcome.FAILED
     assert [reason.kind for reason in explanation.reasons] == [ReasonKind.LOST, ReasonKind.LOST]
     assert "maxTrialRetries is 1" in explanation.reasons[0].text
     assert "attempt 1: its agent was stopped" in explanation.reasons[1].text
@@ -146,7 +152,7 @@ def test_a_trial_that_was_live_when_its_log_was_cut_off_says_so() -> None:
 
     explanation = why(lab, trial)
 
-    assert explanation.verdict is TrialOutcome.FAILED
+    assert explanation.outcome is TrialOutcome.FAILED
     assert explanation.reasons[0].kind is ReasonKind.EXPERIMENT
     assert "it was live when the experiment was cut off" in explanation.summary
 
@@ -156,7 +162,7 @@ def stopped(lab: Lab, trial: Trial, end: Exited) -> Explanation:
     assert being.summary.startswith("trial 00000 is being stopped") or trial.asked_end is None
     lab.report(trial, trial.report_sequence + 1, end)
     explanation = why(lab, trial)
-    assert explanation.verdict is TrialOutcome.STOPPED
+    assert explanation.outcome is TrialOutcome.STOPPED
     return explanation
 
 

@@ -5,7 +5,13 @@ from dataclasses import replace
 from svc_manager.domain import events, inputs
 from svc_manager.domain.experiment import Budget, Settings
 from svc_manager.domain.explain import explain_next, explain_trial
-from svc_manager.domain.explanation import AgentFacts, Around, Explanation, ReasonKind, TrialOutcome
+from svc_manager.domain.explanation import (
+    AgentFacts,
+    Explanation,
+    ExplanationContext,
+    ReasonKind,
+    TrialOutcome,
+)
 from svc_manager.domain.reports import Lost, Waits
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
@@ -16,11 +22,11 @@ NOBODY: tuple[AgentFacts, ...] = ()
 
 
 def why(lab: Lab, trial: Trial, *agents: AgentFacts, bus: str = "") -> Explanation:
-    return explain_trial(lab.experiment, trial, Around(lab.now_ms + 5_000, agents, bus))
+    return explain_trial(lab.experiment, trial, ExplanationContext(lab.now_ms + 5_000, agents, bus))
 
 
 def first(explanation: Explanation) -> tuple[ReasonKind, str]:
-    assert explanation.verdict is TrialOutcome.WAITS
+    assert explanation.outcome is TrialOutcome.WAITS
     assert explanation.reasons[0].text in explanation.summary
     return explanation.reasons[0].kind, explanation.reasons[0].text
 
@@ -101,7 +107,7 @@ def test_a_silent_agent_that_holds_it_is_named() -> None:
 
     kind, text = first(why(lab, trial, replace(R1, silent=True, silent_s=33.0)))
 
-    assert (kind, text) == (ReasonKind.AGENT, "its agent r1 has not been heard of for 33 s")
+    assert (kind, text) == (ReasonKind.AGENT, "its agent r1 has been silent for 33 s")
 
 
 def test_without_the_bus_nothing_is_given_out() -> None:
@@ -109,7 +115,7 @@ def test_without_the_bus_nothing_is_given_out() -> None:
 
     kind, text = first(why(lab, lab.waiting(), R1, bus="the bus is out of room"))
 
-    assert (kind, text) == (ReasonKind.BUS, "no task can be given out: the bus is out of room")
+    assert (kind, text) == (ReasonKind.BUS, "no task can be published: the bus is out of room")
 
 
 def test_a_lost_attempt_is_told_beside_what_it_waits_for_now() -> None:
@@ -141,8 +147,8 @@ def test_a_command_that_is_run_again_is_told_as_failed() -> None:
 
 
 def next_reasons(lab: Lab, bus: str = "") -> list[tuple[ReasonKind, str]]:
-    explanation = explain_next(lab.experiment, Around(lab.now_ms + 5_000, NOBODY, bus))
-    assert (explanation.verdict, explanation.trial_id) == (TrialOutcome.NOT_CREATED, "")
+    explanation = explain_next(lab.experiment, ExplanationContext(lab.now_ms + 5_000, NOBODY, bus))
+    assert (explanation.outcome, explanation.trial_id) == (TrialOutcome.NOT_CREATED, "")
     assert explanation.reasons[0].text in explanation.summary
     return [(reason.kind, reason.text) for reason in explanation.reasons]
 

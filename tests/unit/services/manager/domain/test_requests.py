@@ -2,7 +2,7 @@ import pytest
 
 from svc_common.errors import InvalidArgumentError
 from svc_manager.domain.inputs import KillTrial
-from svc_manager.domain.requests import check_repetition, fingerprint, noted
+from svc_manager.domain.requests import check_repetition, fingerprint, request_record
 
 
 def test_different_requests_have_different_fingerprints() -> None:
@@ -15,11 +15,11 @@ def test_different_requests_have_different_fingerprints() -> None:
 @pytest.mark.parametrize(
     ("known", "method", "same"),
     [
-        (noted("KillTrial", "p1"), "KillTrial", True),
-        (noted("KillTrial", "p2"), "KillTrial", False),
-        (noted("AddTrial", "p1"), "KillTrial", False),
-        (noted("KillTrial", ""), "KillTrial", True),  # a log that keeps no fingerprints
-        (noted("AddTrial", ""), "KillTrial", False),
+        (request_record("KillTrial", "p1"), "KillTrial", True),
+        (request_record("KillTrial", "p2"), "KillTrial", False),
+        (request_record("AddTrial", "p1"), "KillTrial", False),
+        (request_record("KillTrial", ""), "KillTrial", True),  # a log that keeps no fingerprints
+        (request_record("AddTrial", ""), "KillTrial", False),
     ],
 )
 def test_only_the_same_request_is_a_repetition(known: str, method: str, *, same: bool) -> None:

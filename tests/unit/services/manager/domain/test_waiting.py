@@ -39,7 +39,7 @@ def test_trials_of_a_silent_agent_are_named() -> None:
     lab.running()
     lab.notification(inputs.AgentSilent("r1"))
 
-    assert "has not been heard of" in waiting_for(lab.experiment, 1)
+    assert "is silent" in waiting_for(lab.experiment, 1)
 
 
 def test_an_experiment_that_is_stopping_waits_for_its_trials() -> None:
