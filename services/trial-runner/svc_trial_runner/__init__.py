@@ -1,1 +1,1 @@
-"""The trial-runner as an agent: it runs the trials of one machine."""
+"""Agent service: runs the trials of one machine."""

@@ -1,4 +1,4 @@
-"""Run the agent: `python -m svc_trial_runner [--pool POOL] [--max-trials N]`."""
+"""Entry point of the agent: `python -m svc_trial_runner [--pool POOL] [--max-trials N]`."""
 
 import sys
 
@@ -9,7 +9,7 @@ from svc_trial_runner.settings import read_settings
 
 
 def main() -> int:
-    """Read settings and run; return the exit code."""
+    """Read the settings and run the agent; return the exit code."""
     try:
         settings = read_settings(sys.argv[1:])
     except InvalidArgumentError as error:

@@ -1,4 +1,4 @@
-"""Composition root of the agent: opens adapters, builds the rest, names what is concrete."""
+"""Composition root of the agent: opens the adapters and wires the rest to them."""
 
 import asyncio
 import os
@@ -68,27 +68,27 @@ from svc_trial_runner.telemetry import Telemetry
 
 _SERVICE = runner_service_pb2.DESCRIPTOR.services_by_name["RunnerService"].full_name
 _LEAVING_S = 4.0
-"""For ending trials when the agent is told to stop; less than the grace of the service."""
-_LAST_WORDS_S = 1.0
+"""Time to end trials when the agent is stopped; less than the grace of the service."""
+_LAST_REPORTS_S = 1.0
 _IDLE_S = 600.0
-"""How long a warm interpreter waits for the next trial of an experiment that goes on."""
+"""Time after which an idle warm interpreter of a live experiment is ended."""
 _GIBIBYTE = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What the agent keeps on disk, and who it is."""
+    """Identity and durable state of the agent."""
 
     name: str
     boot_id: str
     restarted: bool
-    """Whether there was an earlier process with this folder."""
+    """Whether an earlier process has used the folder."""
     journal: FileClaimJournal
     spool: DirectoryReportSpool
 
 
 async def build(service: Service, settings: Settings) -> Mapping[str, str]:
-    """Start the agent; return the facts of its readiness."""
+    """Start the agent; return the addresses for its readiness report."""
     if not settings.bus_is_here:
         forbid_inspection()
     become_subreaper()
@@ -138,7 +138,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
 
 
 def _open_state(service: Service, settings: Settings) -> _State:
-    """Take the agent's folder, and kill what a predecessor has left: before anything waits."""
+    """Open the agent's folder and kill the predecessor's processes, before anything else starts."""
     folder = settings.runner_directory
     name = runner_id(folder, settings.runner_id)
     claims = folder / "claims.journal"
@@ -214,7 +214,7 @@ async def _serve(
     state: _State,
     registry: Registry,
 ) -> Mapping[str, str]:
-    """Open the agent to the world: gRPC, controls, presence, and last of all tasks."""
+    """Serve gRPC, controls and presence, and last of all pull tasks."""
     clock = dependencies.clock
     identity = RunnerIdentity(
         state.name,
@@ -247,18 +247,18 @@ async def _serve(
     async def leave() -> None:
         await tasks.finish()
         await agent.abandon_all(_LEAVING_S)
-        # What does not arrive in time is in the spool for the next agent.
+        # Reports that do not arrive in time are in the spool for the next agent.
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WORDS_S):
+            async with asyncio.timeout(_LAST_REPORTS_S):
                 await dependencies.reporter.wait_idle()
-        presence.say(leaving=True)
+        presence.publish(leaving=True)
 
     service.add_consumer(leave)
     return {"grpc": address, "runner": state.name, **metrics}
 
 
 def _open_guard(service: Service, settings: Settings) -> Guard:
-    """Open what protects this process; refuse a byte store that would be called in plain text."""
+    """Open access control; refuse a blob store that would be called in plain text."""
     guard = Guard.open(settings.security, settings.token, settings.home)
     service.adapters.callback(guard.close)
     if settings.s3 is not None:
@@ -275,7 +275,7 @@ async def _serve_grpc(
     identity: RunnerIdentity,
     registry: Registry,
 ) -> str:
-    """Serve `RunnerService` where the settings say; return its address."""
+    """Serve `RunnerService` at the configured address; return the address."""
     server = GrpcServer([_SERVICE], guard, "NNI_RUNNER_GRPC", CallMetrics(registry))
     logs = TrialLogReader(agent, settings.runner_directory / "experiments")
     now = dependencies.clock.now()
@@ -294,7 +294,7 @@ async def _renew_for_ever(agent: Agent, clock: Clock) -> None:
 
 
 async def _tidy_for_ever(dependencies: AttemptDependencies, clock: Clock) -> None:
-    """Do what no event asks for: strangers leave GPUs, and interpreters grow idle, in silence."""
+    """Release idle interpreters and recheck GPUs: neither is announced by an event."""
     while True:
         await clock.sleep(PRESENCE_EVERY_S)
         dependencies.processes.release_idle(_IDLE_S)

@@ -1,4 +1,4 @@
-"""Tasks and controls from the bus, handed to the agent."""
+"""Consumers of tasks and control messages from the bus."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -11,40 +11,40 @@ from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.domain.claims import AttemptKey
 
 _MANY: Final = 1000
-"""Tasks that may come at once where nothing limits them."""
+"""Tasks requested at once where no limit applies."""
 
 
 class TaskConsumer:
-    """Pulls tasks for the agent, as many as it has room for.
+    """Consumer that pulls as many tasks as the agent has room for.
 
     Args:
         feed: a standing pull; closed by `finish` or when the agent drains.
-        agent: who takes them.
+        agent: takes the tasks.
     """
 
     def __init__(self, feed: TaskFeed, agent: Agent) -> None:
         self._feed = feed
         self._agent = agent
-        agent.on_change(self._ask)
+        agent.on_change(self._request_tasks)
 
     async def run(self) -> None:
-        """Hand tasks over until `finish`."""
-        self._ask()
+        """Pass tasks to the agent until `finish`."""
+        self._request_tasks()
         async for task in self._feed:
             self._agent.take(task)
-            self._ask()
+            self._request_tasks()
 
     async def close_when_draining(self) -> None:
-        """Stop the pull as soon as the agent wants no more."""
+        """Stop the pull as soon as the agent drains."""
         await self._agent.wait_draining()
         await self.finish()
 
     async def finish(self) -> None:
-        """Pull no more; what was delivered and not yet taken is given back."""
+        """Stop the pull; tasks that were delivered and not yet taken are given back."""
         await self._feed.aclose()
 
-    def _ask(self) -> None:
-        """Ask for as many tasks as there is room for."""
+    def _request_tasks(self) -> None:
+        """Request as many tasks as there is room for."""
         if self._agent.draining:
             return
         room = self._agent.room
@@ -56,11 +56,11 @@ class TaskConsumer:
 
 
 class ControlConsumer:
-    """Carries out what managers ask of this agent; each order may come twice.
+    """Consumer of the managers' orders to this agent; each order may come twice.
 
     Args:
         signals: of `nni.control.<runner>`.
-        agent: who obeys.
+        agent: carries out the orders.
     """
 
     def __init__(self, signals: AsyncGenerator[Signal, None], agent: Agent) -> None:
@@ -68,16 +68,16 @@ class ControlConsumer:
         self._agent = agent
 
     async def run(self) -> None:
-        """Obey until the bus is closed."""
+        """Apply orders until the bus is closed."""
         async with aclosing(self._signals):
             async for signal in self._signals:
                 try:
                     control = task_pb2.RunnerControl.FromString(signal.payload)
-                    self._obey(control)
-                except Exception as error:  # noqa: BLE001 - rim: a bad order must not end the agent
+                    self._apply(control)
+                except Exception as error:  # noqa: BLE001 - rim: an invalid order must not end the agent
                     get_logger().error("order refused", exc_info=error)
 
-    def _obey(self, control: task_pb2.RunnerControl) -> None:
+    def _apply(self, control: task_pb2.RunnerControl) -> None:
         match control.WhichOneof("kind"):
             case "stop_trial":
                 stop = control.stop_trial

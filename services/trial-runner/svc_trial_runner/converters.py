@@ -1,4 +1,4 @@
-"""Messages to values and back; pure.
+"""Conversion between protobuf messages and values of the agent.
 
 Reports are kept serialised: each is converted once, and a message to the manager is their
 concatenation, which is how protobuf encodes a repeated field.
@@ -43,10 +43,10 @@ _CAUSES: Final = {
 
 
 def work_from_payload(payload: bytes) -> TrialWork:
-    """Understand a task.
+    """Parse a task.
 
     Raises:
-        ValueError: it is no task, or a field of it breaks a rule.
+        ValueError: the payload is no task, or a field breaks a rule.
     """
     try:
         task = task_pb2.TrialTask.FromString(payload)
@@ -173,14 +173,14 @@ def _write_time(message: timestamp_pb2.Timestamp, moment: datetime) -> None:
 
 
 def reports_message(runner_id: str, boot_id: str, entries: Iterable[bytes]) -> bytes:
-    """Give an `InboxMessage` with these reports, made by `report_entry`."""
+    """Return an `InboxMessage` of reports made by `report_entry`."""
     header = report_pb2.RunnerReports(runner_id=runner_id, boot_id=boot_id).SerializeToString()
     body = b"".join((header, *entries))
     return _INBOX_TAG + _varint(len(body)) + body
 
 
 def read_entry(entry: bytes) -> report_pb2.TrialReport:
-    """Give the report that `report_entry` made."""
+    """Parse a report made by `report_entry`."""
     (report,) = report_pb2.RunnerReports.FromString(entry).reports
     return report
 

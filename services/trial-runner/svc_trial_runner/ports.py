@@ -1,6 +1,6 @@
-"""What the agent needs from the machine it runs on, as promises.
+"""Ports of the agent: what its use cases need from the machine and the blob store.
 
-All of it belongs to the event loop that made it. Nothing here polls: ends and output arrive as
+All objects belong to the event loop that made them. Nothing polls: ends and output arrive as
 events of the loop.
 """
 
@@ -18,7 +18,7 @@ from svc_trial_runner.domain.tasks import BlobKey
 
 
 class LaunchError(Exception):
-    """A trial's process could not be made; the text says why, for the user."""
+    """Failure to start a trial; the text is for the user."""
 
 
 # --- processes ------------------------------------------------------------------------------
@@ -26,93 +26,93 @@ class LaunchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """One process to be started as the leader of a new session and group."""
+    """Request to start a process as the leader of a new session and group."""
 
     label: str
-    """Differs between all processes that run at once."""
+    """Unique among all processes that run at once."""
     command: str
-    """For bash."""
+    """Command line for bash."""
     python: PythonCommand | None
-    """The same line, understood; None: only bash can run it."""
+    """The same line, parsed; None: only bash can run it."""
     code: str
-    """Folder that its code comes from: trials with the same one may share an interpreter."""
+    """Folder of the code: trials with the same folder may share an interpreter."""
     directory: str
-    """Working directory: that folder, or the trial's own copy of it."""
+    """Working directory: the code folder, or the trial's own copy of it."""
     base: Mapping[str, str]
     """Variables shared by many trials; the same object for all of them."""
     variables: Mapping[str, str]
-    """This trial's own; they win."""
+    """The trial's own variables, which override the shared ones."""
     stdout: int
-    """Descriptor; stays the caller's."""
+    """Descriptor; owned by the caller."""
     stderr: int
-    """Descriptor; stays the caller's."""
+    """Descriptor; owned by the caller."""
 
 
 class TrialProcess(Protocol):
-    """A started trial."""
+    """Process of a running trial."""
 
     @property
     def identity(self) -> ProcessIdentity:
-        """Its leader; the group and the session have the same number."""
+        """Leader of the process group; group and session have the same number."""
         ...
 
     @property
     def warm(self) -> bool:
-        """Whether a warm interpreter runs it."""
+        """Whether it runs in a warm interpreter."""
         ...
 
     @property
     def ended(self) -> asyncio.Future[int | None]:
-        """The wait status of the leader; None: unknown, since what had started it died."""
+        """Wait status of the leader; None: unknown, since the process that started it died."""
         ...
 
 
 class Processes(Protocol):
-    """Starts trials and ends them."""
+    """Launcher of trial processes."""
 
     async def launch(self, request: LaunchRequest) -> TrialProcess:
         """Start a process.
 
         Raises:
-            LaunchError: it cannot be started.
+            LaunchError: the process cannot be started.
         """
         ...
 
     def terminate(self, process: TrialProcess, token: str) -> None:
-        """Send TERM to its group and to its descendants that left the group."""
+        """Send TERM to the group and to descendants that left it."""
         ...
 
     def kill(self, process: TrialProcess, token: str) -> None:
-        """Send KILL to all of them, wherever they are by now."""
+        """Send KILL to the group and to all descendants."""
         ...
 
     def has_leftovers(self, process: TrialProcess) -> bool:
-        """Whether its group has members though its leader is gone."""
+        """Return whether the group has members although its leader has ended."""
         ...
 
     def release(self, code: str) -> None:
-        """No trial with this code will come for now: end what waits for one."""
+        """End idle interpreters of a code folder that no trial needs for now."""
         ...
 
     def release_idle(self, idle_s: float) -> None:
-        """End what has waited for a trial for `idle_s` or longer."""
+        """End interpreters that have been idle for `idle_s` or longer."""
         ...
 
     @property
     def warm_count(self) -> int:
-        """How many warm interpreters there are."""
+        """Number of warm interpreters."""
         ...
 
     async def aclose(self) -> None:
-        """End everything that was started."""
+        """End all processes that were started."""
         ...
 
 
 class Sweeper(Protocol):
-    """Ends what an earlier agent has left."""
+    """Killer of the processes that an earlier agent has left."""
 
     def sweep(self, state: JournalState) -> int:
-        """Kill what is left of the claims and servers of a journal; return how many processes."""
+        """Kill the remaining processes of a journal's claims and servers; return their number."""
         ...
 
 
@@ -121,7 +121,7 @@ class Sweeper(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TrialFilesRequest:
-    """What stands in a trial's folder when it starts."""
+    """Content of a trial's folder at its start."""
 
     directory: Path
     run_script: str
@@ -130,7 +130,7 @@ class TrialFilesRequest:
 
 
 class TrialOutput(Protocol):
-    """The folder of one trial while it runs, and the pipes that lead there."""
+    """Open folder of one trial, with the pipes that lead into its files."""
 
     @property
     def stdout(self) -> int:
@@ -143,24 +143,24 @@ class TrialOutput(Protocol):
         ...
 
     def launched(self) -> None:
-        """The process holds its ends of the pipes: close ours."""
+        """Close the agent's copies of the pipes: the process holds its own."""
         ...
 
     @property
     def at_end(self) -> asyncio.Future[None]:
-        """Done when nobody can write any more and everything is in the files."""
+        """Done when all writers have closed and all output is in the files."""
         ...
 
     def catch_up(self) -> bool:
-        """Take what is in the pipes now; return whether `at_end` is done."""
+        """Read the pipes' present content; return whether `at_end` is done."""
         ...
 
     def cut(self) -> None:
-        """Take what is in the pipes now and close them, whoever may still hold the other end."""
+        """Read the pipes' present content and close them, even if a writer remains."""
         ...
 
     def stderr_tail(self) -> str:
-        """Give the last lines of stderr."""
+        """Return the last lines of stderr."""
         ...
 
     def write_state(self, line: str) -> None:
@@ -168,18 +168,18 @@ class TrialOutput(Protocol):
         ...
 
     def watch(self, on_output: Callable[[], None]) -> Callable[[], None]:
-        """Call back after each piece of output; returns how to stop that."""
+        """Call back after each piece of output; return a function that cancels this."""
         ...
 
 
 class TrialFolders(Protocol):
-    """Makes the folders of trials."""
+    """Factory of trial folders."""
 
     def open(self, request: TrialFilesRequest) -> TrialOutput:
-        """Make the folder, its files and the pipes.
+        """Create the folder, its files and the pipes.
 
         Raises:
-            LaunchError: the folder cannot be written; the text says why.
+            LaunchError: the folder cannot be written.
         """
         ...
 
@@ -188,43 +188,43 @@ class TrialFolders(Protocol):
 
 
 class TrialSession(Protocol):
-    """What a trial may ask for on its socket."""
+    """Requests that a trial may make on its socket."""
 
     def greet(self) -> bytes:
-        """Answer hello."""
+        """Return the reply to hello."""
         ...
 
     def parameters(self) -> bytes:
-        """Answer the request for parameters."""
+        """Return the reply to the request for parameters."""
         ...
 
     def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
-        """Take a metric over and answer; a future if that takes time."""
+        """Accept a metric and return the reply; a future if storing it takes time."""
         ...
 
 
 class TrialSockets(Protocol):
-    """The one socket on which all trials of this agent call."""
+    """Socket of the agent that all trials connect to."""
 
     @property
     def path(self) -> str:
-        """Its path; at most 107 bytes long."""
+        """Path of the socket; at most 107 bytes long."""
         ...
 
     def admit(self, token: str, session: TrialSession) -> None:
-        """Let whoever shows `token` use `session`."""
+        """Connect callers that present `token` to `session`."""
         ...
 
     def catch_up(self, token: str) -> bool:
-        """Read everything that has been sent with `token` so far.
+        """Read all data that was sent with `token` so far.
 
         Returns:
-            Whether somebody still holds a connection.
+            Whether a connection is still open.
         """
         ...
 
     def when_quiet(self, token: str, call: Callable[[], None]) -> None:
-        """Call once, when the last connection with `token` has gone."""
+        """Call once, when the last connection with `token` has closed."""
         ...
 
     def dismiss(self, token: str) -> None:
@@ -236,60 +236,60 @@ class TrialSockets(Protocol):
 
 
 class ClaimJournal(Protocol):
-    """What this agent holds, readable by the next one."""
+    """Durable record of the claims of this agent, read by the next one."""
 
     @property
     def state(self) -> JournalState:
-        """What the records add up to."""
+        """State folded from the records."""
         ...
 
     def append(self, *records: JournalRecord) -> None:
-        """Add records; they survive the death of this process as soon as this returns.
+        """Append records; they survive the death of this process as soon as this returns.
 
-        A disk that is full or broken loses only that: the state in memory has them.
+        A full or broken disk loses only this: the state in memory has them.
         """
         ...
 
     def forget_servers(self) -> None:
-        """Drop the predecessor's servers: they have been swept."""
+        """Remove the predecessor's servers, after they were swept."""
         ...
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SpooledReport:
-    """One report on its way to the manager."""
+    """Report on its way to the manager."""
 
     experiment_id: str
     entry: bytes
-    """The report, serialised."""
+    """Serialised report."""
     acknowledged: bool
-    """Whether the manager's inbox has it."""
+    """Whether it is in the manager's inbox."""
 
 
 class ReportSpool(Protocol):
-    """Reports on disk until the manager's inbox has them."""
+    """Durable queue of reports until they are in the manager's inbox."""
 
     def inherited(self) -> Sequence[SpooledReport]:
-        """Give what the predecessor left, in order; once."""
+        """Return the predecessor's reports, in order; call once."""
         ...
 
     def discard_inherited(self) -> None:
-        """Remove what the predecessor left: what still counts of it has been appended again."""
+        """Remove the predecessor's reports, after those still needed were appended again."""
         ...
 
     def append(self, reports: Iterable[tuple[str, bytes]]) -> None:
         """Add (experiment id, report) pairs; they survive the death of this process.
 
-        A disk that is full or broken loses only that: the reports are still in memory.
+        A full or broken disk loses only this: the reports are still in memory.
         """
         ...
 
     def acknowledge(self, experiment_id: str, count: int) -> None:
-        """The oldest `count` unacknowledged reports of an experiment have arrived."""
+        """Mark the oldest `count` unacknowledged reports of an experiment as arrived."""
         ...
 
     def before_forgetting(self, call: Callable[[], None]) -> None:
@@ -297,7 +297,7 @@ class ReportSpool(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the files."""
+        """Close the files."""
         ...
 
 
@@ -308,23 +308,23 @@ class GpuDevices(Protocol):
     """The GPUs of this machine."""
 
     async def devices(self) -> Sequence[GpuDevice]:
-        """Tell what is there now and who uses it; empty if there is no driver."""
+        """Return the devices and their users; empty without a driver."""
         ...
 
 
 class ProcessTable(Protocol):
-    """Who belongs to whom among the processes of this machine."""
+    """Process tree of this machine."""
 
     def own(self, process_ids: Iterable[int]) -> frozenset[int]:
-        """Give those that are descendants of this agent."""
+        """Return the ids that are descendants of this agent."""
         ...
 
 
 class CodeStore(Protocol):
-    """Code archives, unpacked."""
+    """Cache of unpacked code archives."""
 
     async def materialise(self, archive: BlobKey) -> Path:
-        """Give the folder with the content of an archive; unpacked once per content.
+        """Return the folder with the content of an archive; unpacked once per content.
 
         Raises:
             LaunchError: the archive is missing, damaged, too large, or names files outside.
@@ -332,17 +332,17 @@ class CodeStore(Protocol):
         ...
 
     async def copy(self, place: Path, target: Path) -> None:
-        """Give a trial a copy of its own, in place of what an earlier attempt left there.
+        """Copy the code into a trial's folder, replacing the copy of an earlier attempt.
 
         Raises:
-            LaunchError: it cannot be written.
+            LaunchError: the copy cannot be written.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedTrial:
-    """A trial whose folder is complete."""
+    """Trial whose folder is complete."""
 
     experiment_id: str
     trial_id: str
@@ -351,107 +351,107 @@ class FinishedTrial:
 
 
 class TrialBlobs(Protocol):
-    """Brings bytes of trials to this machine and away from it.
+    """Transfer of trial files between this machine and the blob store.
 
-    Calls wait while the store is away or has no room; who must not wait for ever cancels them.
+    Calls wait while the store is unavailable or full; cancel them to stop waiting.
     """
 
     @property
     def trouble(self) -> str:
-        """What calls wait for now, in words; empty: for nothing."""
+        """What calls wait for now, in words; empty: they do not wait."""
         ...
 
     async def fetch(self, blob: BlobKey, path: Path) -> None:
-        """Write a blob to a file, which appears whole or not at all.
+        """Write a blob to a file, which appears as a whole or not at all.
 
         Raises:
-            NotFoundError: it is not there.
-            DataLossError: it is damaged.
+            NotFoundError: the blob does not exist.
+            DataLossError: the blob is damaged.
         """
         ...
 
     async def keep_checkpoint(self, experiment_id: str, path: Path) -> BlobKey:
-        """Store the content of a file by content."""
+        """Store the content of a file under its content hash."""
         ...
 
     async def keep_output(self, trial: FinishedTrial, file_name: str, path: Path) -> None:
-        """Store a file of a trial in place of an earlier one of this name."""
+        """Store a file of a trial; an earlier file of the same name is replaced."""
         ...
 
 
 class FolderArchives(Protocol):
-    """Folders as archives; its calls block."""
+    """Packing of folders into archives; calls block."""
 
     def pack(self, folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
-        """Write a folder, but for some names directly in it, to a file; return how many files.
+        """Write a folder, without some direct entries, to a file; return the number of files.
 
         Raises:
-            OSError: something cannot be read or written.
+            OSError: a file cannot be read or written.
         """
         ...
 
     def extract(self, archive: Path, folder: Path) -> None:
-        """Make a folder of an archive that anyone may have made.
+        """Unpack an untrusted archive into a new folder.
 
         Raises:
-            ServiceError: it is damaged, too large, or leads outside of the folder.
+            ServiceError: the archive is damaged, too large, or leads outside of the folder.
         """
         ...
 
 
 class UploadSpool(Protocol):
-    """Remembers whose folders are to be stored; survives the death of this process.
+    """Durable queue of trials whose folders are to be uploaded.
 
-    A disk that is full or broken loses only that: those in memory are stored all the same.
+    A full or broken disk loses only this: trials in memory are uploaded all the same.
     """
 
     def inherited(self) -> Sequence[FinishedTrial]:
-        """Give what a predecessor has not done, oldest first."""
+        """Return the trials that a predecessor has not uploaded, oldest first."""
         ...
 
     def add(self, trial: FinishedTrial) -> None:
-        """Remember a trial."""
+        """Add a trial."""
         ...
 
     def done(self, trial: FinishedTrial) -> None:
-        """Forget a trial."""
+        """Remove a trial."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClientEnvironment:
-    """Where an experiment was created from."""
+    """Environment in which an experiment was created."""
 
     variables: Mapping[str, str]
     interpreter: str | None
-    """The client's Python."""
+    """Path of the client's Python."""
 
 
 class Environments(Protocol):
-    """Environments of creating clients."""
+    """Environments of the clients that created experiments."""
 
     def load(self, path: str) -> ClientEnvironment:
-        """Read an environment file; empty path: the agent's own environment.
+        """Return the environment in a file; empty path: the agent's own environment.
 
         The same object is returned while the file does not change.
 
         Raises:
-            LaunchError: it cannot be read.
+            LaunchError: the file cannot be read.
         """
         ...
 
 
 class LargeValues(Protocol):
-    """Large values in the byte store."""
+    """Storage of large values in the blob store."""
 
     async def load(self, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value
-        """Give the JSON value.
+        """Return a JSON value.
 
         Raises:
-            LaunchError: it is not there.
+            LaunchError: the value cannot be loaded.
         """
         ...
 
     async def store(self, value: Any) -> BlobKey:  # noqa: ANN401 - any JSON value
-        """Keep a JSON value."""
+        """Store a JSON value and return its key."""
         ...

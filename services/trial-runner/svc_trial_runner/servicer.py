@@ -1,4 +1,4 @@
-"""gRPC face of the agent: `RunnerService`."""
+"""gRPC servicer of the agent: `RunnerService`."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -31,15 +31,15 @@ _FILES = {
 
 
 class RunnerServicer(RunnerServiceServicer):
-    """See the proto.
+    """gRPC servicer of `RunnerService`; see the proto.
 
     Args:
-        agent: whose trials they are.
-        identity: who it is.
-        started_at: when this process started.
-        gpus: the machine's GPUs.
-        processes: tells of warm interpreters.
-        logs: output of trials.
+        agent: source of the attempts.
+        identity: of this process.
+        started_at: start of this process.
+        gpus: allocator of the machine's GPUs.
+        processes: counts warm interpreters.
+        logs: reader of trial output.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ def _trial(run: AttemptRun) -> pb.RunnerTrial:
 
 
 def _page_token(run: AttemptRun) -> str:
-    """Give a text that sorts as the keys do."""
+    """Return a text that sorts like the attempts' keys."""
     return f"{run.key.experiment_id}/{run.key.trial_id}/{run.key.attempt:08d}"
 
 

@@ -31,53 +31,53 @@ _OUTPUT_LIMIT_BYTES: Final = 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that can be set."""
+    """Settings of one agent process."""
 
     nats_url: str
     """Address of the bus."""
     token: str = field(repr=False)
-    """Secret of this installation."""
+    """Secret of the installation."""
     home: Path
     """Folder of the installation's state; the agent uses `runner/` in it."""
     replicas: int = 1
-    """Copies that a clustered bus keeps of each stream."""
+    """Number of copies that a clustered bus keeps of each stream."""
     pool: str = "local"
-    """Whose tasks are pulled."""
+    """Pool whose tasks are pulled."""
     slots: int | None = None
-    """Trials at once; None: no limit (the experiment's concurrency and GPUs bound it)."""
+    """Concurrent trials; None: no limit (the experiment's concurrency and GPUs bound it)."""
     max_trials: int | None = None
-    """Trials after which the agent ends by itself; None: it stays."""
+    """Number of trials after which the agent ends by itself; None: no limit."""
     output_limit_bytes: int = _OUTPUT_LIMIT_BYTES
-    """Kept of stdout and of stderr of a trial, each, where its experiment does not say."""
+    """Limit of stdout and of stderr of a trial, each, where the experiment sets none."""
     live_output: bool = False
-    """Whether the output of trials is sent to the bus while they run; else watchers read the files,
-    so those must be on the manager's machine."""
+    """Whether the output of running trials is published on the bus; else the files are read
+    directly, which requires the manager to be on this machine."""
     warm: bool = True
     """Whether warm interpreters may be used."""
     fake_gpus: int | None = None
-    """GPUs that are pretended, for tests; None: ask the driver."""
+    """Number of simulated GPUs, for tests; None: the driver's."""
     runtime_directory: Path | None = None
-    """Where the socket of the trials may be; None: the temporary folder."""
+    """Parent folder of the trial socket; None: the temporary folder."""
     s3: S3Settings | None = None
-    """Where bytes lie; None: in a folder below `home`."""
+    """S3 endpoint of the blob store; None: a folder below `home`."""
     manager_grpc: str = ""
-    """`host:port` of the manager through which bytes travel, so that no key to the store is needed
-    here; empty: they lie where `s3` says."""
+    """`host:port` of the manager as proxy of the blob store, so that no key to the store is needed
+    here; empty: the store is used directly."""
     grpc_host: str = "127.0.0.1"
-    """Where the agent listens; calls need the token."""
+    """Host to listen on; calls need the token."""
     grpc_port: int = 0
-    """0 = a free one, told by its presence."""
+    """0 = a free port, published in the agent's presence."""
     host_name: str = ""
     version: str = ""
     runner_id: str = ""
-    """Who this agent is, e.g. where its user of the bus is confined to that; empty: it draws an
-    id at its first start."""
+    """Id of the agent, e.g. where its bus user is restricted to it; empty: an id is drawn at the
+    first start."""
     security: SecuritySettings = ON_LOOPBACK
-    """How it is protected."""
+    """Transport security and access rules."""
 
     @property
     def runner_directory(self) -> Path:
-        """Folder of this agent's own state."""
+        """Folder of the agent's own state."""
         return self.home / "runner"
 
     @property
@@ -87,7 +87,7 @@ class Settings:
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
-    """Read environment and command line.
+    """Read the settings from the environment and the command line.
 
     Raises:
         InvalidArgumentError: a value is missing or breaks a rule.

@@ -1,4 +1,4 @@
-"""Who sees what becomes of tasks and attempts on this machine: figures and traces."""
+"""Metrics and traces of tasks and attempts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -22,12 +22,12 @@ _MS_PER_S: Final = 1000
 
 
 class Telemetry:
-    """Counts and traces; decides nothing.
+    """Recorder of the agent's metrics and traces.
 
     Args:
-        clock: tells when tasks were taken.
-        registry: where figures are kept; None: nowhere that anybody looks.
-        tracer: None: nothing is traced from here.
+        clock: source of the time of tasks.
+        registry: receives the metrics; None: a registry that is not served.
+        tracer: receives the spans; None: nothing is traced here.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Telemetry:
         )
 
     def register_gauges(self, held: Callable[[], int], warm: Callable[[], int]) -> None:
-        """Have what there is now looked up when somebody asks.
+        """Register the gauges of attempts and interpreters, which are read on demand.
 
         Args:
-            held: gives how many attempts are held.
-            warm: gives how many warm interpreters there are.
+            held: returns the number of attempts held.
+            warm: returns the number of warm interpreters.
         """
         self._registry.gauge(
             "nni_attempts_held", "Attempts on this machine", lambda: [((), float(held()))]
@@ -73,7 +73,7 @@ class Telemetry:
         )
 
     def task_pulled(self, verdict: TaskDecision, work: TrialWork) -> None:
-        """Take note of a task that came."""
+        """Count a delivered task by decision."""
         self._tasks.inc(verdict.name.lower())
         if verdict is TaskDecision.TAKE:
             self._taken_at[work.key] = self._clock.now()
@@ -88,11 +88,11 @@ class Telemetry:
         own = (self._tracer or NoOpTracer()).traceparent(
             key.experiment_id, work.parameter_id, *path
         )
-        # Without spans of ours in between, the trial's own hang on the manager's.
+        # Without spans of the agent, the trial's own spans are children of the manager's.
         return own or work.traceparent
 
     def reported(self, work: TrialWork, report: AttemptReport) -> None:
-        """Take note of what the manager is told about an attempt."""
+        """Record metrics and spans of a report."""
         match report:
             case ProcessStarted():
                 self._process_started(work, report)
@@ -162,7 +162,7 @@ class Telemetry:
 
 
 def _path(key: AttemptKey) -> tuple[str, int]:
-    """Return what the span of an attempt is within the trace of its trial."""
+    """Return the path of an attempt's span within the trace of its trial."""
     return ("attempt", key.attempt)
 
 

@@ -1,1 +1,1 @@
-"""How the agent touches the machine it runs on."""
+"""Adapters of the agent to the machine, the blob store and the manager."""

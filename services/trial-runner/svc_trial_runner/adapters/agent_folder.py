@@ -1,4 +1,4 @@
-"""Folder of the agent's own state: who it is, and the tools it gives to trials."""
+"""Folder of the agent's own state: its id, and the tools for trials."""
 
 import json
 import secrets
@@ -11,11 +11,11 @@ from svc_common.errors import FailedPreconditionError
 
 
 def runner_id(folder: Path, given: str = "") -> str:
-    """Give the id of the agent whose folder this is; drawn at its first start.
+    """Return the id of the agent that owns a folder; drawn at its first start.
 
     Args:
-        folder: of the agent; made when needed.
-        given: the id that the settings say; it wins.
+        folder: of the agent; created if missing.
+        given: id from the settings, which overrides.
 
     Raises:
         FailedPreconditionError: the folder cannot be written.
@@ -37,7 +37,7 @@ def runner_id(folder: Path, given: str = "") -> str:
 
 
 def trial_sdk_folder() -> Path:
-    """Give the folder of the trial side of the library, which is only run, never imported.
+    """Return the folder of the library's trial side, which is run and never imported here.
 
     Raises:
         FailedPreconditionError: the library is not installed.
@@ -49,10 +49,10 @@ def trial_sdk_folder() -> Path:
 
 
 def write_tools(folder: Path, trial_sdk: Path) -> Path:
-    """Put `nni-trial` into a folder that goes on the PATH of trials; return the folder.
+    """Write `nni-trial` into a folder for the PATH of trials; return the folder.
 
     Raises:
-        FailedPreconditionError: it cannot be written.
+        FailedPreconditionError: the folder cannot be written.
     """
     tools = folder / "bin"
     tools.mkdir(mode=0o755, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How an agent opens the byte store: where it lies, or by way of the manager."""
+"""Access to the blob store: direct, or through the manager."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs
 
 @dataclass(frozen=True, slots=True)
 class OpenedStores:
-    """The byte store, as several parts of the agent use it."""
+    """Opened blob store, as its users in the agent need it."""
 
     blobs: RetryingBlobExchange
     """For code and values."""
@@ -26,29 +26,29 @@ class OpenedStores:
 
 @dataclass(frozen=True, slots=True)
 class StoreLocations:
-    """Where bytes lie, and who gives them."""
+    """Location of the blob store, and access to it."""
 
     home: Path
     """Folder of the installation's state."""
     s3: S3Settings | None
     """None: a folder below `home`."""
     manager: str
-    """`host:port` of the manager that gives them; empty: they are used where they lie."""
+    """`host:port` of the manager as proxy; empty: the store is accessed directly."""
     transport: Transport
-    """How the manager is called."""
+    """Security of the connection to the manager."""
     token: str = field(repr=False)
 
 
 @asynccontextmanager
 async def open_stores(places: StoreLocations, clock: Clock) -> AsyncIterator[OpenedStores]:
-    """Open the byte store; manager and store may be away when this is called."""
+    """Open the blob store; manager and store may be unavailable at this time."""
     if not places.manager:
         async with open_blob_store(places.home, places.s3) as store:
             blobs = RetryingBlobExchange(store, clock)
             roomy = RetryingBlobExchange(store, clock, wait_for_space=True)
             yield OpenedStores(blobs, StoredTrialBlobs(blobs, lambda _: roomy))
         return
-    # Costs memory that the local shape need not have.
+    # Imported here: costs memory that the local shape need not have.
     from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
 
     async with open_channel(places.manager, places.transport) as channel:

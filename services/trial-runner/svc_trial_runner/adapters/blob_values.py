@@ -1,4 +1,4 @@
-"""Large values as JSON text in the byte store."""
+"""Large values as JSON text in the blob store."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from svc_trial_runner.ports import LaunchError
 
 
 class StoredLargeValues:
-    """`ports.Values` in the byte store.
+    """`ports.LargeValues` in the blob store.
 
     Args:
         blobs: the store.
@@ -20,14 +20,14 @@ class StoredLargeValues:
         self._blobs = blobs
 
     async def load(self, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value
-        """See `ports.Values.load`."""
+        """See `ports.LargeValues.load`."""
         try:
             return json.loads(await self._blobs.get(f"{CONTENT_KIND}/{blob.sha256}"))
         except (ServiceError, ValueError) as error:
             raise LaunchError(f"the value {blob.sha256} cannot be loaded: {error}") from error
 
     async def store(self, value: Any) -> BlobKey:  # noqa: ANN401 - any JSON value
-        """See `ports.Values.store`."""
+        """See `ports.LargeValues.store`."""
         data = json.dumps(value).encode()
         try:
             key = await self._blobs.put(data)

@@ -1,7 +1,7 @@
-"""The journal of claims: JSON lines in one file, each written before what it tells happens.
+"""Journal of claims: JSON lines in one file, each written before its effect.
 
-A line that was cut by the death of the writer is dropped on open. Loss of power is out of scope:
-the trials would be gone as well.
+A last line that was cut by a crash is dropped on open. Loss of power is out of scope: the
+trials would be gone as well.
 """
 
 import fcntl
@@ -29,7 +29,7 @@ from svc_trial_runner.domain.claims import (
 )
 
 COMPACT_BYTES: Final = 4 * 1024 * 1024
-"""Size at which the file is written anew with what still matters."""
+"""Size at which the file is compacted."""
 
 
 class FileClaimJournal:
@@ -37,11 +37,11 @@ class FileClaimJournal:
 
     Args:
         path: of the file; its folder exists.
-        machine_boot_id: of the running kernel; the processes of another boot are gone.
-        compact_bytes: above this size the file is written anew.
+        machine_boot_id: boot id of the kernel; processes of another boot have ended.
+        compact_bytes: size at which the file is compacted.
 
     Raises:
-        FailedPreconditionError: another agent uses it.
+        FailedPreconditionError: another agent uses the file.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class FileClaimJournal:
             get_logger().error("claims not on disk", path=str(self._path), error=str(error))
 
     def forget_servers(self) -> None:
-        """Drop the servers of the predecessor: they have been swept."""
+        """See `ports.ClaimJournal.forget_servers`."""
         self._state.servers.clear()
         self._compact()
 
@@ -109,7 +109,7 @@ class FileClaimJournal:
                     claim.leader = None
 
     def _compact(self) -> None:
-        """Write the file anew; it is replaced as a whole."""
+        """Replace the file atomically by the shortest journal."""
         data = json.dumps(["boot", self._machine_boot_id]).encode() + b"\n"
         data += b"".join(map(_encode, self._state.records()))
         temporary = self._path.with_suffix(".new")
@@ -119,7 +119,7 @@ class FileClaimJournal:
         if self._file >= 0:
             os.close(self._file)
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        # What stays after compaction must not trigger the next one at once.
+        # The size after compaction must not trigger the next one at once.
         self._size = 0
 
 
@@ -153,7 +153,7 @@ def _decode_header(line: bytes) -> str | None:
 
 
 def _decode(line: bytes) -> JournalRecord | None:
-    """Give the record of a line; None for one that this version does not know."""
+    """Parse the record in a line; return None if this version does not know it."""
     try:
         fields = json.loads(line)
     except ValueError:

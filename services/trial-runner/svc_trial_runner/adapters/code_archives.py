@@ -1,4 +1,4 @@
-"""Code archives: fetched by content hash, checked, unpacked once, used in place."""
+"""Cache of code archives: fetched by content hash, checked, unpacked once."""
 
 import asyncio
 import hashlib
@@ -16,19 +16,19 @@ from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import LaunchError
 
 KEPT_S: Final = 7 * 24 * 3600.0
-"""How long code stays that nobody asks for."""
+"""Time after which unused code is removed."""
 CODE_LIMITS: Final = ArchiveLimits(files=2000, size_bytes=300 * 1024 * 1024)
-"""What a code directory may have, as documented; checked again here, for the archive is foreign."""
+"""Documented limits of a code directory, checked again here: the archive is untrusted."""
 
 
 class CachedCodeStore:
     """`ports.CodeStore` in a folder with one folder per archive.
 
     Args:
-        blobs: where archives come from.
-        folder: the cache; made when needed.
-        clock: tells what has not been used for long.
-        limits: what an archive may have; one that exceeds them is refused.
+        blobs: source of the archives.
+        folder: of the cache; created if missing.
+        clock: measures the time since the last use.
+        limits: limits of an archive; a larger one is refused.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class CachedCodeStore:
         self._clock = clock
         self._limits = limits
         self._used: set[str] = set()
-        """What this agent has given away: it may be in use at any time."""
+        """Archives in use by this agent."""
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def materialise(self, archive: BlobKey) -> Path:
@@ -68,7 +68,7 @@ class CachedCodeStore:
             raise LaunchError(f"the code cannot be copied to {target}: {error}") from error
 
     def _forget_old(self) -> None:
-        """Make room: remove what no agent of this machine has used for long."""
+        """Remove code that no agent of this machine has used for long."""
         if not self._folder.is_dir():
             return
         before_s = self._clock.now().timestamp() - KEPT_S
@@ -96,7 +96,7 @@ def _copy(place: Path, target: Path) -> None:
 
 
 def _check(path: Path, archive: BlobKey) -> None:
-    """Refuse an archive that is not what its name says."""
+    """Raise LaunchError unless the content of an archive has the expected hash."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != archive.sha256:

@@ -1,4 +1,4 @@
-"""Environments of creating clients, from the files that the manager keeps."""
+"""Environments of the clients that created experiments, from the manager's files."""
 
 import json
 import os
@@ -11,11 +11,11 @@ _KEPT: Final = 64
 
 
 class FileEnvironments:
-    """`ports.Environments` by files of the form `{"environment": {...}, "interpreter": "..."}`.
+    """`ports.Environments` in files `{"environment": {...}, "interpreter": "..."}`.
 
     Args:
-        own: the agent's own variables, for trials without such a file.
-        interpreter: Python whose folder goes with `own`.
+        own: variables of the agent, for trials without such a file.
+        interpreter: Python that belongs to `own`.
     """
 
     def __init__(self, own: Mapping[str, str], interpreter: str) -> None:

@@ -1,4 +1,4 @@
-"""Sources of GPUs: the driver of NVIDIA, and one that tests and machines without GPUs use."""
+"""Sources of GPUs: the NVIDIA driver, and an in-memory source for tests."""
 
 import asyncio
 import importlib
@@ -10,7 +10,7 @@ from svc_trial_runner.domain.gpus import GpuDevice
 
 
 class InMemoryGpuDevices:
-    """`ports.GpuDevices` with devices that are told."""
+    """`ports.GpuDevices` with given devices."""
 
     def __init__(self, devices: Sequence[GpuDevice] = ()) -> None:
         self._devices = list(devices)
@@ -20,17 +20,17 @@ class InMemoryGpuDevices:
         return list(self._devices)
 
     def replace(self, devices: Sequence[GpuDevice]) -> None:
-        """Let there be other devices, or other users of them."""
+        """Replace the devices and their users."""
         self._devices = list(devices)
 
 
 class NvmlGpuDevices:
-    """`ports.GpuDevices` by NVIDIA's management library, loaded when it is first asked for.
+    """`ports.GpuDevices` of NVIDIA's management library, loaded at the first call.
 
-    Failures are logged and mean that there are no GPUs; without a driver it is asked only once.
+    Failures are logged and mean that there are no GPUs; without a driver there is only one try.
 
     Args:
-        load: gives the library, the module `pynvml`.
+        load: returns the library, the module `pynvml`.
     """
 
     def __init__(self, load: Callable[[], Any] = lambda: importlib.import_module("pynvml")) -> None:
@@ -51,7 +51,7 @@ class NvmlGpuDevices:
                 library.nvmlInit()
                 self._library = library
             return [self._device(i) for i in range(self._library.nvmlDeviceGetCount())]
-        except Exception as error:  # noqa: BLE001 - whatever the driver says, trials go on
+        except Exception as error:  # noqa: BLE001 - trials run whatever the driver's error
             self._failed = self._library is None
             get_logger().info("no GPUs can be seen", reason=str(error))
             return []
@@ -68,7 +68,7 @@ class NvmlGpuDevices:
             try:
                 users.update(process.pid for process in ask(handle))
             except library.NVMLError:
-                continue  # this kind of process is not told of on this device
+                continue  # the device does not report this kind of process
         return GpuDevice(
             index,
             name.decode() if isinstance(name, bytes) else str(name),

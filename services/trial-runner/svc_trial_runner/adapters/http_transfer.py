@@ -1,6 +1,6 @@
-"""Bytes to and from an address that somebody with a key has signed; blocking.
+"""Blocking transfer of files to and from presigned URLs.
 
-What is sent and received is a file; nothing is held in memory as a whole.
+Files are streamed: nothing is held in memory as a whole.
 """
 
 from collections.abc import Iterator
@@ -12,20 +12,20 @@ from urllib.parse import urlsplit
 from svc_common.errors import NotFoundError, ResourceExhaustedError, UnavailableError
 
 _TIMEOUT_S: Final = 60.0
-"""How long the server may say nothing."""
+"""Longest silence of the server."""
 _CHUNK_BYTES: Final = 1024 * 1024
 _OK: Final = frozenset({200, 201, 204})
 _NOT_FOUND: Final = 404
 _TOO_LARGE: Final = frozenset({413, 507})
 _SHOWN: Final = 300
-"""Characters of an answer that is an error."""
+"""Longest part of an error response in a message."""
 
 
 class Sink(Protocol):
-    """Takes bytes in order."""
+    """Receiver of bytes in order."""
 
     def write(self, data: bytes, /) -> object:
-        """Take some."""
+        """Write the next bytes."""
         ...
 
 
@@ -33,14 +33,14 @@ def send_file(url: str, key: str, source: BinaryIO, size_bytes: int) -> None:
     """PUT a file.
 
     Args:
-        url: signed.
+        url: presigned.
         key: name of the blob, for messages: the URL is a secret.
-        source: read from where it stands.
-        size_bytes: how much of it.
+        source: read from its current position.
+        size_bytes: number of bytes to send.
 
     Raises:
-        UnavailableError: the server cannot be reached or does not take it now.
-        ResourceExhaustedError: it has no room.
+        UnavailableError: the server cannot be reached or refuses for now.
+        ResourceExhaustedError: the store is full.
     """
     headers = {"Content-Length": str(size_bytes), "Content-Type": "application/octet-stream"}
     with _answer("PUT", url, key, source, headers) as answer:
@@ -48,16 +48,16 @@ def send_file(url: str, key: str, source: BinaryIO, size_bytes: int) -> None:
 
 
 def receive_file(url: str, key: str, target: Sink) -> None:
-    """GET into a file.
+    """GET a blob into a file.
 
     Args:
-        url: signed.
+        url: presigned.
         key: name of the blob, for messages.
-        target: is given what comes.
+        target: receives the content.
 
     Raises:
-        NotFoundError: the blob is not there.
-        UnavailableError: the server cannot be reached or does not give it now.
+        NotFoundError: the blob does not exist.
+        UnavailableError: the server cannot be reached or refuses for now.
     """
     with _answer("GET", url, key, None, {}) as answer:
         expected, received = answer.length, 0
@@ -94,5 +94,5 @@ def _refusal(answer: HTTPResponse, key: str, place: str) -> Exception:
         return NotFoundError("blob", key)
     if answer.status in _TOO_LARGE:
         return ResourceExhaustedError(f"the byte store at {place} takes no more bytes: {text}")
-    # Also 403: the address has expired, and the next try gets another one.
+    # Also for 403: the URL has expired, and the next try gets another one.
     return UnavailableError(f"the byte store at {place} refused {key!r}: {answer.status} {text}")

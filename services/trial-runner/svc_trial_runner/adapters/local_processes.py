@@ -1,4 +1,4 @@
-"""Starts and ends trials on this machine: warm interpreters where they fit, bash elsewhere."""
+"""Launcher of trials on this machine: warm interpreters where possible, bash otherwise."""
 
 import asyncio
 import shutil
@@ -22,20 +22,20 @@ from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.command import PythonCommand, load_time_variables
 from svc_trial_runner.ports import LaunchError, LaunchRequest, TrialProcess
 
-_TITLE_ROOM: Final = " " * 4096
-"""An argument that does nothing: the kernel shows a title in the room of the arguments."""
+_TITLE_SPACE: Final = " " * 4096
+"""Unused argument: the kernel shows a process title in the space of the arguments."""
 _UNFIT_LIMIT: Final = 3
-"""Warm interpreters of one kind that may end by themselves before plain starts take over."""
+"""Number of unexpected ends after which a kind of warm interpreter is replaced by plain starts."""
 _SNAPSHOT_S: Final = 0.02
-"""How long a look at the machine's processes is good for."""
+"""Time for which one snapshot of the machine's processes is used."""
 
 _WarmKey: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
-"""Interpreter, code, variables read at load time."""
+"""Interpreter, code, load-time variables."""
 
 
 @dataclass(slots=True)
 class _Warm:
-    """One warm interpreter and what its trials need to have changed."""
+    """Warm interpreter, with the changes of variables that its trials need."""
 
     server: ProcessServer
     base: Mapping[str, str]
@@ -44,16 +44,16 @@ class _Warm:
     differences: dict[int, tuple[Mapping[str, str], dict[str, str], list[str]]] = field(
         default_factory=dict
     )
-    """By identity of another base: that base, what to set, what to unset."""
+    """By id of another base: that base, variables to set, variables to unset."""
 
 
 class LocalProcesses:
     """`ports.Processes` with warm interpreters and a spawner.
 
     Args:
-        warm_file: the file a warm interpreter runs; None: bash starts everything.
-        on_server: told of each process that starts trials, before it starts any.
-        parent_pid: process that the spawner dies with: this one.
+        warm_file: program of warm interpreters; None: bash starts everything.
+        on_server: called with each process that starts trials, before it starts any.
+        parent_pid: process that the spawner ends with: this one.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class LocalProcesses:
 
     def _warm_key(self, request: LaunchRequest, python: PythonCommand) -> _WarmKey | None:
         cached = (id(request.base), python.interpreter, request.code)
-        # The bases are kept alive by _bases, so that an identity is never used twice.
+        # _bases keeps the bases alive, so that an id is never reused.
         self._bases.setdefault(id(request.base), request.base)
         if cached not in self._keys:
             path = shutil.which(python.interpreter, path=request.base.get("PATH", ""))
@@ -125,7 +125,7 @@ class LocalProcesses:
         }
         descriptors = (request.stdout, request.stderr)
         process = await warm.server.start(request.label, message, descriptors)
-        self._failures.pop(key, None)  # it can do it: an end that follows is an accident
+        self._failures.pop(key, None)  # it works: a later end is an accident
         return process
 
     def _open_warm(self, request: LaunchRequest, key: _WarmKey) -> _Warm:
@@ -138,7 +138,7 @@ class LocalProcesses:
             self._retire(server)
 
         server = ProcessServer(
-            [key[0], str(self._warm_file), "{fd}", _TITLE_ROOM],
+            [key[0], str(self._warm_file), "{fd}", _TITLE_SPACE],
             request.base,
             warm=True,
             on_gone=gone,
@@ -150,7 +150,7 @@ class LocalProcesses:
     def _differences(
         self, warm: _Warm, base: Mapping[str, str]
     ) -> tuple[dict[str, str], list[str]]:
-        """Say what a trial with another base has to change in what the interpreter has."""
+        """Return the changes of variables for a trial whose base differs from the interpreter's."""
         if base is warm.base:
             return {}, []
         known = warm.differences.get(id(base))
@@ -193,7 +193,7 @@ class LocalProcesses:
     # ends
 
     def orphan_ended(self, pid: int, status: int) -> None:
-        """A child of this process has ended: a trial, if what had started it is gone.
+        """Record the end of an adopted child: a trial whose starter has died.
 
         Args:
             pid: of the child.
@@ -212,18 +212,18 @@ class LocalProcesses:
         self._signal(process.identity, token, signal.SIGKILL)
 
     def _signal(self, leader: ProcessIdentity, token: str, number: signal.Signals) -> None:
-        snapshot = self._look()
+        snapshot = self._snapshot_now()
         related = snapshot.descendants(leader.pid) + snapshot.carrying(token, self._parent_pid)
         outside = {entry.pid: entry for entry in related if entry.group != leader.pid}
         now = snapshot.find(leader.pid)
-        # Another process has the number by now: the group of that name is not the trial's.
+        # The number belongs to another process by now: its group is not the trial's.
         if now is None or now.start_time == leader.start_time:
             signal_group(leader.pid, number)
         for entry in outside.values():
             signal_exactly(entry, number)
 
-    def _look(self) -> ProcessSnapshot:
-        """Give the processes of now; when hundreds of trials are stopped, one look serves many."""
+    def _snapshot_now(self) -> ProcessSnapshot:
+        """Return a recent snapshot of all processes; one serves many trials that are stopped."""
         moment_s = asyncio.get_running_loop().time()
         if self._snapshot is None or moment_s - self._snapshot[0] > _SNAPSHOT_S:
             self._snapshot = (moment_s, ProcessSnapshot())
@@ -269,4 +269,4 @@ class LocalProcesses:
         for server in {*servers, *self._retired}:
             server.close()
         self._retired.clear()
-        await asyncio.sleep(0)  # lets those who wait for an end see it
+        await asyncio.sleep(0)  # lets waiters see the ends

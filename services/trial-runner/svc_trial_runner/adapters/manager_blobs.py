@@ -1,4 +1,4 @@
-"""The byte store by way of the manager: this machine holds no key to it."""
+"""Blob store through the manager: this machine holds no key to the store."""
 
 import asyncio
 import hashlib
@@ -27,22 +27,22 @@ _OUTPUT_KEY: Final = re.compile(r"output/([^/]+)/([^/]+)/([0-9]{1,9})/([^/]+)\Z"
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What is known of bytes that are to be sent."""
+    """Hash and size of data to send."""
 
     sha256: str
     size_bytes: int
 
 
 class ManagerBlobExchange:
-    """`BlobExchange` over `ByteService`; bytes go straight to the store where it has URLs.
+    """`BlobExchange` over `ByteService`; content goes directly to the store where it has URLs.
 
-    By name it takes outputs of trials only, `output/<experiment>/<trial>/<attempt>/<file>`, and it
-    gives what is found by its content only.
+    Named blobs are outputs of trials only, `output/<experiment>/<trial>/<attempt>/<file>`; blobs
+    are read by content hash only.
 
     Args:
-        channel: to the manager; stays the caller's.
+        channel: to the manager; owned by the caller.
         metadata: of each call, with the token.
-        experiment_id: whose checkpoints are stored by content; empty: values are.
+        experiment_id: owner of checkpoints stored by content; empty: blobs are values.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ManagerBlobExchange:
         self._stub: Any = pb_grpc.ByteServiceStub(channel)
 
     def of_experiment(self, experiment_id: str) -> "ManagerBlobExchange":
-        """Give an exchange that stores the checkpoints of an experiment."""
+        """Return an exchange that stores the checkpoints of an experiment."""
         return ManagerBlobExchange(self._channel, self._metadata, experiment_id)
 
     async def put(self, data: bytes) -> str:
@@ -129,10 +129,10 @@ class ManagerBlobExchange:
             raise service_error(error) from error
 
     async def _receive(self, key: str, target: "_Hashed") -> None:
-        await self._bring(key, target)
+        await self._fetch_once(key, target)
         check_content(key, target.digest.hexdigest())
 
-    async def _bring(self, key: str, target: "_Hashed") -> None:
+    async def _fetch_once(self, key: str, target: "_Hashed") -> None:
         request = pb.PrepareDownloadRequest(key=check_key(key))
         way: pb.PrepareDownloadResponse = await self._call("PrepareDownload", request)
         if way.url:
@@ -157,14 +157,14 @@ class ManagerBlobExchange:
 
 
 class _Hashed:
-    """Passes bytes on and keeps their hash."""
+    """Writer that passes data on and hashes it."""
 
     def __init__(self, target: BinaryIO) -> None:
         self._target = target
         self.digest = hashlib.sha256()
 
     def write(self, data: bytes) -> None:
-        """Take some bytes."""
+        """Write and hash the next bytes."""
         self.digest.update(data)
         self._target.write(data)
 

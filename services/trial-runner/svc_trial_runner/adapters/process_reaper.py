@@ -1,4 +1,4 @@
-"""What the agent asks the kernel for itself."""
+"""Process-wide kernel settings of the agent, and the reaper of adopted orphans."""
 
 import asyncio
 import ctypes
@@ -15,29 +15,29 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 
 
 def become_subreaper() -> None:
-    """Make orphans among our descendants our children, so that none gets out of sight."""
+    """Adopt orphaned descendants as children, so that all of them stay visible."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def kill_descendants() -> None:
-    """End whatever has ever been started here, daemons that trials left included."""
+    """Kill all descendants, including daemons that trials left."""
     for entry in ProcessSnapshot().descendants(os.getpid()):
         signal_exactly(entry, signal.SIGKILL)
 
 
 def raise_descriptor_limit() -> None:
-    """Allow as many open files as the system lets us: a running trial holds five and more."""
+    """Raise the limit of open files to the maximum: a running trial holds five and more."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def machine_boot_id() -> str:
-    """Give what changes each time the machine starts."""
+    """Return an id that changes with each boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 class Reaper:
-    """Takes the statuses of dead children that nobody else waits for: adopted orphans."""
+    """Reaper of dead children that nobody else waits for: adopted orphans."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -45,7 +45,7 @@ class Reaper:
         self._loop.add_signal_handler(signal.SIGCHLD, self._reap)
 
     def on_end(self, call: Callable[[int, int], None]) -> None:
-        """Call with number and wait status of each child that ends."""
+        """Call back with pid and wait status of each child that ends."""
         self._on_end.append(call)
 
     def _reap(self) -> None:
@@ -60,5 +60,5 @@ class Reaper:
                 call(pid, status)
 
     def close(self) -> None:
-        """Stop that."""
+        """Stop reaping."""
         self._loop.remove_signal_handler(signal.SIGCHLD)

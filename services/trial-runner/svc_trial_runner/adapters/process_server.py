@@ -1,7 +1,7 @@
-"""Client of a process that starts trials: a warm interpreter or the spawner.
+"""Client of a process server: a warm interpreter, or the spawner, which start trials.
 
-Both are told what to start in messages on a `SOCK_SEQPACKET` pair, with the descriptors of stdout
-and stderr beside them, and answer with events; `docs/trial-protocol.md` has all of them.
+Requests are messages on a `SOCK_SEQPACKET` pair, with the descriptors of stdout and stderr beside
+them, and the server answers with events; `docs/trial-protocol.md` has all of them.
 """
 
 import array
@@ -23,13 +23,13 @@ from svc_trial_runner.ports import LaunchError
 _MESSAGE_LIMIT_BYTES: Final = 256 * 1024
 _KILL: Final = 9
 TAKEOVER_TIMEOUT_S: Final = 5.0
-"""For a generation to take over from a dead one and answer what waits in the socket."""
+"""Time for a generation to take over from a dead one and answer the requests in the socket."""
 START_TIMEOUT_S: Final = 30.0
-"""A start that nobody has answered by then was swallowed by a process that died meanwhile."""
+"""Time limit of a start; an unanswered one was received by a process that died meanwhile."""
 
 
 class ServedProcess:
-    """One trial that a server started; see `ports.TrialProcess`."""
+    """Trial started by a server; see `ports.TrialProcess`."""
 
     __slots__ = ("ended", "identity", "warm")
 
@@ -42,7 +42,7 @@ class ServedProcess:
 
 
 class _Launch:
-    """One start under way."""
+    """Start in progress."""
 
     __slots__ = ("ended", "process", "started")
 
@@ -53,17 +53,17 @@ class _Launch:
 
 
 class ProcessServer:
-    """A process that starts trials, seen from the agent.
+    """Client of one process server.
 
     Args:
-        command: its argument list; `{fd}` stands for the number of the control socket.
-        environment: its variables.
-        warm: whether trials it starts count as warm.
-        on_gone: called once, when it has ended or said that it is unfit.
-        start_timeout_s: a start that is not answered within so many seconds was swallowed by a
-            process that died meanwhile.
-        takeover_timeout_s: for a generation to take over from a dead one and answer what waits in
-            the socket, in seconds.
+        command: argument list; `{fd}` stands for the number of the control socket.
+        environment: variables of the server.
+        warm: whether its trials count as warm.
+        on_gone: called once, when the server has ended or reported itself unfit.
+        start_timeout_s: time limit of a start; an unanswered one was received by a process that
+            died meanwhile.
+        takeover_timeout_s: time for a generation to take over from a dead one and answer the
+            requests in the socket, in seconds.
     """
 
     def __init__(
@@ -108,12 +108,12 @@ class ProcessServer:
 
     @property
     def gone(self) -> bool:
-        """Whether it takes no more starts."""
+        """Whether it accepts no more starts."""
         return self._gone
 
     @property
     def running(self) -> int:
-        """How many trials it has started that have not ended."""
+        """Number of its trials that have not ended."""
         return len(self._launches)
 
     async def start(
@@ -122,9 +122,9 @@ class ProcessServer:
         """Start a trial.
 
         Args:
-            label: its name among those running.
-            message: what the protocol's `start` has beside `op` and `id`.
-            descriptors: stdout and stderr; stay the caller's.
+            label: unique name among the running trials.
+            message: fields of the protocol's `start` beside `op` and `id`.
+            descriptors: stdout and stderr; owned by the caller.
 
         Raises:
             LaunchError: the server refused, or has ended.
@@ -134,17 +134,17 @@ class ProcessServer:
         data = _encoded({"op": "start", "id": label, **message})
         launch = self._launches[label] = _Launch(self._loop)
         self._send(data, descriptors)
-        timer = self._loop.call_later(self._start_timeout_s, self._swallowed, label)
+        timer = self._loop.call_later(self._start_timeout_s, self._time_out_start, label)
         try:
             return await launch.started
         finally:
             timer.cancel()
 
     def orphan_ended(self, pid: int, status: int) -> None:
-        """A trial was reaped by somebody else: the generation that had started it is gone.
+        """Record the end of a trial that was reaped elsewhere: its generation of the server died.
 
-        Nothing happens if it is no trial of this server. The kernel kills trials with their
-        parent, so an end by KILL says nothing about the trial: its status is unknown.
+        Nothing happens if it is no trial of this server. The kernel kills trials with their parent,
+        so an end by KILL does not show the trial's own end: its status is unknown.
         """
         for label, launch in self._launches.items():
             if launch.process is not None and launch.process.identity.pid == pid:
@@ -152,7 +152,7 @@ class ProcessServer:
                 _resolve(launch.ended, None if status & 0x7F == _KILL else status)
                 return
 
-    def _swallowed(self, label: str) -> None:
+    def _time_out_start(self, label: str) -> None:
         launch = self._launches.get(label)
         if launch is not None and launch.process is None:
             del self._launches[label]
@@ -167,11 +167,11 @@ class ProcessServer:
         self._send(_encoded(message), ())
 
     def _send(self, data: bytes, descriptors: tuple[int, ...]) -> None:
-        if self._unsent or not self._sent(data, descriptors):
+        if self._unsent or not self._try_send(data, descriptors):
             self._unsent.append((data, tuple(os.dup(number) for number in descriptors)))
             self._loop.add_writer(self._control.fileno(), self._send_more)
 
-    def _sent(self, data: bytes, descriptors: tuple[int, ...]) -> bool:
+    def _try_send(self, data: bytes, descriptors: tuple[int, ...]) -> bool:
         ancillary = []
         if descriptors:
             rights = array.array("i", descriptors)
@@ -181,13 +181,13 @@ class ProcessServer:
         except BlockingIOError:
             return False
         except OSError:
-            return True  # it has ended; the reader notices and fails what is under way
+            return True  # it has ended; the reader notices and fails the starts in progress
         return True
 
     def _send_more(self) -> None:
         while self._unsent:
             data, descriptors = self._unsent[0]
-            if not self._sent(data, descriptors):
+            if not self._try_send(data, descriptors):
                 return
             del self._unsent[0]
             for number in descriptors:
@@ -205,13 +205,13 @@ class ProcessServer:
             if not data:
                 self._end()
                 return
-            self._hear(json.loads(data))
+            self._handle(json.loads(data))
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _handle(self, message: dict[str, Any]) -> None:
         event, label = message.get("event"), message.get("id", "")
         launch = self._launches.get(label)
         if event == "started" and launch is None:
-            # Nobody waits for it any more: it was given up as swallowed.
+            # The start has timed out.
             signal_group(message["pid"], signal.SIGKILL)
         elif event == "started" and launch is not None:
             identity = ProcessIdentity(message["pid"], message["start_time"])
@@ -236,23 +236,23 @@ class ProcessServer:
                 self._check_starts()
 
     def _check_starts(self) -> None:
-        """A generation died: what it had been told to start and had not is swallowed.
+        """Reject the starts that a dead generation had received, after its ancestor took over.
 
-        Its ancestor takes over and answers the starts still in the socket before anything sent
-        later; so a while after that, what is unanswered will never be.
+        The ancestor answers the starts still in the socket before anything sent later; so a start
+        that is unanswered a while after that was lost.
         """
         for label, launch in self._launches.items():
             if launch.process is None:
-                self._loop.call_later(self._takeover_timeout_s, self._swallowed, label)
+                self._loop.call_later(self._takeover_timeout_s, self._time_out_start, label)
 
     def _retire(self) -> None:
-        """Take no more starts; trials that run go on."""
+        """Accept no more starts; running trials go on."""
         if not self._gone:
             self._gone = True
             self._on_gone(self)
 
     def _end(self) -> None:
-        """It has ended: nobody will tell of the trials it had started."""
+        """Resolve all trials as unknown: the server has ended."""
         self._loop.remove_reader(self._control.fileno())
         self._loop.remove_writer(self._control.fileno())
         self._control.close()
@@ -270,14 +270,14 @@ class ProcessServer:
         self._process.wait()
 
     def quit(self) -> None:
-        """Ask it to end once its trials have ended."""
+        """Request it to end after its last trial."""
         self.retired_by_us = True
         self._retire()
         if self._control.fileno() >= 0:
             self.send({"op": "quit"})
 
     def close(self) -> None:
-        """End it now, with all trials it has started."""
+        """End it now, with all its trials."""
         self.retired_by_us = True
         self._gone = True
         if self._control.fileno() >= 0:

@@ -1,4 +1,4 @@
-"""Kills what an earlier agent has left on this machine: exactly that, and nothing else."""
+"""Killer of processes that an earlier agent has left, and of no others."""
 
 import os
 import signal
@@ -15,9 +15,9 @@ from svc_trial_runner.domain.claims import JournalState, ProcessIdentity
 class ProcSweeper:
     """`ports.Sweeper` by /proc.
 
-    A process is left of a trial if it is the recorded leader (number and start time), a member of
+    A process belongs to a trial if it is the recorded leader (number and start time), a member of
     the leader's group or session that is not older, or was executed with the trial's token in its
-    environment. The journal forgets processes of an earlier boot by itself.
+    environment. The journal itself drops processes of an earlier boot.
     """
 
     def sweep(self, state: JournalState) -> int:
@@ -38,13 +38,13 @@ class ProcSweeper:
 def _members(
     leaders: list[ProcessIdentity], processes: list[ProcessEntry]
 ) -> dict[int, ProcessEntry]:
-    """Give the leaders that live and the members of their groups and sessions."""
+    """Return the live leaders and the members of their groups and sessions."""
     by_pid = {entry.pid: entry for entry in processes}
     victims: dict[int, ProcessEntry] = {}
     for leader in leaders:
         now = by_pid.get(leader.pid)
         if now is not None and now.start_time != leader.start_time:
-            continue  # the number belongs to somebody else, and with it the group
+            continue  # the number belongs to another process, and with it the group
         for entry in processes:
             related = leader.pid in {entry.pid, entry.group, entry.session}
             if related and entry.start_time >= leader.start_time:

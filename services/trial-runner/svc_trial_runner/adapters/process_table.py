@@ -1,4 +1,4 @@
-"""The processes of this machine, read from /proc: identities, descendants, groups."""
+"""Processes of this machine, read from /proc: identities, descendants, groups."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ _TOKEN_PREFIX: Final = b"NNI_TRIAL_TOKEN="
 
 @dataclass(frozen=True, slots=True)
 class ProcessEntry:
-    """One process as /proc shows it."""
+    """Process as shown by /proc."""
 
     pid: int
     parent: int
@@ -23,11 +23,11 @@ class ProcessEntry:
     session: int
     start_time: int
     state: str
-    """`Z` for one that is dead and not yet reaped."""
+    """`Z` for a zombie."""
 
 
 def read_entry(pid: int) -> ProcessEntry | None:
-    """Give a process; None if there is none with this number."""
+    """Return a process; None if there is none with this number."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - read hundreds of times
             data = file.read()
@@ -45,22 +45,22 @@ def read_entry(pid: int) -> ProcessEntry | None:
 
 
 def identity_of(pid: int) -> ProcessIdentity | None:
-    """Give what tells a process from later ones with its number; None if there is none."""
+    """Return the identity of a process; None if there is none with this number."""
     entry = read_entry(pid)
     return None if entry is None else ProcessIdentity(pid, entry.start_time)
 
 
 def all_processes() -> list[ProcessEntry]:
-    """Give all processes that can be seen."""
+    """Return all visible processes."""
     entries = (read_entry(int(name)) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - half the cost
     return [entry for entry in entries if entry is not None]
 
 
 class ProcessSnapshot:
-    """All processes of one moment.
+    """Snapshot of all processes.
 
     Args:
-        entries: the processes; None: those that can be seen now.
+        entries: the processes; None: those visible now.
     """
 
     def __init__(self, entries: Iterable[ProcessEntry] | None = None) -> None:
@@ -71,11 +71,11 @@ class ProcessSnapshot:
         self._by_token: dict[bytes, list[ProcessEntry]] | None = None
 
     def find(self, pid: int) -> ProcessEntry | None:
-        """Give a process by its number."""
+        """Return a process by its number; None if it is missing."""
         return next((entry for entry in self.entries if entry.pid == pid), None)
 
     def descendants(self, root: int) -> list[ProcessEntry]:
-        """Give the children of a process, their children and so on, `root` not included."""
+        """Return all descendants of a process, without `root`."""
         found: list[ProcessEntry] = []
         pending = [root]
         while pending:
@@ -85,7 +85,7 @@ class ProcessSnapshot:
         return found
 
     def carrying(self, token: str, below: int) -> list[ProcessEntry]:
-        """Give descendants of `below` that were executed with a trial's token."""
+        """Return descendants of `below` that were executed with a trial's token."""
         if self._by_token is None:
             self._by_token = defaultdict(list)
             for entry in self.descendants(below):
@@ -94,7 +94,7 @@ class ProcessSnapshot:
 
 
 def token_of(pid: int) -> bytes:
-    """Give the trial's token that a process was executed with; empty if with none."""
+    """Return the trial token that a process was executed with; empty if none."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - read hundreds of times
             variables = file.read().split(b"\0")
@@ -106,10 +106,10 @@ def token_of(pid: int) -> bytes:
 
 
 def signal_exactly(entry: ProcessEntry | ProcessIdentity, number: signal.Signals) -> bool:
-    """Send a signal to exactly this process; False if it is gone.
+    """Send a signal to exactly this process; return False if it has ended.
 
-    The descriptor pins the process, then the start time tells that it is the right one: a
-    number that was given to another process in between is never hit.
+    The descriptor pins the process, then the start time confirms that it is the right one: a
+    number that was reused in between is never hit.
     """
     try:
         descriptor = os.pidfd_open(entry.pid)
@@ -128,13 +128,13 @@ def signal_exactly(entry: ProcessEntry | ProcessIdentity, number: signal.Signals
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
-    """Send a signal to all members of a process group; nothing happens if there are none."""
+    """Send a signal to all members of a process group; do nothing if there are none."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
 def group_exists(group: int) -> bool:
-    """Tell whether a process group has members."""
+    """Return whether a process group has members."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -1,9 +1,9 @@
-"""Reports on disk until the manager's inbox has them: segments of checksummed records.
+"""Durable queue of reports until they are in the inbox: segments of checksummed records.
 
 A record is `<length><crc32><kind><experiment length><number>` + experiment id + content. Kind R
 holds a report, numbers grow; kind A says that the reports of the experiment up to its number have
-arrived. A segment is removed when all reports in it and in all before it have arrived. What is cut
-or damaged at the end of a segment (its writer was killed) is dropped.
+arrived. A segment is removed when all reports in it and in all before it have arrived. A cut or
+damaged end of a segment (after a crash) is dropped.
 """
 
 import os
@@ -23,12 +23,12 @@ _HEADER: Final = struct.Struct("<IIcBQ")
 _REPORT: Final = b"R"
 _ACKNOWLEDGED: Final = b"A"
 SEGMENT_BYTES: Final = 1024 * 1024
-"""Size above which a file is not written on; a file goes when all that is in it has arrived."""
+"""Size at which a new segment is begun; a segment is removed when its reports have arrived."""
 
 
 @dataclass(slots=True)
 class _Segment:
-    """One file and how many of its reports are still wanted."""
+    """Segment file, with the number of its reports that have not arrived."""
 
     path: Path
     size_bytes: int = 0
@@ -37,18 +37,18 @@ class _Segment:
 
 @dataclass(slots=True)
 class _Experiment:
-    """Where the unacknowledged reports of one experiment are, oldest first."""
+    """Places of the unacknowledged reports of one experiment, oldest first."""
 
     places: deque[tuple[int, _Segment]] = field(default_factory=deque)
-    """Number and segment of each."""
+    """Number and segment of each report."""
 
 
 class DirectoryReportSpool:
     """`ports.ReportSpool` in a folder.
 
     Args:
-        folder: made if it does not exist; one agent at a time (the claim journal's lock).
-        segment_bytes: size above which a file is not written on.
+        folder: created if missing; one agent at a time (by the claim journal's lock).
+        segment_bytes: size at which a new segment is begun.
     """
 
     def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
@@ -64,7 +64,7 @@ class DirectoryReportSpool:
         self._experiments: dict[str, _Experiment] = {}
         self._before_forgetting: Callable[[], None] = lambda: None
         self._unwritten = b""
-        """Acknowledgements that go with the next reports: without them some are sent twice."""
+        """Acknowledgements written with the next reports: without them some are sent twice."""
         self._file = -1
         self._broken = False
 
@@ -87,7 +87,7 @@ class DirectoryReportSpool:
         self._write(segment, b"".join(parts))
 
     def discard_inherited(self) -> None:
-        """Remove the predecessor's files: what counts of them has been appended."""
+        """See `ports.ReportSpool.discard_inherited`."""
         for path in self._old:
             path.unlink(missing_ok=True)
         self._old = []
@@ -139,7 +139,7 @@ class DirectoryReportSpool:
             self._fault(error)
 
     def _forget_finished(self) -> None:
-        """Remove full segments at the front that nobody waits for."""
+        """Remove full segments at the front without unacknowledged reports."""
         while (
             self._segments
             and self._segments[0].waiting == 0
@@ -181,7 +181,7 @@ def _record(kind: bytes, number: int, experiment_id: str, content: bytes) -> byt
 
 
 def _read_all(paths: Iterable[Path]) -> list[SpooledReport]:
-    """Give the reports of all segments in order, marking those that had arrived."""
+    """Return the reports of all segments in order, with those marked that had arrived."""
     reports: list[tuple[int, str, bytes]] = []
     arrived: dict[str, int] = {}
     for path in paths:

@@ -1,4 +1,4 @@
-"""Start plain commands for the agent, from a small process of one thread.
+"""Spawner of plain commands for the agent: a small process of one thread.
 
 Standard library only, run by path: `python spawner.py FD`. It speaks the messages of a warm
 interpreter (`docs/trial-protocol.md`) on an inherited `SOCK_SEQPACKET`, with two differences:
@@ -26,10 +26,10 @@ _LIBC: Final = ctypes.CDLL(None)
 
 
 class Spawner:
-    """Starts commands and tells of their ends.
+    """Process server that starts commands and reports their ends.
 
     Args:
-        control: connected socket to the agent; its end is the end of this process.
+        control: socket to the agent; the process ends when it is closed.
     """
 
     def __init__(self, control: socket.socket) -> None:
@@ -38,7 +38,7 @@ class Spawner:
         self._running: dict[int, str] = {}
 
     def serve(self) -> NoReturn:
-        """Work until the agent is gone or says quit."""
+        """Serve until the agent ends or requests the end."""
         wake, wake_out = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(wake_out, False)
@@ -61,7 +61,7 @@ class Spawner:
         try:
             self._control.send(json.dumps(message).encode())
         except OSError:
-            os._exit(0)  # the agent is gone
+            os._exit(0)  # the agent has ended
 
     def _receive(self) -> None:
         data, control, _, _ = self._control.recvmsg(
@@ -113,7 +113,7 @@ class Spawner:
                 os._exit(_CANNOT_EXECUTE)
             os.setsid()
             pid = os.getpid()
-            # Told from here: whoever hears of it may signal the group, so there must be one.
+            # Reported from here: the receiver may signal the group, so the group must exist.
             self._send(
                 {
                     "event": "started",
@@ -132,7 +132,7 @@ class Spawner:
             os.dup2(descriptors[1], 2)
             os.chdir(message["cwd"])
             os.execvpe(message["argv"][0], message["argv"], environment)  # noqa: S606 - its purpose
-        except BaseException as error:  # noqa: BLE001 - told on the trial's stderr
+        except BaseException as error:  # noqa: BLE001 - reported on the trial's stderr
             os.write(2, f"nni: the trial cannot be started: {error}\n".encode())
             os._exit(_CANNOT_EXECUTE)
 
@@ -150,7 +150,7 @@ class Spawner:
 
 
 def _start_time(pid: int) -> int:
-    """Give field 22 of a process's stat: when it started, in clock ticks."""
+    """Return field 22 of a process's stat: its start, in clock ticks."""
     with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - as above
         return int(file.read().rpartition(b")")[2].split()[19])
 

@@ -1,4 +1,4 @@
-"""Bytes of trials in a byte store."""
+"""Files of trials in the blob store."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,15 +11,15 @@ from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import FinishedTrial
 
 CHECKPOINT_LIMITS: Final = ArchiveLimits(files=100_000, size_bytes=5 * 1024**3)
-"""What a checkpoint may have; the store takes no more in one piece."""
+"""Limits of a checkpoint; the store takes no more in one piece."""
 
 
 class StoredTrialBlobs:
-    """`ports.TrialBytes` in an exchange of blobs.
+    """`ports.TrialBlobs` in a blob exchange.
 
     Args:
         common: for downloads and outputs.
-        of_experiment: gives what stores the checkpoints of an experiment, which trials wait for.
+        of_experiment: returns the exchange for the checkpoints of an experiment.
     """
 
     def __init__(
@@ -31,15 +31,15 @@ class StoredTrialBlobs:
 
     @property
     def trouble(self) -> str:
-        """See `ports.TrialBytes.trouble`."""
+        """See `ports.TrialBlobs.trouble`."""
         return next((one.trouble for one in (self._common, *self._saving) if one.trouble), "")
 
     async def fetch(self, blob: BlobKey, path: Path) -> None:
-        """See `ports.TrialBytes.fetch`."""
+        """See `ports.TrialBlobs.fetch`."""
         await self._common.fetch(f"{CONTENT_KIND}/{blob.sha256}", path)
 
     async def keep_checkpoint(self, experiment_id: str, path: Path) -> BlobKey:
-        """See `ports.TrialBytes.keep_checkpoint`."""
+        """See `ports.TrialBlobs.keep_checkpoint`."""
         exchange = self._of_experiment(experiment_id)
         self._saving.append(exchange)
         try:
@@ -49,7 +49,7 @@ class StoredTrialBlobs:
         return BlobKey(key.removeprefix(f"{CONTENT_KIND}/"), path.stat().st_size)  # noqa: ASYNC240 - one stat
 
     async def keep_output(self, trial: FinishedTrial, file_name: str, path: Path) -> None:
-        """See `ports.TrialBytes.keep_output`."""
+        """See `ports.TrialBlobs.keep_output`."""
         folder = f"output/{trial.experiment_id}/{trial.trial_id}/{trial.attempt}"
         await self._common.put_named_file(f"{folder}/{file_name}", path)
 

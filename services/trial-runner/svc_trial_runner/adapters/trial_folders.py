@@ -1,8 +1,8 @@
-"""Folders of trials on disk, and the pipes whose content ends up there.
+"""Folders of trials on disk, and the pipes that lead into their files.
 
-One no-op trial costs two folders, five files and two pipes; so everything here goes to the
-operating system directly, without threads and without buffers. `trial.log` is a second name of
-`stdout`: it has the same content, and a link costs a fiftieth of a file on a busy disk.
+A no-op trial costs two folders, five files and two pipes; so everything here calls the operating
+system directly, without threads and without buffers. `trial.log` is a second name of `stdout`: it
+has the same content, and a link costs a fiftieth of a file on a busy disk.
 """
 
 import asyncio
@@ -15,19 +15,19 @@ from svc_trial_runner.domain.output import OutputLimit, Tail
 from svc_trial_runner.ports import LaunchError, TrialFilesRequest
 
 _READ_BYTES: Final = 64 * 1024
-"""The size of a pipe."""
+"""Size of a pipe."""
 _READS_AT_ONCE: Final = 8
-"""Pipefuls taken before others get their turn."""
+"""Reads of a full pipe before other callbacks get their turn."""
 _CUT_READS: Final = 64
-"""Pipefuls taken at most when a pipe is cut; its holder may be writing all the time."""
+"""Reads of a full pipe at most when it is cut; its holder may be writing all the time."""
 _TAIL_BYTES: Final = 4096
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 _APPEND: Final = _CREATE | os.O_APPEND
-"""For what others may append to as well: a trial that logs to its `trial.log`."""
+"""Append mode, since others may append as well: a trial may log to its `trial.log`."""
 
 
 class _Pipe:
-    """One stream of output: a pipe, the file it goes to, a limit."""
+    """One stream of output: a pipe, its file, a limit."""
 
     __slots__ = ("_broken", "_file", "_limit", "_loop", "_on_data", "_on_end", "reader", "writer")
 
@@ -49,7 +49,7 @@ class _Pipe:
         self._loop.add_reader(self.reader, self._read)
 
     def close_writer(self) -> None:
-        """Let go of our copy of the end that the trial writes to."""
+        """Close the agent's copy of the write end."""
         if self.writer >= 0:
             os.close(self.writer)
             self.writer = -1
@@ -85,12 +85,12 @@ class _Pipe:
             self._broken = True
 
     def catch_up(self) -> None:
-        """Take what is there."""
+        """Read the present content."""
         if self.reader >= 0:
             self._take(_CUT_READS)
 
     def cut(self) -> None:
-        """Take what is there and close, whoever still holds the other end."""
+        """Read the present content and close, even if a writer remains."""
         if self.reader < 0:
             return
         for _ in range(_CUT_READS):
@@ -200,7 +200,7 @@ class DiskTrialFolders:
     """`ports.TrialFolders` on disk.
 
     Args:
-        default_limit_bytes: kept of each stream where a trial's spec does not say.
+        default_limit_bytes: limit of each stream where a trial's spec sets none.
     """
 
     def __init__(self, default_limit_bytes: int) -> None:
@@ -226,11 +226,11 @@ class DiskTrialFolders:
 
 
 def _name_again(path: str, name: str) -> None:
-    """Give a file a second name; a soft one where the file system knows no other."""
+    """Give a file a second name; a symbolic link where the file system has no hard links."""
     try:
         os.link(path, name)
     except FileExistsError:
-        return  # of an earlier attempt
+        return  # exists from an earlier attempt
     except OSError:
         os.symlink(os.path.basename(path), name)  # noqa: PTH119, PTH211 - as above
 

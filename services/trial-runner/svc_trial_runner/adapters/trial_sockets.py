@@ -1,4 +1,4 @@
-"""The Unix socket on which trials call: one listener for all, told apart by their tokens."""
+"""Unix socket of the trials: one listener for all, which are distinguished by their tokens."""
 
 import asyncio
 import os
@@ -25,11 +25,11 @@ from svc_trial_runner.ports import TrialSession
 _READ_BYTES: Final = 64 * 1024
 _BACKLOG: Final = 4096
 _PATH_LIMIT_BYTES: Final = 107
-"""What fits into the address of a Unix socket, its final zero byte apart."""
+"""Longest address of a Unix socket, without its final zero byte."""
 
 
 class _Connection:
-    """One caller."""
+    """Connection of one caller."""
 
     def __init__(self, sockets: "UnixTrialSockets", peer: socket.socket) -> None:
         self._sockets = sockets
@@ -48,7 +48,7 @@ class _Connection:
         self._loop.add_reader(self._number, self.read)
 
     def read(self) -> None:
-        """Take in what has come and answer it."""
+        """Read available data and answer it."""
         if self.closed or self._waiting or self._at_end:
             return
         try:
@@ -65,7 +65,7 @@ class _Connection:
         self._answer()
 
     def read_all(self) -> None:
-        """Take in everything that has been sent."""
+        """Read all data that has been sent."""
         while not (self.closed or self._waiting or self._at_end):
             before = len(self._input)
             self.read()
@@ -153,7 +153,7 @@ class _Connection:
             self.close()
             return
         self._output = self._output[sent:]
-        # A peer that asks and does not read the answers is not read either.
+        # A peer that does not read its replies is not read either.
         if self._output:
             self._loop.remove_reader(self._number)
             self._loop.add_writer(self._number, self._write_more)
@@ -172,7 +172,7 @@ class _Connection:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self.closed:
             return
         self.closed = True
@@ -186,7 +186,7 @@ class UnixTrialSockets:
     """`ports.TrialSockets` on a Unix stream socket in a folder of its own.
 
     Args:
-        runtime_directory: where the folder is made; None: below the system's temporary folder.
+        runtime_directory: parent of the folder; None: the system's temporary folder.
     """
 
     def __init__(self, runtime_directory: Path | None = None) -> None:
@@ -233,17 +233,17 @@ class UnixTrialSockets:
             connection.close()
 
     def session_of(self, token: str) -> TrialSession | None:
-        """Give the session that a token opens; for connections."""
+        """Return the session of a token; for connections."""
         return self._sessions.get(token)
 
     def identified(self, connection: _Connection) -> None:
-        """A connection has shown its token; for connections."""
+        """Register a connection that has shown its token; for connections."""
         self._strangers.discard(connection)
         assert connection.token is not None
         self._by_token.setdefault(connection.token, set()).add(connection)
 
     def gone(self, connection: _Connection) -> None:
-        """A connection has been closed; for connections."""
+        """Remove a closed connection; for connections."""
         self._strangers.discard(connection)
         token = connection.token
         if token is None:
@@ -270,7 +270,7 @@ class UnixTrialSockets:
             connection.read()
 
     def close(self) -> None:
-        """Hang up on everybody and remove the socket."""
+        """Close all connections and remove the socket."""
         self._loop.remove_reader(self._listener.fileno())
         self._listener.close()
         for connection in [*self._strangers, *(c for s in self._by_token.values() for c in s)]:
@@ -280,7 +280,7 @@ class UnixTrialSockets:
 
 
 def _private_folder(runtime_directory: Path | None) -> Path:
-    """Make a folder that only this user can enter, with a path short enough for a socket."""
+    """Create a private folder, with a path short enough for a socket."""
     name = f"nni-{os.urandom(4).hex()}"
     if runtime_directory is not None:
         folder = runtime_directory / name

@@ -1,4 +1,4 @@
-"""One small file for each trial whose folder is to be stored."""
+"""Durable queue of uploads: one small file for each trial."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ class DirectoryUploadSpool:
     """`ports.UploadSpool` in a folder.
 
     Args:
-        folder: made when needed.
+        folder: created if missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -30,7 +30,7 @@ class DirectoryUploadSpool:
                     entry["experiment"], entry["trial"], entry["attempt"], entry["directory"]
                 )
                 found.append((path.stat().st_mtime_ns, trial))
-            except (OSError, ValueError, KeyError, TypeError):  # cut off while it was written
+            except (OSError, ValueError, KeyError, TypeError):  # cut by a crash
                 path.unlink(missing_ok=True)
         return [trial for _, trial in sorted(found, key=lambda item: item[0])]
 

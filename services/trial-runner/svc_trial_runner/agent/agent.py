@@ -1,4 +1,4 @@
-"""The agent: which tasks it holds, and what is asked of it about them."""
+"""Agent: the tasks that it holds, and the orders about them."""
 
 import asyncio
 import secrets
@@ -31,15 +31,15 @@ from svc_trial_runner.domain.claims import (
 from svc_trial_runner.domain.tasks import TrialWork
 
 ACK_WAIT: Final = timedelta(seconds=30)
-"""How long a task stays ours without a word, as the stream of tasks is configured."""
+"""Time without renewal after which the bus delivers a task again, as its stream is configured."""
 RENEW_EVERY_S: Final = 10.0
 _ENDED_KEPT: Final = 100_000
-"""Ended attempts remembered, so that a task delivered twice does not run twice."""
+"""Number of ended attempts remembered, so that a task delivered twice does not run twice."""
 
 
 @dataclass(slots=True)
 class _Held:
-    """A task that is ours until it has been acknowledged."""
+    """A claimed task, held until it is acknowledged."""
 
     run: AttemptRun
     ack_subject: str
@@ -47,18 +47,18 @@ class _Held:
 
 
 class Agent:
-    """Takes tasks, runs them, lets go of them when their end is known.
+    """Registry of the running attempts: claims tasks, renews and acknowledges them.
 
     Args:
-        dependencies: what attempts work with.
-        queue: where tasks are renewed and acknowledged.
-        tasks: owner of everything that runs.
+        dependencies: what attempts share.
+        queue: renews and acknowledges tasks.
+        tasks: owner of all background tasks.
         loses_unrenewed: whether a trial is ended when its task could not be renewed for
-            `ack_wait`, since another agent may have it by then. Not so where the bus lives on
-            this machine: if it cannot be reached from here, it cannot be reached at all.
-        slots: attempts at once; None: no limit.
-        task_limit: tasks taken before it drains by itself; None: no limit.
-        ack_wait: how long a task stays ours without a word.
+                `ack_wait`, since another agent may have it by then. False where the bus is on this
+                machine: if this agent cannot reach it, no other agent can.
+        slots: concurrent attempts; None: no limit.
+        task_limit: number of tasks after which the agent drains; None: no limit.
+        ack_wait: time without renewal after which the bus delivers a task again.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Agent:
 
     @property
     def room(self) -> int | None:
-        """How many more tasks it may take now; None: any number."""
+        """How many more tasks may be taken now; None: any number."""
         if self._draining:
             return 0
         limits = [
@@ -104,7 +104,7 @@ class Agent:
         return max(0, min(limits)) if limits else None
 
     def take(self, task: Task) -> None:
-        """Take a task over, or refuse it; returns at once."""
+        """Claim a task, or refuse it; returns at once."""
         try:
             work = work_from_payload(task.payload)
         except (ValueError, LookupError, TypeError) as error:
@@ -160,34 +160,34 @@ class Agent:
             run.abandon(f"the agent failed: {error!r}")
 
     def _over(self, run: AttemptRun) -> None:
-        """The last word about an attempt has arrived: let go of its task."""
+        """Acknowledge the task of an attempt whose last report has arrived."""
         held = self._held.pop(run.key)
         self.remember_ended(run.key)
-        self._later(self._let_go(held.ack_subject, run.claim_id), "acknowledge")
+        self._later(self._release(held.ack_subject, run.claim_id), "acknowledge")
         self._changed()
         self._check_drained()
 
-    async def _let_go(self, ack_subject: str, claim_id: str) -> None:
+    async def _release(self, ack_subject: str, claim_id: str) -> None:
         await self._queue.ack(ack_subject)
         self._dependencies.journal.append(Closed(claim_id))
 
     def remember_ended(self, key: AttemptKey) -> None:
-        """Note that an attempt ran here and is over."""
+        """Remember that an attempt ran here and has ended."""
         self._ended[key] = None
         if len(self._ended) > _ENDED_KEPT:
             del self._ended[next(iter(self._ended))]
 
     def note_progress(self) -> None:
-        """Write down which reports of running attempts no longer need the spool."""
+        """Write to the journal which reports of running attempts have left the spool."""
         records = [
             Progressed(held.run.claim_id, held.run.next_report) for held in self._held.values()
         ]
         self._dependencies.journal.append(*records)
 
-    # --- orders; each tells how far its sender has read the log, see `claims.is_outdated`
+    # --- orders; each has the log position of its sender, see `claims.is_outdated`
 
     def stop_trial(self, key: AttemptKey, log_sequence: int = 0) -> None:
-        """Stop an attempt and report its end; nothing happens if it is not here."""
+        """Stop an attempt and report its end; do nothing if it is not here."""
         held = self._held.get(key)
         if held is not None and not is_outdated(log_sequence, held.run.work.log_sequence):
             held.run.stop(StopCause.STOPPED)
@@ -201,10 +201,10 @@ class Agent:
             held.run.stop(StopCause.DROPPED)
 
     def forget_experiment(self, experiment_id: str, log_sequence: int = 0) -> None:
-        """All trials of an experiment are over: forget what was kept for it.
+        """Drop what is cached for an experiment whose trials are all over.
 
-        An attempt that is still here was cancelled while its first word was on the way, or is of
-        a later life of the experiment: then there is nothing to forget.
+        An attempt that is still here was cancelled before its first report arrived, or belongs to a
+        later generation of the experiment: then the cache is kept.
         """
         resumed = False
         for key, held in list(self._held.items()):
@@ -223,7 +223,7 @@ class Agent:
             del self._ended[key]
 
     def drain(self) -> None:
-        """Take no new tasks; `wait_drained` returns when the last attempt is over."""
+        """Take no new tasks; `wait_drained` returns after the last attempt."""
         self._draining = True
         self._drain_begun.set()
         self._changed()
@@ -231,15 +231,15 @@ class Agent:
 
     @property
     def draining(self) -> bool:
-        """Whether it takes no new tasks."""
+        """Whether new tasks are refused."""
         return self._draining
 
     async def wait_draining(self) -> None:
-        """Wait until it begins to drain."""
+        """Wait until draining begins."""
         await self._drain_begun.wait()
 
     async def wait_drained(self) -> None:
-        """Wait until it drains and its last attempt is over."""
+        """Wait until the agent drains and its last attempt is over."""
         await self._drained.wait()
 
     def _check_drained(self) -> None:
@@ -247,7 +247,7 @@ class Agent:
             self._drained.set()
 
     async def abandon_all(self, grace_s: float) -> None:
-        """End all attempts as lost, for this agent is going; wait for that at most `grace_s`."""
+        """End all attempts as lost, because the agent stops; wait at most `grace_s`."""
         self.drain()
         for held in list(self._held.values()):
             held.run.stop(StopCause.LOST, "its agent was stopped")
@@ -259,13 +259,13 @@ class Agent:
             for held in list(self._held.values()):
                 held.run.abandon("its agent was stopped")
 
-    # --- holding on
+    # --- renewal
 
     async def renew(self, within_s: float = RENEW_EVERY_S) -> None:
-        """Tell the bus that all tasks are still being worked on.
+        """Renew all held tasks on the bus.
 
         Args:
-            within_s: how long the bus may take to answer; what it does not is told again next time.
+            within_s: time limit for one renewal; a late one is repeated the next time.
         """
         await asyncio.gather(*(self._renew(held, within_s) for held in self._held.values()))
         if not self._loses_unrenewed:
@@ -284,7 +284,7 @@ class Agent:
             return
         held.renewed_at_s = self._dependencies.clock.monotonic_s()
 
-    # --- who asks
+    # --- queries
 
     @property
     def attempts(self) -> Collection[AttemptRun]:
@@ -292,18 +292,18 @@ class Agent:
         return [held.run for held in self._held.values()]
 
     def find(self, experiment_id: str, trial_id: str) -> AttemptRun | None:
-        """Give the attempt of a trial that is here and not over."""
+        """Return the live attempt of a trial; None if there is none."""
         for key, held in self._held.items():
             if key[:2] == (experiment_id, trial_id) and held.run.phase is not Phase.OVER:
                 return held.run
         return None
 
     def directory_of(self, experiment_id: str) -> str | None:
-        """Give the folder of an experiment that had trials here."""
+        """Return the folder of an experiment that had trials here; None if unknown."""
         return self._dependencies.journal.state.directories.get(experiment_id)
 
     def on_change(self, call: Callable[[], None]) -> None:
-        """Call whenever what it holds changes."""
+        """Call back whenever the set of held tasks, or draining, changes."""
         self._on_change.append(call)
 
     def _changed(self) -> None:
@@ -311,10 +311,10 @@ class Agent:
             call()
 
     def _later(self, work: Coroutine[object, object, None], name: str) -> None:
-        self._tasks.start(_patiently(work), name)
+        self._tasks.start(_unless_closed(work), name)
 
 
-async def _patiently(work: Coroutine[object, object, None]) -> None:
-    """Do it unless the bus is closed meanwhile: the next agent finds it in the journal."""
+async def _unless_closed(work: Coroutine[object, object, None]) -> None:
+    """Await the work unless the bus is closed: the next agent finds it in the journal."""
     with suppress(UnavailableError):
         await work

@@ -1,4 +1,4 @@
-"""Output of trials that run or ran here, followed while it grows."""
+"""Reader of the output of trials that run or ran on this machine."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ _PIECE_BYTES: Final = 256 * 1024
 
 
 class LogFile(Enum):
-    """Files of a trial that can be read."""
+    """Readable output files of a trial."""
 
     TRIAL_LOG = "trial.log"
     STDOUT = "stdout"
@@ -23,11 +23,11 @@ class LogFile(Enum):
 
 
 class TrialLogReader:
-    """Reads the output of trials.
+    """Reader of trial output, which can follow a running trial.
 
     Args:
-        agent: knows which trials are here and where their files are.
-        default_root: where trials live whose spec did not say.
+        agent: source of the live attempts and of the experiments' folders.
+        default_root: parent of the trial folders of experiments without a folder.
     """
 
     def __init__(self, agent: Agent, default_root: Path) -> None:
@@ -37,18 +37,18 @@ class TrialLogReader:
     async def read(
         self, experiment_id: str, trial_id: str, file: LogFile, *, offset: int, follow: bool
     ) -> AsyncIterator[tuple[int, bytes]]:
-        """Give (offset, data) pieces of a file.
+        """Yield (offset, data) pieces of a file.
 
         Args:
             experiment_id: of the trial.
-            trial_id: whose output.
-            file: which of its files.
-            offset: first byte wanted, >= 0.
-            follow: go on until the trial has ended.
+            trial_id: of the trial.
+            file: which file.
+            offset: first byte to read, >= 0.
+            follow: continue until the trial has ended.
 
         Raises:
             NotFoundError: the trial never ran here.
-            InvalidArgumentError: an id or the offset is none.
+            InvalidArgumentError: an id or the offset is invalid.
         """
         if offset < 0:
             raise InvalidArgumentError("offset", "must be >= 0", offset)
@@ -60,7 +60,7 @@ class TrialLogReader:
         try:
             while True:
                 grown.clear()
-                # Asked before reading: what comes after the answer is announced.
+                # Asked before reading: later output is announced.
                 at_end = output is None or output.at_end.done()
                 async for position, data in _pieces(path, offset, trial_id):
                     yield position, data
@@ -81,7 +81,7 @@ class TrialLogReader:
 
 
 async def _pieces(path: Path, offset: int, trial_id: str) -> AsyncIterator[tuple[int, bytes]]:
-    """Give what a file has behind `offset` now."""
+    """Yield the present content of a file from `offset`."""
     while True:
         data = await asyncio.to_thread(_read, path, offset, trial_id)
         if not data:

@@ -1,4 +1,4 @@
-"""The agent says that it lives: regularly, and soon after each change of what it holds."""
+"""Publisher of the agent's presence: periodic, and soon after each change."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,38 +12,38 @@ from svc_trial_runner.agent.agent import Agent
 
 PRESENCE_EVERY_S: Final = 5.0
 RESTART_TOLD_S: Final = 12.0
-"""How long it says that it was restarted: two presences more than one that is lost."""
+"""Time for which a restart is published: two presences more than one that may be lost."""
 AFTER_CHANGE_S: Final = 0.5
-"""Changes within this time are told together: hundreds of trials may end in a second."""
+"""Changes within this time are published together: hundreds of trials may end in a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerIdentity:
-    """Who this agent is."""
+    """Identity of this agent process."""
 
     runner_id: str
     """The same after a restart."""
     boot_id: str
-    """Drawn at each start."""
+    """Different at each start."""
     pool: str
     host_name: str
     version: str
     grpc_address: str = ""
-    """Where it serves; empty: not yet."""
+    """gRPC address; empty: not serving yet."""
     restarted: bool = False
-    """Whether there was an earlier process with this id."""
+    """Whether an earlier process had this id."""
 
 
 class Presence:
-    """Publishes `RunnerPresence`.
+    """Publisher of `RunnerPresence`.
 
     Args:
-        agent: whose attempts are told.
-        identity: who it is.
-        signals: where it is said.
-        clock: for waiting.
-        gpu_count: how many GPUs the machine has.
-        debounce_s: changes within this time are told together, in seconds.
+        agent: source of the attempts.
+        identity: of this process.
+        signals: where the presence is published.
+        clock: times the publications.
+        gpu_count: number of GPUs of the machine.
+        debounce_s: changes within this time are published together, in seconds.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class Presence:
         agent.on_change(self._changed)
 
     async def run(self) -> None:
-        """Say it every `PRESENCE_EVERY_S`; never returns."""
+        """Publish every `PRESENCE_EVERY_S`; never returns."""
         while True:
-            self.say()
+            self.publish()
             await self._clock.sleep(PRESENCE_EVERY_S)
 
-    def say(self, *, leaving: bool = False) -> None:
-        """Say it now."""
+    def publish(self, *, leaving: bool = False) -> None:
+        """Publish the presence now."""
         if self._due is not None:
             self._due.cancel()
             self._due = None
@@ -107,8 +107,8 @@ class Presence:
     def _changed(self) -> None:
         if self._due is None:
             loop = asyncio.get_running_loop()
-            self._due = loop.call_later(self._debounce_s, self._say_change)
+            self._due = loop.call_later(self._debounce_s, self._publish_change)
 
-    def _say_change(self) -> None:
+    def _publish_change(self) -> None:
         self._due = None
-        self.say()
+        self.publish()

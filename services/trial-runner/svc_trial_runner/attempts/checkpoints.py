@@ -1,4 +1,4 @@
-"""Checkpoints of trials between this machine and the byte store."""
+"""Transfer of trial checkpoints between this machine and the blob store."""
 
 import asyncio
 import shutil
@@ -15,37 +15,37 @@ _ARCHIVE: Final = "archive.tar"
 
 
 class Checkpoints:
-    """Fills folders before trials start and keeps what they have saved.
+    """Loader of checkpoints before trials start, and storage of those that trials have saved.
 
     Args:
-        bytes_: where archives lie.
+        blobs: blob store of the archives.
         archives: packs and unpacks folders.
     """
 
-    def __init__(self, bytes_: TrialBlobs, archives: FolderArchives) -> None:
-        self._bytes = bytes_
+    def __init__(self, blobs: TrialBlobs, archives: FolderArchives) -> None:
+        self._blobs = blobs
         self._archives = archives
 
     @property
     def trouble(self) -> str:
-        """What calls wait for now, in words; empty: for nothing."""
-        return self._bytes.trouble
+        """What calls wait for now, in words; empty: they do not wait."""
+        return self._blobs.trouble
 
     async def fill(
         self, folders: CheckpointFolders, trial_directory: str, archive: BlobKey | None
     ) -> None:
-        """Make what a trial loads; waits while the store is away.
+        """Create the checkpoint folder that a trial loads; waits while the store is unavailable.
 
-        A folder without a checkpoint is not made, as it would not be where folders are shared.
+        Without a checkpoint the folder is not created, as on a shared file system.
 
         Args:
             folders: of the trial.
-            trial_directory: the trial's own folder; what an earlier attempt left of checkpoints
-                in it is removed.
-            archive: what is loaded; None: nothing was saved.
+            trial_directory: folder of the trial; checkpoints of an earlier attempt in it are
+                removed.
+            archive: checkpoint to load; None: nothing was saved.
 
         Raises:
-            LaunchError: it cannot be had, or not be written.
+            LaunchError: the checkpoint cannot be loaded or written.
         """
         root = Path(trial_directory) / CHECKPOINTS
         try:
@@ -53,17 +53,17 @@ class Checkpoints:
             if archive is None or not folders.load:
                 return
             packed = root / _ARCHIVE
-            await self._bytes.fetch(archive, packed)
+            await self._blobs.fetch(archive, packed)
             await asyncio.to_thread(self._archives.extract, packed, Path(folders.load))
             packed.unlink()
         except (OSError, ServiceError) as error:
             raise LaunchError(f"the checkpoint cannot be loaded: {error}") from error
 
     async def keep(self, experiment_id: str, folders: CheckpointFolders) -> SavedCheckpoint | None:
-        """Store what a trial has saved; None: it has saved nothing. Waits as `fill` does.
+        """Store what a trial has saved; return None if it saved nothing. Waits as `fill` does.
 
         Raises:
-            LaunchError: it cannot be read, or is larger than the store takes.
+            LaunchError: the checkpoint cannot be read, or is too large for the store.
         """
         saved = Path(folders.save)
         if not folders.save or not await asyncio.to_thread(saved.is_dir):
@@ -71,7 +71,7 @@ class Checkpoints:
         packed = saved.parent / _ARCHIVE
         try:
             await asyncio.to_thread(self._archives.pack, saved, packed)
-            archive = await self._bytes.keep_checkpoint(experiment_id, packed)
+            archive = await self._blobs.keep_checkpoint(experiment_id, packed)
             await asyncio.to_thread(shutil.rmtree, saved.parent, ignore_errors=True)
         except (OSError, ServiceError) as error:
             raise LaunchError(f"the checkpoint cannot be kept: {error}") from error

@@ -1,4 +1,4 @@
-"""What every attempt works with, in one hand."""
+"""Dependencies that all attempts share."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from svc_trial_runner.telemetry import Telemetry
 
 @dataclass(frozen=True, slots=True)
 class AttemptDependencies:
-    """Ports and desks that the attempts of one agent share."""
+    """Ports and components that the attempts of one agent share."""
 
     clock: Clock
     plans: LaunchPlans
@@ -29,8 +29,8 @@ class AttemptDependencies:
     checkpoints: Checkpoints
     outputs: OutputUploads
     telemetry: Telemetry | None = None
-    """Counts and traces; None: nobody looks."""
+    """None: no metrics and no traces."""
     live: OutputStreamer | None = None
-    """Sends output to those who watch; None: they read the files, which are on this machine."""
+    """Publishes the output of running trials; None: their files are read directly."""
     waiting_notice_after_s: float = 3.0
-    """How long bytes may travel before a trial says that it waits for them, in seconds."""
+    """Time after which a transfer is reported as the reason why a trial waits, in seconds."""

@@ -1,4 +1,4 @@
-"""One attempt of a trial, from the task to its last report."""
+"""Execution of one attempt of a trial, from the claimed task to the last report."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -48,25 +48,25 @@ from svc_trial_runner.ports import (
 T = TypeVar("T")
 
 _KILLED: Final = 9
-"""Wait status of a process whose starter died: the kernel killed it."""
+"""Wait status assumed for a process whose starter died: the kernel killed it."""
 
 
 def _end_cause(cause: StopCause | None) -> EndCause:
-    """Say how an end with this cause is reported."""
+    """Return the reported cause of an end with this stop cause."""
     if cause is StopCause.STOPPED:
         return EndCause.STOPPED
     return EndCause.TIME_LIMIT if cause is StopCause.TIME_LIMIT else EndCause.ENDED
 
 
 class AttemptRun:
-    """Drives one attempt.
+    """Execution of one attempt.
 
     Args:
-        work: what to do.
-        claim_id: of this agent's claim to it.
-        token: what the trial will show on the socket.
-        dependencies: what to do it with.
-        on_over: called once, when its last report has arrived (or none is wanted).
+        work: the task.
+        claim_id: id of this agent's claim.
+        token: secret of the trial on the socket.
+        dependencies: what all attempts share.
+        on_over: called once, when the last report has arrived (or none is needed).
     """
 
     def __init__(
@@ -94,28 +94,28 @@ class AttemptRun:
         self._timers: list[asyncio.TimerHandle] = []
         self._silent = False
         self._directory = ""
-        """Of the trial, once it has one."""
+        """Folder of the trial, once it exists."""
         self._saving: asyncio.Future[SavedCheckpoint | None] | None = None
 
     @property
     def key(self) -> AttemptKey:
-        """Which attempt it is."""
+        """Key of the attempt."""
         return self.work.key
 
     @property
     def phase(self) -> Phase:
-        """Where it is."""
+        """Current phase."""
         return self._state.phase
 
     @property
     def next_report(self) -> int:
-        """Number of its next report."""
+        """Number of the next report."""
         return self._next_report
 
-    # --- what happens to it
+    # --- execution
 
     async def run(self) -> None:
-        """Work from the claim to the last report; never raises because of the trial."""
+        """Run the attempt from the claim to the last report; never raises because of the trial."""
         try:
             await self._run()
         except LaunchError as error:
@@ -125,7 +125,7 @@ class AttemptRun:
 
     async def _run(self) -> None:
         self.waiting_for = "its code and parameters"
-        plan = await self._saying(self._dependencies.plans.plan(self.work), "its code")
+        plan = await self._wait_reporting(self._dependencies.plans.plan(self.work), "its code")
         self._directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
         parameters = self.work.parameters
         if isinstance(parameters, BlobKey):
@@ -151,7 +151,7 @@ class AttemptRun:
         status = await process.ended
         self._state.process_ended()
         if status is None:
-            # What had started it died, and the kernel ended the leader with it: end the rest.
+            # Its starter died, and the kernel ended the leader with it: end the rest.
             self._dependencies.processes.kill(process, self.token)
         await self._read_to_the_end(process)
         saved = None
@@ -210,7 +210,7 @@ class AttemptRun:
         return process
 
     async def _checkpoint_folders(self, parameters: object) -> CheckpointFolders | None:
-        """Fill what the trial loads; None: its checkpoints do not travel, or it has none."""
+        """Fill the folder that the trial loads; return None if checkpoints are not transferred."""
         if not self.work.spec.checkpoints_travel:
             return None
         folders = checkpoint_folders(parameters, self._directory)
@@ -218,16 +218,18 @@ class AttemptRun:
             filling = self._dependencies.checkpoints.fill(
                 folders, self._directory, self.work.load_checkpoint
             )
-            await self._saying(filling, "the checkpoint that it loads")
+            await self._wait_reporting(filling, "the checkpoint that it loads")
         return folders
 
     async def _save(self, folders: CheckpointFolders) -> SavedCheckpoint | None:
-        """Store what the trial has saved, before anybody hears of its end."""
+        """Store what the trial has saved, before its end is reported."""
         self._state.saving()
         keeping = self._dependencies.checkpoints.keep(self.key.experiment_id, folders)
         self._saving = asyncio.ensure_future(keeping)
         try:
-            return await self._saying(self._saving, "room for the checkpoint that it has saved")
+            return await self._wait_reporting(
+                self._saving, "room for the checkpoint that it has saved"
+            )
         except LaunchError as error:
             self.stop(StopCause.LOST, str(error))
         except asyncio.CancelledError:
@@ -235,9 +237,9 @@ class AttemptRun:
                 raise
         return None
 
-    async def _saying(self, bringing: Awaitable[T], what: str) -> T:
-        """Wait for bytes; say so if that takes long."""
-        task = asyncio.ensure_future(bringing)
+    async def _wait_reporting(self, transfer: Awaitable[T], what: str) -> T:
+        """Wait for a transfer; report the wait if it takes long."""
+        task = asyncio.ensure_future(transfer)
         try:
             await asyncio.wait({task}, timeout=self._dependencies.waiting_notice_after_s)
             if not task.done():
@@ -291,7 +293,7 @@ class AttemptRun:
             self._after(limit_s, lambda: self.stop(StopCause.TIME_LIMIT))
 
     def stop(self, cause: StopCause, reason: str = "") -> None:
-        """End it before its time.
+        """Stop the attempt before its command ends.
 
         Args:
             cause: decides what is reported.
@@ -319,10 +321,10 @@ class AttemptRun:
     def _after(self, delay_s: float, call: Callable[[], None]) -> None:
         self._timers.append(asyncio.get_running_loop().call_later(delay_s, call))
 
-    # --- its end
+    # --- end
 
     async def _read_to_the_end(self, process: TrialProcess) -> None:
-        """Take everything the trial has said; who holds its pipes may delay that by the grace."""
+        """Read socket and pipes to their end; a holder of a pipe may delay that by the grace."""
         assert self.output is not None
         heard = not self._dependencies.sockets.catch_up(self.token)
         if self.output.catch_up() and heard:
@@ -339,23 +341,23 @@ class AttemptRun:
         self._end_leftovers(process)
 
     def _end_leftovers(self, process: TrialProcess) -> None:
-        """End members of the group that outlive their leader; nobody waits for them."""
+        """End members of the group that outlive their leader, in the background."""
         processes = self._dependencies.processes
         if not processes.has_leftovers(process):
             return
         token = self.token
         processes.terminate(process, token)
-        # Not one of the attempt's timers: they end with it, and this must come.
+        # Not one of the attempt's timers: they end with it, and this one must fire.
         asyncio.get_running_loop().call_later(
             self.work.spec.grace_s, lambda: processes.kill(process, token)
         )
 
     def _end(self, status: int | None, saved: SavedCheckpoint | None = None) -> None:
-        """Say the last word.
+        """Send the last report.
 
         Args:
-            status: of the process; None: it never ran, or nobody saw its end.
-            saved: the checkpoint that it leaves.
+            status: wait status of the process; None: it never ran, or its end was not seen.
+            saved: the stored checkpoint.
         """
         cause = self._state.stop_cause
         if cause is StopCause.DROPPED:
@@ -392,7 +394,7 @@ class AttemptRun:
             self._report(ProcessExited(now, EndCause.NOT_STARTED, None, 0, reason))
 
     def abandon(self, reason: str) -> None:
-        """Report it lost, for whatever drove it has failed; nothing happens if it is over."""
+        """Report the attempt as lost after a failure of the agent; do nothing if it is over."""
         if self.process is not None:
             self._dependencies.processes.kill(self.process, self.token)
         self._state.not_launched()
@@ -413,10 +415,10 @@ class AttemptRun:
         if self.gpu_indices:
             await self._dependencies.gpus.release(self.key.experiment_id, self.key.trial_id)
 
-    # --- what it tells
+    # --- reports
 
     def _metric(self, metric: MetricReported) -> bool:
-        """Tell of a metric, but never before the start: the trial may be faster than its starter.
+        """Report a metric, but never before the start: the trial may be faster than its launcher.
 
         Raises:
             TypeError: the value has no JSON form.
@@ -424,7 +426,7 @@ class AttemptRun:
         """
         if self.process is not None:
             return self._report(metric)
-        report_entry(self.key, self.claim_id, 0, metric)  # refused now rather than later
+        report_entry(self.key, self.claim_id, 0, metric)  # raises now rather than later
         self._early.append(metric)
         return True
 
@@ -433,7 +435,7 @@ class AttemptRun:
         self._report(AttemptWaits(reason))
 
     def _report(self, report: AttemptReport) -> bool:
-        """Tell the manager; False: the last word was said before."""
+        """Queue a report; return False if the last report was queued before."""
         if self._silent:
             return False
         entry = report_entry(self.key, self.claim_id, self._next_report, report)
@@ -442,7 +444,7 @@ class AttemptRun:
             self._dependencies.telemetry.reported(self.work, report)
         if is_last(report):
             self._silent = True
-            # In the spool before the journal says that it has ended.
+            # In the spool before the journal records the end.
             self._dependencies.reporter.add(self.key.experiment_id, entry, self._arrived)
             self._dependencies.journal.append(Ended(self.claim_id))
         else:

@@ -1,4 +1,4 @@
-"""GPUs handed out to trials, in the order in which they asked."""
+"""First-come, first-served allocation of GPUs to trials."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from svc_trial_runner.ports import GpuDevices, ProcessTable
 
 @dataclass(slots=True)
 class _Waiter:
-    """A trial that cannot have its GPUs yet."""
+    """A trial that waits for GPUs."""
 
     request: GpuRequest
     on_wait: Callable[[str], None]
@@ -26,13 +26,13 @@ class _Waiter:
 
 
 class GpuAllocator:
-    """Hands out GPUs; who asked first is served first.
+    """Allocator of the machine's GPUs; requests are served in order.
 
-    A request that this machine can never meet waits with its reason but holds up nobody.
+    A request that this machine can never meet waits with its reason but does not block others.
 
     Args:
         source: the GPUs.
-        processes: tells which users of a GPU are trials of ours.
+        processes: identifies GPU users that are trials of this agent.
     """
 
     def __init__(self, source: GpuDevices, processes: ProcessTable) -> None:
@@ -45,14 +45,14 @@ class GpuAllocator:
     async def acquire(
         self, request: GpuRequest, on_wait: Callable[[str], None]
     ) -> GpuAllocation | None:
-        """Give GPUs, as soon as there are enough.
+        """Return GPUs, as soon as there are enough.
 
         Args:
-            request: what is wanted.
-            on_wait: told why it has to wait, whenever the reason changes.
+            request: what is needed.
+            on_wait: called with the reason for waiting, whenever it changes.
 
         Returns:
-            None: `give_up` was called meanwhile.
+            None: the request was cancelled by `give_up`.
         """
         if not request.count:
             return GpuAllocation(None if request.count is None else ())
@@ -62,7 +62,7 @@ class GpuAllocator:
         return await waiter.result
 
     def give_up(self, experiment_id: str, trial_id: str) -> None:
-        """Let a waiting trial wait no longer; nothing happens if it does not wait."""
+        """Cancel the request of a waiting trial; do nothing if it does not wait."""
         for waiter in self._waiters:
             if _name(waiter.request) == (experiment_id, trial_id):
                 self._waiters.remove(waiter)
@@ -71,26 +71,26 @@ class GpuAllocator:
                 return
 
     async def release(self, experiment_id: str, trial_id: str) -> None:
-        """Take back what a trial holds; nothing happens if it holds nothing."""
+        """Release the GPUs of a trial; do nothing if it holds none."""
         if self._holders.pop((experiment_id, trial_id), None) is not None:
             await self.recheck()
 
     @property
     def waiting(self) -> bool:
-        """Whether somebody waits: users outside of this agent come and go unseen."""
+        """Whether a trial waits; GPU users outside of this agent come and go unannounced."""
         return bool(self._waiters)
 
     async def devices(self) -> tuple[Sequence[GpuDevice], Mapping[int, str]]:
-        """Give the GPUs, and by index who outside of this agent uses them."""
+        """Return the GPUs, and by index their users outside of this agent."""
         devices = await self._source.devices()
         return devices, self._active(devices)
 
     def holders_of(self, index: int) -> list[str]:
-        """Give the trials that hold a GPU."""
+        """Return the trials that hold a GPU."""
         return [h.trial_id for h in self._holders.values() if index in h.indices]
 
     async def recheck(self) -> None:
-        """Serve those who wait, as far as it goes now."""
+        """Serve waiting requests as far as possible now."""
         async with self._lock:
             if not self._waiters:
                 return
@@ -104,7 +104,7 @@ class GpuAllocator:
                     self._give(waiter, answer)
                 else:
                     blocked = not answer.hopeless
-                    _tell(waiter, answer)
+                    _notify(waiter, answer)
 
     def _give(self, waiter: _Waiter, allocation: GpuAllocation) -> None:
         self._waiters.remove(waiter)
@@ -127,7 +127,7 @@ def _name(request: GpuRequest) -> tuple[str, str]:
     return request.experiment_id, request.trial_id
 
 
-def _tell(waiter: _Waiter, answer: GpuWait) -> None:
+def _notify(waiter: _Waiter, answer: GpuWait) -> None:
     if answer.reason != waiter.reason:
         waiter.reason = answer.reason
         waiter.on_wait(answer.reason)

@@ -1,4 +1,4 @@
-"""What all trials of an experiment start with, worked out once and kept."""
+"""Launch plans: what all trials of an experiment start with, computed once and cached."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _PLANS_KEPT: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """How the trials of an experiment are started."""
+    """Template for starting the trials of an experiment."""
 
     command: str
     python: PythonCommand | None
@@ -26,17 +26,17 @@ class LaunchPlan:
     code_directory: str
     experiment_directory: str
     copied: bool
-    """Whether each trial gets a copy of the code: it came as an archive and is nobody's folder."""
+    """Whether each trial gets a copy of the code, because it came as an archive."""
 
 
 class LaunchPlans:
-    """Makes plans and keeps those in use.
+    """Cache of launch plans.
 
     Args:
-        code: unpacks archives.
+        code: unpacks code archives.
         environments: reads the clients' environments.
         tools_directory: folder with `nni-trial`, first on every PATH.
-        default_root: where trials live whose spec does not say.
+        default_root: parent of the trial folders of experiments without a folder.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class LaunchPlans:
         self._plans: OrderedDict[tuple[str, bytes], tuple[object, LaunchPlan]] = OrderedDict()
 
     async def plan(self, work: TrialWork) -> LaunchPlan:
-        """Give the plan of a trial's experiment.
+        """Return the plan of a trial's experiment.
 
         Raises:
-            LaunchError: code or environment cannot be had; the text is for the user.
+            LaunchError: code or environment are not available; the text is for the user.
         """
         client = self._environments.load(work.spec.environment_file)
         name = (work.key.experiment_id, work.spec_digest)
@@ -89,7 +89,7 @@ class LaunchPlans:
         return plan
 
     async def folder(self, plan: LaunchPlan, trial_directory: str) -> str:
-        """Give the working directory of a trial.
+        """Return the working directory of a trial, made if necessary.
 
         Raises:
             LaunchError: it cannot be made.
@@ -101,7 +101,7 @@ class LaunchPlans:
         return str(target)
 
     def forget(self, experiment_id: str) -> list[str]:
-        """Forget the plans of an experiment.
+        """Drop the plans of an experiment.
 
         Returns:
             Code directories that no other experiment uses.
@@ -114,6 +114,6 @@ class LaunchPlans:
 
 
 def _check_folder(code_directory: str) -> None:
-    """Refuse a code directory that is not there; one look at the disk for each plan."""
+    """Raise LaunchError unless the code directory exists; called once for each plan."""
     if not Path(code_directory).is_dir():
         raise LaunchError(f"the code directory {code_directory} does not exist")

@@ -1,8 +1,8 @@
-"""Sends the output of trials to those who watch, at its own pace, so that no trial ever waits.
+"""Publisher of trial output, at its own pace, so that no trial ever waits.
 
-The files are the record. What is sent is read from them again: nothing is held in memory, an
-outage of the bus loses nothing that is still in the file, and a trial that writes faster than can
-be sent is skipped ahead; the offsets show the gap.
+The files are the record. Data to send is read from them again: nothing is held in memory, an
+outage of the bus loses nothing that is still in the file, and a trial that writes faster than the
+pace is skipped ahead; the offsets show the gap.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.ports import TrialOutput
 
 PIECE_BYTES: Final = 64 * 1024
-"""Largest piece of one message."""
+"""Largest data of one message."""
 LINGER_S: Final = 0.1
-"""How long output may wait for more of it: a trial that prints in a loop makes ten messages a
-second, not thousands."""
+"""Delay in which output is batched: a trial that prints in a loop causes ten messages a second,
+not thousands."""
 BACKLOG_BYTES: Final = 4 * 1024 * 1024
-"""What a watcher may be behind; a trial that is ahead by more is skipped ahead."""
+"""Largest lag of the stream; a trial that is ahead by more is skipped ahead."""
 PACE_BYTES_PER_S: Final = 2 * 1024 * 1024
-"""Sent of one trial at most, so that one that never stops talking leaves room for the others."""
+"""Largest rate of one trial, so that a busy trial leaves room for the others."""
 _AWAY_S: Final = 0.2
-"""Until the next try after the bus took nothing."""
+"""Delay before a retry after the bus refused a message."""
 _STREAMS: Final = {
     "stdout": output_pb2.OUTPUT_STREAM_STDOUT,
     "stderr": output_pb2.OUTPUT_STREAM_STDERR,
@@ -37,12 +37,12 @@ _STREAMS: Final = {
 
 
 class OutputStreamer:
-    """Sends what trials write to the stream of output.
+    """Publisher of the output of running trials.
 
     Args:
-        lines: where it is sent.
-        connected: waits until the bus can be reached.
-        clock: for waiting.
+        lines: the stream.
+        connected: waits until the bus is connected.
+        clock: for delays.
         tasks: owner of one task per running attempt.
     """
 
@@ -59,18 +59,18 @@ class OutputStreamer:
         self._tasks = tasks
 
     def begin(self, key: AttemptKey, folder: str, output: TrialOutput) -> None:
-        """Send the output of an attempt until it ends.
+        """Publish the output of an attempt until it ends.
 
         Args:
-            key: whose output.
-            folder: where its files are.
-            output: tells when there is more.
+            key: of the attempt.
+            folder: folder of the output files.
+            output: announces new output.
         """
         self._tasks.start(self._send_all(key, folder, output), f"output {key.trial_id}")
 
     async def _send_all(self, key: AttemptKey, folder: str, output: TrialOutput) -> None:
         grown = asyncio.Event()
-        grown.set()  # what was written before we watched
+        grown.set()  # for output before the subscription
         stop_watching = output.watch(grown.set)
         streams = [
             _Stream(key.attempt, number, f"{folder}/{name}") for name, number in _STREAMS.items()
@@ -79,7 +79,7 @@ class OutputStreamer:
             while True:
                 await grown.wait()
                 grown.clear()
-                at_end = output.at_end.done()  # asked before reading: what comes later is announced
+                at_end = output.at_end.done()  # asked before reading: later output is announced
                 for stream in streams:
                     await self._send_new(key, stream)
                 if at_end:
@@ -88,7 +88,7 @@ class OutputStreamer:
             for stream in streams:
                 await self._send(key, stream.end())
         except UnavailableError:
-            return  # the bus is closed: this agent is going
+            return  # the bus is closed: this agent is stopping
         finally:
             stop_watching()
 
@@ -108,7 +108,7 @@ class OutputStreamer:
 
 
 class _Stream:
-    """One file that grows, and how far it has been sent."""
+    """One growing file, and how far it has been published."""
 
     def __init__(self, attempt: int, number: output_pb2.OutputStream.ValueType, path: str) -> None:
         self._attempt = attempt
@@ -117,9 +117,9 @@ class _Stream:
         self._offset = 0
 
     def next_piece(self) -> output_pb2.TrialOutput | None:
-        """Give what comes next; None: nothing yet."""
+        """Return the next data of the file; None: nothing new."""
         try:
-            # A link that the trial has put there would be read with the rights of the agent.
+            # A link that the trial has made would be read with the rights of the agent.
             file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:  # the folder was deleted, or the disk is gone
             return None
@@ -141,7 +141,7 @@ class _Stream:
         return piece
 
     def end(self) -> output_pb2.TrialOutput:
-        """Give the word that nothing follows."""
+        """Return the message that marks the end of the stream."""
         return self._message(b"", at_end=True)
 
     def _message(self, data: bytes, *, at_end: bool = False) -> output_pb2.TrialOutput:

@@ -1,4 +1,4 @@
-"""Brings what trials have written to the byte store, where nobody else can read their folders."""
+"""Upload of trial folders to the blob store, for agents whose disk nobody else can read."""
 
 import asyncio
 import shutil
@@ -14,30 +14,30 @@ from svc_trial_runner.domain.checkpoints import CHECKPOINTS
 from svc_trial_runner.ports import FinishedTrial, FolderArchives, TrialBlobs, UploadSpool
 
 ROOM_AGAIN_AFTER_S: Final = 5.0
-"""Between two tries of what there was no room for: somebody has to make it."""
+"""Delay between two tries while the store is full."""
 STREAMS: Final = ("stdout", "stderr")
 FILES: Final = "files.tar"
 _ARCHIVE: Final = ".files.tar"
 _NOT_OUTPUT: Final = frozenset({*STREAMS, "trial.log", "code", CHECKPOINTS, _ARCHIVE})
-"""What of a trial's folder is stored otherwise, or is not the trial's work."""
+"""Entries of a trial's folder that are stored otherwise, or are not its output."""
 
 
 class OutputUploads:
-    """Uploads one trial after the other; what is not done is done by the next agent.
+    """Upload queue of trial folders; unfinished uploads are left to the next agent.
 
-    Trials do not wait for it. A folder is removed once it is stored.
+    Trials do not wait for uploads. A folder is removed once it is stored.
 
     Args:
-        bytes_: takes the files; waits while the store is away.
+        blobs: takes the files; waits while the store is unavailable.
         archives: packs folders.
-        spool: remembers what is to be done.
-        clock: waits for room.
+        spool: durable queue of uploads.
+        clock: times retries.
     """
 
     def __init__(
-        self, bytes_: TrialBlobs, archives: FolderArchives, spool: UploadSpool, clock: Clock
+        self, blobs: TrialBlobs, archives: FolderArchives, spool: UploadSpool, clock: Clock
     ) -> None:
-        self._bytes = bytes_
+        self._blobs = blobs
         self._archives = archives
         self._spool = spool
         self._clock = clock
@@ -47,18 +47,18 @@ class OutputUploads:
             self._wanted.set()
 
     def add(self, trial: FinishedTrial) -> None:
-        """Have the folder of a trial stored soon."""
+        """Queue the folder of a trial for upload."""
         self._spool.add(trial)
         self._queue.append(trial)
         self._wanted.set()
 
     @property
     def waiting(self) -> int:
-        """How many folders are not stored yet."""
+        """Number of folders that are not stored yet."""
         return len(self._queue)
 
     async def run(self) -> None:
-        """Store whatever there is, for ever."""
+        """Upload queued folders until cancelled."""
         while True:
             await self._wanted.wait()
             while self._queue:
@@ -74,7 +74,7 @@ class OutputUploads:
                     self._queue.rotate(-1)  # other experiments may have room
                     await self._clock.sleep(ROOM_AGAIN_AFTER_S)
                     continue
-                except (ServiceError, OSError) as error:  # trying again would not help
+                except (ServiceError, OSError) as error:  # a retry would not help
                     get_logger().error(
                         "output of a trial not stored", trial=trial.trial_id, error=str(error)
                     )
@@ -88,17 +88,17 @@ class OutputUploads:
             return
         for name in STREAMS:
             if await asyncio.to_thread(_is_own_file, folder / name):
-                await self._bytes.keep_output(trial, name, folder / name)
+                await self._blobs.keep_output(trial, name, folder / name)
         packed = folder / _ARCHIVE
-        # What the trial has put there may be a link to anything.
+        # An entry that the trial has put there may be a link to anything.
         await asyncio.to_thread(packed.unlink, missing_ok=True)
         await asyncio.to_thread(self._archives.pack, folder, packed, _NOT_OUTPUT)
-        await self._bytes.keep_output(trial, FILES, packed)  # the last: with it, all is there
+        await self._blobs.keep_output(trial, FILES, packed)  # the last: with it, all is there
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 def _is_own_file(path: Path) -> bool:
-    """Return whether a file of a trial that is over is one, and no link to another."""
+    """Return whether a path is a regular file and no link."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:

@@ -1,4 +1,4 @@
-"""What one trial asks of its agent on the socket: its parameters, and to take its metrics over."""
+"""Session of one trial on the socket: returns its parameters and accepts its metrics."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,15 +13,15 @@ from svc_trial_runner.ports import LargeValues, LaunchError
 
 
 class FlowControl(Protocol):
-    """Bounds how many metrics may be under way to managers."""
+    """Limit on the metrics on their way to managers."""
 
     @property
     def has_room(self) -> bool:
-        """Whether one more may go."""
+        """Whether one more metric may be sent."""
         ...
 
     async def wait_room(self) -> None:
-        """Wait until one more may go."""
+        """Wait until one more metric may be sent."""
         ...
 
 
@@ -29,12 +29,12 @@ class AttemptSession:
     """`ports.TrialSession` of one attempt; several connections may use it at once.
 
     Args:
-        work: whose trial it is.
-        parameters: its parameters, a JSON value.
-        values: for metrics that are too large for a message.
-        clock: tells when a metric was taken over.
-        room: where metrics wait while too many are under way.
-        say: tells the manager; False: the attempt is over and nothing can be told any more.
+        work: task of the attempt.
+        parameters: of the trial, a JSON value.
+        values: stores metrics that are too large for a message.
+        clock: source of the metrics' time.
+        room: limit under which metrics wait.
+        report_metric: sends a metric to the manager; returns False if the attempt is over.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class AttemptSession:
         values: LargeValues,
         clock: Clock,
         room: FlowControl,
-        say: Callable[[MetricReported], bool],
+        report_metric: Callable[[MetricReported], bool],
     ) -> None:
         self._work = work
         self._parameters = parameters
         self._values = values
         self._clock = clock
         self._room = room
-        self._say = say
+        self._report_metric = report_metric
         self._next = {False: 0, True: 0}
         """Number of the next metric, by whether it is final."""
 
@@ -73,7 +73,7 @@ class AttemptSession:
         expected = self._next[report.final]
         if report.sequence is not None and report.sequence != expected:
             if report.sequence < expected:
-                return REPLY_OK  # told again: it is held already
+                return REPLY_OK  # repeated: already accepted
             raise ChannelError(f"sequence must be {expected}, got {report.sequence} (pid {pid})")
         if report.size_bytes > INLINE_VALUE_LIMIT_BYTES or not self._room.has_room:
             return asyncio.ensure_future(self._take_slowly(report))
@@ -83,15 +83,17 @@ class AttemptSession:
     def _take(self, report: Report, value: Any) -> None:  # noqa: ANN401 - any JSON value
         number = self._next[report.final]
         try:
-            told = self._say(MetricReported(report.final, number, value, self._clock.now()))
+            accepted = self._report_metric(
+                MetricReported(report.final, number, value, self._clock.now())
+            )
         except (TypeError, ValueError) as error:
             raise ChannelError(f"value cannot be kept: {error}") from error
-        if not told:
+        if not accepted:
             raise ChannelError("this trial is over")
         self._next[report.final] = number + 1
 
     async def _take_slowly(self, report: Report) -> bytes:
-        """Take it over when there is room and its value is kept, under the number next by then."""
+        """Accept a metric after waiting for room and storage, under the then next number."""
         try:
             value = report.value
             if report.size_bytes > INLINE_VALUE_LIMIT_BYTES:

@@ -1,1 +1,1 @@
-"""What the agent decides: values and rules without I/O, clock or randomness."""
+"""Decisions and values of the agent, without I/O, clock or randomness."""

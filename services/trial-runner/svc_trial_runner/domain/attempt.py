@@ -1,42 +1,42 @@
-"""The life of one attempt on this machine, as a table of what follows from what.
+"""State machine of one attempt on this machine.
 
     HELD ──launching──> LAUNCHING ──launched──> RUNNING ──process_ended──> READING ──read──> OVER
       │                     │                      │                        ^  │              ^
       └──stop──> OVER       └──stop: remembered    └──stop──> STOPPING ─────┘  └─saving─> SAVING
 
-The one who drives it carries out the orders that each call returns; nothing here waits, reads a
-clock or touches a process. An attempt that was dropped ends the same way but reports nothing.
+The driver carries out the order that each call returns; nothing here waits, reads a clock or
+touches a process. An attempt that was dropped ends the same way but reports nothing.
 """
 
 from enum import Enum
 
 
 class Phase(Enum):
-    """Where an attempt is."""
+    """Phase of an attempt."""
 
     HELD = "held"
-    """Its task is ours; it waits for GPUs or code."""
+    """The task is claimed; the attempt waits for GPUs or code."""
     LAUNCHING = "launching"
     RUNNING = "running"
     STOPPING = "stopping"
     """TERM was sent."""
     READING = "reading"
-    """Its process has ended; socket and pipes are being read to their end."""
+    """The process has ended; socket and pipes are being read to their end."""
     SAVING = "saving"
-    """Everything was read; what it has saved is being stored."""
+    """All output was read; the checkpoint is being stored."""
     OVER = "over"
 
 
 class StopCause(Enum):
-    """Why an attempt ends before its command does."""
+    """Why an attempt is stopped before its command ends."""
 
     STOPPED = "stopped"
-    """The manager asked for it."""
+    """The manager requested it."""
     TIME_LIMIT = "time limit"
     LOST = "lost"
-    """The hold on its task could not be renewed, or what ran it died."""
+    """The task could not be renewed, or the process that ran it died."""
     DROPPED = "dropped"
-    """The claim lost or the trial is over: nobody wants to hear of it."""
+    """The claim lost or the trial is over: no report is needed."""
 
 
 class Order(Enum):
@@ -44,16 +44,16 @@ class Order(Enum):
 
     NOTHING = "nothing"
     END = "end"
-    """There is no process: report the end."""
+    """Report the end: there is no process."""
     TERMINATE = "terminate"
     """Send TERM to the group now and KILL after the grace."""
     KILL = "kill"
     GIVE_UP = "give up"
-    """Stop storing what it has saved: it ends without."""
+    """Cancel the storage of the checkpoint: the attempt ends without it."""
 
 
 class AttemptStateMachine:
-    """State of one attempt."""
+    """State machine of one attempt."""
 
     __slots__ = ("_phase", "_stop")
 
@@ -63,16 +63,16 @@ class AttemptStateMachine:
 
     @property
     def phase(self) -> Phase:
-        """Where it is."""
+        """Current phase."""
         return self._phase
 
     @property
     def stop_cause(self) -> StopCause | None:
-        """Why it was ended before its time; None: it was not."""
+        """Why it was stopped; None: it was not."""
         return self._stop
 
     def stop(self, cause: StopCause) -> Order:
-        """Somebody wants it to end. The first cause counts, except that DROPPED silences it."""
+        """Request a stop. The first cause counts, except that DROPPED suppresses the report."""
         if self._phase is Phase.OVER:
             return Order.NOTHING
         if self._phase is Phase.SAVING:
@@ -81,7 +81,7 @@ class AttemptStateMachine:
         if self._phase is not Phase.READING and (first or cause is StopCause.DROPPED):
             self._stop = cause
         elif cause is StopCause.DROPPED:
-            self._stop = cause  # it ended by itself, but nobody wants to hear of it
+            self._stop = cause  # it ended by itself, but no report is needed
         if self._phase is Phase.HELD:
             self._phase = Phase.OVER
             return Order.END
@@ -91,7 +91,7 @@ class AttemptStateMachine:
         return Order.NOTHING
 
     def _stop_saving(self, cause: StopCause) -> Order:
-        if cause is StopCause.TIME_LIMIT:  # its command has kept it
+        if cause is StopCause.TIME_LIMIT:  # the command ended within the limit
             return Order.NOTHING
         first = self._stop is None
         if first or cause is StopCause.DROPPED:
@@ -99,12 +99,12 @@ class AttemptStateMachine:
         return Order.GIVE_UP if first else Order.NOTHING
 
     def launching(self) -> None:
-        """Everything it needs is there and its process is being made."""
+        """Record that all inputs are ready and the process is being started."""
         assert self._phase is Phase.HELD
         self._phase = Phase.LAUNCHING
 
     def launched(self) -> Order:
-        """Its process exists; a stop that came meanwhile takes effect now."""
+        """Record that the process exists; a stop requested meanwhile takes effect now."""
         assert self._phase is Phase.LAUNCHING
         if self._stop is None:
             self._phase = Phase.RUNNING
@@ -113,23 +113,23 @@ class AttemptStateMachine:
         return Order.TERMINATE
 
     def not_launched(self) -> None:
-        """Its process could not be made."""
+        """Record that the process could not be started."""
         self._phase = Phase.OVER
 
     def grace_over(self) -> Order:
-        """The time from TERM to KILL has passed; the rest of the group may outlive its leader."""
+        """Return KILL once the grace after TERM is over; the group may outlive its leader."""
         return Order.NOTHING if self._phase is Phase.OVER else Order.KILL
 
     def process_ended(self) -> None:
-        """The leader of its group is gone."""
+        """Record that the leader of the group has ended."""
         if self._phase in {Phase.RUNNING, Phase.STOPPING}:
             self._phase = Phase.READING
 
     def saving(self) -> None:
-        """What it has saved is being stored."""
+        """Record that the checkpoint is being stored."""
         assert self._phase is Phase.READING
         self._phase = Phase.SAVING
 
     def read(self) -> None:
-        """Socket and pipes are at their end, or the grace for that has passed; all is stored."""
+        """Record that socket and pipes were read, or the grace for that is over; all is stored."""
         self._phase = Phase.OVER

@@ -1,4 +1,4 @@
-"""What trials say on their socket: JSON lines understood, one reply to each.
+"""Messages of trials on their socket: JSON lines, one reply to each.
 
 A request is one JSON object with `op`: `hello`, `parameters` or `report`. NaN and the infinities
 are the bare tokens of Python's json. The whole protocol stands in `docs/trial-protocol.md`.
@@ -15,16 +15,16 @@ REPLY_OK: Final = b'{"ok":true}\n'
 
 
 class ChannelError(ValueError):
-    """A request that is refused; the text goes to the trial."""
+    """Refusal of a request; the text is sent to the trial."""
 
 
 class BrokenChannelError(ChannelError):
-    """The caller does not speak the protocol, or has no business here: hang up after telling."""
+    """Breach of the protocol, or an unauthorised caller: hang up after the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The trial says who it is."""
+    """Identification of the trial."""
 
     token: str = field(repr=False)
     pid: int
@@ -32,22 +32,22 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class ParametersRequest:
-    """The trial wants its parameters."""
+    """Request for the trial's parameters."""
 
     index: int = 0
-    """Which set of them; a trial has one, and only an old multi-phase script asks for more."""
+    """Index of the set; a trial has one, and only old multi-phase scripts ask for more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A metric."""
+    """A reported metric."""
 
     final: bool
     sequence: int | None
-    """Number that the trial gave it, per type; None: the agent counts."""
+    """Number given by the trial, per type; None: the agent counts."""
     value: Any
     size_bytes: int
-    """Of the whole line; tells whether the value may be too large for a message."""
+    """Size of the whole line, to detect values that are too large for a message."""
 
 
 Request: TypeAlias = Hello | ParametersRequest | Report
@@ -56,11 +56,11 @@ _FINAL_BY_TYPE: Final = {"PERIODICAL": False, "FINAL": True}
 
 
 def parse_request(line: bytes) -> Request:
-    """Understand one line.
+    """Parse one line.
 
     Raises:
-        BrokenChannelError: it is no JSON object, so nothing that follows can be trusted.
-        ChannelError: it is no request of this protocol; the text says why.
+        BrokenChannelError: the line is no JSON object, so later lines cannot be trusted.
+        ChannelError: the line is no request of this protocol.
     """
     try:
         data = json.loads(line)
@@ -98,10 +98,10 @@ def _report(data: dict[str, Any], size_bytes: int) -> Report:
 
 
 def reply(**facts: object) -> bytes:
-    """Give the line that grants a request."""
+    """Return the line that grants a request."""
     return json.dumps({"ok": True, **facts}).encode() + b"\n"
 
 
 def refusal(text: str) -> bytes:
-    """Give the line that refuses a request."""
+    """Return the line that refuses a request."""
     return json.dumps({"ok": False, "error": text}).encode() + b"\n"

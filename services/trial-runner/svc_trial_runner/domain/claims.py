@@ -1,4 +1,4 @@
-"""Which tasks this agent may run: claims, and what a journal of them adds up to."""
+"""Claims of tasks, and the state folded from a journal of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class AttemptKey(NamedTuple):
-    """What identifies one try of one trial, everywhere."""
+    """Key that identifies one attempt of one trial everywhere."""
 
     experiment_id: str
     trial_id: str
@@ -17,7 +17,7 @@ class AttemptKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process that can be told from a later one with the same number."""
+    """Process, distinguished from a later one with the same number."""
 
     pid: int
     start_time: int
@@ -26,14 +26,14 @@ class ProcessIdentity:
 
 @dataclass(slots=True)
 class Claim:
-    """One task that this agent took; changes only by what the journal gets told."""
+    """Task claimed by this agent; changed only by records of the journal."""
 
     key: AttemptKey
     claim_id: str
     token: str = field(repr=False)
-    """What the trial shows on its socket; also in the environment of all its children."""
+    """Secret of the trial on its socket; also in the environment of all its children."""
     ack_subject: str
-    """Where the task is acknowledged; the latest delivery's."""
+    """Subject on which the task is acknowledged; that of the latest delivery."""
     leader: ProcessIdentity | None = None
     """Leader of its process group, once started."""
     next_sequence: int = 0
@@ -43,11 +43,11 @@ class Claim:
 
 
 class TaskDecision(Enum):
-    """What becomes of a delivered task."""
+    """Decision about a delivered task."""
 
     TAKE = "take"
     RUNNING = "running"
-    """Runs here already: only the new address for acknowledging counts."""
+    """Runs here already: only the new acknowledgement subject counts."""
     ENDED = "ended"
     """Ran here and has ended: acknowledge, do not run again."""
 
@@ -55,28 +55,28 @@ class TaskDecision(Enum):
 def decide_task(
     key: AttemptKey, running: Iterable[AttemptKey], ended: Iterable[AttemptKey]
 ) -> TaskDecision:
-    """Say what becomes of a task; pass sets or dicts, for membership is all that is asked."""
+    """Decide about a delivered task; pass sets or dicts for fast membership tests."""
     if key in running:
         return TaskDecision.RUNNING
     return TaskDecision.ENDED if key in ended else TaskDecision.TAKE
 
 
 def is_outdated(order_sequence: int, task_sequence: int) -> bool:
-    """Tell whether an order comes from a manager that cannot have known of a task.
+    """Return whether the sender of an order cannot have known of a task.
 
-    It may have been stopped and continued while another manager took over, or the order is older
-    than a later life of the experiment.
+    The sender may be a manager that was paused while another one took over, or the order may be
+    older than a resume of the experiment.
 
     Args:
-        order_sequence: how far its sender has read the log; 0: it does not tell, and is obeyed.
-        task_sequence: how far the sender of the task had read it.
+        order_sequence: log position of the order's sender; 0: unknown, never outdated.
+        task_sequence: log position of the task's sender.
     """
     return 0 < order_sequence < task_sequence
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A task was taken."""
+    """A task was claimed."""
 
     key: AttemptKey
     claim_id: str
@@ -86,7 +86,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Redelivered:
-    """The bus delivered the task again: acknowledge there from now on."""
+    """The bus delivered the task again, with a new acknowledgement subject."""
 
     claim_id: str
     ack_subject: str
@@ -94,7 +94,7 @@ class Redelivered:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The process of a claim exists and leads its own group."""
+    """The process of a claim was started; it leads its own group."""
 
     claim_id: str
     leader: ProcessIdentity
@@ -102,7 +102,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """Reports numbered below this have left the spool, so only this tells of them."""
+    """Reports numbered below this have left the spool, so only this record shows them."""
 
     claim_id: str
     next_sequence: int
@@ -117,25 +117,25 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The bus knows of the end: the claim may be forgotten."""
+    """The task was acknowledged: the claim may be forgotten."""
 
     claim_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStarted:
-    """A process that starts trials (a warm interpreter, the spawner) exists."""
+    """A process that starts trials (a warm interpreter, the spawner) was started."""
 
     leader: ProcessIdentity
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryKnown:
-    """Where the trials of an experiment keep their files."""
+    """Folder of an experiment's trials."""
 
     experiment_id: str
     directory: str
-    """Empty: forgotten."""
+    """Empty: removed."""
 
 
 JournalRecord: TypeAlias = (
@@ -145,16 +145,16 @@ JournalRecord: TypeAlias = (
 
 @dataclass(slots=True)
 class JournalState:
-    """What the records of one agent add up to."""
+    """State folded from the records of one agent."""
 
     claims: dict[str, Claim] = field(default_factory=dict)
     """Claims that are not closed, by claim id."""
     servers: list[ProcessIdentity] = field(default_factory=list)
     directories: dict[str, str] = field(default_factory=dict)
-    """By experiment."""
+    """Folders by experiment."""
 
     def fold(self, record: JournalRecord) -> None:
-        """Take one record in; records of unknown claims change nothing."""
+        """Apply a record; records of unknown claims change nothing."""
         match record:
             case Claimed(key, claim_id, token, ack_subject):
                 self.claims[claim_id] = Claim(key, claim_id, token, ack_subject)
@@ -185,7 +185,7 @@ class JournalState:
                 claim.ended = True
 
     def records(self) -> list[JournalRecord]:
-        """Give the shortest journal that adds up to this state."""
+        """Return the shortest journal with this state."""
         records: list[JournalRecord] = [
             DirectoryKnown(experiment_id, directory)
             for experiment_id, directory in self.directories.items()

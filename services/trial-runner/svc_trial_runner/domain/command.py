@@ -1,4 +1,4 @@
-"""Which trial commands a warm interpreter may run in place of the shell."""
+"""Recognition of trial commands that a warm interpreter may run in place of the shell."""
 
 import re
 import shlex
@@ -7,26 +7,26 @@ from typing import Final
 
 _INTERPRETER = re.compile(r"(?:[A-Za-z0-9_./+-]*/)?python(?:3(?:\.\d+)?)?\Z")
 _MEANS_SOMETHING_TO_A_SHELL: Final = frozenset("|&;<>()$`\\*?[]{}!~#%\n\r")
-"""With none of these outside or inside of quotes, the words are what shlex says they are."""
+"""Without any of these, in quotes or not, the shell splits words as shlex does."""
 
 
 @dataclass(frozen=True, slots=True)
 class PythonCommand:
-    """A command line that does nothing but run one script."""
+    """Command line that only runs one script."""
 
     interpreter: str
-    """As written: a name to be found on the PATH, or a path."""
+    """As written: a name to look up on the PATH, or a path."""
     unbuffered: bool
     """`-u` was given."""
     arguments: tuple[str, ...]
-    """The script and its arguments: what `sys.argv` will be."""
+    """Script and arguments, the later `sys.argv`."""
 
 
 def parse_python_command(command: str) -> PythonCommand | None:
-    """Understand `python[3] [-u] script.py arguments`; None for every other line.
+    """Parse `python[3] [-u] script.py arguments`; return None for every other line.
 
-    A line with anything that a shell might expand, redirect, chain or assign is not understood,
-    even where quotes would make it harmless: bash then runs it, which is always right.
+    A line with anything that a shell might expand, redirect, chain or assign is not parsed, even
+    where quotes would make it harmless: bash then runs it, which is always right.
     """
     text = command.strip()
     if not _MEANS_SOMETHING_TO_A_SHELL.isdisjoint(text):
@@ -34,7 +34,7 @@ def parse_python_command(command: str) -> PythonCommand | None:
     try:
         words = shlex.split(text)
     except ValueError:
-        return None  # an open quote: bash says it better
+        return None  # an unclosed quote: bash reports it better
     if len(words) < 2 or not _INTERPRETER.match(words[0]):  # noqa: PLR2004 - interpreter, script
         return None
     unbuffered = words[1] == "-u"
@@ -60,9 +60,9 @@ _LOAD_TIME_PREFIXES: Final = (
 
 
 def load_time_variables(environment: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Give the variables that are read once, when a program or library is loaded.
+    """Return the variables that are read only once, when a program or library is loaded.
 
-    Setting them after a fork comes too late, so each set of values needs its own interpreter.
+    Setting them after a fork is too late, so each set of values needs its own interpreter.
     """
     return tuple(
         sorted(item for item in environment.items() if item[0].startswith(_LOAD_TIME_PREFIXES))

@@ -1,4 +1,4 @@
-"""Which GPUs a trial gets, or why it has to wait."""
+"""Rules of GPU allocation: which GPUs a trial gets, or why it waits."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,27 +12,27 @@ class GpuDevice:
     name: str
     memory_bytes: int
     process_ids: frozenset[int] = frozenset()
-    """Processes that use it, ours included."""
+    """Processes that use it, including trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuRequest:
-    """What a trial asks for."""
+    """GPUs requested by a trial."""
 
     experiment_id: str
     trial_id: str
     count: int | None
     """None: no assignment; 0: GPUs are hidden."""
     allowed_indices: tuple[int, ...] | None = None
-    """None: all."""
+    """None: all devices."""
     trials_per_gpu: int = 1
     use_active: bool = False
-    """Whether GPUs that others use may be given, those of other experiments included."""
+    """Whether GPUs in use by others, including other experiments, may be allocated."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuHolder:
-    """A trial that holds GPUs."""
+    """Trial that holds GPUs."""
 
     experiment_id: str
     trial_id: str
@@ -41,18 +41,18 @@ class GpuHolder:
 
 @dataclass(frozen=True, slots=True)
 class GpuAllocation:
-    """The GPUs for a trial; None: `CUDA_VISIBLE_DEVICES` stays as it is."""
+    """GPUs allocated to a trial; None: `CUDA_VISIBLE_DEVICES` is not set."""
 
     indices: tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class GpuWait:
-    """The request cannot be met now."""
+    """Reason why a request cannot be met now."""
 
     reason: str
     hopeless: bool = False
-    """No trial that ends can change it: the machine lacks the devices."""
+    """The machine lacks the devices: no end of a trial can change this."""
 
 
 def allocate(
@@ -61,15 +61,15 @@ def allocate(
     holders: Collection[GpuHolder],
     active: Mapping[int, str],
 ) -> GpuAllocation | GpuWait:
-    """Choose the GPUs for a request.
+    """Return the GPUs for a request, or why it must wait.
 
     The least used ones are chosen, among equals those with the lowest index.
 
     Args:
-        request: what is asked for.
+        request: of the trial.
         devices: all GPUs of the machine.
         holders: trials of this agent that hold GPUs now.
-        active: by index, who outside of this agent uses a GPU; absent = nobody.
+        active: by index, the user of a GPU outside of this agent; absent = none.
     """
     if request.count is None:
         return GpuAllocation(None)
@@ -96,7 +96,7 @@ def allocate(
 def _reason_against(
     index: int, request: GpuRequest, holders: Collection[GpuHolder], active: Mapping[int, str]
 ) -> str | None:
-    """Say why a GPU cannot be given now; None if it can."""
+    """Return why a GPU cannot be allocated now; None if it can."""
     on_it = [holder for holder in holders if index in holder.indices]
     own = [holder for holder in on_it if holder.experiment_id == request.experiment_id]
     if len(own) >= request.trials_per_gpu:
@@ -110,7 +110,7 @@ def _reason_against(
 
 
 def cuda_visible_devices(allocation: GpuAllocation) -> str | None:
-    """Give the value of `CUDA_VISIBLE_DEVICES`; None: leave the variable alone."""
+    """Return the value of `CUDA_VISIBLE_DEVICES`; None: do not set it."""
     if allocation.indices is None:
         return None
     return ",".join(map(str, allocation.indices))

@@ -1,4 +1,4 @@
-"""What a trial is started with: its variables, its files, its record as a shell script."""
+"""Inputs of a trial's start: variables, files, and the record as a shell script."""
 
 import json
 import shlex
@@ -28,7 +28,7 @@ All others that start with `NNI_` are either set anew for the trial or the user'
 
 @dataclass(frozen=True, slots=True)
 class TrialIdentity:
-    """Who a trial is, as its variables tell it."""
+    """Identity of a trial in its variables."""
 
     experiment_id: str
     trial_id: str
@@ -45,11 +45,11 @@ def base_environment(
     interpreter: str | None,
     tools_directory: str,
 ) -> dict[str, str]:
-    """Make the variables that all trials of an experiment share.
+    """Return the variables that all trials of an experiment share.
 
     Args:
         inherited: the creating client's variables, or the agent's own.
-        further: variables that the experiment names; they win.
+        further: variables of the experiment's configuration, which override.
         interpreter: the client's Python; its folder comes first on the PATH unless a virtual
             environment is active, so that `python3` finds the packages beside it.
         tools_directory: folder with `nni-trial`; comes before everything else on the PATH.
@@ -65,7 +65,7 @@ def base_environment(
 
 
 def trial_variables(identity: TrialIdentity, cuda_visible_devices: str | None) -> dict[str, str]:
-    """Make the documented variables of one trial (without those of its socket)."""
+    """Return the documented variables of one trial (without those of its socket)."""
     variables = {
         "NNI_PLATFORM": identity.platform,
         "NNI_EXP_ID": identity.experiment_id,
@@ -82,9 +82,9 @@ def trial_variables(identity: TrialIdentity, cuda_visible_devices: str | None) -
 
 
 def run_script(variables: Mapping[str, str], code_directory: str, command: str) -> str:
-    """Write down how the trial is started, as a script that does the same.
+    """Return a shell script that records the start and can repeat it.
 
-    It is the record; secrets of the trial's socket are not in it.
+    The secrets of the trial's socket are left out.
     """
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
     directory = variables["NNI_SYS_DIR"]
@@ -100,7 +100,7 @@ def run_script(variables: Mapping[str, str], code_directory: str, command: str) 
 
 
 def parameter_file(parameter_id: int, parameters: Any, source: str) -> str:  # noqa: ANN401 - any JSON value
-    """Give the text of `parameter.cfg`."""
+    """Return the text of `parameter.cfg`."""
     return json.dumps(
         {
             "parameter_id": parameter_id,
@@ -112,10 +112,10 @@ def parameter_file(parameter_id: int, parameters: Any, source: str) -> str:  # n
 
 
 def state_line(exit_code: int, ended_at_ms: int) -> str:
-    """Give the text of `.nni/state`.
+    """Return the text of `.nni/state`.
 
     Args:
-        exit_code: 0-255, or 128 + signal for a killed process, as a shell says it.
+        exit_code: 0-255, or 128 + signal for a killed process, as in a shell.
         ended_at_ms: milliseconds since 1970.
     """
     return f"{exit_code} {ended_at_ms}"

@@ -1,4 +1,4 @@
-"""How much of a trial's output is kept."""
+"""Limits on the output that is kept of a trial."""
 
 from typing import Final
 
@@ -6,12 +6,12 @@ MARKER: Final = b"\n[nni] output limit of %d bytes reached: the rest was dropped
 
 
 class OutputLimit:
-    """Cuts one stream of output at a limit and says so once.
+    """Filter that cuts a stream of output at a limit and marks the cut once.
 
-    What comes beyond the limit is counted, so that the trial can go on writing.
+    Output beyond the limit is counted and dropped, so that the trial can go on writing.
 
     Args:
-        limit_bytes: kept at most, not counting the marker; >= 0.
+        limit_bytes: bytes kept at most, without the marker; >= 0.
     """
 
     __slots__ = ("_left_bytes", "_limit_bytes", "dropped_bytes")
@@ -24,7 +24,7 @@ class OutputLimit:
         self.dropped_bytes = 0
 
     def take(self, chunk: bytes) -> bytes:
-        """Return what is kept of the next `chunk`; the first cut one ends with the marker."""
+        """Return the part of the next `chunk` to keep; the first cut chunk ends with the marker."""
         size = len(chunk)
         if size <= self._left_bytes:
             self._left_bytes -= size
@@ -37,10 +37,10 @@ class OutputLimit:
 
 
 class Tail:
-    """Remembers the end of a stream.
+    """Buffer of the end of a stream.
 
     Args:
-        limit_bytes: remembered at most.
+        limit_bytes: size of the buffer.
     """
 
     __slots__ = ("_chunks", "_limit_bytes")
@@ -50,7 +50,7 @@ class Tail:
         self._chunks = b""
 
     def add(self, chunk: bytes) -> None:
-        """Take the next chunk in."""
+        """Add the next chunk."""
         self._chunks = (self._chunks + chunk)[-self._limit_bytes :]
 
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""What the agent tells the manager about an attempt, in the order it happened."""
+"""Reports of an attempt to the manager, in the order of events."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ class EndCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessStarted:
-    """The process exists."""
+    """The process was started."""
 
     started_at: datetime
     pid: int
@@ -29,28 +29,28 @@ class ProcessStarted:
 
 @dataclass(frozen=True, slots=True)
 class MetricReported:
-    """A metric was taken over from the trial."""
+    """A metric was accepted from the trial."""
 
     final: bool
     sequence: int
     """0-based, per type."""
     value: Any
-    """A JSON value; a `BlobKey` if it lies in the byte store."""
+    """JSON value, or a `BlobKey` of one in the blob store."""
     reported_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class SavedCheckpoint:
-    """A checkpoint folder that lies in the byte store now."""
+    """Checkpoint folder that was stored in the blob store."""
 
     directory: str
-    """As the algorithm calls it."""
+    """Name given by the algorithm."""
     archive: BlobKey
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessExited:
-    """The process has ended and everything it said was read; always the last word."""
+    """The process has ended and all its output was read; always the last report."""
 
     ended_at: datetime
     cause: EndCause
@@ -64,14 +64,14 @@ class ProcessExited:
 
 @dataclass(frozen=True, slots=True)
 class AttemptLost:
-    """Nobody can tell what became of it; always the last word."""
+    """The outcome of the attempt is unknown; always the last report."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptWaits:
-    """It cannot start yet."""
+    """The attempt cannot start yet."""
 
     reason: str
 
@@ -82,16 +82,16 @@ AttemptReport: TypeAlias = (
 
 
 def is_last(report: AttemptReport) -> bool:
-    """Tell whether nothing can follow this in its attempt."""
+    """Return whether this is the last report of its attempt."""
     return isinstance(report, ProcessExited | AttemptLost)
 
 
 def split_wait_status(status: int) -> tuple[int | None, int]:
-    """Give exit code and signal of a wait status: the one or the other."""
+    """Return exit code and signal of a wait status; one of them is set."""
     signal = status & 0x7F
     return (None, signal) if signal else ((status >> 8) & 0xFF, 0)
 
 
 def shell_code(exit_code: int | None, signal: int) -> int:
-    """Give the one number that a shell makes of exit code and signal."""
+    """Return the single exit number that a shell makes of exit code and signal."""
     return 128 + signal if exit_code is None else exit_code

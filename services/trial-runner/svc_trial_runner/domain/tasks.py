@@ -1,4 +1,4 @@
-"""Work as it reaches the agent: one attempt of one trial, and what an experiment's trials share."""
+"""Tasks as received by the agent: one attempt of a trial, and its experiment's trial settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from svc_trial_runner.domain.claims import AttemptKey
 
 @dataclass(frozen=True, slots=True)
 class BlobKey:
-    """Bytes in the byte store."""
+    """Key of a blob in the blob store."""
 
     sha256: str
     size_bytes: int
@@ -17,7 +17,7 @@ class BlobKey:
 
 @dataclass(frozen=True, slots=True)
 class GpuRules:
-    """How an experiment's trials may use GPUs."""
+    """Rules for the GPUs of an experiment's trials."""
 
     count: int | None = None
     """None: no assignment; 0: hidden."""
@@ -28,11 +28,11 @@ class GpuRules:
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
-    """What all trials of an experiment have in common."""
+    """Settings that all trials of an experiment share."""
 
     command: str
     code_directory: str = ""
-    """A folder of this machine; empty if the code is an archive."""
+    """Folder of this machine; empty if the code is an archive."""
     code_archive: BlobKey | None = None
     experiment_directory: str = ""
     """Empty: the agent chooses."""
@@ -46,39 +46,39 @@ class TrialSpec:
     """Per stream; 0: the agent's default."""
     environment: Mapping[str, str] = field(default_factory=dict)
     checkpoints_travel: bool = False
-    """Checkpoint folders are filled from the byte store and kept there."""
+    """Checkpoint folders are transferred from and to the blob store."""
     outputs_travel: bool = False
-    """What a trial has written goes to the byte store: nobody else can read its folder."""
+    """Output is uploaded to the blob store: nobody else can read this disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialWork:
-    """One attempt of one trial."""
+    """Task to run one attempt of one trial."""
 
     key: AttemptKey
     sequence_id: int
     parameter_id: int
     parameters: Any
-    """A JSON value; a `BlobKey` if it lies in the byte store."""
+    """JSON value, or a `BlobKey` of one in the blob store."""
     parameter_source: str
     spec: TrialSpec
     spec_digest: bytes
-    """Equal for equal specs: what caches go by."""
+    """Equal for equal specs: key of caches."""
     load_checkpoint: BlobKey | None = None
-    """What the trial loads; None: nothing was saved there."""
+    """Checkpoint that the trial loads; None: none was saved."""
     log_sequence: int = 0
-    """How far the manager that sent it had read the experiment's log."""
+    """Log position of the manager that sent the task."""
     traceparent: str = ""
     """W3C trace context of the trial; empty: it is not traced."""
 
 
 def parse_gpu_rules(count: int | None, options: object) -> GpuRules:
-    """Read the rules for GPUs from a platform's options.
+    """Parse the GPU rules in a platform's options.
 
     Args:
         count: `trialGpuNumber`.
         options: a map with `useActiveGpu`, `maxTrialNumberPerGpu`, `gpuIndices` (a number, a list,
-            or text such as `0,2`); anything missing has its default.
+                or text such as `0,2`); missing options have their default.
 
     Raises:
         ValueError: `gpuIndices` or `maxTrialNumberPerGpu` is no number.

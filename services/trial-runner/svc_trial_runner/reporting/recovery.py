@@ -1,8 +1,7 @@
-"""What a restarted agent says about its predecessor's trials, before it takes any task.
+"""Recovery of a predecessor's claims and reports, before the agent takes any task.
 
-Whatever was left of them has been killed by then. Their reports that had not arrived are sent
-again, in order; a claim whose end is among them is acknowledged, any other attempt is reported
-lost.
+The remaining processes were killed before. Reports that had not arrived are sent again, in
+order; a claim whose end is among them is acknowledged, any other attempt is reported lost.
 """
 
 from collections.abc import Iterable
@@ -21,14 +20,14 @@ from svc_trial_runner.reporting.reporter import Reporter
 
 
 class Recovery:
-    """Settles what a predecessor left.
+    """Recovery of what a predecessor left.
 
     Args:
-        journal: its claims.
-        spool: its reports.
+        journal: claims of the predecessor.
+        spool: reports of the predecessor.
         reporter: sends reports.
-        queue: where its tasks are acknowledged.
-        tasks: owner of what goes on after `settle`.
+        queue: acknowledges tasks.
+        tasks: owner of the background work after `settle`.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class Recovery:
         self._tasks = tasks
 
     def settle(self) -> list[AttemptKey]:
-        """Report and acknowledge; what needs the bus goes on in the background.
+        """Queue all outstanding reports and acknowledgements; they proceed in the background.
 
         Returns:
             The attempts that must not run here again.
@@ -62,13 +61,13 @@ class Recovery:
             self._reporter.add(spooled.experiment_id, spooled.entry, on_arrived)
         for claim in claims.values():
             if claim.claim_id not in left.ends_unarrived:
-                self._settle_without_word(claim, left)
+                self._settle_without_end(claim, left)
         self._reporter.flush()
         self._spool.discard_inherited()
         return [claim.key for claim in claims.values()]
 
-    def _settle_without_word(self, claim: Claim, left: "InheritedReports") -> None:
-        # A journal that says ended while no report of it is known means that the disk was full.
+    def _settle_without_end(self, claim: Claim, left: "InheritedReports") -> None:
+        # An end in the journal without a known report means that the disk was full.
         known = claim.claim_id in left.ends_arrived or claim.next_sequence > 0
         if claim.ended and known:
             self._close(claim)  # only the acknowledgement of the task is missing
@@ -91,29 +90,29 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class UnsentReport:
-    """A report that has to be sent again."""
+    """Report that must be sent again."""
 
     experiment_id: str
     claim_id: str
     entry: bytes
     last: bool
-    """Nothing follows it in its attempt."""
+    """Whether it is the last report of its attempt."""
 
 
 @dataclass(slots=True)
 class InheritedReports:
-    """What a predecessor's spool tells."""
+    """Reports in a predecessor's spool, sorted."""
 
     unarrived: list[UnsentReport] = field(default_factory=list)
     ends_arrived: set[str] = field(default_factory=set)
-    """Claims whose last word has arrived."""
+    """Claims whose last report has arrived."""
     ends_unarrived: set[str] = field(default_factory=set)
     next_sequences: dict[str, int] = field(default_factory=dict)
-    """By claim: the number behind its last report in the spool."""
+    """By claim: the number after its last report in the spool."""
 
 
 def read_inherited(reports: Iterable[SpooledReport]) -> InheritedReports:
-    """Sort a predecessor's reports."""
+    """Sort a predecessor's reports by whether they have arrived."""
     left = InheritedReports()
     for spooled in reports:
         report = read_entry(spooled.entry)

@@ -1,4 +1,4 @@
-"""Reports on their way to the manager: in order, batched, durable until its inbox has them."""
+"""Delivery of reports to the managers: in order, batched, durable until they have arrived."""
 
 import asyncio
 from collections import deque
@@ -14,44 +14,43 @@ from svc_trial_runner.converters import reports_message
 from svc_trial_runner.ports import ReportSpool
 
 _BATCH_BYTES: Final = 1024 * 1024
-"""Reports sent as one message at most; the bus takes 8 MB."""
+"""Largest batch of reports in one message; the bus takes 8 MB."""
 _LINGER_S: Final = 0.002
-"""Least time between two messages of an experiment, unless a last word waits: a trial that
-reports thousands of metrics a second costs hundreds of messages, and an end waits for nothing."""
+"""Least time between two messages of an experiment, unless a last report waits: a trial that
+reports thousands of metrics a second costs hundreds of messages, and ends are not delayed."""
 ROOM_BYTES: Final = 64 * 1024 * 1024
-"""Reports held in memory before trials have to wait with theirs: the bus has been away for long."""
+"""Reports held in memory before trials must wait: reached when the bus is away for long."""
 
 
 class _Outbox:
     """Reports of one experiment that have not arrived, oldest first."""
 
-    __slots__ = ("entries", "last_words", "sending", "sent_at_s", "spooled", "timer")
+    __slots__ = ("entries", "last_reports", "sending", "sent_at_s", "spooled", "timer")
 
     def __init__(self) -> None:
         self.entries: deque[tuple[bytes, Callable[[], None] | None]] = deque()
         self.spooled = 0
-        """How many of the oldest are in the spool."""
-        self.last_words = 0
+        """Number of the oldest reports that are in the spool."""
+        self.last_reports = 0
         self.sending = False
         self.sent_at_s = 0.0
         self.timer: asyncio.Handle | None = None
 
 
 class Reporter:
-    """Sends what is reported to the managers of the experiments.
+    """Sender of reports to the managers of the experiments.
 
     While one message of an experiment is on its way, further reports collect for the next; so
-    order is kept and load makes batches. A report is in the spool before it is sent, a last word
-    before `add` returns: what is lost with this process are metrics of attempts that are lost
-    with it as well.
+    order is kept and load makes batches. A report is in the spool before it is sent, a last report
+    before `add` returns: a crash loses only metrics of attempts that are lost with it.
 
     Args:
         inbox: of the bus.
         spool: keeps reports across restarts of the agent.
         tasks: owner of the sending tasks.
         runner_id: of this agent.
-        boot_id: of this start of it.
-        room_bytes: reports held in memory before trials have to wait with theirs.
+        boot_id: of this process.
+        room_bytes: reports held in memory before trials must wait.
     """
 
     def __init__(
@@ -83,12 +82,12 @@ class Reporter:
     def add(
         self, experiment_id: str, entry: bytes, on_arrived: Callable[[], None] | None = None
     ) -> None:
-        """Report; returns at once.
+        """Queue a report; returns at once.
 
         Args:
-            experiment_id: whose manager.
+            experiment_id: of the manager to send to.
             entry: the report, made by `converters.report_entry`.
-            on_arrived: given for a last word: called once when the manager's inbox has it on disk.
+            on_arrived: given for a last report: called once when it is durable in the inbox.
         """
         outbox = self._outboxes.get(experiment_id)
         if outbox is None:
@@ -101,49 +100,49 @@ class Reporter:
         if self._bytes > self._room_bytes:
             self._room.clear()
         if on_arrived is not None:
-            outbox.last_words += 1
-            self._keep(experiment_id, outbox)
+            outbox.last_reports += 1
+            self._append(experiment_id, outbox)
         self._schedule(experiment_id, outbox)
 
     def flush(self) -> None:
-        """Write everything to the spool now."""
+        """Write all reports to the spool now."""
         for experiment_id, outbox in self._outboxes.items():
-            self._keep(experiment_id, outbox)
+            self._append(experiment_id, outbox)
 
     def forget(self, experiment_id: str) -> None:
-        """Let go of what is kept for an experiment that reports no more."""
+        """Drop the empty queue of an experiment that reports no more."""
         outbox = self._outboxes.get(experiment_id)
         if outbox is not None and not outbox.entries:
             del self._outboxes[experiment_id]
 
     @property
     def has_room(self) -> bool:
-        """Whether a trial may report now; what the agent itself says always fits."""
+        """Whether a trial may report now; the agent's own reports always fit."""
         return self._room.is_set()
 
     async def wait_room(self) -> None:
-        """Wait until there is room for the reports of trials."""
+        """Wait until trials may report again."""
         await self._room.wait()
 
     async def wait_idle(self) -> None:
-        """Wait until everything reported so far has arrived."""
+        """Wait until all reports so far have arrived."""
         await self._idle.wait()
 
-    def _keep(self, experiment_id: str, outbox: _Outbox) -> None:
+    def _append(self, experiment_id: str, outbox: _Outbox) -> None:
         fresh = islice(outbox.entries, outbox.spooled, None)
         self._spool.append([(experiment_id, entry) for entry, _ in fresh])
         outbox.spooled = len(outbox.entries)
 
     def _schedule(self, experiment_id: str, outbox: _Outbox) -> None:
-        """See that a message is sent: after this turn of the loop, or after a while."""
+        """Schedule the next message: after this turn of the loop, or after a delay."""
         if outbox.sending:
             return
         if outbox.timer is not None:
-            if not outbox.last_words:
+            if not outbox.last_reports:
                 return
             outbox.timer.cancel()
         since_s = self._loop.time() - outbox.sent_at_s
-        if outbox.last_words or since_s > _LINGER_S:
+        if outbox.last_reports or since_s > _LINGER_S:
             outbox.timer = self._loop.call_soon(self._start, experiment_id, outbox)
         else:
             outbox.timer = self._loop.call_later(
@@ -156,9 +155,9 @@ class Reporter:
         self._tasks.start(self._send(experiment_id, outbox), f"reports {experiment_id}")
 
     async def _send(self, experiment_id: str, outbox: _Outbox) -> None:
-        """Send until nothing is left, or only what may wait a little."""
+        """Send until the queue is empty, or holds only reports that may wait."""
         while outbox.entries:
-            self._keep(experiment_id, outbox)
+            self._append(experiment_id, outbox)
             batch = _next_batch(outbox)
             self._messages += 1
             try:
@@ -172,7 +171,7 @@ class Reporter:
                 get_logger().info("reports stay in the spool", experiment=experiment_id)
                 return
             self._arrived(experiment_id, outbox, len(batch))
-            if not outbox.last_words:
+            if not outbox.last_reports:
                 break
         outbox.sending = False
         outbox.sent_at_s = self._loop.time()
@@ -194,7 +193,7 @@ class Reporter:
             self._idle.set()
         for call in calls:
             if call is not None:
-                outbox.last_words -= 1
+                outbox.last_reports -= 1
                 call()
 
 

@@ -1,4 +1,4 @@
-"""A dependencies with the real adapters in a temporary folder, on an in-memory bus."""
+"""Bench of the agent: real adapters in a temporary folder, on an in-memory bus."""
 
 import asyncio
 import os

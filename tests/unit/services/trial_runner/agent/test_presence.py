@@ -40,7 +40,7 @@ async def test_change_is_said_soon(bench: Bench) -> None:
 
     message = task_pb2.RunnerPresence.FromString((await asyncio.wait_for(anext(heard), 5)).payload)
     assert message.draining
-    presence.say(leaving=True)
+    presence.publish(leaving=True)
     message = task_pb2.RunnerPresence.FromString((await asyncio.wait_for(anext(heard), 5)).payload)
     assert message.leaving
 
@@ -53,7 +53,7 @@ async def test_that_it_had_a_predecessor_is_said_for_a_while(bench: Bench) -> No
 
     told = []
     for _ in range(5):
-        presence.say()
+        presence.publish()
         signal = await asyncio.wait_for(anext(heard), 5)
         told.append(task_pb2.RunnerPresence.FromString(signal.payload).restarted)
         clock.advance(PRESENCE_EVERY_S)
