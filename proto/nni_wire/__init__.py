@@ -1,1 +1,1 @@
-"""What both ends of the wire share and no message can say: conversions, limits, key names."""
+"""Definitions that clients and services share beside messages: conversions, limits, key names."""

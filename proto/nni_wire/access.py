@@ -1,4 +1,4 @@
-"""The access file: who may call the services of a deployment, as `nnictl token` writes it.
+"""Access file: callers of a deployment and their roles, as `nnictl token` writes it.
 
 It holds fingerprints only. A token has 256 random bits, so that one SHA-256 of it can neither be
 turned back nor guessed, and needs no salt.
@@ -17,17 +17,17 @@ from typing import Any, Final
 
 AGENT: Final = "agent"
 ROLES: Final = (AGENT, "viewer", "user", "admin")
-"""What a caller may do: each of the last three what the one before may and more; the first is for
-agents that run trials, which bring and fetch bytes and nothing else."""
+"""Roles in ascending order. The last three include each other; the first is for agents that run
+trials, and allows uploads and downloads of blobs only."""
 ENTRY_LIMIT: Final = 10_000
 """Most callers in one file."""
 FILE_LIMIT_BYTES: Final = 4_000_000
 TOKEN_LIMIT_CHARACTERS: Final = 512
-"""No longer token is looked at."""
+"""Longest token that is accepted."""
 _VERSION: Final = 1
 _TOKEN_BYTES: Final = 32
 _PREFIX: Final = "nni_"
-"""Lets scanners for leaked secrets find tokens."""
+"""Prefix of tokens, by which secret scanners find them."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}\Z")
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}\Z")
 _FIELDS: Final = frozenset({"name", "role", "sha256", "common_name", "created", "expires"})
@@ -38,17 +38,17 @@ class AccessEntry:
     """One caller: a token or a client certificate, exactly one of the two."""
 
     name: str
-    """Unique in the file; what the audit log calls the caller."""
+    """Unique in the file; name of the caller in the audit log."""
     role: str
     """One of `ROLES`."""
     sha256: str = ""
-    """Fingerprint of the token; empty: it is a certificate."""
+    """Fingerprint of the token; empty: the entry has a certificate."""
     common_name: str = ""
-    """Common name of the certificate's subject; empty: it is a token."""
+    """Common name of the certificate's subject; empty: the entry has a token."""
     created: datetime | None = None
-    """When it was made; None: not known."""
+    """Time of creation; None: unknown."""
     expires: datetime | None = None
-    """From when on it is refused, aware; None: never."""
+    """Time of expiry, aware; None: never."""
 
     def __post_init__(self) -> None:
         if not _NAME.match(self.name):
@@ -65,12 +65,12 @@ class AccessEntry:
 
 
 def new_token() -> str:
-    """Draw a token."""
+    """Return a new random token."""
     return _PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
 
 
 def fingerprint(token: str) -> str:
-    """Return what the file holds of a token."""
+    """Return the fingerprint of a token, which the file holds instead of it."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 

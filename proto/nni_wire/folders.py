@@ -1,6 +1,6 @@
-"""Names of folders below the home of an installation that client and services both know."""
+"""Names of folders below the home of an installation that clients and services share."""
 
 from typing import Final
 
 ANNOTATED_CODE_FOLDER: Final = "annotation"
-"""Each experiment with annotated code has a folder in it: the converted copy that it runs."""
+"""Folder of the converted copies of annotated code, one for each experiment."""

@@ -1,4 +1,4 @@
-"""Every limit that sender and receiver must agree on, stated once."""
+"""Limits that sender and receiver must agree on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GRPC_MESSAGE_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Largest gRPC message; a search space may have 50 MB."""
 
 INLINE_VALUE_LIMIT_BYTES: Final = 256 * 1024
-"""Larger values go to the byte store, and messages carry their hash."""
+"""Larger values are stored as blobs, and messages have their hash."""
 
 METRIC_LIMIT_BYTES: Final = 1_000_000
 """Longest JSON text of one reported metric."""
@@ -28,7 +28,7 @@ the batch, event and field around a value a few more.
 
 
 def grpc_channel_options() -> list[tuple[str, int]]:
-    """Return the options that every gRPC server and channel is made with."""
+    """Return the options of every gRPC server and channel."""
     return [
         ("grpc.max_send_message_length", GRPC_MESSAGE_LIMIT_BYTES),
         ("grpc.max_receive_message_length", GRPC_MESSAGE_LIMIT_BYTES),

@@ -15,5 +15,5 @@ Keys: `field`, `rule`, `value`, `remedy` for bad input; others by the kind of er
 
 
 def bearer(token: str) -> tuple[tuple[str, str], ...]:
-    """Return the metadata that proves knowledge of ``token``."""
+    """Return the metadata that authenticates with ``token``."""
     return ((AUTHORIZATION_KEY, f"Bearer {token}"),)

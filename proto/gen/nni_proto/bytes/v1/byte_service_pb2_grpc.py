@@ -82,57 +82,57 @@ class ByteServiceServicer:
     """
 
     def DescribeStore(self, request, context):
-        """Tells what a client has to send before it creates an experiment.
+        """Returns what a client has to upload before it creates an experiment.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PrepareUpload(self, request, context):
-        """Asks for room; tells how the bytes travel. RESOURCE_EXHAUSTED: a quota is reached; the message
-        names limit, use and remedy. Until `expires_at` garbage collection leaves the blob alone.
+        """Reserves space for a blob; returns how to upload it. RESOURCE_EXHAUSTED: a quota is reached;
+        the message names limit, use and remedy. Garbage collection keeps the blob until `expires_at`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Upload(self, request_iterator, context):
-        """Takes the bytes of a prepared upload, where the store gives no URLs.
+        """Uploads the content of a prepared upload, if the store has no presigned URLs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CompleteUpload(self, request, context):
-        """Says that a prepared upload is done; it is compared with what was prepared. May be repeated.
+        """Completes a prepared upload; the blob is compared with the request. May be repeated.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PrepareDownload(self, request, context):
-        """Tells where a blob can be had.
+        """Returns how to download a blob.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Download(self, request, context):
-        """Gives a blob, where the store gives no URLs.
+        """Downloads a blob, if the store has no presigned URLs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetUsage(self, request, context):
-        """How much is stored, for whom, and how much may be.
+        """Returns the used space, by experiment, and the quotas.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CollectGarbage(self, request, context):
-        """Deletes what nothing refers to any more. Repeating it is harmless.
+        """Deletes unreferenced blobs. Idempotent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class ExperimentServiceStub:
-    """Served by the manager. A changing call that is repeated with the same request id has no
-    further effect and gets the same answer.
+    """Served by the manager. A changing call that is repeated with the same request id has no further
+    effect and gets the same response.
     """
 
     def __init__(self, channel):
@@ -119,19 +119,20 @@ class ExperimentServiceStub:
 
 
 class ExperimentServiceServicer:
-    """Served by the manager. A changing call that is repeated with the same request id has no
-    further effect and gets the same answer.
+    """Served by the manager. A changing call that is repeated with the same request id has no further
+    effect and gets the same response.
     """
 
     def CreateExperiment(self, request, context):
-        """Checks everything, then creates and starts. Nothing is left behind by a refusal.
+        """Validates the configuration, then creates and starts the experiment. A refusal leaves nothing
+        behind.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResumeExperiment(self, request, context):
-        """A stopped experiment goes on: its trials stay, its algorithm learns them again.
+        """Resumes a stopped experiment; its trials are kept and imported into the new algorithm.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -145,87 +146,91 @@ class ExperimentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StopExperiment(self, request, context):
-        """Cancels live trials and closes the listener. Returns when it is STOPPED.
+        """Cancels live trials and closes the listener. Returns when the experiment is STOPPED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetExperiment(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Returns one experiment.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListExperiments(self, request, context):
-        """Newest first.
+        """Returns experiments, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteExperiment(self, request, context):
-        """Removes log, folder and bytes of a stopped experiment.
+        """Deletes log, folder and blobs of a stopped experiment.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateExperiment(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Changes budgets or search space of an experiment.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ImportData(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Imports samples into the algorithm.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ExportData(self, request, context):
-        """Trials with a final result.
+        """Returns the trials with a final result.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FollowEvents(self, request, context):
-        """The log, from a position on; with `follow` also what is appended later.
+        """Returns the log from a position on; with `follow`, later events, too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FollowLogs(self, request, context):
-        """Manager's or dispatcher's log of one experiment, or the output of a trial.
+        """Returns the manager's or the dispatcher's log of one experiment, or the output of a trial.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WaitExperiment(self, request, context):
-        """Answers once the state is one of those wanted, or has been reached and left.
+        """Returns when the experiment is, or was meanwhile, in one of the given states.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListRunners(self, request, context):
-        """The agents that the manager has heard of.
+        """Returns the agents that the manager knows.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DrainRunner(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Lets an agent accept no more tasks and end after its last trial.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DiagnoseServices(self, request, context):
-        """Looks at what the services need (bus, stores, dispatcher, agents) and says what is wrong.
+        """Checks the dependencies of the services: bus, stores, dispatcher, agents.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -323,8 +328,8 @@ def add_ExperimentServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ExperimentService:
-    """Served by the manager. A changing call that is repeated with the same request id has no
-    further effect and gets the same answer.
+    """Served by the manager. A changing call that is repeated with the same request id has no further
+    effect and gets the same response.
     """
 
     @staticmethod

@@ -57,24 +57,25 @@ class HistoryServiceServicer:
     """
 
     def ReplayExperiment(self, request, context):
-        """Draws every suggestion of an experiment again from its log. The last message is the verdict.
-        An experiment that runs is replayed as far as its log goes now.
+        """Replays the log of an experiment with a fresh algorithm and compares its suggestions. The last
+        message is the verdict. The log of a running experiment is replayed up to its present end.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SaveExperiment(self, request, context):
-        """Gives everything of an experiment that another installation needs: `about` first, then files,
-        each as one piece or several.
+        """Exports an experiment for another installation: `about` first, then files, each in one or more
+        pieces.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def LoadExperiment(self, request_iterator, context):
-        """Takes what SaveExperiment gave: `header` first, then the same files in any order. The
-        experiment is there, STOPPED, or nothing is left of it. ALREADY_EXISTS: its id is taken.
+        """Imports the files of SaveExperiment: `header` first, then the files in any order. Atomic: the
+        imported experiment is STOPPED, and a failure leaves nothing behind. ALREADY_EXISTS: its id is
+        taken.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -62,27 +62,28 @@ class RunnerServiceServicer:
     """
 
     def DescribeRunner(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Returns identity, devices and load of the agent.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListRunnerTrials(self, request, context):
-        """The trials that it holds now.
+        """Returns the trials that the agent holds.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DrainRunner(self, request, context):
-        """Takes no new task; ends by itself when its last trial has ended.
+        """Lets the agent accept no more tasks and end after its last trial.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FollowLogs(self, request, context):
-        """Output of a trial that ran or runs here.
+        """Returns the output of a present or former trial of the agent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -77,45 +77,49 @@ class TrialServiceServicer:
     """
 
     def ListTrials(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Returns trials by filter and order.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetTrial(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Returns one trial.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def KillTrial(self, request, context):
-        """FAILED_PRECONDITION for a trial that is over.
+        """Cancels a live trial. FAILED_PRECONDITION: the trial has ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AddTrial(self, request, context):
-        """A trial with parameters that the user chose; its result does not reach the tuner.
+        """Adds a trial with parameters of the user; its result is not reported to the tuner.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListMetrics(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Returns metrics of one or all trials.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CountTrials(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Returns the number of trials by state.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ExplainTrial(self, request, context):
-        """Why a trial waits, was stopped or failed, in words; or why the next one is not there yet.
+        """Explains why a trial waits, was stopped or failed, or why the next one is not created yet.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

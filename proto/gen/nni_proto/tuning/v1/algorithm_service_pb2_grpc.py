@@ -57,13 +57,14 @@ class AlgorithmServiceServicer:
     """
 
     def ListAlgorithms(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Returns the built-in and registered algorithms.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ValidateAlgorithms(self, request, context):
-        """Checks names, class arguments and search space without building anything.
+        """Validates names, class arguments and search space without building an algorithm.
         INVALID_ARGUMENT names the field, the rule, the value and the remedy.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -71,7 +72,7 @@ class AlgorithmServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReplaySuggestions(self, request, context):
-        """Draws every suggestion of an experiment again from its log. The last message is the verdict.
+        """Replays the log of an experiment and compares its suggestions. The last message is the verdict.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -57,21 +57,21 @@ class AnalysisServiceServicer:
     """
 
     def MeasureImportance(self, request, context):
-        """Tells which hyperparameters matter. FAILED_PRECONDITION: there are too few results.
+        """Returns the importance of hyperparameters. FAILED_PRECONDITION: too few results.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FindParetoFront(self, request, context):
-        """Tells which results no other one beats in every objective.
+        """Returns the non-dominated results.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CheckConfigurations(self, request, context):
-        """Tells which configurations break a constraint of their search space.
+        """Returns which configurations violate a constraint of their search space.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class TuningServiceStub:
-    """One algorithm per session; calls of a session come one at a time, in the order of the
-    experiment's log. After a failure a new session is opened and fed with the same calls again.
+    """One algorithm per session. Calls of a session are sequential, in the order of the experiment's
+    log. After a failure a new session is opened and receives the same calls again.
     """
 
     def __init__(self, channel):
@@ -74,51 +74,55 @@ class TuningServiceStub:
 
 
 class TuningServiceServicer:
-    """One algorithm per session; calls of a session come one at a time, in the order of the
-    experiment's log. After a failure a new session is opened and fed with the same calls again.
+    """One algorithm per session. Calls of a session are sequential, in the order of the experiment's
+    log. After a failure a new session is opened and receives the same calls again.
     """
 
     def OpenSession(self, request, context):
-        """Builds the algorithm. Answers with a session that the other calls name.
+        """Builds the algorithm; returns the id of the session for the other calls.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateSearchSpace(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Replaces the search space.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GenerateParameters(self, request, context):
-        """Parameters for each id, or fewer.
+        """Returns parameters for each id, or fewer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReportMetric(self, request, context):
-        """A trial's report, intermediate or final.
+        """Reports an intermediate or final result of a trial.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EndTrial(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Reports the end of a trial.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ImportData(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Imports samples of other experiments.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CloseSession(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Discards the algorithm.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -170,8 +174,8 @@ def add_TuningServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TuningService:
-    """One algorithm per session; calls of a session come one at a time, in the order of the
-    experiment's log. After a failure a new session is opened and fed with the same calls again.
+    """One algorithm per session. Calls of a session are sequential, in the order of the experiment's
+    log. After a failure a new session is opened and receives the same calls again.
     """
 
     @staticmethod
