@@ -12,7 +12,7 @@ import nni
 
 SEED = 0
 ALONE = {"units": 32, "learning_rate": 0.01, "alpha": 1e-4, "batch": 32, "TRIAL_BUDGET": 5}
-"""What is trained when nobody tunes."""
+"""Defaults without an experiment."""
 
 
 def restored(folder):

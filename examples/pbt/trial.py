@@ -13,7 +13,7 @@ BATCHES = 40
 """Of one step."""
 BATCH = 32
 ALONE = {"learning_rate": 0.1, "decay": 1e-4}
-"""What one step uses when nobody tunes."""
+"""Defaults of one step without an experiment."""
 
 
 def weights_of(folder):

@@ -34,7 +34,7 @@ class HillClimber(Tuner):
             self._best = (value, parameters)
 
     def import_data(self, data):
-        """Learn what an earlier life of the experiment has found."""
+        """Learn the results from before a stop of the experiment."""
         for sample in data:
             self.receive_trial_result(None, sample["parameter"], sample["value"])
 

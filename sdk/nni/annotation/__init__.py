@@ -1,4 +1,4 @@
-"""Annotations: hyperparameters written as strings in a script that still runs without NNI.
+"""Annotations: hyperparameters as strings in a script that also runs without NNI.
 
 `convert` copies a folder of code, puts tuned values where annotations ask for them, and derives
 the search space; `nni.annotation.runtime` is what the converted code calls in a trial. Names are

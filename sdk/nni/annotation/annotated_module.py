@@ -1,4 +1,4 @@
-"""One annotated Python file: what its annotations belong to, and its converted text.
+"""Parser of one annotated Python file: its annotations, and its converted text.
 
 Every line keeps its number: tracebacks of a trial point into the original file as well.
 """
@@ -52,7 +52,7 @@ _Statements: TypeAlias = Sequence[ast.stmt]
 
 @dataclass(frozen=True, slots=True)
 class Hyperparameter:
-    """One annotation that makes an entry of the search space."""
+    """Annotation that makes an entry of the search space."""
 
     line: int
     """Where its annotation starts."""
@@ -104,7 +104,7 @@ class Hyperparameter:
 
 @dataclass(frozen=True, slots=True)
 class _Metric:
-    """One annotation that reports."""
+    """Annotation that reports a metric."""
 
     report: Report
     start: Position
@@ -112,7 +112,7 @@ class _Metric:
 
 
 class AnnotatedModule:
-    """One Python file and its annotations.
+    """Python file with its annotations.
 
     Args:
         path: inside the code directory; for errors and for keys.
@@ -142,7 +142,7 @@ class AnnotatedModule:
 
     @property
     def is_annotated(self) -> bool:
-        """Whether it holds an annotation; mere mention of one in a comment does not count."""
+        """True if the file holds an annotation; a mention in a comment does not count."""
         return bool(self.hyperparameters or self._metrics)
 
     def converted(self, keys: Sequence[str]) -> bytes:

@@ -1,4 +1,4 @@
-"""Converting a folder of annotated code: a copy for the trials, and the search space."""
+"""Conversion of a folder of annotated code: a copy for the trials, and the search space."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def _keep_all(_name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What became of a folder of code."""
+    """Result of converting a folder of annotated code."""
 
     search_space: dict[str, JsonValue]
     """Name to `{"_type": ..., "_value": [...]}`, in the order of files and lines."""
@@ -76,7 +76,7 @@ def derive_search_space(
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One entry of the folder that goes into the copy."""
+    """Entry of the folder that is copied."""
 
     path: Path
     """Inside the folder."""

@@ -1,4 +1,4 @@
-"""What can be wrong with annotated code, and where it stands."""
+"""Errors in annotated code, with file and line."""
 
 from pathlib import Path
 

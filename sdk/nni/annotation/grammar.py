@@ -1,4 +1,4 @@
-"""The language of annotations: the text of one string literal to a value.
+"""Grammar of annotations: from the text of a string literal to a value.
 
 ```
 @nni.variable(nni.<type>(arguments), name=<target>)
@@ -40,7 +40,7 @@ _ATOMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a choice."""
+    """Option of a choice."""
 
     text: str
     """Its source, on one line; what the search space shows for an expression."""
@@ -88,12 +88,12 @@ Annotation: TypeAlias = Variable | FunctionChoice | Report
 
 
 def is_annotation(text: str) -> bool:
-    """Whether a string literal that stands alone is an annotation; space around it is ignored."""
+    """Return True if a string literal that stands alone is an annotation; spaces are ignored."""
     return text.strip().startswith(PREFIX)
 
 
 def parse_annotation(text: str) -> Annotation:
-    """Return what an annotation says.
+    """Parse the text of an annotation.
 
     Raises:
         AnnotationSyntaxError: it breaks a rule.

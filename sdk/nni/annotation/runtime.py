@@ -1,4 +1,4 @@
-"""What converted code calls in a trial: `import nni.annotation.runtime as __nni__`.
+"""Functions that converted code calls in a trial: `import nni.annotation.runtime as __nni__`.
 
 The configuration is fetched once per process, when the first converted module is imported. That
 is a call and no effect of importing this module, because a warm interpreter may import it long
@@ -42,7 +42,7 @@ def fetch() -> None:
 
 
 def forget() -> None:
-    """Let the next `fetch` ask again; for tests that run several trials in one process."""
+    """Clear the fetched parameters; for tests that run several trials in one process."""
     _fetched.clear()
 
 
@@ -64,7 +64,7 @@ def value(key: str) -> "Any":  # noqa: ANN401 - whatever the search space holds
 
 
 def is_chosen(key: str, option: str) -> bool:
-    """Whether the value of a hyperparameter is this option, an expression written as text.
+    """Return True if a hyperparameter's value equals this option, an expression written as text.
 
     Raises:
         LookupError: see `value`.

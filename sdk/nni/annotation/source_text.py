@@ -1,4 +1,4 @@
-"""A Python file as its author saved it, and changes to it that move no other line."""
+"""Source text of a Python file, with edits that keep all other lines."""
 
 import ast
 import io
@@ -21,7 +21,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One span of a file and what is written in its place."""
+    """Replacement of one span of a file."""
 
     start: Position
     end: Position
@@ -93,7 +93,7 @@ class SourceText:
             compile(self.text, "<converted>", "exec", dont_inherit=True)
 
     def is_blank(self, line: int) -> bool:
-        """Whether a line holds only white space."""
+        """Return True if a line holds only white space."""
         return not self._lines[line - 1].strip()
 
     def edited(self, edits: Iterable[Edit]) -> "SourceText":

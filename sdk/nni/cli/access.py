@@ -1,4 +1,4 @@
-"""`nnictl token`: who may call services that other machines can reach.
+"""`nnictl token`: callers of services that other machines can reach.
 
 Works on a file (`NNI_ACCESS_FILE` of the services), not on running services: they read it again
 when it has changed. The file holds fingerprints; a token is shown once, when it is made.
@@ -62,7 +62,7 @@ def create(
     file: File = None,
     as_json: Json = False,
 ) -> None:
-    """Let somebody in, and print the token: keep it, it is not shown again."""
+    """Create a token for a caller and print it; it is not shown again."""
     from nni.experiment.errors import ConfigError, Problem, WrongStateError
     from nni_wire.access import AccessEntry, fingerprint, new_token
 
@@ -90,7 +90,7 @@ def create(
     if as_json:
         write_json({"name": name, "role": role, "token": token})
     else:
-        typer.echo(token or f"{name}: whoever shows a certificate of {common_name}")
+        typer.echo(token or f"{name}: callers with a certificate of {common_name}")
 
 
 @app.command("ls")
@@ -116,7 +116,7 @@ def ls(*, file: File = None, as_json: Json = False) -> None:
 
 @app.command("rm")
 def rm(*, name: Name, file: File = None) -> None:
-    """Withdraw what somebody was let in by; running services notice at once."""
+    """Revoke a token or certificate; running services refuse it at once."""
     from nni.experiment.errors import NotFoundError
 
     path = _path(file)

@@ -1,4 +1,4 @@
-"""`nnictl algo`: the algorithms that have a name here."""
+"""`nnictl algo`: registered algorithms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def register(
         typer.Option("--meta", "-m", metavar="FILE", show_default=False, help="The meta file."),
     ],
 ) -> None:
-    """Give an installed algorithm a name, by a YAML file.
+    """Register an installed algorithm under a name, from a YAML file.
 
     Keys: algoType (tuner, assessor or advisor), builtinName (the name), className (with its
     module) and, if there is one, classArgsValidator.

@@ -1,4 +1,4 @@
-"""`nnictl experiment importance | pareto`: what the results of an experiment say."""
+"""`nnictl experiment importance | pareto`: analysis of an experiment's results."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def importance(
     as_json: Json = False,
 ) -> None:
     """Show how much of the differences between results each hyperparameter explains."""
-    told = _asked("importance", id, {"metric": metric} if metric else {})
+    response = _asked("importance", id, {"metric": metric} if metric else {})
     if as_json:
-        write_json(told)
+        write_json(response)
         return
-    rows = [[item["name"], _percent(item["share"])] for item in told["parameters"]]
-    rows.append(["(several together)", _percent(told["interactions"])])
+    rows = [[item["name"], _percent(item["share"])] for item in response["parameters"]]
+    rows.append(["(several together)", _percent(response["interactions"])])
     typer.echo(table(("Parameter", "Explains"), rows))
-    Messages().info(f"Learnt from {told['trials']} trials; metric {told['metric']!r}.")
+    Messages().info(f"Learnt from {response['trials']} trials; metric {response['metric']!r}.")
 
 
 def pareto(
@@ -53,11 +53,11 @@ def pareto(
     as_json: Json = False,
 ) -> None:
     """Show the trials that no other one beats in every objective."""
-    told = _asked("pareto", id, {"objectives": ",".join(objective)} if objective else {})
+    response = _asked("pareto", id, {"objectives": ",".join(objective)} if objective else {})
     if as_json:
-        write_json(told)
+        write_json(response)
         return
-    metrics = [item["metric"] for item in told["objectives"]]
+    metrics = [item["metric"] for item in response["objectives"]]
     rows = [
         [
             point["trialJobId"],
@@ -65,12 +65,14 @@ def pareto(
             *(point["values"].get(metric) for metric in metrics),
             json_text(point["parameters"], indent=None),
         ]
-        for point in told["front"]
+        for point in response["front"]
     ]
     typer.echo(table(("Id", "No.", *metrics, "Parameters"), rows))
-    left_out = [f"{told[word]} {word}" for word in ("infeasible", "incomplete") if told[word]]
+    left_out = [
+        f"{response[word]} {word}" for word in ("infeasible", "incomplete") if response[word]
+    ]
     note = f"; left out: {', '.join(left_out)}" if left_out else ""
-    Messages().info(f"{len(rows)} of {told['trials']} trials are on the front{note}.")
+    Messages().info(f"{len(rows)} of {response['trials']} trials are on the front{note}.")
 
 
 def _asked(name: str, word: str | None, query: dict[str, str]) -> dict[str, Any]:
@@ -82,8 +84,8 @@ def _asked(name: str, word: str | None, query: dict[str, str]) -> dict[str, Any]
         url = f"{endpoint.http}/api/v1/nni/experiments/{experiment_id}/{name}"
         if query:
             url = f"{url}?{urlencode(query)}"
-        told: dict[str, Any] = get_json(url, endpoint.token, _DEADLINE_S)
-    return told
+        response: dict[str, Any] = get_json(url, endpoint.token, _DEADLINE_S)
+    return response
 
 
 def _percent(share: float) -> str:

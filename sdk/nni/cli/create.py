@@ -1,4 +1,4 @@
-"""`nnictl create`, `resume` and `view`: bring an experiment to life."""
+"""`nnictl create`, `resume` and `view`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def resume(
     foreground: Foreground = False,
     experiment_dir: ExperimentDir = None,
 ) -> None:
-    """Let a stopped experiment go on."""
+    """Resume a stopped experiment."""
     from nni.experiment.client import ManagerClient
     from nni.experiment.environment import experiment_environment
     from nni.experiment.preflight import check_port

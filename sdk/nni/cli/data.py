@@ -1,4 +1,4 @@
-"""`nnictl experiment export` and `import`: results as files, and files as knowledge."""
+"""`nnictl experiment export` and `import`: results to and from files."""
 
 from __future__ import annotations
 

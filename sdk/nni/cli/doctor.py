@@ -1,4 +1,4 @@
-"""`nnictl doctor`: what is wrong with this installation, and what to do about it."""
+"""`nnictl doctor`: diagnosis of this installation, with remedies."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def delete(
 
 
 def _confirmed(experiment_id: str) -> bool:
-    """Ask, if there is somebody to ask."""
+    """Ask for confirmation if stdin is a terminal."""
     if not sys.stdin.isatty():
         return True
     return typer.confirm(f"Delete everything of experiment {experiment_id}?")

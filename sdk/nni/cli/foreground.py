@@ -1,4 +1,4 @@
-"""Staying with an experiment: its log and progress on the terminal, until Ctrl-C stops it."""
+"""Foreground mode: log and progress on the terminal until Ctrl-C stops the experiment."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def stay(client: ManagerClient, experiment_id: str) -> int:
 def _watch(
     client: ManagerClient, experiment_id: str, display: ProgressDisplay
 ) -> experiment_pb2.Experiment:
-    meter, told = ProgressMeter(), False
+    meter, announced = ProgressMeter(), False
 
     def refresh() -> None:
-        nonlocal told
+        nonlocal announced
         progress = meter.read(client.get(experiment_id).experiment, time.monotonic())
         display.show(progress)
-        if progress.state == "DONE" and not told:
-            told = True
+        if progress.state == "DONE" and not announced:
+            announced = True
             display.note("INFO: The experiment is done; its page stays open. Ctrl-C stops it.\n")
 
     try:

@@ -1,4 +1,4 @@
-"""`nnictl log`: what `nnictl` itself wrote, and where trials wrote."""
+"""`nnictl log`: output of `nnictl` and of trials."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _follow(word: str | None, trial_id: str | None, stream: str) -> None:
         raise RefusedError(f"--stream must be one of {', '.join(STREAMS)}, got {stream!r}")
     source = pb.LogSource.Value(f"LOG_SOURCE_TRIAL_{stream.upper()}")
     with experiment(word) as (client, experiment_id):
-        client.trial(experiment_id, trial_id)  # an unknown one is told at once
+        client.trial(experiment_id, trial_id)  # an unknown one is refused at once
         for piece in client.follow_logs(experiment_id, source, trial_id=trial_id, follow=True):
             sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()

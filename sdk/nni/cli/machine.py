@@ -26,7 +26,7 @@ def up(
     ] = 0,
     as_json: Json = False,
 ) -> None:
-    """Bring the services of this machine up."""
+    """Start the services of this machine."""
     from nni.experiment.endpoint import read_endpoint
     from nni.experiment.local_shape import check_local, ensure_local_shape
     from nni.experiment.preflight import check_port

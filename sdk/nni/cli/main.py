@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("\n")
         return FAILED
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has left: nothing to say, nobody to say it to
+        sys.stderr.close()  # the reader of our output has closed the pipe
         return FAILED
 
 

@@ -1,4 +1,4 @@
-"""What `nnictl` writes: messages, tables and JSON; never wrapped, never coloured by itself.
+"""Output of `nnictl`: messages, tables and JSON; not wrapped, coloured on terminals only.
 
 Messages start with `INFO:`, `WARNING:` or `ERROR:`. Data and INFO go to stdout, warnings and errors
 to stderr; with `--json` stdout holds the JSON and nothing else.
@@ -33,15 +33,15 @@ class Messages:
         sys.stdout.flush()
 
     def info(self, text: str) -> None:
-        """Say what happens."""
+        """Print an INFO message."""
         self.line(f"INFO: {text}")
 
     def warning(self, text: str) -> None:
-        """Say what is legal but probably not meant."""
+        """Print a WARNING message: legal input that is probably not meant."""
         self._complain(f"WARNING: {text}")
 
     def error(self, text: str) -> None:
-        """Say why a command fails."""
+        """Print an ERROR message."""
         self._complain(f"ERROR: {text}")
 
     def _complain(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The fast lane of `nnictl`: what scripts ask again and again, answered without heavy imports.
+"""Fast path of `nnictl` for commands that scripts repeat, without heavy imports.
 
 Importing typer and grpc takes longer than the answer. Here stands nothing but the usual case;
 whatever else there is (options, no services, several experiments, an error) is left to the ordinary
@@ -53,7 +53,7 @@ def _only_running(endpoint: Mapping[str, Any]) -> str | None:
 
 
 def _get(endpoint: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the answer to a GET; `None` if it is an error, or of services elsewhere.
+    """Return the response to a GET; `None` for an error, or for services elsewhere.
 
     `http.client` would cost a third of the time that the whole command may take.
     """

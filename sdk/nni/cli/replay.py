@@ -45,7 +45,7 @@ def replay(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa: A0
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show how far the replay is, if somebody watches."""
+    """Show the replay's progress if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _handled, _total: None
         return
@@ -104,11 +104,11 @@ def _say(experiment_id: str, result: ReplayResult) -> None:
 
 
 def _success(experiment_id: str, result: ReplayResult) -> str:
-    lives = f" in {result.generations} lives" if result.generations > 1 else ""
+    spans = f" in {result.generations} generations" if result.generations > 1 else ""
     stops = f" and all {result.stops} early stops" if result.stops else ""
     return (
         f"All {result.suggestions} suggestions{stops} of experiment {experiment_id} were drawn "
-        f"again{lives} and are equal ({result.duration_s:.1f} s)."
+        f"again{spans} and are equal ({result.duration_s:.1f} s)."
     )
 
 

@@ -60,7 +60,7 @@ def show(*, runner: RunnerId, as_json: Json = False) -> None:
 
 @app.command("drain")
 def drain(runner: RunnerId) -> None:
-    """Let an agent take no new trial and end after its last one."""
+    """Drain an agent: it takes no new trial and ends after its last one."""
     from nni.cli.session import manager
 
     with manager() as client:

@@ -1,4 +1,4 @@
-"""`nnictl ss_gen`: the search space that a trial's code describes."""
+"""`nnictl ss_gen`: the search space of annotated code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which experiments the words of a user mean; pure, so that every rule can be tested."""
+"""Selection of experiments by id, prefix, port or state; pure."""
 
 from __future__ import annotations
 

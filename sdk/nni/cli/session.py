@@ -1,4 +1,4 @@
-"""What most commands begin with: a client of the manager, and the experiment that is meant."""
+"""Opening of a client of the manager, and selection of the experiment, for most commands."""
 
 from __future__ import annotations
 

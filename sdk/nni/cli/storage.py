@@ -1,4 +1,4 @@
-"""`nnictl storage`: what lies in the byte store, and removing what nobody needs."""
+"""`nnictl storage`: usage of the blob store, and garbage collection."""
 
 from __future__ import annotations
 

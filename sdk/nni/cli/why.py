@@ -1,4 +1,4 @@
-"""`nnictl trial why`: why a trial waits, was stopped or failed, in words and with a remedy."""
+"""`nnictl trial why`: the reason why a trial waits, was stopped or failed, with a remedy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def why(
     id: OptionalId = None,  # noqa: A002 - the documented name of the argument
     as_json: Json = False,
 ) -> None:
-    """Say why a trial waits, was stopped or failed, and what helps."""
+    """Explain why a trial waits, was stopped or failed, and show a remedy."""
     from nni.cli.session import experiment, manager
 
     if id is not None or trial is None:

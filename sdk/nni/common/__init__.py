@@ -1,1 +1,1 @@
-"""What several parts of the library, and those who extend it, have in common."""
+"""Utilities for authors of algorithms."""

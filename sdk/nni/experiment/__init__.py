@@ -77,7 +77,7 @@ _HOMES: Final = {
     "TrialMetricData": _RECORDS,
     "TrialResult": _RECORDS,
 }
-"""Where each public name lives; loaded when it is first used, since gRPC takes its time."""
+"""Home of each public name; loaded at first use, since importing gRPC takes time."""
 
 __all__ = [
     "AlgorithmConfig",

@@ -1,4 +1,4 @@
-"""Annotated code on its way into an experiment: converted into a copy that its trials run."""
+"""Conversion of annotated code into the copy that trials run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NOTHING_CREATED: Final = (ConfigError, RefusedError, NotFoundError, WrongStateE
 
 @contextmanager
 def converted_code(config: ExperimentConfig) -> Iterator[ExperimentConfig]:
-    """Give the configuration with which an experiment is to be created, within the block.
+    """Yield the configuration to create an experiment with; annotated code is converted.
 
     Without `useAnnotation` it is the one given. Else it has the search space that the annotations
     describe, and names a converted copy of the code directory. The copy belongs to the experiment
@@ -118,7 +118,7 @@ def _refused(error: OSError) -> RefusedError:
 
 
 def _no_code(directory: Path, written: tuple[Path, ...]) -> Callable[[str], bool]:
-    """Return what says of a path in a code directory that it is not part of the code.
+    """Return the predicate for paths in a code directory that are not part of the code.
 
     That is what `.nniignore` names, and folders that experiments themselves write.
     """

@@ -1,4 +1,4 @@
-"""The file in which an experiment travels: a ZIP of its log, values, files and code.
+"""Archive of an experiment: a ZIP of its log, values, files and code.
 
 `manifest.json` names every other member with its size and SHA-256; nothing else may be in the file.
 It is read as if a stranger had made it: no name leads out of its folder, nothing is a link, nothing
@@ -37,8 +37,8 @@ _FIELD: Final = "--path"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One file of an archive."""
+class ArchivedFile:
+    """File of an archive."""
 
     size_bytes: int
     sha256: str
@@ -47,7 +47,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an archive says of itself."""
+    """Manifest of an archive."""
 
     experiment_id: str
     nni_version: str
@@ -56,10 +56,10 @@ class Manifest:
     """ISO 8601."""
     search_space: Any
     """The one in force; any JSON value."""
-    files: Mapping[str, Member]
+    files: Mapping[str, ArchivedFile]
 
     @property
-    def code(self) -> dict[str, Member]:
+    def code(self) -> dict[str, ArchivedFile]:
         """The files of the trials' code by their paths in its folder; empty if it was not saved."""
         return {
             name.removeprefix(CODE): member
@@ -77,7 +77,7 @@ class ArchiveWriter:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6)
-        self._files: dict[str, Member] = {}
+        self._files: dict[str, ArchivedFile] = {}
 
     def __enter__(self) -> ArchiveWriter:
         return self
@@ -91,7 +91,7 @@ class ArchiveWriter:
         with self._zip.open(zipfile.ZipInfo(name), "w", force_zip64=True) as target:
             writer = MemberWriter(target)
             yield writer
-        self._files[name] = Member(writer.size_bytes, writer.sha256(), executable)
+        self._files[name] = ArchivedFile(writer.size_bytes, writer.sha256(), executable)
 
     def finish(
         self, *, experiment_id: str, nni_version: str, saved_at: str, search_space: object
@@ -281,7 +281,7 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
             raise ValueError(f"a name must not lead out of the archive, got {name!r:.200}")
         if type(size) is not int or size < 0 or not _DIGEST.match(digest):
             raise ValueError(f"size and sha256 of {name!r:.200} are malformed")
-        files[name] = Member(size, digest, bool(item.get("executable")))
+        files[name] = ArchivedFile(size, digest, bool(item.get("executable")))
     return Manifest(
         experiment_id=experiment_id,
         nni_version=str(content["nniVersion"]),

@@ -1,4 +1,4 @@
-"""Brings files of this machine to the byte store of services that cannot see its folders."""
+"""Upload of local files to the blob store of services on other machines."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _OK: Final = frozenset({200, 201, 204})
 
 
 class ByteStore(Protocol):
-    """Where bytes are kept, as a client can call it."""
+    """Port of the blob store, as a client calls it."""
 
     def prepare_upload(self, request: pb.PrepareUploadRequest) -> pb.PrepareUploadResponse:
         """Ask how some bytes travel."""
         ...
 
     def complete_upload(self, header: pb.PrepareUploadRequest) -> None:
-        """Say that the bytes are where they were to be sent."""
+        """Complete an upload after its bytes were sent."""
         ...
 
     def upload(self, messages: Callable[[], Iterator[pb.UploadRequest]]) -> None:

@@ -1,4 +1,4 @@
-"""The manager as an object: one typed, blocking method for each call."""
+"""Client of the manager: one typed, blocking method per call."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ManagerClient(Connection):
         return answer
 
     def resume(self, request: pb.ResumeExperimentRequest) -> pb.ResumeExperimentResponse:
-        """Let a stopped experiment go on."""
+        """Resume a stopped experiment."""
         request.request_id = request.request_id or new_request_id()
         answer: pb.ResumeExperimentResponse = self._call(
             lambda: self._experiments.ResumeExperiment, request, SLOW_CALL_TIMEOUT_S
@@ -248,14 +248,14 @@ class ManagerClient(Connection):
         away_since: float | None = None
         while True:
             stream = self._histories.ReplayExperiment(request, metadata=self._metadata)
-            told = False
+            started = False
             try:
                 for message in stream:
-                    told = told or message.HasField("difference")
+                    started = started or message.HasField("difference")
                     yield message
                     away_since = None
             except grpc.RpcError as error:
-                if told:  # what was told would be told again
+                if started:  # differences that were yielded would be yielded again
                     raise translated(error) from error
                 away_since = self._retry_or_raise(error, away_since)
             else:
@@ -328,7 +328,7 @@ class ManagerClient(Connection):
         return trial
 
     def kill_trial(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
-        """Have a live trial end as USER_CANCELED."""
+        """Stop a live trial; it ends as USER_CANCELED."""
         request = trial_service_pb2.KillTrialRequest(
             request_id=new_request_id(), experiment_id=experiment_id, trial_id=trial_id
         )
@@ -337,7 +337,7 @@ class ManagerClient(Connection):
         return trial
 
     def add_trial(self, experiment_id: str, parameters: value_pb2.Value) -> int:
-        """Have a trial run with parameters of the user's choice; return its parameter id."""
+        """Add a trial with the given parameters; return its parameter id."""
         request = trial_service_pb2.AddTrialRequest(
             request_id=new_request_id(), experiment_id=experiment_id, parameters=parameters
         )
@@ -372,7 +372,7 @@ class ManagerClient(Connection):
     # Bytes
 
     def store(self) -> byte_service_pb2.DescribeStoreResponse:
-        """Tell what has to be sent before an experiment is created."""
+        """Return what has to be uploaded before an experiment is created."""
         request = byte_service_pb2.DescribeStoreRequest()
         answer: byte_service_pb2.DescribeStoreResponse = self._call(
             lambda: self._bytes.DescribeStore, request
@@ -389,7 +389,7 @@ class ManagerClient(Connection):
         return answer
 
     def complete_upload(self, header: byte_service_pb2.PrepareUploadRequest) -> None:
-        """Say that the bytes are where they were to be sent."""
+        """Complete an upload after its bytes were sent."""
         request = byte_service_pb2.CompleteUploadRequest(header=header)
         self._call(lambda: self._bytes.CompleteUpload, request)
 
@@ -438,6 +438,6 @@ class ManagerClient(Connection):
         return list(answer.findings)
 
     def drain_runner(self, runner_id: str) -> None:
-        """Let a runner take no new trial and end after its last one."""
+        """Drain an agent: it takes no new trial and ends after its last one."""
         request = pb.DrainRunnerRequest(request_id=new_request_id(), runner_id=runner_id)
         self._call(lambda: self._experiments.DrainRunner, request)

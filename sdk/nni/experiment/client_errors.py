@@ -1,4 +1,4 @@
-"""gRPC statuses to the errors of this library: the one table of the client side."""
+"""Mapping of gRPC statuses to the errors of this library."""
 
 from __future__ import annotations
 

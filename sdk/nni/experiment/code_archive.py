@@ -1,4 +1,4 @@
-"""Packs a code directory for machines that cannot see it: what `.nniignore` leaves, within limits.
+"""Packing of a code directory into an archive, within limits and without ignored files.
 
 Equal folders give equal archives, whenever and by whomever they are packed, so that an archive is
 known by its hash and travels once.
@@ -32,7 +32,7 @@ _FIELD: Final = "trialCodeDirectory"
 
 @dataclass(frozen=True, slots=True)
 class CodeFile:
-    """One file that is packed."""
+    """File to be packed."""
 
     path: Path
     name: str
@@ -43,7 +43,7 @@ class CodeFile:
 
 @dataclass(frozen=True, slots=True)
 class PackedCode:
-    """What was packed."""
+    """Packed code archive."""
 
     sha256: str
     """Of the archive, 64 lower-case hexadecimal digits."""

@@ -1,4 +1,4 @@
-"""A connection to the manager that outlives its restarts, and those of all services.
+"""Connection to the manager that survives restarts of the services.
 
 A manager that is being restarted by its supervisor is waited for, and the call repeated: every
 changing call has a request id, so that it takes effect once.
@@ -63,7 +63,7 @@ class Connection:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where the services listen."""
+        """Addresses of the services."""
         return self._endpoint
 
     def close(self) -> None:

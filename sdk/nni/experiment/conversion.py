@@ -1,4 +1,4 @@
-"""Configurations to messages and back."""
+"""Converters between configurations and messages."""
 
 from __future__ import annotations
 

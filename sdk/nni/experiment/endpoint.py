@@ -1,4 +1,4 @@
-"""Where the services of this installation listen, as `endpoint.json` says."""
+"""Addresses of this installation's services, read from `endpoint.json`."""
 
 from __future__ import annotations
 

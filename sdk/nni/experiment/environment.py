@@ -99,7 +99,7 @@ def remote_settings() -> RemoteSettings | None:
 
 
 def name_services(endpoint: str | None, token_file: str | None, ca_file: str | None) -> None:
-    """Let options of the command line stand for what the environment says."""
+    """Replace environment variables by options of the command line."""
     chosen = {_ENDPOINT: endpoint, "NNI_TOKEN_FILE": token_file, "NNI_CA_FILE": ca_file}
     for name, value in chosen.items():
         if value:
@@ -151,5 +151,5 @@ def _is_utf8(text: str) -> bool:
 
 
 def supervisor_environment(ready_fd: int) -> dict[str, str]:
-    """Return the environment of the local supervisor; it says on ``ready_fd`` that it is up."""
+    """Return the environment of the local supervisor; it signals readiness on ``ready_fd``."""
     return {**os.environ, _HOME_VARIABLE: str(nni_home()), "NNI_READY_FD": str(ready_fd)}

@@ -1,4 +1,4 @@
-"""Errors of the client side, and what each means for a caller.
+"""Errors of the client side.
 
 ```
 NniError
@@ -25,7 +25,7 @@ _SHOWN_VALUE_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One broken rule."""
+    """Broken rule of a configuration: field, rule, value."""
 
     field: str
     """Path of the field as its author wrote it, e.g. `tuner.classArgs.optimize_mode`."""
@@ -101,7 +101,7 @@ class NotFoundError(ExperimentError):
 
 
 class WrongStateError(ExperimentError):
-    """It exists, but its state forbids what was asked; the message says which state allows it."""
+    """The object's state forbids the request; the message names the state that allows it."""
 
 
 class UnreachableError(ExperimentError):
@@ -109,4 +109,4 @@ class UnreachableError(ExperimentError):
 
 
 class ServiceFailedError(ExperimentError):
-    """A service failed at a legal request, or gave it up; its log says why."""
+    """A service failed while it handled a valid request; its log has the cause."""

@@ -157,7 +157,7 @@ class Experiment(ExperimentHandle):
 
     @classmethod
     def connect(cls, port: int) -> Experiment:
-        """Return the experiment whose page is open on a port, whoever started it.
+        """Return the experiment that listens on a port.
 
         Raises:
             UnreachableError: no experiment listens there.
@@ -209,7 +209,7 @@ class Experiment(ExperimentHandle):
         wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
     ) -> Experiment | None:
-        """Let a stopped experiment go on.
+        """Resume a stopped experiment.
 
         Returns:
             With ``wait_completion`` false the experiment, at once; else `None`, once it is done

@@ -1,4 +1,4 @@
-"""An experiment that exists: watch it and change it."""
+"""Handle of an existing experiment: queries and changes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _END_STATES: Final = (
 
 
 def say(message: str, *arguments: object) -> None:
-    """Log a line that the user is to see, on the console if nobody has set up logging."""
+    """Log a line for the user; on the console if logging is not configured."""
     if _logger.hasHandlers():
         _logger.info(message, *arguments)
         return
@@ -67,7 +67,7 @@ def say(message: str, *arguments: object) -> None:
 
 
 class ExperimentHandle:
-    """What can be asked of and told to an experiment while it is open.
+    """Handle of an open experiment: queries and changes.
 
     Every method may raise `UnreachableError` when the services are gone, and `WrongStateError`
     before the experiment is started or after it was stopped.
@@ -202,7 +202,7 @@ class ExperimentHandle:
         as it has come.
 
         Args:
-            on_progress: told now and then how much is done of how much.
+            on_progress: called with the amounts done and total.
         """
         with self._any_client() as client:
             return replay(client, self.id, on_progress)
@@ -228,7 +228,7 @@ class ExperimentHandle:
 
     @contextlib.contextmanager
     def _any_client(self) -> Iterator[ManagerClient]:
-        """Give the client that is open, or one for this call: the experiment is there anyway."""
+        """Yield the open client, or one for this call."""
         if self._client is not None:
             yield self._client
             return
@@ -285,7 +285,7 @@ class ExperimentHandle:
         self._connected().kill_trial(self.id, trial_job_id)
 
     def add_trial(self, parameters: Mapping[str, Any]) -> int:
-        """Have a trial run with parameters of your choice; its result does not reach the tuner.
+        """Add a trial with the given parameters; the tuner does not learn from its result.
 
         Returns:
             The id of the parameters.

@@ -1,6 +1,6 @@
-"""The services of this machine: found, brought up when they are not there, taken down.
+"""Discovery, start and stop of the services of this machine.
 
-They are one supervisor process with its children. It belongs to no terminal and lives until
+They are one supervisor process with its children. It has no terminal and runs until
 `stop_local_shape`.
 """
 
@@ -52,7 +52,7 @@ def running_endpoint() -> Endpoint:
 
 
 def recovered_endpoint() -> Endpoint | None:
-    """Return where the services listen, `None` if nobody wants them to be up.
+    """Return the addresses of the services; `None` if they are not meant to run.
 
     Services whose supervisor was killed are brought up again, and go on with what they ran.
 
@@ -117,7 +117,7 @@ def _start(http_port: int) -> Endpoint:
 
 
 def check_local(endpoint: Endpoint | None) -> None:
-    """Return unless the services are those of another machine, which nobody ends from here.
+    """Raise RefusedError if the services run on another machine.
 
     Raises:
         RefusedError: they are.

@@ -1,4 +1,4 @@
-"""What is checked on this machine before anything is started for an experiment."""
+"""Checks on this machine before an experiment is created."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_port(port: int) -> None:
 
     Raises:
         ConfigError: it is no port number.
-        RefusedError: somebody else holds it; names the holder.
+        RefusedError: another process holds it; names the holder.
     """
     if not 0 <= port <= _PORT_MAX:
         raise ConfigError([Problem("--port", f"must be an integer from 1 to {_PORT_MAX}", port)])
@@ -74,7 +74,7 @@ def _is_free(port: int) -> bool:
 
 
 def port_holder(port: int) -> str:
-    """Return who listens on a port, in words; empty if that cannot be told."""
+    """Return a description of the process that listens on a port; empty if unknown."""
     with contextlib.suppress(ExperimentError):
         url = f"http://127.0.0.1:{port}/api/v1/nni/version"
         answer = get_json(url, timeout_s=_HOLDER_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""How far an experiment is: done, running, failed, best so far, rate and time left.
+"""Progress of an experiment: done, running, failed, best, rate and time left.
 
 `ProgressMeter` turns what the manager tells into numbers and holds no clock; the displays show
 them, on a terminal as one line that changes, else as plain lines.
@@ -25,7 +25,7 @@ _HOUR_S: Final = 3600
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an experiment is at one moment."""
+    """Progress of an experiment at one moment."""
 
     state: str
     done: int
@@ -41,7 +41,7 @@ class Progress:
     rate_per_s: float | None
     """Trials that ended per second, lately; `None`: too early to say."""
     left_s: float | None
-    """Until the first budget is used up; `None`: cannot be told."""
+    """Until the first budget is used up; `None`: unknown."""
     waiting_for: str
 
     @property
@@ -190,7 +190,7 @@ class PlainDisplay:
 
 
 class TerminalDisplay:
-    """Keeps one line with a bar up to date."""
+    """Progress bar on one line of a terminal."""
 
     def __init__(self, stream: IO[str]) -> None:
         from rich.console import Console

@@ -1,4 +1,4 @@
-"""What the services tell about experiments and trials, under the documented names."""
+"""Records of experiments and trials, under the documented names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TrialHyperParameters:
 
 @dataclass(frozen=True, slots=True)
 class TrialMetricData:
-    """One report of one trial."""
+    """Metric that a trial reported."""
 
     timestamp: int
     """Milliseconds since 1970."""

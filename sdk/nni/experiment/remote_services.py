@@ -1,4 +1,4 @@
-"""Services of another machine: where they are, and how they are called.
+"""Addresses and credentials of services on another machine.
 
 `NNI_ENDPOINT` is the address of page and REST. The address of gRPC is asked of it, unless
 `NNI_GRPC_ENDPOINT` says it (as it must where a proxy stands in between).
@@ -23,7 +23,7 @@ _RULE: Final = "NNI_ENDPOINT must be https://HOST[:PORT]"
 
 @dataclass(frozen=True, slots=True)
 class RemoteEndpoint:
-    """Where they listen."""
+    """Addresses and credentials of services on another machine."""
 
     version: str
     """Of NNI; empty if they do not tell."""
@@ -52,13 +52,13 @@ def remote_endpoint(settings: RemoteSettings) -> RemoteEndpoint:
         )
     if not settings.token and not settings.certificate:
         raise RefusedError(
-            "NNI_TOKEN must be set where NNI_ENDPOINT is; whoever runs the services makes one "
+            "NNI_TOKEN must be set where NNI_ENDPOINT is; an administrator makes one "
             "with: nnictl token create"
         )
     url = settings.url.rstrip("/")
     context = tls_context(settings) if encrypted else None
-    told = get_json(f"{url}/api/v1/nni/version", settings.token, tls=context)
-    facts = told if isinstance(told, dict) else {}
+    answer = get_json(f"{url}/api/v1/nni/version", settings.token, tls=context)
+    facts = answer if isinstance(answer, dict) else {}
     return RemoteEndpoint(
         version=str(facts.get("version", "")),
         http=url,
@@ -68,12 +68,12 @@ def remote_endpoint(settings: RemoteSettings) -> RemoteEndpoint:
 
 def _reachable(address: str, host: str) -> str:
     """Return an address of gRPC; one that means every address of there has the host of HTTP."""
-    told, _, port = address.rpartition(":")
+    given_host, _, port = address.rpartition(":")
     if not port.isdigit():
         raise RefusedError(
             "the services do not tell their gRPC address; set NNI_GRPC_ENDPOINT=HOST:PORT"
         )
-    name = told.strip("[]")
+    name = given_host.strip("[]")
     if name in _ANY_ADDRESS or (_is_loopback(name) and not _is_loopback(host)):
         name = host
     return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"

@@ -1,4 +1,4 @@
-"""Replay: whether an experiment's algorithm draws again what its log holds."""
+"""Replay of an experiment: comparison of redrawn suggestions with the log."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """One suggestion that was not drawn again."""
+    """Suggestion that the replay did not reproduce."""
 
     generation: int
-    """Life of the algorithm: 1 until the first stop, one more after each resume."""
+    """Generation of the algorithm: 1 until the first stop, one more after each resume."""
     parameter_id: int
     trial_id: str
     """Empty: no trial was made of it."""
@@ -42,7 +42,7 @@ class ReplayResult:
     equal: int
     """How many of them were drawn again."""
     generations: int
-    """Lives of the algorithm."""
+    """Generations of the algorithm."""
     stops: int
     """Trials that the algorithm had stopped early."""
     equal_stops: int
@@ -66,21 +66,21 @@ def replay(
     Args:
         client: of the services that know the experiment.
         experiment_id: the experiment; one that runs is replayed as far as its log goes now.
-        on_progress: told how much is done of how much, several times a second at most.
+        on_progress: called with the amounts done and total, several times a second at most.
 
     Raises:
         NotFoundError: no experiment has this id.
         ServiceFailedError: the replay broke off.
     """
     differences: list[ReplayDifference] = []
-    for told in client.replay(experiment_id):
-        kind = told.WhichOneof("kind")
+    for message in client.replay(experiment_id):
+        kind = message.WhichOneof("kind")
         if kind == "progress":
-            on_progress(told.progress.handled, told.progress.total)
+            on_progress(message.progress.handled, message.progress.total)
         elif kind == "difference":
-            differences.append(_difference(told.difference))
+            differences.append(_difference(message.difference))
         else:
-            return _result(told.verdict, differences)
+            return _result(message.verdict, differences)
     raise ServiceFailedError(f"the replay of {experiment_id} broke off; try again")
 
 

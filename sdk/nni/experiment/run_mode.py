@@ -1,4 +1,4 @@
-"""What becomes of an experiment when the Python process that started it ends."""
+"""Fate of an experiment when the Python process that started it ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nni_proto.experiment.v1 import experiment_service_pb2
 
 
 class RunMode(Enum):
-    """What becomes of an experiment when the Python process that started it ends."""
+    """Fate of an experiment when the Python process that started it ends."""
 
     Background = "background"
     """It is stopped."""
@@ -29,7 +29,7 @@ class RunMode(Enum):
 
 
 def apply_run_mode(run_mode: RunMode, endpoint: Endpoint, experiment_id: str) -> Callable[[], None]:
-    """Arrange what ``run_mode`` says; return what takes it back once the experiment is stopped."""
+    """Register the exit handler of ``run_mode``; return the function that removes it."""
     if run_mode is RunMode.Detach:
         return lambda: None
     if run_mode is RunMode.Foreground:

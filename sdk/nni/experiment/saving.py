@@ -27,7 +27,7 @@ _COMPARED_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SavedArchive:
-    """What `save` has written."""
+    """Archive that `save` has written."""
 
     path: Path
     file_count: int
@@ -52,7 +52,7 @@ def save(
         folder: where the archive goes; made if it does not exist.
         with_code: the folder of the trials' code too, without what its `.nniignore` names.
         with_files: what trials have written and the logs too.
-        on_progress: told the name of each file.
+        on_progress: called with the name of each file.
 
     Raises:
         NotFoundError: no experiment has this id.
@@ -159,7 +159,7 @@ def load(
     search_space_path: Path | None = None,
     on_progress: Callable[[str], None] = lambda _name: None,
 ) -> experiment_pb2.Experiment:
-    """Bring an archive's experiment to life here: STOPPED, to be viewed, resumed and replayed.
+    """Load the experiment of an archive as STOPPED; it can be viewed, resumed and replayed.
 
     Everything in the archive is checked before anything is written.
 
@@ -170,7 +170,7 @@ def load(
         root: the experiment will live in `<root>/<id>`; `None`: the services' default.
         search_space_path: where its search space is written; `None`: `search_space.json` in
             ``code_directory``.
-        on_progress: told the name of each file.
+        on_progress: called with the name of each file.
 
     Raises:
         ConfigError: the archive is damaged or no archive.

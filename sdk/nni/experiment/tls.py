@@ -1,4 +1,4 @@
-"""How HTTPS is spoken with services of another machine."""
+"""TLS settings for services on another machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every advisor must do, as tests; a subclass says how to build one."""
+"""Conformance suite of advisors; a subclass builds the advisor under test."""
 
 import json
 import math
@@ -60,7 +60,7 @@ class AdvisorDriver:
         return jobs
 
     def report(self, job: dict[str, JsonValue], value: JsonValue, kind: str = "FINAL") -> None:
-        """Tell a metric of a job."""
+        """Report a metric of a job."""
         data = {
             "parameter_id": job["parameter_id"],
             "value": value,
@@ -71,7 +71,7 @@ class AdvisorDriver:
         self._handle(CommandType.ReportMetricData, data)
 
     def end(self, job: dict[str, JsonValue], event: str = "SUCCEEDED") -> None:
-        """Tell the end of a job."""
+        """Report the end of a job."""
         data = {
             "trial_job_id": f"trial-{job['parameter_id']}",
             "event": event,
@@ -80,11 +80,11 @@ class AdvisorDriver:
         self._handle(CommandType.TrialEnd, data)
 
     def import_data(self, data: JsonValue) -> None:
-        """Tell imported samples."""
+        """Import samples."""
         self._handle(CommandType.ImportData, data)
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """Give a space again."""
+        """Send another search space."""
         self._handle(CommandType.UpdateSearchSpace, search_space)
 
     def play(self, trials: int, concurrency: int = 1) -> Iterator[dict[str, JsonValue]]:
@@ -188,7 +188,7 @@ class AdvisorConformance(ABC):
         assert len(set(names)) == len(names)
 
     def test_same_seed_and_calls_give_the_same_jobs(self) -> None:
-        """An advisor that is built anew and told the same repeats itself."""
+        """A new advisor with the same inputs repeats itself."""
         first = list(self.ready(seed=7).play(_ROUNDS, concurrency=3))
 
         assert list(self.ready(seed=7).play(_ROUNDS, concurrency=3)) == first
@@ -234,7 +234,7 @@ class AdvisorConformance(ABC):
             running += driver.request(1)
 
     def test_intermediate_results_and_duplicates_are_survived(self) -> None:
-        """Reports beside the final one, and what is told twice, are no error."""
+        """Intermediate reports and repeated results are no error."""
         driver = self.ready()
         (job,) = driver.request()
         driver.report(job, 0.1, MetricType.PERIODICAL)

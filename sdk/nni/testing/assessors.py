@@ -1,4 +1,4 @@
-"""What every assessor must do, as tests; a subclass says how to build one."""
+"""Conformance suite of assessors; a subclass builds the assessor under test."""
 
 import json
 import math
@@ -37,11 +37,11 @@ class AssessorConformance(ABC):
         assert assessor.assess_trial("a", [0.5]) is AssessResult.Good
 
     def test_answers_are_assess_results(self) -> None:
-        """Whatever the curves, each answer is an `AssessResult`."""
+        """Each assessment is an `AssessResult`, for all curves."""
         assert all(isinstance(answer, AssessResult) for answer in watch(self.make()))
 
     def test_same_calls_give_the_same_answers(self) -> None:
-        """An assessor that is built anew and told the same repeats itself."""
+        """A new assessor with the same inputs repeats itself."""
         assert watch(self.make()) == watch(self.make())
 
     def test_calls_may_go_on_after_bad(self) -> None:
@@ -87,7 +87,7 @@ class AssessorConformance(ABC):
         assert watch(self.make(), wrapped=True) == watch(self.make())
 
     def test_goes_on_from_its_state(self) -> None:
-        """An assessor that can be put aside answers afterwards what it would have answered."""
+        """An assessor restored from its state returns the same assessments."""
         assessor, other = self.make(), self.make()
         if not isinstance(assessor, Resumable) or not isinstance(other, Resumable):
             return
@@ -101,7 +101,7 @@ class AssessorConformance(ABC):
 def watch(
     assessor: Assessor, *, wrapped: bool = False, prefix: str = "trial"
 ) -> list[AssessResult]:
-    """Return the answers for four trials that report in turn and then complete."""
+    """Return the assessments of four trials that report in turn and then complete."""
     answers: list[AssessResult] = []
     for length in range(1, len(_CURVES[0]) + 1):
         for index, curve in enumerate(_CURVES):

@@ -1,4 +1,4 @@
-"""What every tuner must do, as tests; a subclass says how to build one.
+"""Conformance suite of tuners; a subclass builds the tuner under test.
 
 Needs nothing but the library; pytest collects the methods because of their names.
 """
@@ -63,7 +63,7 @@ class TunerConformance(ABC):
 
     @property
     def rounds(self) -> int:
-        """How many trials a test may ask for."""
+        """Number of trials of a long test."""
         return _ROUNDS if self.finite_size is None else min(_ROUNDS, self.finite_size)
 
     def test_configurations_lie_in_the_space(self) -> None:
@@ -116,7 +116,7 @@ class TunerConformance(ABC):
             tell(tuner, parameter_id, configuration)
 
     def test_same_seed_and_calls_give_the_same_configurations(self) -> None:
-        """A tuner that is built anew and told the same repeats itself."""
+        """A new tuner with the same inputs repeats itself."""
         first = play(self.ready(seed=7), self.rounds)
 
         assert play(self.ready(seed=7), self.rounds) == first
@@ -151,7 +151,7 @@ class TunerConformance(ABC):
         for parameter_id, configuration in reversed(answer.parameters):
             tell(tuner, parameter_id, configuration)
 
-    def test_survives_results_told_twice_or_too_late(self) -> None:
+    def test_survives_results_received_twice_or_too_late(self) -> None:
         """A duplicate or late report, or one of an unknown trial, is no error."""
         tuner = self.ready()
         (configuration,) = ask(tuner, 0)
@@ -252,7 +252,7 @@ class TunerConformance(ABC):
             tell(tuner, parameter_id, configuration)
 
     def test_says_when_there_are_no_more_trials(self) -> None:
-        """A finite tuner hands out each configuration once and then says so, again and again."""
+        """A finite tuner proposes each configuration once, then raises NoMoreTrialError always."""
         if self.finite_size is None:
             return
         tuner = self.ready()

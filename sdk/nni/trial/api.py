@@ -1,4 +1,4 @@
-"""The functions that a trial script calls; `nni` exports them.
+"""Functions that a trial script calls; `nni` exports them.
 
 State is one object per process, made at the first call: a warm interpreter may import this module
 long before it knows which trial it will be.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Trial:
-    """This process's trial: its channel, and the parameters it has been given."""
+    """Trial of this process: its channel and its parameters."""
 
     def __init__(self, channel: "TrialChannel", *, strict: bool, multi_phase: bool) -> None:
         self._channel = channel
@@ -91,7 +91,7 @@ def _from_environment() -> _Trial:
 
     warm = sys.modules.get("nni.trial.warm")
     if warm is not None:  # it has forked this process, and learns what to preload for the next
-        warm.tell_imports()
+        warm.report_imports()
     path, token = settings.required(settings.SOCKET), settings.required(settings.TOKEN)
     return _Trial(
         SocketTrialChannel(path, token), strict=True, multi_phase=settings.is_multi_phase()

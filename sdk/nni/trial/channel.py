@@ -1,4 +1,4 @@
-"""Talk with the agent over its Unix socket: JSON lines, each request with exactly one reply.
+"""Channel to the agent over its Unix socket: JSON lines, one reply per request.
 
 The protocol is that of ``docs/trial-protocol.md``.
 """
@@ -27,7 +27,7 @@ class TrialChannelError(NniError):
 
 
 class _Connection:
-    """One greeted connection, used by one caller at a time."""
+    """Connection after its handshake, used by one caller at a time."""
 
     def __init__(self, path: str, token: str) -> None:
         self._socket = socket(AF_UNIX, SOCK_STREAM)

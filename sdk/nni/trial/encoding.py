@@ -1,4 +1,4 @@
-"""Write metrics as JSON, scalars and arrays of numerical libraries included."""
+"""JSON encoder of metrics, including numpy and torch scalars and arrays."""
 
 import json
 

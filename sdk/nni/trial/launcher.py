@@ -1,4 +1,4 @@
-"""Make the ``nni-trial`` script that an agent puts on the PATH of its trials.
+"""Generator of the ``nni-trial`` script that an agent puts on the PATH of its trials.
 
 The script starts an interpreter that looks at no environment variable, user folder or
 site-packages, which is what keeps it below 30 ms: ``python -m nni.trial.launcher FOLDER``.

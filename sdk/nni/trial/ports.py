@@ -1,4 +1,4 @@
-"""What the trial API needs from outside.
+"""Ports of the trial API.
 
 Imported for its types only: a trial does not pay for `typing`.
 """
@@ -10,7 +10,7 @@ MetricType = Literal["PERIODICAL", "FINAL"]
 
 
 class TrialChannel(Protocol):
-    """Connects one trial with whoever runs it.
+    """Port between a trial and the process that runs it.
 
     Any thread may call; a process made by ``os.fork`` may call, too, and then speaks for the same
     trial.

@@ -1,4 +1,4 @@
-"""The environment of a trial process: the one place of `nni.trial` that reads it."""
+"""Environment variables of a trial process; only this module of `nni.trial` reads them."""
 
 import os
 
@@ -14,12 +14,12 @@ STANDALONE = "STANDALONE"
 
 
 def in_experiment() -> bool:
-    """Tell whether an experiment started this process."""
+    """Return True if an experiment started this process."""
     return PLATFORM in os.environ
 
 
 def is_multi_phase() -> bool:
-    """Tell whether one trial may ask for several sets of parameters."""
+    """Return True if one trial may request several sets of parameters."""
     return os.environ.get(MULTI_PHASE, "").lower() == "true"
 
 

@@ -1,4 +1,4 @@
-"""The channel of a trial script that runs without an experiment."""
+"""Trial channel of a script that runs without an experiment."""
 
 import sys
 

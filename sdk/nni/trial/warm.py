@@ -1,4 +1,4 @@
-"""Start Python trials by forking an interpreter that has already imported what they use.
+"""Fork server for Python trials: a warm interpreter that has imported their modules.
 
 One file, standard library only, run **by path** under the interpreter that a trial's command
 names (Python 3.8 or later): ``python3 warm.py FD [PADDING]``. ``FD`` is an inherited Unix socket
@@ -57,7 +57,7 @@ else:
     import _signal as signal  # what `signal` wraps in enums, at a cost to every trial
 
 OWN_NAME = "nni.trial.warm"
-"""Where `nni` finds `tell_imports`."""
+"""Where `nni` finds `report_imports`."""
 MESSAGE_BYTES = 256 * 1024
 """Longest message either side may send; also the room given to the socket's buffers."""
 MAX_GENERATIONS = 8
@@ -93,7 +93,7 @@ class StartError(Exception):
 
 
 class Start:
-    """What one trial process is to be."""
+    """Start parameters of one trial process."""
 
     def __init__(self, message: dict[str, Any], descriptors: list[int]) -> None:
         """Check the message of a ``start``.
@@ -235,7 +235,7 @@ def set_environment(start: Start) -> None:
 
 
 def reseed() -> None:
-    """Give this process random numbers of its own (`random` does so by itself)."""
+    """Reseed numpy and torch in this process (`random` reseeds itself)."""
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
@@ -366,19 +366,19 @@ def show_traceback(error: BaseException) -> None:
         sys.__excepthook__(type(error), error, trace)
 
 
-_tell: Callable[[], None] | None = None
+_report_names: Callable[[], None] | None = None
 """In a trial: sends the names of modules to the server."""
 
 
-def tell_imports() -> None:
-    """Tell the server now what this trial has imported, so that the next one finds it loaded.
+def report_imports() -> None:
+    """Report this trial's imports to the server, so that the next trial finds them loaded.
 
     `nni` calls this when a trial asks for its parameters, after its imports as a rule; what comes
-    later is told at the end.
+    later is reported at the end.
     """
-    if _tell is not None:
+    if _report_names is not None:
         with contextlib.suppress(Exception):  # only a head start is lost
-            _tell()
+            _report_names()
 
 
 def finish(code: int, known: set[str]) -> NoReturn:
@@ -393,7 +393,7 @@ def finish(code: int, known: set[str]) -> NoReturn:
         _guarded(threading._shutdown)  # noqa: SLF001
     _guarded(atexit._run_exitfuncs)  # noqa: SLF001 - what Py_Finalize calls
     failed = not flush(sys.stdout, loud=True) or not flush(sys.stderr)
-    tell_imports()
+    report_imports()
     destroy_modules(known)
     failed = failed or not flush(sys.stdout) or not flush(sys.stderr)
     _process.libc.fflush(None)  # what extension modules have printed
@@ -455,7 +455,7 @@ def library_roots() -> tuple[str, ...]:
 
 
 def installed(module: Any) -> bool:
-    """Tell whether a module is built in or comes from a library folder."""
+    """Return True if a module is built in or comes from a library folder."""
     if type(module) is not types.ModuleType:  # a lazy module loads when it is looked at
         return True
     file = module.__dict__.get("__file__")
@@ -521,7 +521,7 @@ def _noting_register(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Cal
 
 
 def unfit_reason(added: list[str]) -> str | None:
-    """Say why this process must not be forked after modules were ``added``, if it must not."""
+    """Return why this process must not be forked after modules were ``added``; None if it may."""
     for name in added:
         if not installed(sys.modules[name]):
             return f"it imports {name} from outside the libraries"
@@ -607,7 +607,7 @@ class Successor:
 
 
 class Server:
-    """One generation: starts trials, reaps them, and raises its successor."""
+    """One generation of the fork server: starts trials, reaps them, starts its successor."""
 
     def __init__(self, control: socket.socket, generation: int, tried: set[str]) -> None:
         self._control = control
@@ -632,7 +632,7 @@ class Server:
         forget_folders()
 
     def serve(self) -> NoReturn:
-        """Work until told to quit or until the agent is gone, then end the process."""
+        """Serve until a quit message or the agent's end, then exit the process."""
         signal.signal(signal.SIGCHLD, _on_child)
         signal.set_wakeup_fd(self._wake_out, warn_on_full_buffer=False)
         self._announce()
@@ -768,7 +768,7 @@ class Server:
             if hasattr(sys, "orig_argv"):
                 sys.orig_argv = list(start.title)
             gc.enable()
-        except BaseException as error:  # noqa: BLE001 - told on the trial's stderr
+        except BaseException as error:  # noqa: BLE001 - shown on the trial's stderr
             text = f"nni: the trial cannot be started: {type(error).__name__}: {error}\n"
             os.write(2, text.encode(errors="backslashreplace"))
             os._exit(START_FAILED)
@@ -776,8 +776,8 @@ class Server:
             flags = ["-u"] if start.unbuffered else []
             os.execv(sys.executable, [sys.executable, *flags, *start.argv])  # noqa: S606
         try:
-            global _tell  # noqa: PLW0603 - one process is one trial
-            _tell = partial(self._report, pid, start)
+            global _report_names  # noqa: PLW0603 - one process is one trial
+            _report_names = partial(self._report, pid, start)
             code = run_script(start.argv, self._packages, self._known)
             finish(code, self._known)
         finally:
@@ -796,7 +796,7 @@ class Server:
             self._successor.link.close()
 
     def _report(self, pid: int, start: Start) -> None:
-        """Tell the server what a trial has imported that was not there yet.
+        """Report new imports of a trial to the server.
 
         Raises:
             OSError: the socket is full or closed; another trial will tell.
@@ -911,7 +911,7 @@ class Server:
         successor.link.close()
         self._successor = None
         if successor.serving and status == 0:
-            self._draining = True  # it was told to quit
+            self._draining = True  # a quit message came
         elif not self._draining:
             if successor.serving:
                 self._announce()
@@ -925,7 +925,7 @@ def _on_child(_number: int, _frame: object) -> None:
 
 
 def is_source(path: str) -> bool:
-    """Tell whether a path is what this file can run itself: Python source, as far as names tell."""
+    """Return True if a path is named like Python source, which this file can run itself."""
     return not path.endswith((".pyc", ".zip", ".pyz", ".egg")) and not os.path.isdir(path)
 
 

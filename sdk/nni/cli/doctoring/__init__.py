@@ -1,1 +1,1 @@
-"""What `nnictl doctor` looks at, one module per kind of thing."""
+"""Checks of `nnictl doctor`, one module per area."""

@@ -1,4 +1,4 @@
-"""What one look of `nnictl doctor` found."""
+"""Result of one check of `nnictl doctor`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result: TypeAlias = Literal["ok", "note", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found."""
+    """Result of one check."""
 
     check: str
     result: Result

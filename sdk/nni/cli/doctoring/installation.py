@@ -1,4 +1,4 @@
-"""What is installed: the interpreter, the packages, the servers, the extras."""
+"""Checks of the installation: interpreter, packages, servers, extras."""
 
 from __future__ import annotations
 

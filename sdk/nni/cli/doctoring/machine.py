@@ -1,4 +1,4 @@
-"""What the machine gives: room on disks, limits of the system, its clock, its GPUs."""
+"""Checks of the machine: disk space, system limits, clock, GPUs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def check_watches(limit_file: Path = _WATCH_LIMIT) -> Iterator[Finding]:
 
 
 def check_clock() -> Iterator[Finding]:
-    """This machine's clock agrees with that of the disk with the state, which may be remote."""
+    """Check that this machine's clock agrees with that of the disk, which may be remote."""
     from nni.experiment.environment import nni_home
 
     folder = nni_home() if nni_home().is_dir() else Path(tempfile.gettempdir())

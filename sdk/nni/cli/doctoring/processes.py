@@ -1,4 +1,4 @@
-"""What runs: the supervisor and its children, and what an earlier one has left behind."""
+"""Checks of processes: the supervisor, its children, and orphans of an earlier one."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _pids_below(process: psutil.Process) -> list[int]:
 
 
 def _belongs(process: psutil.Process, home: str) -> bool:
-    """Tell whether a process is a service, a bus or a trial of the installation in ``home``."""
+    """Return True if a process is a service, bus or trial of the installation in ``home``."""
     try:
         words = process.cmdline()
         if process.status() == psutil.STATUS_ZOMBIE or not words:

@@ -1,4 +1,4 @@
-"""What the services say themselves: whether they answer, and what they find around them."""
+"""Checks of the services: reachability, and their own diagnosis."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _check_rest(endpoint: Endpoint) -> Finding:
     from nni.experiment.rest import get_json
 
     if endpoint.remote is not None:
-        return Finding("page and REST", "ok", endpoint.http)  # it told where gRPC is
+        return Finding("page and REST", "ok", endpoint.http)  # its response named the gRPC address
     try:
         answer = get_json(f"{endpoint.http}/api/v1/nni/version", endpoint.token)
     except ExperimentError as error:

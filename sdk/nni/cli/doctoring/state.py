@@ -1,4 +1,4 @@
-"""What the installation keeps in its home: who can read it, what logs say, who has its ports."""
+"""Checks of the state directory: permissions, errors in logs, holders of ports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_EVENT: Final = 100
 
 
 def check_token() -> Iterator[Finding]:
-    """Nobody else can read the token."""
+    """Check that no other user can read the token."""
     from nni.experiment.endpoint import endpoint_path
 
     path = endpoint_path()
@@ -38,7 +38,7 @@ def check_token() -> Iterator[Finding]:
 
 
 def check_endpoint_file() -> Iterator[Finding]:
-    """`endpoint.json` can be read, and its supervisor lives."""
+    """Check that `endpoint.json` can be read and that its supervisor runs."""
     from nni.experiment.endpoint import endpoint_path, read_endpoint
 
     path = endpoint_path()
@@ -145,7 +145,7 @@ def _own_pids(supervisor_pid: int) -> set[int]:
 
 
 def _listener(port: int) -> int | None:
-    """Return the process that listens on a port of this machine; None: nobody, or unknown."""
+    """Return the process that listens on a port of this machine; None: none, or unknown."""
     try:
         connections = psutil.net_connections("tcp")
     except (psutil.Error, OSError):

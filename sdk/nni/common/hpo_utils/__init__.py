@@ -1,4 +1,4 @@
-"""Tools for writing tuners: check a search space, flatten it, and tell points apart."""
+"""Utilities for tuners: validate and flatten search spaces, deduplicate configurations."""
 
 from nni.common.hpo_utils.deduplication import Deduplicator
 from nni.common.hpo_utils.formatting import (

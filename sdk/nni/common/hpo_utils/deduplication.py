@@ -1,4 +1,4 @@
-"""Keeps a tuner from proposing the same point twice."""
+"""Deduplication of a tuner's proposals."""
 
 from random import Random
 from typing import Final, TypeAlias

@@ -1,4 +1,4 @@
-"""A search space as a flat dict of its parameters, and configurations in the same flat form.
+"""Conversion of search spaces and configurations to flat dicts and back.
 
 A formatted configuration maps the key of each active parameter to a number: of a `choice` the
 position of the option, of a `randint` the distance from its lower bound, of everything else the
@@ -27,7 +27,7 @@ FormattedParameters: TypeAlias = dict[ParameterKey, float]
 
 
 class ParameterSpec(NamedTuple):
-    """One parameter of a search space."""
+    """Parameter of a search space."""
 
     name: str
     """Its key in the dict that holds it."""
@@ -59,7 +59,7 @@ class ParameterSpec(NamedTuple):
     """Whether its scale is logarithmic."""
 
     def is_activated_in(self, partial_parameters: Mapping[ParameterKey, float]) -> bool:
-        """Whether the choice that it belongs to, if any, took the option that opens it.
+        """Return True if the enclosing choice, if any, took the option with this parameter.
 
         Args:
             partial_parameters: formatted; the choice in question must be in it, if it is active.

@@ -1,4 +1,4 @@
-"""Whether a search space is one that a tuner can take."""
+"""Validation of search spaces."""
 
 import logging
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which algorithm to use, and its arguments."""
+"""Configuration of algorithms: name or class, and arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all configuration classes share: two spellings, paths, and errors that help."""
+"""Base of the configuration classes: two spellings of fields, paths, error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of a configuration that no single field can check for itself."""
+"""Validation rules that span several fields of a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ExperimentConfig`: everything that a user says about an experiment, schema v2."""
+"""`ExperimentConfig`: the configuration of an experiment, schema v2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user says about an experiment, schema v2, field by field."""
+"""Fields of `ExperimentConfig`, schema v2."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _plain_space(value: object) -> object:
 
 
 class ObjectiveConfig(ConfigModel):
-    """One quantity to optimise."""
+    """Metric to optimise, with its mode."""
 
     metric: Text = "default"
     """Name in the reported mapping; `default` for a report that is a plain number."""
@@ -92,7 +92,7 @@ class ExperimentFields(ConfigModel):
     experiment_working_directory: AbsolutePath = Field(
         default_factory=lambda: absolute_path(DEFAULT_WORKING_DIRECTORY)
     )
-    """Root folder; the experiment lives in `<root>/<id>`."""
+    """Root folder; the experiment has the folder `<root>/<id>` in it."""
     tuner_gpu_indices: GpuIndices | None = None
     """GPUs that the algorithm may see."""
     tuner: AlgorithmSection = Field(default_factory=AlgorithmConfig)

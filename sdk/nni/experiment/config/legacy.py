@@ -1,4 +1,4 @@
-"""Refuses files of the old schema (v1), naming the v2 field of each field found."""
+"""Refusal of schema v1 files, with the v2 name of each field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Durations, sizes and GPU lists: their spellings in a configuration, and what they mean."""
+"""Parsers of durations, sizes and GPU lists."""
 
 from __future__ import annotations
 

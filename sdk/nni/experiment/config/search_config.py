@@ -1,4 +1,4 @@
-"""Sections that say what a search wants beside its tuner and its space."""
+"""Sections for initial configurations, warm start, duplicates and stopping rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nni.experiment.errors import Problem
 
 
 class StoppingConfig(ConfigModel):
-    """When a search has found enough; each limit that is given may end it."""
+    """Stopping rules of a search; any of the given limits ends it."""
 
     no_improvement: Annotated[Integer, Field(ge=1)] | None = None
     """Results that must have come since the best one."""
@@ -24,11 +24,11 @@ class StoppingConfig(ConfigModel):
 
 
 class SearchConfig(ConfigModel):
-    """What a search wants beside its tuner and its space; not for advisors."""
+    """Initial configurations, warm start, duplicates and stopping rules; not for advisors."""
 
     duplicates: Literal["replicate", "resample", "reuse"] = "replicate"
     """What becomes of a proposal that was evaluated or runs: it is run again, replaced by another
-    one, or its known result is told to the tuner in its place."""
+    one, or the tuner receives its known result instead."""
     enqueue: list[dict[str, Any]] = Field(default_factory=list)
     """Configurations to try before any of the tuner's."""
     warm_start_from: list[Text] = Field(default_factory=list)
@@ -73,5 +73,5 @@ class SearchConfig(ConfigModel):
 
 
 def is_file(item: str) -> bool:
-    """Whether something to start from is the path of a file, and no id."""
+    """Return True if a warm-start source is the path of a file, not an experiment id."""
     return "/" in item or item.endswith(".json") or Path(item).is_file()

@@ -1,4 +1,4 @@
-"""Where trials run: one class for each platform.
+"""Configuration of training services: one class per platform.
 
 Only the local platform is at work yet; the others' fields can be written, loaded and saved, and
 an experiment that uses them is refused when it is created.

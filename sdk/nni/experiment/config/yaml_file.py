@@ -1,4 +1,4 @@
-"""Reading and writing YAML: no tags, no surprises, and `1e-5` is a number."""
+"""YAML reader and writer: no tags, and `1e-5` is a number."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456
 
 
 class _Dumper(yaml.SafeDumper):
-    """The safe dumper, told about the numbers that `_Loader` reads."""
+    """Safe dumper that writes the numbers that `_Loader` reads."""
 
 
 _Dumper.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers.copy()

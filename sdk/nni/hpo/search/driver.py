@@ -38,7 +38,7 @@ def released_by(algorithm: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MetricCommand:
-    """One report of one trial."""
+    """Metric that a trial reported."""
 
     trial_id: str
     attempt: int

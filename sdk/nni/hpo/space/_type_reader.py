@@ -36,7 +36,7 @@ class NumberContent:
 
 @dataclass(frozen=True, slots=True)
 class FieldOption:
-    """One option of a choice."""
+    """Option of a choice."""
 
     wire: JsonValue
     """What stands for it in search space and configuration; of a branch, its `_name`."""

@@ -57,7 +57,7 @@ def _suite(address: str, arguments: JsonValue, search_space: JsonValue) -> Tunin
 
 
 def _names() -> list[str]:
-    """Give the tests in the order of the source."""
+    """Return the tests in the order of the source."""
     return [name for name in vars(TuningServerConformance) if name.startswith("test_")]
 
 

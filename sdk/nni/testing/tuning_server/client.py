@@ -22,7 +22,7 @@ CALL_TIMEOUT_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered to a request for parameters."""
+    """Response to a request for parameters."""
 
     parameters: dict[int, JsonValue]
     """By parameter id, in the order of the answer."""
@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(slots=True)
 class TuningSession:
-    """One session on a server; trials are named after their parameter ids."""
+    """Session on a server; trials are named after their parameter ids."""
 
     stub: Any
     id: str
@@ -60,7 +60,7 @@ class TuningSession:
         final: bool = True,
         sequence: int = 0,
     ) -> dict[int, JsonValue]:
-        """Tell a report; return parameters that had been deferred."""
+        """Send a report; return parameters that had been deferred."""
         kind = metric_pb2.METRIC_TYPE_FINAL if final else metric_pb2.METRIC_TYPE_PERIODICAL
         answer = self.stub.ReportMetric(
             pb.ReportMetricRequest(
@@ -76,7 +76,7 @@ class TuningSession:
         return _by_id(answer.suggestions)
 
     def end(self, parameter_id: int, state: str = "SUCCEEDED") -> dict[int, JsonValue]:
-        """Tell an end; return parameters that had been deferred."""
+        """Send the end of a trial; return parameters that had been deferred."""
         answer = self.stub.EndTrial(
             pb.EndTrialRequest(
                 session_id=self.id,
@@ -90,7 +90,7 @@ class TuningSession:
         return _by_id(answer.suggestions)
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """Give another search space."""
+        """Send another search space."""
         self.stub.UpdateSearchSpace(
             pb.UpdateSearchSpaceRequest(
                 session_id=self.id,
@@ -101,7 +101,7 @@ class TuningSession:
         )
 
     def import_data(self, samples: JsonValue) -> None:
-        """Tell results that were measured elsewhere: `[{"parameter": …, "value": …}, …]`."""
+        """Send results that were measured elsewhere: `[{"parameter": …, "value": …}, …]`."""
         self.stub.ImportData(
             pb.ImportDataRequest(
                 session_id=self.id, data=to_value(samples), request_id=self._request_id()

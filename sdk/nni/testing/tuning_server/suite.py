@@ -1,4 +1,4 @@
-"""What every server of `TuningService` must do, as tests; a subclass says where it listens."""
+"""Conformance suite of servers of `TuningService`; a subclass gives the address."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TuningServerConformance(ABC):
             assert session.generate([]).parameters == {}
 
     def test_same_seed_and_calls_give_the_same_parameters(self) -> None:
-        """A session that is opened anew and told the same repeats itself: replay depends on it."""
+        """A new session with the same inputs repeats itself: replay depends on it."""
         with self.client() as client:
             with client.session(self.search_space, self.class_args, seed=7) as session:
                 first = play(session, _ROUNDS)
@@ -118,7 +118,7 @@ class TuningServerConformance(ABC):
                 assert play(session, _ROUNDS) == first
 
     def test_sessions_do_not_disturb_each_other(self) -> None:
-        """A session beside others answers as if it were alone."""
+        """A session beside others responds as if it were alone."""
         with self.client() as client:
             with client.session(self.search_space, self.class_args, seed=7) as session:
                 alone = [session.generate([id_]).parameters for id_ in range(5)]
@@ -223,7 +223,7 @@ class TuningServerConformance(ABC):
                 assert _error(call).code() is grpc.StatusCode.NOT_FOUND
 
     def test_closed_session_is_gone_and_closing_it_again_is_no_error(self) -> None:
-        """Closing may be repeated, since its answer may be lost; others live on."""
+        """Closing may be repeated, since its response may be lost; other sessions stay open."""
         with (
             self.client() as client,
             client.session(self.search_space, self.class_args) as other,
