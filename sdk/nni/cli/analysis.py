@@ -29,7 +29,7 @@ def importance(
     as_json: Json = False,
 ) -> None:
     """Show how much of the differences between results each hyperparameter explains."""
-    response = _asked("importance", id, {"metric": metric} if metric else {})
+    response = _query("importance", id, {"metric": metric} if metric else {})
     if as_json:
         write_json(response)
         return
@@ -53,7 +53,7 @@ def pareto(
     as_json: Json = False,
 ) -> None:
     """Show the trials that no other one beats in every objective."""
-    response = _asked("pareto", id, {"objectives": ",".join(objective)} if objective else {})
+    response = _query("pareto", id, {"objectives": ",".join(objective)} if objective else {})
     if as_json:
         write_json(response)
         return
@@ -75,7 +75,7 @@ def pareto(
     Messages().info(f"{len(rows)} of {response['trials']} trials are on the front{note}.")
 
 
-def _asked(name: str, word: str | None, query: dict[str, str]) -> dict[str, Any]:
+def _query(name: str, word: str | None, query: dict[str, str]) -> dict[str, Any]:
     from nni.cli.session import experiment
     from nni.experiment.rest import get_json
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import typer
 
-from nni.cli.doctoring.finding import Finding
+from nni.cli.diagnosis.finding import Finding
 from nni.cli.options import Json
 from nni.cli.output import Messages, table, write_json
 
@@ -40,7 +40,7 @@ def checks() -> tuple[Check, ...]:
 
     Where the services are those of another machine, nothing of this one matters to them.
     """
-    from nni.cli.doctoring import installation, machine, processes, services, state
+    from nni.cli.diagnosis import installation, machine, processes, services, state
     from nni.experiment.environment import services_are_elsewhere
 
     everywhere: Final = (installation.check_python, services.check_version)

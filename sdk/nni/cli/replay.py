@@ -14,7 +14,7 @@ from nni.cli.options import Json, OptionalId
 from nni.cli.output import Messages, json_text, table, write_json
 
 if TYPE_CHECKING:
-    from nni.experiment.replaying import ReplayDifference, ReplayResult
+    from nni.experiment.replay import ReplayDifference, ReplayResult
 
 _HEADERS: Final = ("Trial", "Parameters", "First difference", "In the log", "Drawn")
 _SHOWN: Final = 20
@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 def replay(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa: A002 - documented
     """Draw every suggestion of an experiment again from its log; exit code 1 if one differs."""
     from nni.cli.session import experiment
-    from nni.experiment.replaying import replay as run
+    from nni.experiment.replay import replay as run
 
     with experiment(id) as (client, experiment_id), _progress() as show:
         result = run(client, experiment_id, show)

@@ -45,7 +45,7 @@ def save(
     it. The environment of your shell is not in it.
     """
     from nni.cli.session import experiment
-    from nni.experiment.saving import save as run
+    from nni.experiment.transfer import save as run
 
     with experiment(id) as (client, experiment_id):
         saved = run(
@@ -107,7 +107,7 @@ def load(
     """Take in an experiment that was saved elsewhere; then view, resume or replay it."""
     from nni.cli.session import manager
     from nni.experiment.records import experiment_metadata
-    from nni.experiment.saving import load as run
+    from nni.experiment.transfer import load as run
 
     messages = Messages()
     with manager(start=True) as client:

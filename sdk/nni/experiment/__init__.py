@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         TrialMetricData,
         TrialResult,
     )
-    from nni.experiment.replaying import ReplayDifference, ReplayResult
+    from nni.experiment.replay import ReplayDifference, ReplayResult
     from nni.experiment.run_mode import RunMode
 
 quiet_grpc()  # here, since every module of this package that imports gRPC comes after
@@ -52,7 +52,7 @@ quiet_grpc()  # here, since every module of this package that imports gRPC comes
 _CONFIG: Final = "nni.experiment.config"
 _EXPERIMENT: Final = "nni.experiment.experiment"
 _RECORDS: Final = "nni.experiment.records"
-_REPLAYING: Final = "nni.experiment.replaying"
+_REPLAYING: Final = "nni.experiment.replay"
 
 _HOMES: Final = {
     "AlgorithmConfig": _CONFIG,

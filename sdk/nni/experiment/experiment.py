@@ -19,7 +19,7 @@ from nni.experiment.errors import (
     UnreachableError,
     WrongStateError,
 )
-from nni.experiment.handle import ExperimentHandle, say
+from nni.experiment.handle import ExperimentHandle, announce
 from nni.experiment.local_shape import ensure_local_shape, running_endpoint
 from nni.experiment.preflight import check_port, check_start
 from nni.experiment.records import experiment_metadata
@@ -94,8 +94,8 @@ class Experiment(ExperimentHandle):
             _logger.warning("%s", warning)
         self._attach(client, answer.experiment)
         self._set_run_mode(run_mode)
-        say("Creating experiment, Experiment ID: %s", self.id)
-        say("Web UI URLs: %s", " ".join(answer.urls))
+        announce("Creating experiment, Experiment ID: %s", self.id)
+        announce("Web UI URLs: %s", " ".join(answer.urls))
         self._wait_for_algorithm()
 
     def run(
@@ -140,7 +140,7 @@ class Experiment(ExperimentHandle):
         client = self._client
         if client is None:
             return
-        say("Stopping experiment, please wait...")
+        announce("Stopping experiment, please wait...")
         self._forget_exit()
         try:
             client.stop(self.id)
@@ -148,7 +148,7 @@ class Experiment(ExperimentHandle):
             _logger.warning("the experiment ended with its services: %s", error)
         finally:
             self._detach()
-        say("Experiment stopped")
+        announce("Experiment stopped")
 
     def _set_run_mode(self, run_mode: RunMode) -> None:
         self._forget_exit = apply_run_mode(run_mode, self._connected().endpoint, self.id)
@@ -172,7 +172,7 @@ class Experiment(ExperimentHandle):
                 f"the experiment on port {port} belongs to another installation; set NNI_HOME"
             )
         experiment = cls._opened(ManagerClient(endpoint), str(experiment_id))
-        say(
+        announce(
             "Connect to port %s success, experiment id is %s, status is %s.",
             port,
             experiment.id,
@@ -231,7 +231,7 @@ class Experiment(ExperimentHandle):
         answer = client.resume(request)
         experiment = Experiment._opened(client, experiment_id)
         experiment._set_run_mode(RunMode.Background)  # noqa: SLF001 - an object of this class
-        say("Experiment %s resumed, Web UI URLs: %s", experiment_id, " ".join(answer.urls))
+        announce("Experiment %s resumed, Web UI URLs: %s", experiment_id, " ".join(answer.urls))
         if not wait_completion:
             return experiment
         experiment._run_to_end()  # noqa: SLF001 - an object of this class
@@ -279,7 +279,7 @@ class Experiment(ExperimentHandle):
         answer = client.view(experiment_id, port=port)
         experiment = Experiment._opened(client, experiment_id)
         experiment._set_run_mode(RunMode.Background)  # noqa: SLF001 - an object of this class
-        say("Experiment %s opened, Web UI URLs: %s", experiment_id, " ".join(answer.urls))
+        announce("Experiment %s opened, Web UI URLs: %s", experiment_id, " ".join(answer.urls))
         if non_blocking or not wait_completion:
             return experiment
         try:
@@ -314,7 +314,7 @@ class Experiment(ExperimentHandle):
             RefusedError: other code is in the way.
             WrongStateError: an experiment of this id is here already.
         """
-        from nni.experiment.saving import load
+        from nni.experiment.transfer import load
 
         with ManagerClient(ensure_local_shape()) as client:
             loaded = load(

@@ -27,7 +27,7 @@ from nni.experiment.records import (
     trial_job,
     trial_result,
 )
-from nni.experiment.replaying import ReplayResult, replay
+from nni.experiment.replay import ReplayResult, replay
 from nni.experiment.rest import get_json
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_proto.trial.v1 import trial_service_pb2
@@ -56,7 +56,7 @@ _END_STATES: Final = (
 )
 
 
-def say(message: str, *arguments: object) -> None:
+def announce(message: str, *arguments: object) -> None:
     """Log a line for the user; on the console if logging is not configured."""
     if _logger.hasHandlers():
         _logger.info(message, *arguments)
@@ -221,7 +221,7 @@ class ExperimentHandle:
         Returns:
             The archive.
         """
-        from nni.experiment.saving import save
+        from nni.experiment.transfer import save
 
         with self._any_client() as client:
             return save(client, self.id, Path(folder), with_code=code, with_files=files).path
@@ -240,12 +240,12 @@ class ExperimentHandle:
     def update_trial_concurrency(self, value: int) -> None:
         """Set how many trials may be live at once."""
         self._connected().update(self.id, trial_concurrency=value)
-        say("Successfully update trialConcurrency.")
+        announce("Successfully update trialConcurrency.")
 
     def update_max_trial_number(self, value: int) -> None:
         """Set how many trials may ever be created."""
         self._connected().update(self.id, max_trial_number=value)
-        say("Successfully update maxTrialNum.")
+        announce("Successfully update maxTrialNum.")
 
     def update_max_experiment_duration(self, value: float | str | timedelta) -> None:
         """Set the time budget.
@@ -258,7 +258,7 @@ class ExperimentHandle:
         else:
             seconds = duration_seconds(value) if isinstance(value, str) else float(value)
         self._connected().update(self.id, max_experiment_duration=duration_message(seconds))
-        say("Successfully update maxExecDuration.")
+        announce("Successfully update maxExecDuration.")
 
     def update_search_space(self, value: Any) -> None:  # noqa: ANN401 - JSON, or a type
         """Replace the search space.
@@ -273,7 +273,7 @@ class ExperimentHandle:
         from nni.hpo.space.typed_space import as_json
 
         self._connected().update(self.id, search_space=to_value(as_json(value)))
-        say("Successfully update searchSpace.")
+        announce("Successfully update searchSpace.")
 
     def kill_trial_job(self, trial_job_id: str) -> None:
         """Cancel a live trial.

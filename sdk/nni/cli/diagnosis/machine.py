@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from nni.cli.doctoring.finding import Finding
+from nni.cli.diagnosis.finding import Finding
 
 LEAST_DESCRIPTORS: Final = 4096
 """A running trial costs its agent four, a client its manager one."""

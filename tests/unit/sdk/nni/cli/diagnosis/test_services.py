@@ -3,11 +3,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from nni.cli.diagnosis import services
+from nni.cli.diagnosis.finding import Finding
 from nni.cli.doctor import findings
-from nni.cli.doctoring import services
-from nni.cli.doctoring.finding import Finding
 from tests.support.endpoint_files import Spawn, write_endpoint
-from tests.unit.sdk.nni.cli.doctoring.conftest import only
+from tests.unit.sdk.nni.cli.diagnosis.conftest import only
 
 
 def test_services_of_another_version_are_found(home: Path, spawn: Spawn) -> None:

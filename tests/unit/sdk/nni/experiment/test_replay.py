@@ -7,7 +7,7 @@ import pytest
 
 from nni.experiment.client import ManagerClient
 from nni.experiment.errors import ServiceFailedError
-from nni.experiment.replaying import ReplayDifference, replay
+from nni.experiment.replay import ReplayDifference, replay
 from nni_proto.experiment.v1 import history_service_pb2 as pb
 from nni_proto.experiment.v1 import replay_pb2
 from nni_wire.values import to_value

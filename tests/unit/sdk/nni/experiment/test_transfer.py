@@ -13,7 +13,7 @@ import pytest
 from nni.experiment.archive import Archive
 from nni.experiment.client import ManagerClient
 from nni.experiment.errors import ConfigError, RefusedError, ServiceFailedError, WrongStateError
-from nni.experiment.saving import load, save
+from nni.experiment.transfer import load, save
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_proto.experiment.v1 import history_service_pb2 as pb
 from nni_wire.values import to_value

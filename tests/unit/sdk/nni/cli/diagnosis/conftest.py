@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nni.cli.doctoring.finding import Finding
+from nni.cli.diagnosis.finding import Finding
 from tests.support.endpoint_files import Spawn, spawning
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from nni.cli.doctoring.finding import Finding
+from nni.cli.diagnosis.finding import Finding
 
 OLDEST_PYTHON: Final = (3, 11)
 _SERVICES: Final = {

@@ -10,7 +10,7 @@ from typing import Final
 
 import psutil
 
-from nni.cli.doctoring.finding import Finding
+from nni.cli.diagnosis.finding import Finding
 
 _HOME: Final = "NNI_HOME"
 _TRIAL: Final = "NNI_TRIAL_JOB_ID"

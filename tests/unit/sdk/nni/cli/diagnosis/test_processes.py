@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nni.cli.doctoring import processes
+from nni.cli.diagnosis import processes
 from tests.support.endpoint_files import WAIT, Spawn, write_endpoint
 from tests.support.wait import until
-from tests.unit.sdk.nni.cli.doctoring.conftest import only
+from tests.unit.sdk.nni.cli.diagnosis.conftest import only
 
 NAMES = ("manager", "dispatcher", "trial-runner", "nats-server")
 SUPERVISOR = f"""

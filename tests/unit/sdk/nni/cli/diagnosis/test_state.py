@@ -8,9 +8,9 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from nni.cli.doctoring import state
+from nni.cli.diagnosis import state
 from tests.support.endpoint_files import Spawn, write_endpoint
-from tests.unit.sdk.nni.cli.doctoring.conftest import only
+from tests.unit.sdk.nni.cli.diagnosis.conftest import only
 
 
 def dead_pid() -> int:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nni.cli.doctoring import machine
+from nni.cli.diagnosis import machine
 from tests.support.nvml import NvmlLibrary
-from tests.unit.sdk.nni.cli.doctoring.conftest import only
+from tests.unit.sdk.nni.cli.diagnosis.conftest import only
 
 
 def test_a_home_that_is_no_folder_is_found(
@@ -33,7 +33,7 @@ def test_a_low_limit_of_open_files_is_found() -> None:
     program = (
         "import resource\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))\n"
-        "from nni.cli.doctoring.machine import check_descriptors\n"
+        "from nni.cli.diagnosis.machine import check_descriptors\n"
         "print([(f.result, f.explanation) for f in check_descriptors()])"
     )
 

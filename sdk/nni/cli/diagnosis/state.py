@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from nni.cli.doctoring.finding import Finding
+from nni.cli.diagnosis.finding import Finding
 
 DEFAULT_PORT: Final = 8080
 """Of the page of an experiment, unless `--port` says another one."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from nni.cli.doctoring.finding import Finding, Result
+from nni.cli.diagnosis.finding import Finding, Result
 
 if TYPE_CHECKING:
     from nni.experiment.client import ManagerClient
