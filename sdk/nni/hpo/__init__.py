@@ -1,6 +1,6 @@
-"""Hyperparameter optimisation: tuners, assessors, advisors, and loops that run them in-process.
+"""Hyperparameter optimisation: tuners, assessors, advisors, and search loops in one process.
 
-Names are imported when first used, so that `import nni.hpo` costs nothing but this file.
+Names are imported on first use, so that `import nni.hpo` loads no other module.
 
 The imports below, for type checkers, are the one list of the exports. `./dev algorithms` adds the
 classes that are declared as algorithms, and writes `_HOMES` and `__all__` from it.

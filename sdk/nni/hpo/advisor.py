@@ -1,8 +1,7 @@
-"""Base of advisors: algorithms that do the work of tuner and assessor in one object.
+"""Base class of advisors, which are tuner and assessor in one object.
 
 The interface is documented but declared unstable. A host calls `process_command` for one command
-after another, or, as the old machinery did, enqueues commands and lets `run` handle them in two
-worker threads.
+after another, or, as NNI 2.x did, enqueues commands, which `run` handles in two worker threads.
 """
 
 import logging
@@ -16,18 +15,41 @@ from nni.hpo.json_value import JsonValue
 _logger = logging.getLogger(__name__)
 
 _ASSESSMENT: Final = frozenset({"PERIODICAL"})
-"""Metric types that need no order beside the commands that change what is proposed."""
+"""Metric types that need no order relative to the commands that change proposals."""
 
 CommandQueue = queue.Queue[tuple[CommandType, JsonValue] | None]
-"""Commands on their way to one worker thread; None ends it."""
+"""Commands for one worker thread; None ends the thread."""
 
 
 class MsgDispatcherBase:
-    """Receives commands, calls the `handle_*` method of each.
+    """Base class of advisors: dispatches each command to a `handle_*` method.
 
     A subclass implements all `handle_*` methods except `handle_request`. With `run`, commands that
-    change what is proposed keep their order in one thread; intermediate metrics have another. With
+    change proposals keep their order in one thread; intermediate metrics have another. With
     `multi_thread` every command gets a thread of its own and the subclass must lock.
+
+    Example:
+        An advisor that proposes one configuration for ever.
+
+        >>> from nni.hpo import CommandType, MsgDispatcherBase, optimize
+        >>> class Constant(MsgDispatcherBase):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.count = 0
+        ...     def handle_update_search_space(self, data):
+        ...         self.value = data["x"]["_value"][0]
+        ...     def handle_request_trial_jobs(self, data):
+        ...         for _ in range(data):
+        ...             job = {"parameter_id": self.count, "parameters": {"x": self.value}}
+        ...             self.send(CommandType.NewTrialJob, job)
+        ...             self.count += 1
+        ...     def handle_report_metric_data(self, data):
+        ...         pass
+        ...     def handle_trial_end(self, data):
+        ...         pass
+        >>> space = {"x": {"_type": "choice", "_value": [3, 4]}}
+        >>> optimize(lambda p: p["x"], space, advisor=Constant(), trials=2).best_value
+        3.0
     """
 
     multi_thread: bool = False
@@ -68,7 +90,7 @@ class MsgDispatcherBase:
             raise self._failure
 
     def enqueue_command(self, command: CommandType, data: JsonValue) -> None:
-        """Put a command into the queue of the thread that is to handle it.
+        """Append a command to the queue of the thread that handles it.
 
         `Terminate` ends `run` after the commands that were enqueued before it.
         """
@@ -84,7 +106,7 @@ class MsgDispatcherBase:
         """Handle the commands of one queue until None comes."""
         while (request := command_queue.get()) is not None:
             if self._stopped.is_set():
-                continue  # drain what came after the end
+                continue  # drain the commands behind Terminate
             if request[0] is CommandType.Terminate:
                 self._stopped.set()
             elif self.multi_thread:
@@ -104,10 +126,10 @@ class MsgDispatcherBase:
             self._stopped.set()
 
     def process_command(self, command: CommandType, data: JsonValue) -> None:
-        """Call the handler of one command, in this thread; its exceptions pass through.
+        """Call the handler of one command in this thread; its exceptions propagate.
 
         Raises:
-            ValueError: the command is none that an advisor receives.
+            ValueError: advisors do not receive this command.
         """
         if command is CommandType.Ping:
             return
@@ -121,7 +143,7 @@ class MsgDispatcherBase:
         getattr(self, name)(data)
 
     def send(self, command: CommandType, data: JsonValue) -> None:
-        """Say something to the host, as `nni.hpo.commands.send` does."""
+        """Send a command to the host, see `nni.hpo.commands.send`."""
         send(command, data)
 
     def _ensure_prepared(self) -> None:
@@ -129,7 +151,7 @@ class MsgDispatcherBase:
             self._prepare()
 
     def handle_initialize(self, data: JsonValue) -> None:
-        """Set up; called once. Then send `Initialized` with empty content.
+        """Initialise the advisor, then send `Initialized` with empty content; called once.
 
         Args:
             data: the search space.
@@ -138,7 +160,7 @@ class MsgDispatcherBase:
         self.send(CommandType.Initialized, "")
 
     def handle_update_search_space(self, data: JsonValue) -> None:
-        """Take a search space; no reply is needed."""
+        """Replace the search space; no reply is needed."""
         raise self._missing("handle_update_search_space", data)
 
     def handle_request_trial_jobs(self, data: int) -> None:
@@ -146,7 +168,7 @@ class MsgDispatcherBase:
         raise self._missing("handle_request_trial_jobs", data)
 
     def handle_report_metric_data(self, data: dict[str, JsonValue]) -> None:
-        """Learn a metric.
+        """Process a metric of a trial.
 
         Args:
             data: `parameter_id`, `value` (decoded), `trial_job_id`, `type` (a `MetricType`),
@@ -158,7 +180,7 @@ class MsgDispatcherBase:
         raise self._missing("handle_report_metric_data", data)
 
     def handle_trial_end(self, data: dict[str, JsonValue]) -> None:
-        """Learn that a trial ended.
+        """Process the end of a trial.
 
         Args:
             data: `trial_job_id`, `event` (the final status), `hyper_params` (the JSON text sent
@@ -167,11 +189,11 @@ class MsgDispatcherBase:
         raise self._missing("handle_trial_end", data)
 
     def handle_import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Learn samples `{"parameter", "value"}` that a user imports or a resume replays."""
+        """Process samples `{"parameter", "value"}` that a user imports or a resume replays."""
         _logger.warning("%s ignores %d imported samples", type(self).__qualname__, len(data))
 
     def handle_add_customized_trial(self, data: JsonValue) -> None:
-        """Learn that the user added a trial by hand; the default ignores it."""
+        """Process a trial that the user added by hand; the default ignores it."""
 
     def _missing(self, name: str, data: object) -> TypeError:
         del data

@@ -1,4 +1,7 @@
-"""Arrays as type checkers see them."""
+"""Type aliases of the numpy arrays that numeric modules exchange.
+
+A module of its own, so that modules without arrays do not import numpy.
+"""
 
 from typing import TypeAlias
 

@@ -1,8 +1,8 @@
-"""What tuners and assessors promise, and the one way to ask and tell them.
+"""Contracts of tuners and assessors, and functions that call them and validate their answers.
 
 An algorithm knows no service: it is called from one thread at a time, in the order of the
-experiment's log, and keeps all it needs in memory. A host may build it anew and repeat every call;
-an algorithm that draws all its randomness from its seed then gives the same answers.
+experiment's log, and keeps its state in memory. A host may build the algorithm again and repeat
+every call; with all randomness drawn from its seed, an algorithm then repeats its proposals.
 
 Order of calls for a tuner: `update_search_space` once, then for every parameter id one of the
 `generate_*` methods, at most one `receive_trial_result`, one `trial_end`. `import_data` and further
@@ -23,7 +23,7 @@ from nni.hpo.objectives import Objectives
 _logger = logging.getLogger(__name__)
 
 StartLater: TypeAlias = Callable[[int, JsonValue], None]
-"""Called as `start_later(parameter_id, parameters)` when a deferred configuration is ready."""
+"""Callback `start_later(parameter_id, parameters)` for a deferred configuration that is ready."""
 
 
 class _Deferred(Enum):
@@ -31,50 +31,66 @@ class _Deferred(Enum):
 
 
 DEFERRED: Final = _Deferred.DEFERRED
-"""Returned by `generate_parameters`, or an item of the list that `generate_multiple_parameters`
-returns: this id is served later through the callable `kwargs["st_callback"]`.
+"""Returned by `generate_parameters`, or an item of the list of `generate_multiple_parameters`: the
+configuration of this id follows later through the callback `kwargs["st_callback"]`.
 
-A deferred id is no sign of an exhausted space.
+A deferred id does not mean that the space is exhausted.
 """
 
 
 class Tuner(ABC):
-    """Proposes configurations and learns from their results.
+    """Base class of tuners, which propose configurations and learn from their results.
 
     A subclass overrides `update_search_space`, `receive_trial_result` and one of
-    `generate_parameters` and `generate_multiple_parameters`. All methods accept and ignore keyword
-    arguments that they do not know.
+    `generate_parameters` and `generate_multiple_parameters`. All methods accept and ignore unknown
+    keyword arguments.
+
+    Example:
+        A tuner that halves its proposal each time.
+
+        >>> from nni.hpo import Study, Tuner
+        >>> class Halving(Tuner):
+        ...     def update_search_space(self, search_space):
+        ...         self.last = {name: entry["_value"][1] for name, entry in search_space.items()}
+        ...     def generate_parameters(self, parameter_id, **kwargs):
+        ...         self.last = {name: value / 2 for name, value in self.last.items()}
+        ...         return dict(self.last)
+        ...     def receive_trial_result(self, parameter_id, parameters, value, **kwargs):
+        ...         pass
+        >>> study = Study({"x": {"_type": "uniform", "_value": [0, 8]}}, tuner=Halving())
+        >>> [study.ask().parameters["x"] for _ in range(3)]
+        [4.0, 2.0, 1.0]
     """
 
     lookahead: ClassVar[bool] = False
-    """Whether results never change what is proposed, so that the tuner may be asked early."""
+    """Whether proposals are independent of results, so that they may be generated in advance."""
 
     multi_objective: ClassVar[bool] = False
-    """Whether it learns several metrics at once: then it is told them with `set_objectives`, and
-    results as they were reported. Else it gets one number, see `nni.hpo.search._scalarization`."""
+    """Whether the tuner optimises several metrics. If so, it gets `set_objectives` and whole
+    reports; otherwise one number per result, see `nni.hpo.search._scalarization`."""
 
     @abstractmethod
     def update_search_space(self, search_space: JsonValue) -> None:
-        """Take the search space, before the first generation and at each change by the user.
+        """Set the search space, before the first proposal and at each change by the user.
 
-        A tuner that cannot take a second space says so in its docstring.
+        A tuner that supports no second space says so in its docstring.
 
         Args:
-            search_space: the JSON value that the experiment's owner gave.
+            search_space: the JSON value of the experiment's configuration.
 
         Raises:
-            ValueError: the space is malformed or holds what this tuner does not support.
+            ValueError: the space is malformed, or this tuner does not support it.
         """
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
         """Return one configuration for a new trial.
 
         Args:
-            parameter_id: unique; told again with the result.
+            parameter_id: unique id, repeated with the result.
             **kwargs: unstable; `st_callback` starts a deferred trial (see `DEFERRED`).
 
         Returns:
-            JsonValue value that JSON can hold, delivered unchanged to the trial, or `DEFERRED`.
+            A JSON value, delivered unchanged to the trial, or `DEFERRED`.
 
         Raises:
             NoMoreTrialError: the space is exhausted.
@@ -90,11 +106,11 @@ class Tuner(ABC):
     ) -> list[JsonValue]:
         """Return configurations for several new trials, in the order of the ids.
 
-        The default asks `generate_parameters` for each and stops at the first `NoMoreTrialError`.
+        The default calls `generate_parameters` per id and stops at the first `NoMoreTrialError`.
 
         Returns:
-            A list as long as `parameter_id_list`, items possibly `DEFERRED`; a shorter one, also an
-            empty one, says that there are no more trials after it.
+            A list as long as `parameter_id_list`, items possibly `DEFERRED`; a shorter list
+            means that no more trials follow.
         """
         configurations: list[JsonValue] = []
         for parameter_id in parameter_id_list:
@@ -108,29 +124,29 @@ class Tuner(ABC):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Learn the final result of a trial.
+        """Process the final result of a trial.
 
         Not called for trials that the user added by hand.
 
         Args:
             parameter_id: the id given to `generate_parameters`.
-            parameters: the object made for that id.
-            value: what the trial reported: a number, or a dict whose `default` is one; possibly
-                NaN or infinite.
+            parameters: the configuration of that id.
+            value: the trial's report: a number, or a dict whose `default` is one; possibly NaN or
+                infinite.
             **kwargs: unstable; holds `trial_job_id` and `customized`.
         """
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: B027, FBT001 - documented signature
-        """Learn that a trial left the running state.
+        """Process the end of a trial.
 
         Args:
             parameter_id: the id given to `generate_parameters`.
-            success: true only for a completed trial; false for failed, stopped early, killed.
+            success: true for a completed trial; false if it failed or was stopped.
             **kwargs: unstable; holds `trial_job_id`.
         """
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Learn results that were measured elsewhere.
+        """Process results that were measured elsewhere.
 
         Args:
             data: samples `{"parameter": ..., "value": ...}`; a tuner may define another form.
@@ -142,18 +158,18 @@ class Tuner(ABC):
         )
 
     def prepare_parameters(self) -> None:  # noqa: B027 - optional callback
-        """Work out ahead what the next `generate_parameters` would give, while trials run.
+        """Compute the next proposal in advance, while trials run.
 
-        Called at any time by what hosts the tuner, when nobody waits. Changes nothing that any
-        other call gives, the state included: without it everything is the same, only later.
+        Called by the host at any time at which no request waits. Must not change what any other
+        call returns, the state included: the call only saves time later.
         """
 
     def set_objectives(self, objectives: Objectives) -> None:  # noqa: B027 - optional callback
-        """Learn what is optimised; called before the first space, if `multi_objective` is true.
+        """Set the objectives; called before the first space, if `multi_objective` is true.
 
         Args:
-            objectives: the metrics with their modes, and limits on outcomes; a result beyond a
-                limit is worse than any within.
+            objectives: the metrics with their modes, and limits on outcomes; an infeasible result
+                is worse than any feasible one.
         """
 
     def save_checkpoint(self) -> None:  # noqa: B027 - optional callback
@@ -164,35 +180,60 @@ class Tuner(ABC):
 
 
 class AssessResult(Enum):
-    """What an assessor thinks of a running trial."""
+    """Decision of an assessor on a running trial.
+
+    Example:
+        >>> from nni.hpo import AssessResult
+        >>> AssessResult(False)
+        <AssessResult.Bad: False>
+    """
 
     Good = True
-    """It may go on."""
+    """The trial continues."""
 
     Bad = False
-    """It is to be stopped."""
+    """The trial is stopped early."""
 
 
 class Assessor(ABC):
-    """Reads the intermediate results of running trials and may end a trial early."""
+    """Base class of assessors, which stop trials early by their intermediate results.
+
+    Example:
+        An assessor that stops trials whose first result is above 1.
+
+        >>> from nni.hpo import Assessor, AssessResult, optimize
+        >>> class Threshold(Assessor):
+        ...     def assess_trial(self, trial_job_id, trial_history):
+        ...         return AssessResult.Good if trial_history[0] <= 1 else AssessResult.Bad
+        >>> def objective(parameters):
+        ...     for _ in range(3):
+        ...         yield parameters["x"]
+        >>> space = {"x": {"_type": "choice", "_value": [1, 2]}}
+        >>> found = optimize(objective, space, tuner="GridSearch", assessor=Threshold())
+        >>> [(trial.parameters["x"], trial.status) for trial in found.trials]
+        [(1, 'SUCCEEDED'), (2, 'EARLY_STOPPED')]
+    """
 
     @abstractmethod
     def assess_trial(self, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
-        """Judge one running trial.
+        """Decide whether one running trial continues.
 
         Args:
             trial_job_id: the trial.
-            trial_history: what it reported, oldest first; never empty, and longer than at the
-                previous call for this trial. Calls may go on after `Bad`, and after a retry the
-                earlier elements may differ.
+            trial_history: its reports, oldest first; never empty, and longer than at the previous
+                call for this trial. Further calls may follow `Bad`; after a retry the earlier
+                elements may differ.
+
+        Returns:
+            `Good` or `Bad`; a bool counts as these.
         """
 
     def trial_end(self, trial_job_id: str, success: bool) -> None:  # noqa: B027, FBT001 - documented signature
-        """Learn that a trial ended; called once per trial.
+        """Process the end of a trial; called once per trial.
 
         Args:
             trial_job_id: the trial.
-            success: true only for a completed trial.
+            success: true for a completed trial.
         """
 
     def save_checkpoint(self) -> None:  # noqa: B027 - optional callback
@@ -204,47 +245,47 @@ class Assessor(ABC):
 
 @runtime_checkable
 class Resumable(Protocol):
-    """An algorithm that can be put aside and gone on with; what hosts one may snapshot it."""
+    """Algorithm whose state can be saved and restored, so that a host may take snapshots."""
 
     def state(self) -> dict[str, JsonValue]:
-        """Return all that later calls depend on, as JSON."""
+        """Return the state that later calls depend on, as JSON."""
         ...
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state.
+        """Restore a state.
 
-        Called on an object that was built with the same arguments and, if it is a tuner, has been
-        given the same search space.
+        Called on an object that was built with the same arguments and, if it is a tuner, has the
+        same search space.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A tuner's answer to one request."""
+    """Answer of a tuner to one request for configurations."""
 
     parameters: tuple[tuple[int, JsonValue], ...]
     """Pairs (parameter id, configuration) of the trials that can start now."""
 
     deferred: tuple[int, ...]
-    """Ids that the tuner serves later."""
+    """Ids whose configurations follow later."""
 
     exhausted: bool
-    """Whether the tuner said that there are no more trials after these."""
+    """Whether the tuner has no more trials after these."""
 
 
 def generate(
     tuner: Tuner, parameter_ids: Sequence[int], start_later: StartLater | None = None
 ) -> Generated:
-    """Ask `tuner` for configurations and sort its answer.
+    """Request configurations from a tuner and validate its answer.
 
     Args:
-        tuner: any tuner; its exceptions other than `NoMoreTrialError` pass through.
-        parameter_ids: one per wanted trial.
-        start_later: receives what the tuner defers; None if deferring cannot be served.
+        tuner: any tuner; its exceptions other than `NoMoreTrialError` propagate.
+        parameter_ids: one per requested trial.
+        start_later: callback for deferred configurations; None if unsupported.
 
     Raises:
-        TypeError: the tuner returned no list, or more items than asked for.
+        TypeError: the tuner returned no list, or more items than requested.
     """
     ids = list(parameter_ids)
     kwargs: dict[str, JsonValue] = {} if start_later is None else {"st_callback": start_later}
@@ -266,10 +307,9 @@ def generate(
 
 
 def assess(assessor: Assessor, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
-    """Ask `assessor` about one trial and make its answer an `AssessResult`.
+    """Request the decision on one trial from an assessor and validate it.
 
-    A plain bool is accepted; anything else is logged and counts as `Good`. Exceptions pass
-    through: what hosts the assessor reports them and goes on.
+    A bool is accepted; any other value is logged and counts as `Good`. Exceptions propagate.
     """
     result: object = assessor.assess_trial(trial_job_id, trial_history)
     if isinstance(result, AssessResult):
@@ -287,11 +327,11 @@ def assess(assessor: Assessor, trial_job_id: str, trial_history: list[JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One configuration and what it was found to be worth."""
+    """One configuration with its result."""
 
     parameter: JsonValue
     value: JsonValue
-    """A number, a dict with `default`, or anything else that the user wrote; None if missing."""
+    """A number, a dict with `default`, or any other value of the user; None if missing."""
 
 
 def samples(data: object) -> Iterator[Sample]:

@@ -1,4 +1,7 @@
-"""The checkpoint folders that algorithms name in the parameters of their trials."""
+"""Checkpoint folders: their keys in a trial's parameters, and their default location.
+
+A contract of algorithms with trials, which tuners, advisors and in-process searches share.
+"""
 
 import os
 from pathlib import Path
@@ -11,16 +14,16 @@ SAVE_KEY: Final = "save_checkpoint_dir"
 
 
 def log_folder() -> Path | None:
-    """Return the log folder of the experiment that this process works for; None outside of one."""
+    """Return the log folder of the experiment of this process; None outside of an experiment."""
     folder = os.environ.get("NNI_LOG_DIRECTORY", "")
     return Path(folder) if folder else None
 
 
 def default_root() -> Path:
-    """Return where checkpoints are kept if the user does not say: one folder per experiment.
+    """Return the default folder of checkpoints, one per experiment.
 
-    The experiment is known from its log folder, `<root>/<experiment id>/log`; outside of one the
-    folder is called `standalone`.
+    The experiment's id is taken from its log folder, `<root>/<experiment id>/log`; outside of an
+    experiment the folder is named `standalone`.
     """
     log = log_folder()
     experiment = log.parent.name if log is not None else "standalone"

@@ -1,6 +1,6 @@
-"""The words in which an advisor and its host talk, and the way out for what it says.
+"""Commands between an advisor and its host, and the port through which an advisor sends them.
 
-One process hosts one algorithm, so the way out is set once per process with `connect`.
+One process hosts one algorithm, so the port is set once per process with `connect`.
 """
 
 import json
@@ -11,7 +11,15 @@ from nni.hpo.json_value import JsonValue
 
 
 class CommandType(Enum):
-    """Kinds of messages; the values name the handler or the effect."""
+    """Kinds of commands between an advisor and its host.
+
+    The values name the handler that receives a command, or the effect of one that an advisor sends.
+
+    Example:
+        >>> from nni.hpo import CommandType
+        >>> CommandType.NewTrialJob.value
+        'new_trial_job'
+    """
 
     # to the algorithm
     Initialize = "initialize"
@@ -32,7 +40,13 @@ class CommandType(Enum):
 
 
 class MetricType:
-    """Kinds of metric messages that an advisor receives."""
+    """Kinds of metrics that an advisor receives in `handle_report_metric_data`.
+
+    Example:
+        >>> from nni.hpo import MetricType
+        >>> {"type": "FINAL", "value": 0.9}["type"] == MetricType.FINAL
+        True
+    """
 
     PERIODICAL = "PERIODICAL"
     FINAL = "FINAL"
@@ -40,15 +54,15 @@ class MetricType:
 
 
 class CommandPort(Protocol):
-    """Where the commands of an advisor go."""
+    """Receiver of the commands that an advisor sends."""
 
     def deliver(self, command: CommandType, data: JsonValue) -> None:
-        """Take one command.
+        """Receive one command.
 
         Called from the thread in which the advisor sends, possibly one of several.
 
         Args:
-            command: one of the kinds that go out.
+            command: a kind that an advisor sends.
             data: decoded from JSON. `NewTrialJob`: dict with `parameter_id`, `parameters` and
                 perhaps `parameter_source`; `KillTrialJob`: trial id; else as the sender gave it.
         """
@@ -58,16 +72,16 @@ _port: CommandPort | None = None
 
 
 def connect(port: CommandPort | None) -> None:
-    """Send all that is said from now on to `port`; None disconnects."""
+    """Set the port that receives all further commands; None disconnects."""
     global _port  # noqa: PLW0603 - the documented `send` is a function of a module
     _port = port
 
 
 def send(command: CommandType, data: JsonValue) -> None:
-    """Say something to the host.
+    """Send a command to the connected host.
 
     Args:
-        command: what is said.
+        command: its kind.
         data: JSON text, as the documented interface has it, or the value itself.
 
     Raises:

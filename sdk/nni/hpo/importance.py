@@ -1,12 +1,11 @@
-"""Which hyperparameters matter: how much of the variance of the results each explains.
+"""Hyperparameter importance: the share of the variance of results that each parameter explains.
 
 Source: Hutter, Hoos and Leyton-Brown, An Efficient Approach for Assessing Hyperparameter
 Importance, ICML 2014 (functional ANOVA of a random forest).
 
-Departures: results are warped before they are modelled (see `nni.hpo.models.targets`), so that a
-few very bad ones do not stand for everything; a parameter that is not active lies in the middle of
-its range; only the effects of single parameters are computed, and what they leave is told as one
-number.
+Departures: results are warped before the fit (see `nni.hpo.models.targets`), so that a few very
+bad ones do not dominate the variance; an inactive parameter is imputed by the middle of its range;
+only main effects are computed, and the rest of the variance is one number.
 """
 
 import math
@@ -29,23 +28,29 @@ if TYPE_CHECKING:
     from nni.hpo.objectives import OptimizeMode
 
 LEAST_TRIALS: Final = 4
-"""Results below which nothing is said."""
+"""Fewest results for an estimate."""
 MOST_TRIALS: Final = 2000
-"""Results that are modelled; of more, as many at even distances."""
+"""Most results that are modelled; more are thinned at even distances."""
 _TREES: Final = 32
 _ROOT_OF_TWO: Final = math.sqrt(2.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Importances:
-    """What explains the variance of the results."""
+    """Shares of the variance of results by hyperparameter; see `importances`.
+
+    Example:
+        >>> from nni.hpo import Importances
+        >>> Importances({"rate": 0.8, "depth": 0.1}, interactions=0.1, trials=40).shares["rate"]
+        0.8
+    """
 
     shares: dict[str, float]
     """Path of each hyperparameter to its share of the variance, in [0, 1], largest first."""
     interactions: float
-    """The share that no single hyperparameter explains, in [0, 1]."""
+    """Share of interactions, which no single hyperparameter explains, in [0, 1]."""
     trials: int
-    """How many results this was learnt from."""
+    """Number of results in the fit."""
 
 
 def importances(
@@ -56,18 +61,31 @@ def importances(
     optimize_mode: "OptimizeMode" = "minimize",
     seed: int = 0,
 ) -> Importances:
-    """Return how much of the variance of a metric each hyperparameter explains.
+    """Return the share of a metric's variance that each hyperparameter explains.
 
     Args:
-        search_space: of the configurations.
-        trials: pairs of a configuration and what its trial reported. Those outside the space, or
-            without a finite number, are left out.
-        metric: which part of the reports; `default` is also a plain number.
-        optimize_mode: which results are the good ones, whose differences count fully.
-        seed: of the forest.
+        search_space: space of the configurations.
+        trials: pairs of a configuration and its report. Pairs outside the space, or without a
+            finite number, are left out.
+        metric: metric in the reports; `default` is also a plain number.
+        optimize_mode: direction of good results, whose differences count fully.
+        seed: of the random forest.
+
+    Returns:
+        Shares, largest first, and the share of interactions.
 
     Raises:
         ValueError: fewer than `LEAST_TRIALS` results are left, or all are equal.
+
+    Example:
+        >>> from random import Random
+        >>> from nni.hpo import importances
+        >>> space = {name: {"_type": "uniform", "_value": [0, 1]} for name in ("x", "y")}
+        >>> rng = Random(0)
+        >>> points = [{"x": rng.random(), "y": rng.random()} for _ in range(60)]
+        >>> found = importances(space, [(point, point["x"]) for point in points])
+        >>> max(found.shares, key=found.shares.get)
+        'x'
     """
     space = parse_space(search_space)
     places, losses = _known(space, trials, metric, optimize_mode)
@@ -124,15 +142,15 @@ def _thinned(
 
 @dataclass(frozen=True, slots=True)
 class HyperparameterColumn:
-    """One hyperparameter as a column of the forest."""
+    """One hyperparameter as an input column of the random forest."""
 
     path: str
     options: int
-    """How many options there are; 0 for numbers."""
+    """Number of options of a categorical one; 0 for numbers."""
     column: NumericColumn | None
 
     def coordinate(self, placed: Mapping[str, JsonValue]) -> float:
-        """Return an option's position, or where a number lies in the prior, in [0, 1]."""
+        """Return the option's position, or the prior's cumulative probability of the number."""
         value = placed.get(self.path)
         if self.column is None:
             return 0.0 if value is None else float(value)
@@ -144,12 +162,12 @@ class HyperparameterColumn:
         return min(max(coordinate, 0.0), 1.0)
 
     def unit_coordinate(self, placed: Mapping[str, JsonValue]) -> float:
-        """Return the same, with options at even distances in [0, 1]."""
+        """Return the coordinate scaled to [0, 1], options at even distances."""
         return self.coordinate(placed) / max(self.options - 1, 1)
 
 
 def columns_of(space: Space) -> list[HyperparameterColumn]:
-    """Return all hyperparameters of a space, those of branches too, as columns."""
+    """Return all hyperparameters of a space as columns, those of branches included."""
     columns = {c.parameter.path: c for level in levels_of(space) for c in level.numeric}
     return [
         HyperparameterColumn(p.path, len(p.domain.options), None)
@@ -160,9 +178,9 @@ def columns_of(space: Space) -> list[HyperparameterColumn]:
 
 
 def _effects(tree: Tree, categories: Ints) -> Floats | None:
-    """Return the share `(d,)` of a tree's variance that each column explains alone.
+    """Return the main effect of each column `(d,)`, as a share of the tree's variance.
 
-    None for a tree that says the same everywhere.
+    None for a tree without variance.
     """
     boxes = _Boxes.of(tree, categories)
     weights = boxes.shares.prod(axis=1)
@@ -177,15 +195,15 @@ def _effects(tree: Tree, categories: Ints) -> Floats | None:
 
 @dataclass(frozen=True, slots=True)
 class _Boxes:
-    """The leaves of a tree as boxes that fill the space."""
+    """Leaves of a tree as boxes that partition the space."""
 
     low: Floats
     """`(leaves, d)`; of numbers."""
     high: Floats
     sets: list[Bools]
-    """Per column `(leaves, k)`, which options lie in the box; `(leaves, 0)` for numbers."""
+    """Per column `(leaves, k)`, the options inside the box; `(leaves, 0)` for numbers."""
     shares: Floats
-    """`(leaves, d)`, how much of each axis the box takes."""
+    """`(leaves, d)`, share of each axis that the box covers."""
     values: Floats
     """`(leaves,)`"""
 
@@ -217,7 +235,7 @@ class _Boxes:
         return cls(low[leaf], high[leaf], [s[leaf] for s in sets], shares[leaf], tree.means[leaf])
 
     def effect(self, column: int, weights: Floats, mean: float) -> float:
-        """Return the variance over one axis of what the tree says on average over the others."""
+        """Return the variance, along one axis, of the prediction averaged over the other axes."""
         share = self.shares[:, column]
         inside = share > 0
         rest = weights[inside] / share[inside] * self.values[inside]

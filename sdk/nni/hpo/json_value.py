@@ -1,4 +1,7 @@
-"""The type of what a user's JSON holds."""
+"""JSON values: their type, and JSON forms of numpy scalars and random generators.
+
+Shared by all families of algorithms; imports nothing of the package.
+"""
 
 from random import Random
 from typing import Any, TypeAlias
@@ -6,28 +9,28 @@ from typing import Any, TypeAlias
 JsonValue: TypeAlias = Any
 """None, bool, int, float, str, or a list or dict of these.
 
-Left open to the type checker so that an algorithm may declare the narrower form it works with;
-whoever receives one narrows it in the same function.
+`Any` for the type checker, so that an algorithm may declare the narrower form that it works with;
+the receiving function narrows it.
 """
 
 
 def random_state(rng: Random) -> list[JsonValue]:
-    """Return what `restore_random` needs to make another generator go on alike, as JSON."""
+    """Return the state of a generator as JSON, for `restore_random`."""
     version, internal, gauss = rng.getstate()
     return [version, list(internal), gauss]
 
 
 def restore_random(rng: Random, state: list[JsonValue]) -> None:
-    """Make `rng` go on where the generator of `random_state` stood."""
+    """Set the state of `rng` to one that `random_state` returned."""
     version, internal, gauss = state
     rng.setstate((version, tuple(internal), gauss))
 
 
 def plain_value(value: Any) -> Any:  # noqa: ANN401 - hook of json.dumps
-    """Return the JSON-like value of a numpy scalar or array; for `json.dumps(default=...)`.
+    """Return a numpy scalar or array as plain Python; for `json.dumps(default=...)`.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the value is neither.
     """
     if hasattr(value, "tolist"):
         return value.tolist()

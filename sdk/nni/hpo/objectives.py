@@ -1,4 +1,4 @@
-"""What is optimised: one metric or several, each with its mode, and limits on outcomes."""
+"""Objectives of a search: metrics with their modes, and limits on outcomes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,10 @@ OptimizeMode: TypeAlias = Literal["maximize", "minimize"]
 
 
 def checked_optimize_mode(mode: str) -> OptimizeMode:
-    """Return `mode` if it is one of the two words.
+    """Return `mode` as an `OptimizeMode`.
 
     Raises:
-        ValueError: it is not.
+        ValueError: the mode is neither `maximize` nor `minimize`.
     """
     if mode not in {"maximize", "minimize"}:
         raise ValueError(f"optimize_mode must be 'maximize' or 'minimize', got {mode!r}")
@@ -22,12 +22,18 @@ def checked_optimize_mode(mode: str) -> OptimizeMode:
 
 
 DEFAULT_METRIC: Final = "default"
-"""Name of the metric that a report is which is a plain number."""
+"""Metric name of a report that is a plain number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """One metric to optimise."""
+    """One metric to optimise.
+
+    Example:
+        >>> from nni.hpo import Objective
+        >>> Objective("accuracy", "maximize")
+        Objective(metric='accuracy', mode='maximize')
+    """
 
     metric: str
     mode: OptimizeMode
@@ -35,16 +41,24 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeLimit:
-    """A limit on a metric; a trial beyond it is infeasible, however good it is otherwise."""
+    """Upper limit on a metric; a trial beyond the limit is infeasible."""
 
     metric: str
     max: float
-    """Largest value that is still feasible."""
+    """Largest feasible value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objectives:
-    """All objectives of a search, and the limits that its results must keep."""
+    """All objectives of a search, with limits on outcomes.
+
+    Example:
+        >>> from nni.hpo import Objective, Objectives
+        >>> items = (Objective("loss", "minimize"), Objective("accuracy", "maximize"))
+        >>> objectives = Objectives(items)
+        >>> objectives.losses({"loss": 0.3, "accuracy": 0.9})
+        (0.3, -0.9)
+    """
 
     items: tuple[Objective, ...]
     """At least one."""
@@ -56,21 +70,21 @@ class Objectives:
         return len(self.items) > 1
 
     def numbers(self, value: JsonValue) -> dict[str, float] | None:
-        """Return each objective's number in a report; None unless all are finite."""
+        """Return each objective's number in a report, by metric, None unless all are finite."""
         found = {item.metric: scalar_metric(part_of(value, item.metric)) for item in self.items}
         numbers = {metric: number for metric, number in found.items() if number is not None}
         return numbers if len(numbers) == len(self.items) else None
 
     def losses(self, value: JsonValue) -> tuple[float, ...] | None:
-        """Return what is to be minimised, one number per objective; None unless all are finite."""
+        """Return one loss per objective, to be minimised; None unless all are finite."""
         losses = [loss_of(part_of(value, item.metric), item.mode) for item in self.items]
         known = tuple(loss for loss in losses if loss is not None)
         return known if len(known) == len(losses) else None
 
     def excess(self, value: JsonValue) -> float:
-        """Return by how much a report breaks its limits, summed up; 0 for a feasible one.
+        """Return the sum of a report's violations of the limits; 0 if feasible.
 
-        A metric that has a limit and is missing, or no finite number, breaks it infinitely.
+        A metric with a limit that is missing or not finite counts as infinite.
         """
         total = 0.0
         for limit in self.limits:
@@ -79,44 +93,46 @@ class Objectives:
         return total
 
 
-def require_numbers(who: str, value: JsonValue, objectives: Objectives) -> None:
-    """Return if a report has a number, finite or not, for each objective.
+def require_numbers(subject: str, value: JsonValue, objectives: Objectives) -> None:
+    """Raise TypeError unless a report has a number, finite or not, for each objective.
 
     Args:
-        who: how the error begins, such as `value must be`.
+        subject: beginning of the error message, such as `value must be`.
         value: the report.
-        objectives: what it is asked for.
+        objectives: metrics that the report must have.
 
     Raises:
-        TypeError: it has not.
+        TypeError: an objective has no number.
     """
     for item in objectives.items:
         if not is_numeric(part_of(value, item.metric)):
             if item.metric == DEFAULT_METRIC:
-                raise TypeError(f"{who} a number or a dict with 'default', got {value!r:.200}")
-            raise TypeError(f"{who} a dict with a number for {item.metric!r}, got {value!r:.200}")
+                raise TypeError(f"{subject} a number or a dict with 'default', got {value!r:.200}")
+            raise TypeError(
+                f"{subject} a dict with a number for {item.metric!r}, got {value!r:.200}"
+            )
 
 
 MINIMIZED: Final = Objectives((Objective(DEFAULT_METRIC, "minimize"),))
-"""What is meant where nothing is said."""
+"""Default: minimise the metric `default`."""
 
 
 def part_of(value: JsonValue, metric: str) -> JsonValue:
-    """Return the part of a report that a metric is; None if it has none."""
+    """Return the value of a metric in a report; None if the report has none."""
     if isinstance(value, dict):
         return value.get(metric)
     return value if metric == DEFAULT_METRIC else None
 
 
 def objectives_of(optimize_mode: object, limits: Sequence[object] | None = None) -> Objectives:
-    """Return the objectives that a user named.
+    """Return the objectives of `optimize_mode` and limits, as users write them.
 
     Args:
-        optimize_mode: a mode, of the metric `default`; or a dict of metric to mode, in order.
+        optimize_mode: mode of the metric `default`, or an ordered dict of metric to mode.
         limits: dicts with `metric` and `max`.
 
     Raises:
-        ValueError: a mode, a name or a limit is wrong.
+        ValueError: a mode, a name or a limit breaks a rule.
     """
     if isinstance(optimize_mode, str):
         items: tuple[Objective, ...] = (
@@ -151,23 +167,23 @@ def _checked_limit(limit: object) -> OutcomeLimit:
 
 
 _NUMERIC: Final = (float, int, SupportsFloat)
-"""The usual ones first: to find out whether a type has the method takes ten times as long."""
+"""The common types first: the check for the method takes ten times as long."""
 
 
 def scalar_metric(value: object) -> float | None:
-    """Return the number that `value` stands for.
+    """Return the metric of a report as a finite float.
 
     Args:
         value: a number, or a dict whose `default` is one.
 
     Returns:
-        A finite float, or None where there is no such number: missing, not numeric, NaN or
-        infinite. Such a value is legal to report and must not enter a model.
+        None if the number is missing, not numeric, NaN or infinite. Such a value is legal to
+        report and must not enter a model.
     """
     if isinstance(value, dict):
         value = value.get("default")
     if isinstance(value, bool) or not isinstance(value, _NUMERIC):
-        return None  # also str: float("1") would be no number that was reported
+        return None  # also str, although float("1") exists
     try:
         number = float(value)
     except (OverflowError, TypeError, ValueError):  # a huge int, or an array of several numbers
@@ -176,14 +192,14 @@ def scalar_metric(value: object) -> float | None:
 
 
 def is_numeric(value: object) -> bool:
-    """Whether `value` is a number, finite or not, or a dict whose `default` is one."""
+    """Return whether `value`, or its `default`, is a number, finite or not."""
     if isinstance(value, dict):
         value = value.get("default")
     return isinstance(value, _NUMERIC) and not isinstance(value, bool)
 
 
 def loss_of(value: object, optimize_mode: OptimizeMode) -> float | None:
-    """Return the number to be minimised, or None as `scalar_metric` does."""
+    """Return the metric of a report as a loss to be minimised; None as for `scalar_metric`."""
     number = scalar_metric(value)
     if number is None:
         return None

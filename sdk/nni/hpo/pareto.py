@@ -1,6 +1,6 @@
-"""Which of many results are not beaten by another one in every objective.
+"""Non-dominated sorting and crowding distances of results with several losses.
 
-Standard library only: the dispatcher calls it in its own process.
+Standard library only: the dispatcher calls these functions in its own process.
 """
 
 import math
@@ -11,10 +11,10 @@ _PAIR: Final = 2
 
 
 def pareto_front(losses: Sequence[Sequence[float]]) -> list[int]:
-    """Return the positions of the results that no other one dominates, in their order.
+    """Return the positions of the non-dominated results.
 
-    One result dominates another if it is nowhere worse and somewhere better, so that equal results
-    stand or fall together.
+    A result dominates another one if it is worse in no objective and better in at least one, so
+    that equal results do not dominate each other.
 
     Args:
         losses: one tuple of finite numbers per result, all of one length >= 1; smaller is better.
@@ -38,7 +38,7 @@ def pareto_front(losses: Sequence[Sequence[float]]) -> list[int]:
         return sorted(_front_of_pairs(losses, order))
     front: list[int] = []
     for index in order:
-        # Nothing later in this order can dominate what comes earlier.
+        # In this order no result dominates an earlier one.
         if not any(dominates(losses[other], losses[index]) for other in front):
             front.append(index)
     return sorted(front)
@@ -57,14 +57,14 @@ def _front_of_pairs(losses: Sequence[Sequence[float]], order: list[int]) -> list
 
 
 def dominates(left: Sequence[float], right: Sequence[float]) -> bool:
-    """Whether `left` is nowhere worse than `right` and somewhere better."""
+    """Return whether `left` is worse than `right` in no objective and better in at least one."""
     return all(a <= b for a, b in zip(left, right, strict=True)) and any(
         a < b for a, b in zip(left, right, strict=True)
     )
 
 
 def ranks(losses: Sequence[Sequence[float]]) -> list[int]:
-    """Return in which front each result lies: 0 for the best, 1 for the best of the rest, ...
+    """Return the non-domination rank of each result: 0 for the Pareto front, 1 for the next, ...
 
     Args:
         losses: as for `pareto_front`.
@@ -82,7 +82,7 @@ def ranks(losses: Sequence[Sequence[float]]) -> list[int]:
 
 
 def crowding_distances(front: Sequence[Sequence[float]]) -> list[float]:
-    """Return how far each result is from its neighbours, summed up over the objectives.
+    """Return the crowding distance of each result, summed over the objectives.
 
     Args:
         front: one tuple of finite losses per result, all of one length.

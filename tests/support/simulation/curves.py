@@ -52,8 +52,8 @@ def run_on_curves(
     training = TableTraining(table, trial_steps or table.steps)
 
     def outcome_of(parameters: Any) -> Outcome:
-        lesson = training.lesson(parameters)
-        training.save(parameters, len(lesson.values))
-        return Outcome(lesson.values[-1], lesson.values, fails=False, step_s=lesson.step_s)
+        segment = training.segment(parameters)
+        training.save(parameters, len(segment.values))
+        return Outcome(segment.values[-1], segment.values, fails=False, step_s=segment.step_s)
 
     return World(scenario, outcome_of, scheduler.configure(table)).run()

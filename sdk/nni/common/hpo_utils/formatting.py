@@ -203,7 +203,7 @@ def _value(spec: ParameterSpec, number: float) -> JsonValue:
         return int(number) + spec.values[0]
     domain = _domain_of(spec)
     if isinstance(domain, NormalDomain):
-        return domain.from_bell(number)
+        return domain.from_normal(number)
     return domain.snap(math.exp(number) if spec.log_distributed else number)
 
 

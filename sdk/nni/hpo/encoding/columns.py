@@ -66,7 +66,7 @@ class NumericColumn:
         if isinstance(self.domain, IntegerDomain):
             return min(max(round(raw), self.domain.lower), self.domain.upper - 1)
         if isinstance(self.domain, NormalDomain):
-            return self.domain.from_bell(raw)
+            return self.domain.from_normal(raw)
         return self.domain.snap(math.exp(raw) if self.log else raw)
 
 

@@ -1,8 +1,8 @@
 """Command line of the host; only the dispatcher calls it.
 
 python -m nni.hpo.host --in-fd 5 --out-fd 6 --parent-pid 123     serve one algorithm
-python -m nni.hpo.host --check < request.json                    try a custom class
-python -m nni.hpo.host --importance < request.json               send which parameters matter
+python -m nni.hpo.host --check < request.json                    check a custom class
+python -m nni.hpo.host --importance < request.json               hyperparameter importance
 """
 
 import argparse
@@ -18,11 +18,11 @@ from nni.hpo.host.command_pipe import CommandPipe
 from nni.hpo.host.single_request import run_check, run_importance
 
 _PR_SET_PDEATHSIG: Final = 1
-"""Of `prctl(2)`: the signal that a process gets when its parent dies."""
+"""Option of `prctl(2)`: signal to this process when its parent ends."""
 
 
 def main() -> int:
-    """Do what the command line says; return the exit code."""
+    """Run the command line and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m nni.hpo.host")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--importance", action="store_true")
@@ -30,8 +30,8 @@ def main() -> int:
     parser.add_argument("--out-fd", type=int, default=-1)
     parser.add_argument("--parent-pid", type=int, default=0)
     arguments = parser.parse_args()
-    _forget_working_directory()
-    if arguments.parent_pid and not die_with(arguments.parent_pid):
+    _remove_working_directory()
+    if arguments.parent_pid and not kill_with_parent(arguments.parent_pid):
         return 1
     if arguments.check:
         return run_check(sys.stdin, sys.stdout)
@@ -44,23 +44,23 @@ def main() -> int:
     return 0
 
 
-def die_with(parent_pid: int) -> bool:
-    """Let the kernel kill this process when its parent ends.
+def kill_with_parent(parent_pid: int) -> bool:
+    """Request SIGKILL from the kernel when the parent of this process ends.
 
     Args:
-        parent_pid: the process that started this one.
+        parent_pid: process id of the parent.
 
     Returns:
-        False if that process has ended already. Elsewhere than on Linux the end of the command
-        pipe must do, and the answer is whether the parent is there.
+        False if the parent has ended already. On systems other than Linux only this check is made,
+        and the end of the command pipe ends the host.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
     return os.getppid() == parent_pid
 
 
-def _forget_working_directory() -> None:
-    """Take the log folder off the import path, where `-m` puts it: no log is a module."""
+def _remove_working_directory() -> None:
+    """Remove the working directory, a log folder, from the import path, where `-m` puts it."""
     here = str(Path.cwd())
     sys.path[:] = [entry for entry in sys.path if entry not in {"", here}]
 

@@ -1,7 +1,7 @@
-"""What an algorithm knew at some event, on disk, so that its next life need not work it out again.
+"""Checkpoints of an algorithm's state on disk, which shorten the replay after a restart.
 
-A checkpoint only saves time: the log is the truth, a missing or foreign checkpoint means that the
-algorithm is fed from the beginning. It is the JSON that the algorithm's own `state()` gives.
+A checkpoint only saves time: the log is authoritative, and without a fitting checkpoint the whole
+log is replayed. A checkpoint is the JSON of the algorithm's `state()`.
 """
 
 import json
@@ -17,18 +17,18 @@ from nni.hpo.json_value import plain_value
 _logger = logging.getLogger(__name__)
 
 LEAST_WORK_S: Final = 0.25
-"""CPU time that must have been spent since the last checkpoint: what a replay may cost again."""
+"""Least CPU time between checkpoints, which a replay may repeat."""
 _WORK_PER_COST: Final = 5.0
-"""A checkpoint may cost a fifth of the work that it saves. With 10,000 results one costs 0.07 s, so
-that a replay does 0.4 s of work again at most; see `tests/benchmarks/bench_recovery.py`."""
+"""CPU time between checkpoints, as a multiple of the cost of one. With 10,000 results a checkpoint
+costs 0.07 s, so that a replay repeats at most 0.4 s; see `tests/benchmarks/bench_recovery.py`."""
 
 
 @dataclass(slots=True)
 class CheckpointSchedule:
-    """Says when a checkpoint is worth its cost.
+    """Schedule of checkpoints by the CPU time since the last one and the cost of one.
 
     Args:
-        work_s: CPU time of this process, ever growing.
+        work_s: clock of the CPU time of this process.
     """
 
     work_s: Callable[[], float] = time.process_time
@@ -36,21 +36,21 @@ class CheckpointSchedule:
     _cost_s: float = 0.0
 
     def __call__(self) -> bool:
-        """Whether enough work was done since the last checkpoint."""
+        """Return whether a checkpoint is due."""
         return self.work_s() - self._last_s > max(LEAST_WORK_S, _WORK_PER_COST * self._cost_s)
 
     def taken(self, began_s: float) -> None:
-        """Learn that a checkpoint was taken, begun at ``began_s`` of `work_s`."""
+        """Record a checkpoint that began at ``began_s`` of `work_s`."""
         self._last_s = self.work_s()
         self._cost_s = self._last_s - began_s
 
 
 class CheckpointFile:
-    """The one checkpoint of an experiment's algorithm.
+    """File of the latest checkpoint of an experiment's algorithm.
 
     Args:
-        path: its file; the folder is made when needed. None = there is none and none is taken.
-        identity: what must be the same for a checkpoint to fit: log, configuration, version.
+        path: path of the file, whose folder is created when needed. None disables checkpoints.
+        identity: values that must agree for a checkpoint to fit: log, configuration, versions.
     """
 
     def __init__(self, path: Path | None, identity: dict[str, Any]) -> None:
@@ -58,18 +58,18 @@ class CheckpointFile:
         self._identity = json.loads(json.dumps(identity))
 
     @property
-    def wanted(self) -> bool:
-        """Whether checkpoints are taken at all."""
+    def enabled(self) -> bool:
+        """Whether checkpoints are enabled."""
         return self._path is not None
 
     def load(self) -> tuple[list[int], dict[str, Any]] | None:
-        """Return position and state of the checkpoint; None if there is none that fits."""
+        """Return position and state of the checkpoint; None if none fits."""
         if self._path is None:
             return None
         try:
-            kept = json.loads(self._path.read_text(encoding="utf-8"))
-            if kept["identity"] == self._identity:
-                return kept["position"], kept["state"]
+            content = json.loads(self._path.read_text(encoding="utf-8"))
+            if content["identity"] == self._identity:
+                return content["position"], content["state"]
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -77,7 +77,7 @@ class CheckpointFile:
         return None
 
     def save(self, position: list[int], state: dict[str, Any]) -> None:
-        """Replace the checkpoint; a full disk costs the checkpoint and no more."""
+        """Replace the checkpoint; log and ignore a failed write, as of a full disk."""
         if self._path is None:
             return
         text = json.dumps(

@@ -1,4 +1,4 @@
-"""Takes one command after another from the pipe and lets the hosted algorithm handle it."""
+"""Command loop of the host: reads commands from a pipe and applies them to the algorithm."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ FORMAT: Final = "[%(asctime)s] %(levelname)s (%(name)s/%(threadName)s) %(message
 DATE_FORMAT: Final = "%Y-%m-%d %H:%M:%S"
 
 _LEVELS: Final = {
-    "trace": 1,  # level 0 would mean "as the parent logger", and the root has none
+    "trace": 1,  # level 0 would mean that of the parent logger
     "debug": logging.DEBUG,
     "info": logging.INFO,
     "warning": logging.WARNING,
@@ -40,7 +40,7 @@ _LEVELS: Final = {
 
 
 def _configure_logging(level: str) -> None:
-    """Let all loggers of this process write to stderr.
+    """Configure all loggers of this process to write to stderr.
 
     Args:
         level: trace, debug, info, warning, error or fatal.
@@ -59,34 +59,34 @@ _IDENTITY: Final = (
     "search_space",
     "seed",
 )
-"""Of `initialize`: what a checkpoint must agree with."""
+"""Keys of `initialize` that are part of a checkpoint's identity."""
 
 _logger = logging.getLogger(__name__)
 
 
 class Pipe(Protocol):
-    """Where commands come from and answers go: `CommandPipe`, or memory."""
+    """Protocol of a source of commands and sink of messages: `CommandPipe`, or memory."""
 
     eager: bool
-    """Report every handled command at once."""
+    """Whether every completion is reported at once."""
 
     def commands(self) -> Iterable[dict[str, Any]]:
-        """Give one command after another until there are no more."""
+        """Yield commands until there are no more."""
 
     def write(self, message: dict[str, Any]) -> None:
-        """Send one answer now."""
+        """Write one message."""
 
 
 class CommandLoop:
-    """The life of a host: `initialize`, then any commands, until the pipe is closed.
+    """Handler of commands: `initialize` first, then any others, until the pipe is closed.
 
-    Ends early when the algorithm cannot be built or a request for parameters raises: the
-    dispatcher decides what then.
+    Ends early if the algorithm cannot be constructed or a request for parameters raises; the
+    dispatcher decides about a restart.
 
     Args:
-        pipe: where commands come from and answers go.
-        configure_log: sets the level of all logging of this process.
-        due: says when to take a checkpoint; None = after some work.
+        pipe: source of commands and sink of messages.
+        configure_log: function that sets the log level of this process.
+        due: schedule of checkpoints; None for the default one.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class CommandLoop:
                 return
 
     def handle(self, command: dict[str, Any]) -> bool:
-        """Handle one command; return whether the algorithm can go on."""
+        """Handle one command; return whether the algorithm is still usable."""
         self._position = command["position"]
         _logger.debug("%s of event %s", command["op"], self._position)
         if self._algorithm is None:
@@ -118,7 +118,7 @@ class CommandLoop:
             return self._algorithm is not None
         operation = command["op"]
         if self._position <= self._restored and operation not in {"generate", "recorded"}:
-            return True  # the checkpoint knows
+            return True  # part of the checkpoint
         if operation == "generate":
             alive = self._generate(self._algorithm, command)
         else:
@@ -129,7 +129,7 @@ class CommandLoop:
         return alive
 
     def prepare(self) -> None:
-        """Let the algorithm work ahead; for times when no commands wait."""
+        """Let the algorithm compute proposals in advance; called while no commands wait."""
         if self._algorithm is not None:
             self._algorithm.prepare()
 
@@ -184,25 +184,25 @@ class CommandLoop:
         return TunerDriver(tuner, assessor, origin, self._send)
 
     def _restore(self, algorithm: AlgorithmDriver, command: dict[str, Any]) -> None:
-        """Go on from the checkpoint, if there is one of this very algorithm and log."""
+        """Restore the checkpoint if one fits this algorithm and log."""
         named = not any(
             (command.get(kind) or {}).get("class_name") for kind in ("tuner", "assessor", "advisor")
         )
-        # What a user's class calls `state` may be anything.
+        # `state` of a custom class may be any attribute.
         path = Path(command["checkpoint"]) if named and command.get("checkpoint") else None
         identity = {key: command[key] for key in _IDENTITY} | machine_provenance()
         if command.get("plan"):
             identity["plan"] = command["plan"]
         self._checkpoints = CheckpointFile(path, identity)
-        kept = self._checkpoints.load()
-        if kept is not None:
-            position, state = kept
+        found = self._checkpoints.load()
+        if found is not None:
+            position, state = found
             algorithm.restore(state)
             self._restored = position
-            _logger.info("the algorithm goes on from its checkpoint at event %s", position)
+            _logger.info("the algorithm is restored from its checkpoint at event %s", position)
 
     def _take_checkpoint(self, algorithm: AlgorithmDriver) -> None:
-        if self._position <= self._restored or not self._checkpoints.wanted or not self._due():
+        if self._position <= self._restored or not self._checkpoints.enabled or not self._due():
             return
         began_s = self._due.work_s()
         state = algorithm.snapshot()
@@ -211,7 +211,7 @@ class CommandLoop:
         self._due.taken(began_s)
 
     def _generate(self, algorithm: AlgorithmDriver, command: dict[str, Any]) -> bool:
-        """Answer a request; return whether the algorithm survived it."""
+        """Answer a request for parameters; return whether the algorithm is still usable."""
         try:
             past = self._position <= self._restored
             make = algorithm.repeat if past else algorithm.generate

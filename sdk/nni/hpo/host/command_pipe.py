@@ -1,4 +1,4 @@
-"""The two pipes between dispatcher and host: JSON lines, many at a time."""
+"""Pair of pipes between dispatcher and host: batches of JSON lines."""
 
 import json
 import os
@@ -12,24 +12,24 @@ from nni.hpo.json_value import plain_value
 
 _READ_BYTES: Final = 1 << 20
 _REPORT_DELAY_S: Final = 0.005
-"""How long handled commands may go unreported while more are waiting: saves a system call and a
-wake-up of the dispatcher for each of a crowd of small commands."""
+"""Longest delay of a completion report while more commands wait: saves a system call and a wake-up
+of the dispatcher for each of many small commands."""
 
 
 class CommandPipe:
-    """Reads commands and writes answers.
+    """Reader of commands and writer of messages.
 
-    What an algorithm says is written at once; that a command is done is told together with it, or
-    when no more commands are waiting, or after a few milliseconds. `write` may be called from any
-    thread, the rest from the one that iterates.
+    Messages are written at once; completion of commands is reported when no more commands wait, or
+    after a few milliseconds. `write` may be called from any thread, other methods from the thread
+    that iterates.
 
     Args:
-        in_fd: read end of the command pipe; its end of file is the end of the host.
-        out_fd: write end of the answer pipe.
+        in_fd: read end of the command pipe; its end of file ends the host.
+        out_fd: write end of the message pipe.
     """
 
     def __init__(self, in_fd: int, out_fd: int) -> None:
-        # What the algorithm starts must not hold the pipes open.
+        # Child processes of the algorithm must not hold the pipes open.
         for descriptor in (in_fd, out_fd):
             os.set_inheritable(descriptor, False)  # noqa: FBT003 - positional only
         self._in_fd = in_fd
@@ -39,17 +39,17 @@ class CommandPipe:
         self._reported_at_s = 0.0
         self._unfinished: list[bytes] = []
         self.eager = False
-        """Report every command at once: after a death it must be known which command it was."""
+        """Whether every completion is reported at once, so that a crash identifies its command."""
         self.idle: Callable[[], None] = _do_nothing
-        """Called whenever no more commands wait, once after each crowd of them; not while eager."""
+        """Callback after each batch when no more commands wait; not called while eager."""
 
     def commands(self) -> Iterator[dict[str, Any]]:
-        """Give one command after another until the dispatcher closes the pipe.
+        """Yield commands until the dispatcher closes the pipe.
 
-        A command counts as done when the next one is asked for.
+        A command counts as completed when the next one is requested.
         """
         while chunk := os.read(self._in_fd, _READ_BYTES):
-            # Parsed together: a replay has tens of thousands of small commands.
+            # Parsed as one array: a replay has tens of thousands of small commands.
             for command in json.loads(b"[%b]" % b",".join(self._whole_lines(chunk))):
                 yield command
                 self._handled(command.get("position"))
@@ -69,11 +69,11 @@ class CommandPipe:
         return lines
 
     def write(self, message: dict[str, Any]) -> None:
-        """Write one answer now.
+        """Write one message.
 
         Raises:
-            TypeError: something in `message` has no JSON form.
-            BrokenPipeError: the dispatcher is gone.
+            TypeError: a value in `message` has no JSON form.
+            BrokenPipeError: the dispatcher has ended.
         """
         line = json.dumps(message, default=plain_value, separators=(",", ":")) + "\n"
         with self._lock:
@@ -99,4 +99,4 @@ class CommandPipe:
 
 
 def _do_nothing() -> None:
-    """Be idle."""
+    """Do nothing."""

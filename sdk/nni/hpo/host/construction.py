@@ -1,4 +1,4 @@
-"""Builds what an experiment names, with the plan around it that its configuration asks for.
+"""Construction of an experiment's algorithms, with seeds and with the plan of its configuration.
 
 A plan is a dict of `objectives` (dicts with `metric` and `mode`), `constraints` (with `metric` and
 `max`), `duplicates`, `enqueue`, `known` (samples) and `stop` (`no_improvement`, `target`,
@@ -27,15 +27,15 @@ _MODE: Final = "optimize_mode"
 
 
 def planned_tuner(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: int) -> Tuner:
-    """Build a tuner.
+    """Construct a tuner, wrapped in a `ManagedTuner` if there is a plan.
 
     Args:
-        config: of the tuner, see `build`.
-        plan: None: there is nothing but a tuner.
-        seed: of the tuner, and of points in place of duplicates.
+        config: configuration of the tuner, see `build`.
+        plan: None for a tuner alone.
+        seed: seed of the tuner, and of samples in place of duplicates.
 
     Raises:
-        Exception: whatever import or constructor raise.
+        Exception: any exception of import or constructor.
     """
     if not plan:
         tuner: Tuner = build("tuner", config, seed)
@@ -43,7 +43,7 @@ def planned_tuner(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: 
     from nni.hpo.search.managed_tuner import managed
 
     objectives = _objectives(config, plan)
-    if plan.get("objectives"):  # they decide; a loss of several is to be minimised
+    if plan.get("objectives"):  # these override the mode; a scalarized loss is minimised
         mode = "minimize" if objectives.several else objectives.items[0].mode
         config = _with_mode(config, mode, always=True)
     inner: Tuner = build("tuner", config, seed)
@@ -51,15 +51,15 @@ def planned_tuner(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: 
 
 
 def planned_assessor(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: int) -> Assessor:
-    """Build an assessor, which judges by the first objective.
+    """Construct an assessor, which gets the first objective.
 
     Args:
-        config: of the assessor, see `build`.
-        plan: None: it judges by what it takes for the result.
-        seed: of the assessor.
+        config: configuration of the assessor, see `build`.
+        plan: None for whole reports.
+        seed: seed of the assessor.
 
     Raises:
-        Exception: whatever import or constructor raise.
+        Exception: any exception of import or constructor.
     """
     objectives = (plan or {}).get("objectives")
     if not objectives:
@@ -71,15 +71,15 @@ def planned_assessor(config: dict[str, Any], plan: Mapping[str, Any] | None, see
 
 
 def planned_advisor(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: int) -> Any:  # noqa: ANN401 - an advisor
-    """Build an advisor for the objectives of a plan; it has no other part of one.
+    """Construct an advisor with the objectives of a plan, the only part that advisors support.
 
     Args:
-        config: of the advisor, see `build`.
-        plan: None: it decides itself what it takes for the result.
-        seed: of the advisor.
+        config: configuration of the advisor, see `build`.
+        plan: None for whole reports.
+        seed: seed of the advisor.
 
     Raises:
-        Exception: whatever import or constructor raise; also that it takes one objective only.
+        Exception: any exception of import or constructor, also for too many objectives.
     """
     objectives = (plan or {}).get("objectives")
     if objectives:
@@ -90,18 +90,18 @@ def planned_advisor(config: dict[str, Any], plan: Mapping[str, Any] | None, seed
 
 
 def metric_of(config: dict[str, Any], plan: Mapping[str, Any] | None) -> str | None:
-    """Return the one metric that a named advisor is to see; None: reports as they are."""
+    """Return the metric to extract from reports for a named advisor; None for whole reports."""
     objectives = (plan or {}).get("objectives") or []
     named = bool(config.get("name"))
     return str(objectives[0]["metric"]) if named and len(objectives) == 1 else None
 
 
 class MetricAssessor(Assessor):
-    """Shows an assessor one metric of what trials report.
+    """Assessor that passes one metric of reports to another assessor.
 
     Args:
-        assessor: that judges.
-        metric: which; a plain number is `default`.
+        assessor: the wrapped assessor.
+        metric: name of the metric; a plain number is `default`.
     """
 
     def __init__(self, assessor: Assessor, metric: str) -> None:
@@ -119,17 +119,17 @@ class MetricAssessor(Assessor):
         """See the base."""
         self._assessor.trial_end(trial_job_id, success)
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - `state` and `load_state`, where there are any
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - `state` and `load_state`, if present
         return getattr(self._assessor, name)
 
 
-def _with_mode(config: dict[str, Any], mode: Any, *, always: bool) -> dict[str, Any]:  # noqa: ANN401 - a word, or a dict of them
+def _with_mode(config: dict[str, Any], mode: Any, *, always: bool) -> dict[str, Any]:  # noqa: ANN401 - a mode, or a dict of modes
     """Return a configuration with a mode in its arguments.
 
     Args:
-        config: of an algorithm. A class of the user's own gets a mode only if it has one.
+        config: configuration of an algorithm. A custom class gets a mode only if it has one.
         mode: the mode, or a dict of metric to mode.
-        always: also where the user gave another one.
+        always: whether to override a mode of the user.
     """
     arguments = dict(config.get("class_args") or {})
     if (config.get("name") and (always or _MODE not in arguments)) or (
@@ -186,15 +186,15 @@ _NUMPY_SEEDS: Final = 2**32
 def build(
     kind: Literal["tuner", "assessor", "advisor"], config: dict[str, Any], seed: int | None
 ) -> Any:  # noqa: ANN401 - a tuner, assessor or advisor
-    """Build one algorithm.
+    """Construct one algorithm.
 
     Args:
-        kind: what it is used as.
-        config: `name`, or `class_name` and perhaps `code_directory`; `class_args`.
-        seed: for constructors of named algorithms that take one.
+        kind: kind of the algorithm.
+        config: `name`, or `class_name` with an optional `code_directory`; `class_args`.
+        seed: seed for constructors of named algorithms that have this argument.
 
     Raises:
-        Exception: whatever import or constructor raise.
+        Exception: any exception of import or constructor.
     """
     if config.get("name"):
         return factory.create(kind, config["name"], config.get("class_args"), seed)
@@ -212,12 +212,12 @@ def display_name(config: dict[str, Any]) -> str:
 
 
 def seed_global_generators(seed: int, *, custom: bool) -> None:
-    """Seed what a careless algorithm may draw from.
+    """Seed the global random generators, which custom classes may use.
 
     Args:
         seed: any int.
-        custom: whether the user's own classes will run: they may use numpy's global generator.
-            Built-in algorithms draw from their own, so numpy is not imported for them.
+        custom: whether custom classes will run; if so, numpy's global generator is seeded too.
+            Built-in algorithms have generators of their own, so numpy is not imported for them.
     """
     random.seed(seed)
     if custom and find_spec("numpy") is not None:
@@ -225,8 +225,8 @@ def seed_global_generators(seed: int, *, custom: bool) -> None:
 
 
 def machine_provenance() -> dict[str, str]:
-    """Return the versions and the machine that matter for repeating an algorithm's answers."""
-    facts = {
+    """Return versions and machine, on which the repeatability of an algorithm depends."""
+    provenance = {
         "python": platform.python_version(),
         "machine": platform.machine(),
         "system": platform.system(),
@@ -235,5 +235,5 @@ def machine_provenance() -> dict[str, str]:
     }
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        facts["numpy"] = str(numpy.__version__)
-    return facts
+        provenance["numpy"] = str(numpy.__version__)
+    return provenance

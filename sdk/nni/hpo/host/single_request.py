@@ -1,7 +1,7 @@
-"""Tries a class before its experiment exists: can it be imported, and is it of its kind?
+"""Modes of the host with a single request: check of a custom class, hyperparameter importance.
 
-Nothing is constructed: a constructor that refuses its arguments ends the experiment with the
-status ERROR and its message in `dispatcher.log`.
+The check constructs no object: a constructor that rejects its arguments ends the experiment with
+the status ERROR and its message in `dispatcher.log`.
 """
 
 import contextlib
@@ -14,14 +14,14 @@ from nni.hpo.registry import factory
 
 
 def run_check(requests: TextIO, answers: TextIO) -> int:
-    """Read one request, write one answer; return the exit code 0.
+    """Check that a class can be imported and is of its kind; return the exit code 0.
 
     Args:
-        requests: JSON object with `kind` and either `name`, or `class_name` and perhaps
+        requests: JSON object with `kind` and either `name`, or `class_name` with an optional
             `code_directory`.
-        answers: gets a last line `{"ok": true, "lookahead": bool}` or
-            `{"ok": false, "error": "...", "traceback": "..."}`; what the module itself prints goes
-            to stderr.
+        answers: receives a last line `{"ok": true, "lookahead": bool}` or
+            `{"ok": false, "error": "...", "traceback": "..."}`; output of the module goes to
+            stderr.
     """
     request = json.load(requests)
     with contextlib.redirect_stdout(sys.stderr):
@@ -40,7 +40,7 @@ def _check(request: dict[str, Any]) -> dict[str, object]:
             cls = factory.custom_class(
                 request["kind"], request["class_name"], request.get("code_directory") or None
             )
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - rim of the user's code
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - boundary to user code
         return {
             "ok": False,
             "error": f"{type(error).__name__}: {error}",
@@ -50,13 +50,13 @@ def _check(request: dict[str, Any]) -> dict[str, object]:
 
 
 def run_importance(requests: TextIO, answers: TextIO) -> int:
-    """Read one request, write one answer; return the exit code 0.
+    """Compute the importance of hyperparameters; return the exit code 0.
 
     Args:
         requests: JSON object with `search_space`, `trials` (pairs of parameters and metric),
             `metric` and `optimize_mode`.
-        answers: gets `{"shares": [[name, share], ...], "interactions": share, "trials": count}` or
-            `{"error": "..."}`.
+        answers: receives `{"shares": [[name, share], ...], "interactions": share, "trials": count}`
+            or `{"error": "..."}`.
     """
     json.dump(_answer(json.load(requests)), answers)
     answers.write("\n")

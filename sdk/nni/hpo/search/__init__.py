@@ -1,1 +1,1 @@
-"""Searches in one process, and the drivers and stopping rules that the host shares with them."""
+"""Search loops in one process, and the drivers, plans and stopping rules that the host uses too."""

@@ -1,15 +1,15 @@
-"""The one place where a report becomes what a tuner learns.
+"""Scalarization: conversion of a report to the result that a tuner receives.
 
-A tuner that is made for one number gets one: the objective itself, or, of several objectives, a
-loss that is low where none of them is bad. A tuner that says `multi_objective` gets reports as they
-are. A result beyond a limit counts as worse than every feasible one, by how far it is beyond.
+A single-objective tuner receives one number: the objective, or a scalarized loss of several
+objectives. A tuner with `multi_objective` receives whole reports. An infeasible result is worse
+than every feasible one, increasing with its violation.
 
-Source of the loss of several objectives: the augmented Chebyshev function of Knowles, ParEGO, IEEE
+Source of the scalarized loss: the augmented Chebyshev function of Knowles, ParEGO, IEEE
 Transactions on Evolutionary Computation 10(1), 2006, section III.
 
-Departures: a result gets the best of the losses that several weightings give it, so that any part
-of the front is good; the scales are those of the first results and stay, so that a result is worth
-the same whenever it comes.
+Departures: the loss is the minimum over several fixed weightings, so that every part of the front
+is good; the scales are fixed by the first results, so that the loss of a result does not depend on
+its time.
 """
 
 from collections.abc import Sequence
@@ -21,18 +21,18 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import DEFAULT_METRIC, Objectives, part_of
 
 _SUM_WEIGHT: Final = 0.05
-"""Of the sum of the objectives beside the largest one (rho of the source)."""
+"""Weight of the sum of objectives beside their maximum (rho of the source)."""
 _FIRST: Final = 10
-"""Results that make the scales, and are kept back until they are there."""
+"""Results that determine the scales; withheld until all of them exist."""
 _BEYOND: Final = 1e3
-"""Loss that no result within the limits has."""
+"""Loss above that of every feasible result."""
 _TILT: Final = 0.3
-"""Weight that the favoured objective of an uneven weighting leaves to the others."""
+"""Sum of the weights of the other objectives in a weighting that favours one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TunerResult:
-    """One result as a tuner is to learn it."""
+    """One configuration with the value that a tuner receives."""
 
     parameters: JsonValue
     value: JsonValue
@@ -40,35 +40,35 @@ class TunerResult:
 
 @dataclass(slots=True)
 class Scalarizer:
-    """Turns reports into tuner_results.
+    """Converter of reports to tuner results.
 
-    What is beyond a limit can be told how bad it is only when something is within: until then it
-    is kept back.
+    The loss of an infeasible result depends on feasible ones; infeasible results are withheld until
+    the first feasible one.
     """
 
     objectives: Objectives
     vector: bool
-    """Whether the tuner takes whole reports."""
+    """Whether the tuner receives whole reports."""
     _first: list[tuple[JsonValue, tuple[float, ...], float]] = field(default_factory=list)
-    """Of several objectives the first results: configuration, losses and excess."""
+    """First results of several objectives: configuration, losses and violation."""
     _withheld: list[tuple[JsonValue, float]] = field(default_factory=list)
-    """Configurations beyond a limit, and by how much."""
+    """Infeasible configurations and their violations."""
     _least: float = 0.0
     _largest: float = 0.0
-    """Losses of the feasible results of an only objective; of no meaning before the first."""
+    """Range of the feasible losses of a single objective; undefined before the first."""
     _feasible: int = 0
 
     @property
     def optimize_mode(self) -> str:
-        """In which way the tuner's numbers improve."""
+        """Mode of the tuner's numbers."""
         return "minimize" if self.objectives.several else self.objectives.items[0].mode
 
     def tuner_results(self, parameters: JsonValue, value: JsonValue) -> list[TunerResult]:
-        """Return what the tuner is to learn now: the new result first, if it is among it.
+        """Return the results that the tuner receives now: the new one first, then withheld ones.
 
         Args:
-            parameters: of the trial.
-            value: what it reported.
+            parameters: configuration of the trial.
+            value: its report.
         """
         if self.vector:
             return [TunerResult(parameters, value)]
@@ -123,17 +123,17 @@ class Scalarizer:
         ]
 
     def _beyond(self, parameters: JsonValue, excess: float) -> TunerResult:
-        """Return the lesson of a result beyond a limit: one to two spreads above the worst."""
+        """Return an infeasible result, with a loss one to two spreads above the worst feasible."""
         spread = (self._largest - self._least) or max(abs(self._largest), 1.0)
         loss = self._largest + spread * (1.0 + _squashed(excess))
         return TunerResult(parameters, -loss if self.optimize_mode == "maximize" else loss)
 
     def state(self) -> JsonValue:
-        """Return what `load_state` needs, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return [self._first, self._withheld, self._least, self._largest, self._feasible]
 
     def load_state(self, state: JsonValue) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         first, withheld, self._least, self._largest, self._feasible = state
         self._first = [(parameters, tuple(losses), excess) for parameters, losses, excess in first]
         self._withheld = [(parameters, excess) for parameters, excess in withheld]
@@ -141,20 +141,20 @@ class Scalarizer:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """One weighting of the objectives."""
+    """One weighting of the objectives, with its scales."""
 
     weights: tuple[float, ...]
     origin: tuple[float, ...]
-    """What is better than all first results, per objective."""
+    """Per objective, a value better than all first results."""
     units: tuple[float, ...]
-    """How far the objectives of the first results differ."""
+    """Per objective, the spread of the first results."""
     middle: float = 0.0
-    """Raw loss of an average first result."""
+    """Median raw loss of the first results."""
     unit: float = 1.0
-    """How much the best of them is below it."""
+    """Distance of the best raw loss from the median."""
 
     def raw(self, losses: Sequence[float]) -> float:
-        """Return the weighted loss."""
+        """Return the augmented Chebyshev loss."""
         parts = [
             weight * (loss - origin) / unit
             for weight, loss, origin, unit in zip(
@@ -164,7 +164,7 @@ class _Scale:
         return max(parts) + _SUM_WEIGHT * sum(parts)
 
     def loss(self, losses: Sequence[float]) -> float:
-        """Return the weighted loss on the scale of the first results: 0 is average, -1 the best."""
+        """Return the loss scaled by the first results: 0 is their median, -1 their best."""
         return (self.raw(losses) - self.middle) / self.unit
 
 
@@ -183,7 +183,7 @@ def _scales(first: list[tuple[float, ...]]) -> list[_Scale]:
 
 
 def _weightings(count: int) -> list[tuple[float, ...]]:
-    """Return weights of objectives: even ones, and such that favour one of them."""
+    """Return weight vectors: an even one, and one that favours each objective."""
     rest = _TILT / (count - 1)
     favouring = [
         tuple(1 - _TILT if k == favoured else rest for k in range(count))
@@ -193,5 +193,5 @@ def _weightings(count: int) -> list[tuple[float, ...]]:
 
 
 def _squashed(excess: float) -> float:
-    """Return a number in (0, 1] that grows with `excess`."""
+    """Return a number in (0, 1] that increases with the violation."""
     return excess / (1.0 + excess) if excess < float("inf") else 1.0

@@ -1,4 +1,4 @@
-"""Hosts an advisor: matches the jobs it sends with the requests it was sent."""
+"""Driver of an advisor, which matches the advisor's jobs with requested parameter ids."""
 
 import json
 import logging
@@ -23,18 +23,18 @@ _logger = logging.getLogger(__name__)
 
 
 class AdvisorDriver:
-    """Calls the handlers of an advisor and gives its jobs the ids that were asked for.
+    """`AlgorithmDriver` of an advisor.
 
-    An advisor names its jobs itself, by any JSON value; the first id asked for goes to the first
-    job sent. What it sends outside a request, also from a thread of its own, starts later trials.
-    It is not told of metrics and ends of trials that the user added by hand, since it knows no
-    parameters of theirs.
+    An advisor identifies its jobs by any JSON value; the first requested id belongs to the first
+    job that it sends. Jobs outside a request, also of a thread of its own, are late suggestions.
+    The driver hides trials that the user added by hand from the advisor, which does not have their
+    parameters.
 
     Args:
-        advisor: what is hosted.
-        origin: what is the same in the provenance of every suggestion.
-        send: where answers go.
-        metric: the one part of reports that the advisor sees; None: reports as they are.
+        advisor: the advisor.
+        origin: constant part of the provenance of suggestions.
+        send: callback for messages.
+        metric: name of the metric to extract from reports; None passes whole reports.
     """
 
     lookahead = False
@@ -52,12 +52,12 @@ class AdvisorDriver:
         self._provenance = Provenance(origin)
         self._send = send
         self._guard = CallbackGuard(send)
-        self._known = ParameterTable(send)
+        self._table = ParameterTable(send)
         self._lock = RLock()
-        self._wanted: deque[int] = deque()
-        self._asked: set[int] = set()
+        self._open_ids: deque[int] = deque()
+        self._requested: set[int] = set()
         """Ids of the latest request."""
-        self._surplus: deque[dict[str, Any]] = deque()
+        self._unrequested_jobs: deque[dict[str, Any]] = deque()
         self._jobs: dict[int, dict[str, Any]] = {}
         self._batch: list[tuple[int, Any, dict[str, Any]]] | None = None
         self._exhausted = False
@@ -76,10 +76,10 @@ class AdvisorDriver:
         with self._lock:
             self._batch = []
             self._exhausted = False
-            self._asked = set(parameter_ids)
-            self._wanted.extend(parameter_ids)
-            while self._surplus and self._wanted:
-                self._serve(self._surplus.popleft())
+            self._requested = set(parameter_ids)
+            self._open_ids.extend(parameter_ids)
+            while self._unrequested_jobs and self._open_ids:
+                self._assign(self._unrequested_jobs.popleft())
             missing = len(parameter_ids) - len(self._batch)
         try:
             if missing > 0:
@@ -89,22 +89,22 @@ class AdvisorDriver:
                 answer, self._batch = self._batch or [], None
         return Suggestions(
             tuple(answer),
-            deferred=0 if self._exhausted else len(set(parameter_ids).intersection(self._wanted)),
+            deferred=0 if self._exhausted else len(set(parameter_ids).intersection(self._open_ids)),
             exhausted=self._exhausted,
             released=released_by(self._advisor),
         )
 
     def deliver(self, command: CommandType, data: Any) -> None:  # noqa: ANN401 - decoded JSON
-        """Take what the advisor sends; see `nni.hpo.commands.CommandPort`."""
+        """Receive a command of the advisor; see `nni.hpo.commands.CommandPort`."""
         if command is CommandType.NewTrialJob:
             with self._lock:
-                self._serve(data)
+                self._assign(data)
         elif command is CommandType.NoMoreTrialJobs:
             with self._lock:
                 self._exhausted = True
-                # The answer in hand tells of its own ids only.
-                promised = not self._asked.issuperset(self._wanted)
-                self._wanted.clear()
+                # The current answer covers its own ids only.
+                promised = not self._requested.issuperset(self._open_ids)
+                self._open_ids.clear()
                 if self._batch is None or promised:
                     self._send({"late": [], "exhausted": True})
         elif command is CommandType.KillTrialJob:
@@ -112,13 +112,13 @@ class AdvisorDriver:
         elif command is not CommandType.Initialized:
             _logger.warning("an advisor cannot send %s here; ignored", command.name)
 
-    def _serve(self, job: dict[str, Any]) -> None:
-        if not self._wanted:
-            self._surplus.append(job)
+    def _assign(self, job: dict[str, Any]) -> None:
+        if not self._open_ids:
+            self._unrequested_jobs.append(job)
             return
-        parameter_id = self._wanted.popleft()
+        parameter_id = self._open_ids.popleft()
         self._jobs[parameter_id] = job
-        self._known.put(parameter_id, job["parameters"])
+        self._table.put(parameter_id, job["parameters"])
         suggestion = (parameter_id, job["parameters"], self._provenance.now())
         if self._batch is not None:
             self._batch.append(suggestion)
@@ -126,7 +126,7 @@ class AdvisorDriver:
             self._send({"late": [suggestion]})
 
     def prepare(self) -> None:
-        """See `AlgorithmDriver`; advisors have nothing to prepare."""
+        """See `AlgorithmDriver`; advisors do not prepare proposals."""
 
     def metric(self, command: MetricCommand) -> None:
         """See `AlgorithmDriver`."""
@@ -136,14 +136,14 @@ class AdvisorDriver:
         self._provenance.results += command.final
         data = {
             "parameter_id": job["parameter_id"],
-            "value": self._seen(command.value),
+            "value": self._metric_value(command.value),
             "trial_job_id": command.trial_id,
             "type": MetricType.FINAL if command.final else MetricType.PERIODICAL,
             "sequence": command.sequence,
         }
         self._handle(CommandType.ReportMetricData, data)
 
-    def _seen(self, value: Any) -> Any:  # noqa: ANN401 - what a trial reported
+    def _metric_value(self, value: Any) -> Any:  # noqa: ANN401 - a report of the user
         if self._metric is None:
             return value
         from nni.hpo.objectives import part_of
@@ -153,7 +153,7 @@ class AdvisorDriver:
     def trial_end(self, command: TrialEndCommand) -> None:
         """See `AlgorithmDriver`."""
         job = self._jobs.pop(command.parameter_id, None)
-        self._known.forget(command.parameter_id)
+        self._table.forget(command.parameter_id)
         if command.customized or job is None:
             return
         data = {
@@ -180,29 +180,29 @@ class AdvisorDriver:
 
     def record(self, parameter_id: int, parameters: object) -> None:
         """See `AlgorithmDriver`."""
-        if self._known.record(parameter_id, parameters):
+        if self._table.record(parameter_id, parameters):
             return
         with self._lock:
-            if parameter_id in self._wanted:
-                self._wanted.remove(parameter_id)
+            if parameter_id in self._open_ids:
+                self._open_ids.remove(parameter_id)
             named = self._jobs.get(parameter_id, {"parameter_id": parameter_id})
             self._jobs[parameter_id] = named | {"parameters": parameters}
 
     def knows(self, parameter_id: int) -> bool:
         """See `AlgorithmDriver`."""
-        return parameter_id in self._known
+        return parameter_id in self._table
 
     def snapshot(self) -> dict[str, Any] | None:
-        """See `AlgorithmDriver`; advisors cannot tell."""
+        """See `AlgorithmDriver`; advisors have no snapshots."""
         return None
 
     def restore(self, state: dict[str, Any]) -> None:
         """See `AlgorithmDriver`; never called, since there are no snapshots."""
-        raise TypeError("an advisor has no snapshots to go on from")
+        raise TypeError("an advisor has no snapshots to restore")
 
     def repeat(self, parameter_ids: list[int]) -> Suggestions:
         """See `AlgorithmDriver`; never called, since there are no snapshots."""
-        raise TypeError("an advisor has no snapshots to go on from")
+        raise TypeError("an advisor has no snapshots to restore")
 
     def _handle(self, command: CommandType, data: object) -> None:
         self._guard.call(f"handle_{command.value}", self._advisor.process_command, command, data)

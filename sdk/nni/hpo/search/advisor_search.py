@@ -1,7 +1,7 @@
-"""A search in this process that an advisor drives: ASHA, Hyperband, BOHB, or a class of yours.
+"""In-process search by an advisor: ASHA, Hyperband, BOHB, or a custom class.
 
-The advisor decides what runs next, for how long (`TRIAL_BUDGET` in the configuration), from which
-checkpoint, and when a trial ends early, as it does in an experiment.
+As in an experiment, the advisor decides about the next configuration, its budget (`TRIAL_BUDGET`),
+its checkpoint, and early stopping.
 """
 
 import shutil
@@ -29,25 +29,24 @@ from nni.hpo.space.feasibility import broken_constraints
 _T = TypeVar("_T")
 
 _connection_lock: Final = RLock()
-"""What an advisor says goes to the one host that its process is connected with."""
+"""Held while an advisor runs: a process has one port for commands of advisors."""
 
 
 class AdvisorSearch:
-    """Asks an advisor, tells it what trials report, and stops those that it gives up.
+    """Ask-and-tell search and early stopper by an advisor.
 
-    Methods may be called from several threads. After use it must be closed, which removes the
-    folder in which the checkpoints of its trials lie.
+    Methods may be called from several threads. `close` removes the folder of checkpoints.
 
     Args:
-        advisor: built, without a space yet.
-        search_space: in its JSON form.
-        objectives: what counts as best.
-        first: configurations to evaluate before any of the advisor's.
+        advisor: an advisor without a space.
+        search_space: the space in JSON.
+        objectives: objectives that compare results.
+        first: configurations to evaluate before any proposal of the advisor.
         known: samples `{"parameter", "value"}` of earlier searches.
-        rules: any of them ends the search.
+        rules: stopping rules; any of them ends the search.
 
     Raises:
-        ValueError: the advisor refuses the space, or a first configuration breaks a constraint.
+        ValueError: the advisor rejects the space, or a first configuration is infeasible.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class AdvisorSearch:
         self._exhausted = False
         self._failure = ""
         self._open: dict[int, tuple[StudyTrial, int | None]] = {}
-        """Trials that have not ended, with their id for the advisor; None of the first ones."""
+        """Unfinished trials with their id for the advisor; None for initial configurations."""
         self._asked = 0
         self._stopped: set[str] = set()
         self._folder: TemporaryDirectory[str] | None = None
@@ -87,8 +86,8 @@ class AdvisorSearch:
         """Return the next trial to evaluate.
 
         Raises:
-            NoMoreTrialError: the advisor has none left, or none before open trials are told, or a
-                rule ended the search.
+            NoMoreTrialError: the advisor has none left, or none before results of open trials, or a
+                stopping rule ended the search.
             RuntimeError: the advisor raised.
         """
         with _connection_lock:
@@ -107,7 +106,7 @@ class AdvisorSearch:
             raise NoMoreTrialError("the advisor waits for results of open trials; tell them first")
 
     def tell(self, trial: int, value: JsonValue) -> None:
-        """Report what a trial gave; None of one that gave nothing."""
+        """Report the result of a trial; None for a trial without one."""
         with _connection_lock:
             opened, number = self._open.pop(trial)
             self._monitor.tell(opened.parameters, value, self._space)
@@ -127,7 +126,7 @@ class AdvisorSearch:
             self._call(lambda: self._driver.trial_end(end))
 
     def should_stop(self, trial_id: int, history: list[JsonValue]) -> bool:
-        """Tell the advisor the latest report of a trial; return whether it gives the trial up."""
+        """Pass the latest report of a trial to the advisor; return whether it stops the trial."""
         with _connection_lock:
             opened, number = self._open[trial_id]
             if number is not None:
@@ -135,7 +134,7 @@ class AdvisorSearch:
             return str(trial_id) in self._stopped
 
     def end(self, trial_id: int, *, success: bool) -> None:
-        """Learn nothing: `tell` has told it."""
+        """Do nothing: `tell` reports the end to the advisor."""
 
     @property
     def best_value(self) -> float:
@@ -144,7 +143,7 @@ class AdvisorSearch:
 
     @property
     def best_parameters(self) -> JsonValue:
-        """See `Study`; without the folders of checkpoints, which go when the search is closed."""
+        """See `Study`; without the folders of checkpoints, which `close` removes."""
         return self._outcomes.best()[1].parameters
 
     @property
@@ -158,7 +157,7 @@ class AdvisorSearch:
         return self._monitor.reason
 
     def close(self) -> None:
-        """Remove the checkpoints."""
+        """Remove the folder of checkpoints."""
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
@@ -181,7 +180,7 @@ class AdvisorSearch:
                 commands.connect(None)
 
     def _receive(self, message: dict[str, Any]) -> None:
-        """Take a word of the advisor; see `nni.hpo.search.driver.Say`."""
+        """Receive a message of the driver; see `nni.hpo.search.driver.SendMessage`."""
         if "late" in message:
             self._ready.extend((number, parameters) for number, parameters, _ in message["late"])
             self._promised -= len(message["late"])
@@ -228,7 +227,7 @@ class AdvisorSearch:
         self._call(lambda: self._driver.metric(command))
 
     def _with_own_folders(self, parameters: JsonValue) -> JsonValue:
-        """Return a configuration whose checkpoints lie in a folder that no other search has."""
+        """Return a configuration whose checkpoint folders are private to this search."""
         if not isinstance(parameters, dict):
             return parameters
         folders = {
@@ -265,16 +264,16 @@ def advisor_search(
     rules: Sequence[StoppingRule] = (),
     seed: int | None = None,
 ) -> Iterator[AdvisorSearch]:
-    """Open a search that a named or built advisor drives; see `AdvisorSearch`.
+    """Open an `AdvisorSearch` by a named advisor or an object.
 
     Raises:
-        ValueError: no advisor has the name, or it refuses its arguments or the space.
+        ValueError: no advisor has the name, or it rejects its arguments or the space.
     """
     if isinstance(advisor, str):
         modes = {item.metric: item.mode for item in objectives.items}
         mode: Any = modes if objectives.several else objectives.items[0].mode
         built: object = create("advisor", advisor, arguments, seed, mode)
-        assert isinstance(built, MsgDispatcherBase), "the registry gives what is asked for"
+        assert isinstance(built, MsgDispatcherBase), "the registry returns the requested kind"
     elif arguments:
         raise ValueError("advisor_args must be left out when advisor is an object")
     else:

@@ -1,4 +1,4 @@
-"""What hosting a tuner and hosting an advisor have in common."""
+"""Contract of the drivers of tuners and advisors, with the values and parts that they share."""
 
 import json
 import logging
@@ -14,24 +14,24 @@ _logger = logging.getLogger(__name__)
 _TRACEBACK_LIMIT_CHARACTERS: Final = 16_000
 
 SendMessage = Callable[[dict[str, Any]], None]
-"""Sends one answer to the dispatcher; the loop adds the position of the command in hand."""
+"""Callback that sends one message to the host; the host adds the position of the command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """What an algorithm gave for one request."""
+    """Answer of an algorithm to one request for configurations."""
 
     parameters: tuple[tuple[int, Any, dict[str, Any]], ...]
     """(parameter id, configuration, provenance) of the trials that can start now."""
     deferred: int = 0
-    """How many of the request come later."""
+    """Number of requested configurations that follow later."""
     exhausted: bool = False
     released: tuple[str, ...] = ()
-    """Checkpoint folders that it will never again have a trial load."""
+    """Checkpoint folders that no later trial loads."""
 
 
 def released_by(algorithm: object) -> tuple[str, ...]:
-    """Ask an algorithm which checkpoint folders are over; most know of none."""
+    """Return the checkpoint folders that an algorithm no longer needs; most have none."""
     released = getattr(algorithm, "released_checkpoints", None)
     return tuple(map(str, released())) if callable(released) else ()
 
@@ -47,12 +47,12 @@ class MetricCommand:
     sequence: int
     value: Any
     customized: bool
-    """The user added the trial by hand."""
+    """Whether the user added the trial by hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialEndCommand:
-    """The end of one trial."""
+    """Command: process the end of a trial."""
 
     trial_id: str
     parameter_id: int
@@ -62,77 +62,77 @@ class TrialEndCommand:
 
     @property
     def success(self) -> bool:
-        """Whether the trial completed."""
+        """Return whether the trial completed."""
         return self.event == "SUCCEEDED"
 
 
 class AlgorithmDriver(Protocol):
-    """An algorithm as the command loop drives it: one call at a time, in log order."""
+    """Uniform interface to tuners and advisors for a host: one call at a time, in log order."""
 
     lookahead: bool
-    """It never learns from results."""
+    """Whether proposals are independent of results."""
     assesses: bool
-    """It wants intermediate results."""
+    """Whether it processes intermediate results."""
 
     def initialize(self, search_space: object) -> None:
-        """Give the first search space; exceptions pass through."""
+        """Set the first search space; exceptions propagate."""
 
     def update_search_space(self, search_space: object) -> None:
-        """Give another search space; exceptions are reported and skipped."""
+        """Replace the search space; exceptions are reported and skipped."""
 
     def generate(self, parameter_ids: list[int]) -> Suggestions:
-        """Ask for parameters; exceptions pass through."""
+        """Request configurations; exceptions propagate."""
 
     def prepare(self) -> None:
-        """Let the algorithm work ahead, if that may pay; changes nothing that it answers."""
+        """Let the algorithm compute proposals in advance, where that may save time."""
 
     def metric(self, command: MetricCommand) -> None:
-        """Tell a report; exceptions are reported and skipped."""
+        """Process a metric; exceptions are reported and skipped."""
 
     def trial_end(self, command: TrialEndCommand) -> None:
-        """Tell an end; exceptions are reported and skipped."""
+        """Process the end of a trial; exceptions are reported and skipped."""
 
     def import_data(self, data: object, *, own: bool = False) -> None:
-        """Tell results that no trial of this life gave; exceptions are reported and skipped.
+        """Import results of other runs; exceptions are reported and skipped.
 
         Args:
             data: samples.
-            own: they are of this experiment, from before it was stopped and resumed.
+            own: whether the samples are of this experiment, from before it was resumed.
         """
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:
-        """Tell of a trial that the user added; exceptions are reported and skipped."""
+        """Process a trial that the user added; exceptions are reported and skipped."""
 
     def record(self, parameter_id: int, parameters: object) -> None:
-        """Take the parameters that the log holds for an id; they win."""
+        """Set the logged parameters of an id, which override the algorithm's."""
 
     def knows(self, parameter_id: int) -> bool:
-        """Whether the id is of a trial that has not ended."""
+        """Return whether the id belongs to a trial that has not ended."""
 
     def snapshot(self) -> dict[str, Any] | None:
-        """Return all that is known, as JSON; None if the algorithm cannot tell."""
+        """Return the whole state as JSON; None if the algorithm does not support it."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a snapshot of an algorithm that was built and initialized alike."""
+        """Restore a snapshot of an algorithm with the same arguments and search space."""
 
     def repeat(self, parameter_ids: list[int]) -> Suggestions:
-        """Suggestions a request that was answered before the snapshot, from what is known."""
+        """Repeat the answer to a request from before the snapshot."""
 
 
 @dataclass(slots=True)
 class CallbackGuard:
-    """Calls an algorithm's callbacks; an exception costs that call and no more."""
+    """Caller of an algorithm's callbacks that reports and skips exceptions."""
 
     send: SendMessage
 
     def call(self, name: str, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any callback
-        """Return what `callback` returns, or None after reporting that it raised.
+        """Call `callback` and return its result; if it raises, send a report and return None.
 
         Args:
-            name: of the call, for the report.
+            name: name of the call, for the report.
             callback: a bound method of the algorithm.
-            *args: its arguments.
-            **kwargs: its keyword arguments.
+            *args: positional arguments.
+            **kwargs: keyword arguments.
         """
         try:
             return callback(*args, **kwargs)
@@ -143,65 +143,65 @@ class CallbackGuard:
 
 
 def failure_report(call: str, *, skipped: bool) -> dict[str, Any]:
-    """Return the report of the exception in hand."""
+    """Return a report of the current exception."""
     return {"failed": {"call": call, "traceback": traceback_text(), "skipped": skipped}}
 
 
 def traceback_text() -> str:
-    """Return the end of the traceback of the exception in hand: it goes into the log for ever."""
+    """Return the end of the current exception's traceback, short enough for the log."""
     return traceback.format_exc()[-_TRACEBACK_LIMIT_CHARACTERS:]
 
 
 @dataclass(slots=True)
 class Provenance:
-    """Where suggestions come from."""
+    """Provenance of suggestions: algorithm, seed and number of results."""
 
     origin: dict[str, Any]
-    """What is the same for all of them: algorithm and seed."""
+    """Constant part: algorithm and seed."""
     results: int = 0
-    """How many results the algorithm knows."""
+    """Number of results that the algorithm has processed."""
 
     def imported(self, data: object) -> None:
-        """Count the samples of an import."""
+        """Add the samples of an import to the number of results."""
         self.results += len(data) if isinstance(data, list) else 1
 
     def now(self) -> dict[str, Any]:
-        """Return the provenance of a suggestion that is made now."""
+        """Return the provenance of a suggestion at this moment."""
         return {**self.origin, "results": self.results}
 
 
 @dataclass(slots=True)
 class ParameterTable:
-    """Configurations of live trials by parameter id, where the log has the last word."""
+    """Configurations of unfinished trials by parameter id; logged ones take precedence."""
 
     send: SendMessage
     _by_id: dict[int, Any] = field(default_factory=dict)
 
     def put(self, parameter_id: int, parameters: object) -> None:
-        """Remember the object that the algorithm made."""
+        """Store the algorithm's configuration of an id."""
         self._by_id[parameter_id] = parameters
 
     def snapshot(self) -> list[tuple[int, Any]]:
-        """Return all ids with their objects."""
+        """Return all ids with their configurations."""
         return list(self._by_id.items())
 
     def __contains__(self, parameter_id: int) -> bool:
-        """Whether anything is known for an id."""
+        """Return whether the table has the id."""
         return parameter_id in self._by_id
 
     def get(self, parameter_id: int) -> Any:  # noqa: ANN401 - JSON made by the tuner
-        """Return the object made for an id; None if there is none."""
+        """Return the configuration of an id; None if it is unknown."""
         return self._by_id.get(parameter_id)
 
     def forget(self, parameter_id: int) -> None:
-        """Forget an id whose trial has ended."""
+        """Remove an id whose trial has ended."""
         self._by_id.pop(parameter_id, None)
 
     def record(self, parameter_id: int, recorded: object) -> bool:
-        """Compare with what the log holds; report and replace what differs.
+        """Compare an id's configuration with the logged one; report and replace a different one.
 
         Returns:
-            Whether they were equal.
+            Whether they are equal.
         """
         replayed = self._by_id.get(parameter_id)
         if _text(replayed) == _text(recorded):

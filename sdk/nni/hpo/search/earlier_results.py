@@ -1,4 +1,4 @@
-"""Results of earlier searches, in whichever form a user has them, as samples."""
+"""Conversion of results of earlier searches, in any supported form, to samples."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,17 +10,17 @@ from nni.hpo.json_value import JsonValue
 
 @runtime_checkable
 class HasResults(Protocol):
-    """A search: a `Study`."""
+    """Interface of a search with results, such as a `Study`."""
 
     @property
     def results(self) -> "Sequence[tuple[HasParameters, JsonValue]]":
-        """Trials and what they gave."""
+        """Trials with their results."""
         ...
 
 
 @runtime_checkable
 class HasTrials(Protocol):
-    """What `optimize` returned."""
+    """Interface of the result of `optimize`."""
 
     @property
     def trials(self) -> "Sequence[HasResult]":
@@ -29,34 +29,34 @@ class HasTrials(Protocol):
 
 
 class HasParameters(Protocol):
-    """A trial of a study."""
+    """Interface of a trial of a study."""
 
     @property
     def parameters(self) -> JsonValue:
-        """Its configuration."""
+        """Configuration of the trial."""
         ...
 
 
 class HasResult(HasParameters, Protocol):
-    """A trial of `optimize`."""
+    """Interface of a trial record of `optimize`."""
 
     @property
     def result(self) -> JsonValue:
-        """What the objective returned; None if it failed."""
+        """Return value of the objective; None if the trial failed."""
         ...
 
 
 EarlierResults: TypeAlias = (
     "str | Path | Mapping[str, JsonValue] | HasResults | HasTrials | Iterable[JsonValue] | None"
 )
-"""A `Study`, what `optimize` returned, a sample, the path of a file of samples, or several."""
+"""A `Study`, a result of `optimize`, a sample, the path of a file of samples, or several."""
 
 
 def samples_of(earlier: EarlierResults) -> Iterator[dict[str, JsonValue]]:
-    """Yield the samples `{"parameter", "value"}` in earlier results.
+    """Yield the samples `{"parameter", "value"}` of earlier results.
 
     Raises:
-        ValueError: something is none of the forms above, or a file is no list of samples.
+        ValueError: an item has none of the forms above, or a file is no list of samples.
         OSError: a file cannot be read.
     """
     if earlier is None:

@@ -1,4 +1,4 @@
-"""Calls an objective for trial after trial, in the calling thread or in several."""
+"""Evaluation loop: asks a search for trials, calls the objective, and tells the results."""
 
 import inspect
 import logging
@@ -20,65 +20,77 @@ from nni.hpo.search.outcomes import StudyTrial
 _logger = logging.getLogger(__name__)
 
 ObjectiveFunction = Callable[..., JsonValue]
-"""Takes a configuration, typed if the search space is a type; returns a number, or a dict whose
-`default` is one. A generator may yield intermediate results first; its return value, or else its
-last yield, is the final one."""
+"""Function of a configuration, typed if the search space is a type, that returns a number or a dict
+whose `default` is one. A generator yields intermediate results; its return value, or else its last
+yield, is the final result."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRecord:
-    """What became of one configuration."""
+    """Result of one trial of `optimize`.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "choice", "_value": [2]}}
+        >>> record = optimize(lambda p: p["x"], space, tuner="GridSearch").trials[0]
+        >>> record.parameters, record.status, record.value
+        ({'x': 2}, 'SUCCEEDED', 2.0)
+    """
 
     id: int
-    """Counts from 0 in the order of asking."""
+    """Number of the trial, from 0, in the order of `ask`."""
 
     parameters: JsonValue
 
     status: Literal["SUCCEEDED", "FAILED", "EARLY_STOPPED"]
 
     value: float | None
-    """The number that was optimised; None unless the trial succeeded with a finite one, and with
-    several objectives."""
+    """Value of the objective; None without success or a finite number, and with several
+    objectives."""
 
     result: JsonValue = None
-    """What the objective returned, whole; None unless it succeeded."""
+    """Return value of the objective; None unless the trial succeeded."""
 
     intermediate: tuple[JsonValue, ...] = ()
-    """What a generator objective yielded, oldest first."""
+    """Intermediate results of a generator objective, oldest first."""
 
     error: Exception | None = None
-    """What the objective raised, if it failed."""
+    """Exception of the objective, if it failed."""
 
 
 class Search(Protocol):
-    """What proposes trials and learns from them."""
+    """Protocol of an ask-and-tell search."""
 
     def ask(self) -> StudyTrial:
-        """Return the next trial to evaluate; NoMoreTrialError if there is none now."""
+        """Return the next trial to evaluate.
+
+        Raises:
+            NoMoreTrialError: there is none at present.
+        """
         ...
 
     def tell(self, trial: int, value: JsonValue) -> None:
-        """Report what a trial gave; None of one that gave nothing."""
+        """Report the result of a trial; None for a trial without one."""
         ...
 
 
 class EarlyStopper(Protocol):
-    """What may end a trial early. Called from several threads."""
+    """Protocol of the decision to stop a trial early; called from several threads."""
 
     def should_stop(self, trial_id: int, history: list[JsonValue]) -> bool:
-        """Whether a trial is to end, given what it has reported, the latest last."""
+        """Return whether to stop a trial, given its reports, oldest first."""
         ...
 
     def end(self, trial_id: int, *, success: bool) -> None:
-        """Learn that a trial is over."""
+        """Process the end of a trial."""
         ...
 
 
 def deadline(timeout: float | timedelta | None) -> float:
-    """Return the monotonic time after which no trial starts; `math.inf`: there is none.
+    """Return the monotonic time after which no trial starts; `math.inf` without a time-out.
 
     Raises:
-        ValueError: the timeout is not above 0.
+        ValueError: the time-out is not positive.
     """
     if timeout is None:
         return math.inf
@@ -89,7 +101,7 @@ def deadline(timeout: float | timedelta | None) -> float:
 
 
 class AssessorStopper:
-    """Calls an assessor, one trial at a time; without one, all is good."""
+    """`EarlyStopper` that calls an assessor under a lock; without an assessor it stops no trial."""
 
     def __init__(self, assessor: Assessor | None) -> None:
         self._assessor = assessor
@@ -102,7 +114,7 @@ class AssessorStopper:
         with self._lock:
             try:
                 answer = assess(self._assessor, str(trial_id), list(history))
-            except Exception:  # the user's code; as in an experiment this counts as Good
+            except Exception:  # user code; counts as Good, as in an experiment
                 _logger.warning("assessor failed on trial %s", trial_id, exc_info=True)
                 return False
             return answer is AssessResult.Bad
@@ -115,21 +127,24 @@ class AssessorStopper:
 
 
 class ObjectiveEvaluator:
-    """Calls the objective, one trial at a time per thread, and judges what it yields."""
+    """Caller of the objective that records the result of each trial, with early stopping."""
 
     def __init__(
-        self, call: Callable[[StudyTrial], JsonValue], judge: EarlyStopper, objectives: Objectives
+        self,
+        call: Callable[[StudyTrial], JsonValue],
+        early_stopper: EarlyStopper,
+        objectives: Objectives,
     ) -> None:
         self._call_objective = call
-        self.judge = judge
+        self.early_stopper = early_stopper
         self._objectives = objectives
 
     def of(self, trial: StudyTrial) -> TrialRecord:
-        """Return what became of a trial; its exceptions are kept."""
+        """Evaluate a trial and return its record, which holds an exception of the objective."""
         history: list[JsonValue] = []
         try:
             result, stopped = self._call(trial, history)
-        except Exception as error:  # noqa: BLE001 - the user's code; kept in the record
+        except Exception as error:  # noqa: BLE001 - user code; stored in the record
             return TrialRecord(
                 trial.id, trial.parameters, "FAILED", None, None, tuple(history), error
             )
@@ -147,14 +162,14 @@ class ObjectiveEvaluator:
         )
 
     def _call(self, trial: StudyTrial, history: list[JsonValue]) -> tuple[JsonValue, bool]:
-        """Return what the objective gave, and whether the assessor stopped it."""
+        """Return the result of the objective, and whether the trial was stopped early."""
         outcome = self._call_objective(trial)
         if not inspect.isgenerator(outcome):
             return self._checked(outcome), False
         try:
             while True:
                 history.append(self._checked(next(outcome)))
-                if self.judge.should_stop(trial.id, history):
+                if self.early_stopper.should_stop(trial.id, history):
                     outcome.close()
                     return None, True
         except StopIteration as end:
@@ -172,7 +187,7 @@ class ObjectiveEvaluator:
 
 
 class EvaluationLoop:
-    """Asks, evaluates and tells until a limit is reached."""
+    """Loop of ask, evaluation and tell until the trial limit or the deadline."""
 
     def __init__(
         self,
@@ -188,14 +203,14 @@ class EvaluationLoop:
         self._asked = 0
 
     def run_here(self) -> list[TrialRecord]:
-        """Run trials in the calling thread; return what became of them."""
+        """Run trials in the calling thread and return their records."""
         records: list[TrialRecord] = []
         while (trial := self._next()) is not None:
             records.append(self._finish(self._evaluation.of(trial)))
         return records
 
     def run_threads(self, concurrency: int) -> list[TrialRecord]:
-        """Run trials in ``concurrency`` threads; return what became of them."""
+        """Run trials in ``concurrency`` threads and return their records."""
         records: list[TrialRecord] = []
         running: set[Future[TrialRecord]] = set()
         with ThreadPoolExecutor(concurrency, "nni-optimize") as pool:
@@ -209,7 +224,7 @@ class EvaluationLoop:
                 records += [self._finish(record) for record in finished]
 
     def _next(self) -> StudyTrial | None:
-        """Return a trial to start now, or None if a limit forbids it."""
+        """Return the next trial; None if a limit is reached or the search has none."""
         if self._asked >= self._limit or time.monotonic() >= self._deadline:
             return None
         try:
@@ -222,5 +237,5 @@ class EvaluationLoop:
     def _finish(self, record: TrialRecord) -> TrialRecord:
         succeeded = record.status == "SUCCEEDED"
         self._search.tell(record.id, record.result if succeeded else None)
-        self._evaluation.judge.end(record.id, success=succeeded)
+        self._evaluation.early_stopper.end(record.id, success=succeeded)
         return record

@@ -1,7 +1,7 @@
-"""What a search wants beside a tuner: points tried first, duplicates, objectives, an early end.
+"""Decorator of tuners: initial configurations, duplicates, objectives, and stopping rules.
 
-`ManagedTuner` stands between a tuner and those who call it, so that all of this is the same for
-every tuner, in one process and in the service.
+`ManagedTuner` wraps a tuner, so that these features are the same for every tuner, in one process
+and in the service.
 """
 
 from collections import deque
@@ -25,30 +25,31 @@ DuplicatePolicy: TypeAlias = Literal["replicate", "resample", "reuse"]
 DUPLICATE_POLICIES: Final = get_args(DuplicatePolicy)
 
 _REUSES: Final = 100
-"""Known results that a tuner is told in a row before a point that is new is drawn for it."""
+"""Consecutive duplicates with known results before a new configuration is sampled instead."""
 _RESAMPLES: Final = 20
-"""Proposals that are turned down in a row before that."""
+"""Consecutive rejected duplicates before a new configuration is sampled instead."""
 _DRAWS: Final = 1000
-"""Draws after which the search space counts as exhausted."""
+"""Samples without a new configuration after which the space counts as exhausted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """What a user wants of a search, beside its tuner and its space."""
+    """Settings of a search beside its tuner and space."""
 
     objectives: Objectives = MINIMIZED
     duplicates: DuplicatePolicy = "replicate"
-    """What becomes of a proposal that has been evaluated or is running: `replicate` runs it again;
-    `resample` asks for another one; `reuse` tells the tuner the known result and asks again."""
+    """Policy for a proposal that was evaluated or is running: `replicate` evaluates it again;
+    `resample` requests another one; `reuse` gives the tuner the known result and requests
+    another one."""
     first: tuple[JsonValue, ...] = ()
-    """Configurations to try before any of the tuner's."""
+    """Configurations to evaluate before any proposal of the tuner."""
     known: tuple[JsonValue, ...] = ()
     """Samples `{"parameter", "value"}` of earlier searches."""
     rules: tuple[StoppingRule, ...] = ()
-    """Any of them ends the search."""
+    """Stopping rules; any of them ends the search."""
 
     def __post_init__(self) -> None:
-        """Check what the types do not say."""
+        """Raise ValueError unless the duplicate policy is known."""
         if self.duplicates not in DUPLICATE_POLICIES:
             raise ValueError(
                 f"duplicates must be one of {', '.join(DUPLICATE_POLICIES)}; "
@@ -57,13 +58,13 @@ class SearchPlan:
 
 
 def managed(tuner: Tuner, plan: SearchPlan, seed: int | None = None) -> "ManagedTuner":
-    """Return a tuner that carries out a plan with another one.
+    """Return a tuner that wraps another one and carries out a plan.
 
     Args:
-        tuner: has no space yet. Built to minimise if there are several objectives, else for the
-            mode of the only one.
-        plan: what is wanted.
-        seed: of the points that replace duplicates.
+        tuner: a tuner without a space. It must minimise if there are several objectives, else
+            have the mode of the only one.
+        plan: settings of the search.
+        seed: seed of the samples that replace duplicates.
     """
     kind = ResumableManagedTuner if isinstance(tuner, Resumable) else ManagedTuner
     return kind(tuner, plan, seed)
@@ -71,12 +72,12 @@ def managed(tuner: Tuner, plan: SearchPlan, seed: int | None = None) -> "Managed
 
 @dataclass(slots=True)
 class _ConfigurationHistory:
-    """What is known of the configurations of a search, by hash."""
+    """Results and running trials of a search, by hash of the configuration."""
 
     results: dict[str, JsonValue] = field(default_factory=dict)
-    """First report of each."""
+    """First result of each configuration."""
     running: dict[str, int] = field(default_factory=dict)
-    """How many open trials have each."""
+    """Number of open trials of each configuration."""
 
     def start(self, key: str) -> None:
         self.running[key] = self.running.get(key, 0) + 1
@@ -97,15 +98,15 @@ class _Open:
     """A trial that has not ended."""
 
     inner: int | None
-    """Its id for the tuner; None of one that the tuner did not propose."""
+    """Id of the trial in the wrapped tuner; None if the tuner did not propose it."""
     key: str
     configuration: JsonValue
 
 
 class ManagedTuner(Tuner):
-    """Carries out a `SearchPlan` with a tuner; made by `managed`.
+    """Tuner that wraps another one and carries out a `SearchPlan`; made by `managed`.
 
-    Ids that the tuner sees are its own: a duplicate costs it one that no trial has.
+    The wrapped tuner has ids of its own, since a rejected duplicate uses an id without a trial.
     """
 
     def __init__(self, tuner: Tuner, plan: SearchPlan, seed: int | None) -> None:
@@ -126,24 +127,24 @@ class ManagedTuner(Tuner):
 
     @property
     def ended_because(self) -> str:
-        """Why a rule ended the search; empty if none did."""
+        """Reason of the rule that ended the search; empty while it goes on."""
         return self._monitor.reason
 
     @property
     def explanation(self) -> str:
-        """How the tuner searches, and why; empty if it does not tell."""
+        """The tuner's explanation of its method; empty if it has none."""
         return str(getattr(self._tuner, "explanation", ""))
 
     def released_checkpoints(self) -> tuple[str, ...]:
-        """Return the checkpoint folders that the tuner will never again have a trial load."""
+        """Return the checkpoint folders that no later trial loads."""
         released = getattr(self._tuner, "released_checkpoints", None)
         return tuple(map(str, released())) if callable(released) else ()
 
     def enqueue(self, configuration: JsonValue) -> None:
-        """Have a configuration tried before any of the tuner's.
+        """Enqueue a configuration, to be evaluated before any proposal of the tuner.
 
         Raises:
-            ValueError: it breaks a constraint of the search space.
+            ValueError: the configuration violates a constraint of the search space.
         """
         self._check_first([configuration])
         self._first.append(deepcopy(configuration))
@@ -151,20 +152,22 @@ class ManagedTuner(Tuner):
     def update_search_space(self, search_space: JsonValue) -> None:
         """See the base.
 
-        The first space brings what earlier searches found to the tuner; with a later one, points to
-        be tried first that break its constraints are not tried any more.
+        With the first space the tuner gets the samples of earlier searches; a later one removes
+        enqueued configurations that violate its constraints.
         """
         begins = self._search_space is None
         self._tuner.update_search_space(search_space)
         self._search_space = search_space
         try:
             self._space = parse_space(search_space)
-        except ValueError:  # a language of the tuner's own
+        except ValueError:  # a form of the tuner's own
             self._space = None
         if not begins:
             broken = broken_constraints(search_space, tuple(self._first))
             self._first = deque(
-                point for point, rule in zip(self._first, broken, strict=True) if not rule
+                configuration
+                for configuration, rule in zip(self._first, broken, strict=True)
+                if not rule
             )
             return
         self._check_first(self._plan.first)
@@ -209,16 +212,16 @@ class ManagedTuner(Tuner):
         """See the base."""
         trial = self._open.pop(parameter_id, None)
         if trial is None:
-            return  # told twice
+            return  # duplicate report
         self._history.end(trial.key)
         if trial.inner is not None:
             self._tuner.trial_end(trial.inner, success, **kwargs)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base. Samples that break a constraint are left out by the tuner.
+        """See the base; the tuner ignores samples that violate a constraint.
 
-        A configuration that was to be tried first, and has been measured, is not tried any more: a
-        resumed experiment gets its own results in this way.
+        An enqueued configuration with an imported result is removed from the queue: a resumed
+        experiment imports its own results.
         """
         tuner_results: list[TunerResult] = []
         for sample in samples(data):
@@ -229,16 +232,16 @@ class ManagedTuner(Tuner):
         self._import_results(tuner_results)
 
     def resume_search(self, data: list[dict[str, JsonValue]]) -> None:
-        """Learn the results of this very search, from before it was interrupted.
+        """Import the results of this search from before its interruption.
 
-        Stopping rules count them, which they do not with results of other searches.
+        Stopping rules count them, unlike results of other searches.
         """
         self.import_data(data)
         results = [(sample["parameter"], sample["value"]) for sample in data]
         self._monitor.replay(results, self._search_space)
 
     def _import_results(self, tuner_results: Sequence[TunerResult]) -> None:
-        """Tell the tuner results of trials that are not its own."""
+        """Import results of trials that the tuner did not propose."""
         if tuner_results:
             self._tuner.import_data(
                 [
@@ -257,7 +260,7 @@ class ManagedTuner(Tuner):
                 )
 
     def _next(self, parameter_id: int, start_later: StartLater | None) -> JsonValue:
-        """Return a configuration for a trial, or `DEFERRED`; None if there are no more."""
+        """Return the next configuration for a trial, or `DEFERRED`; None if there are no more."""
         if self._monitor.reason:
             return None
         if self._first:
@@ -267,7 +270,7 @@ class ManagedTuner(Tuner):
             self._next_inner += 1
             self._deferred[inner] = parameter_id
             answer = generate(self._tuner, [inner], self._later(start_later))
-            if inner not in self._deferred:  # deferred, and started within the same call
+            if inner not in self._deferred:  # deferred and delivered within the same call
                 return DEFERRED
             if answer.deferred:
                 return DEFERRED
@@ -281,10 +284,10 @@ class ManagedTuner(Tuner):
             self._reject_duplicate(inner, key, configuration)
             if count + 1 >= _RESAMPLES and self._plan.duplicates == "resample":
                 break
-        return self._unseen(parameter_id)
+        return self._new_sample(parameter_id)
 
     def _reject_duplicate(self, inner: int, key: str, configuration: JsonValue) -> None:
-        """Tell the tuner what became of a duplicate: its known result, or nothing."""
+        """End a duplicate proposal in the tuner, with its known result if that is reused."""
         value = self._history.results.get(key)
         reused = self._plan.duplicates == "reuse" and value is not None
         if reused:
@@ -295,8 +298,8 @@ class ManagedTuner(Tuner):
                     self._import_results([result])
         self._tuner.trial_end(inner, reused)
 
-    def _unseen(self, parameter_id: int) -> JsonValue:
-        """Return a draw that is new, for a tuner that keeps to what is known; None if exhausted."""
+    def _new_sample(self, parameter_id: int) -> JsonValue:
+        """Return a new sample of the space in place of duplicates; None if exhausted."""
         if self._space is None:
             return None
         for _ in range(_DRAWS):
@@ -312,7 +315,7 @@ class ManagedTuner(Tuner):
         return configuration
 
     def _later(self, start_later: StartLater | None) -> StartLater | None:
-        """Return what starts a deferred trial of the tuner under the id that waits for it."""
+        """Return a callback that maps a deferred id of the tuner to the waiting parameter id."""
         if start_later is None:
             return None
 
@@ -324,10 +327,10 @@ class ManagedTuner(Tuner):
 
 
 class ResumableManagedTuner(ManagedTuner):
-    """The same, of a tuner that can be put aside."""
+    """`ManagedTuner` of a tuner whose state can be saved."""
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         from nni.hpo.json_value import random_state
 
         assert isinstance(self._tuner, Resumable)
@@ -344,7 +347,7 @@ class ResumableManagedTuner(ManagedTuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built and given its space alike."""
+        """Restore the state of a tuner with the same arguments and space."""
         from nni.hpo.json_value import restore_random
 
         assert isinstance(self._tuner, Resumable)

@@ -1,4 +1,4 @@
-"""`optimize`: tune a Python function in this process."""
+"""Optimisation of a Python function in one process: `optimize`."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,25 +32,33 @@ from nni.hpo.space.typed_space import is_type_of_space
 
 @dataclass(frozen=True, slots=True)
 class OptimizeResult:
-    """What `optimize` found."""
+    """Result of `optimize`: the incumbent, all trials, and the Pareto front.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "choice", "_value": [1, 2]}}
+        >>> found = optimize(lambda p: p["x"], space, tuner="GridSearch")
+        >>> found.best_parameters, found.best_value, len(found.trials)
+        ({'x': 1}, 1.0, 2)
+    """
 
     best_parameters: JsonValue
-    """None with several objectives, of which none is best."""
+    """Configuration of the incumbent; None with several objectives."""
 
     best_value: float
-    """NaN with several objectives."""
+    """Value of the incumbent; NaN with several objectives."""
 
     trials: tuple[TrialRecord, ...]
-    """All trials that ended, in the order of asking."""
+    """All finished trials, in the order of `ask`."""
 
     pareto_front: tuple[TrialRecord, ...] = ()
-    """The trials within all constraints that no other one beats in every objective."""
+    """The feasible non-dominated trials."""
 
     stopped_because: str = ""
-    """Why a stopping rule ended the search; empty if none did."""
+    """Reason of the stopping rule that ended the search; empty if none did."""
 
     explanation: str = ""
-    """How the tuner searched in the end, and why; empty if it does not tell. `auto` does."""
+    """The tuner's explanation of its method, which `auto` has; else empty."""
 
 
 def optimize(  # noqa: PLR0913 - documented signature
@@ -73,44 +81,52 @@ def optimize(  # noqa: PLR0913 - documented signature
     seed: int | None = None,
     timeout: float | timedelta | None = None,
 ) -> OptimizeResult:
-    """Find parameters for which `objective` is good.
+    """Optimise the parameters of a Python function.
 
-    With `concurrency=1` all runs in the calling thread and a seed makes it repeatable. A trial
-    whose objective raises has failed; the search goes on.
+    With `concurrency=1` everything runs in the calling thread, repeatable with a seed. A trial
+    whose objective raises is FAILED; the search continues.
 
     Args:
-        objective: called once per trial with a configuration; see `ObjectiveFunction`. With a
-            `concurrency` above 1 it is called from that many threads.
-        search_space: see `Study`. Of a function, the objective gets the arguments by name; None
-            stands for the objective itself.
+        objective: function of a configuration, called once per trial; returns a number, or a dict
+            whose `default` is one; a generator yields intermediate results. With a `concurrency`
+            above 1 it is called from that many threads.
+        search_space: see `Study`. If it is a function, the objective gets keyword arguments; None
+            means the signature of the objective itself.
         tuner: name or object, see `Study`.
         tuner_args: further arguments of a named tuner.
-        assessor: name or object; ends trials of generator objectives early. They count as no
-            result for the tuner.
-        advisor: name or object, in the place of tuner and assessor. Configurations have the
-            further keys that it adds, such as `TRIAL_BUDGET`; the folders of `load_checkpoint_dir`
-            and `save_checkpoint_dir` exist until `optimize` returns.
+        assessor: name or object; stops trials of generator objectives early, which give the tuner
+            no result.
+        advisor: name or object, instead of tuner and assessor. Configurations have further keys of
+            the advisor, such as `TRIAL_BUDGET`; the folders of `load_checkpoint_dir` and
+            `save_checkpoint_dir` exist until `optimize` returns.
         advisor_args: further arguments of a named advisor.
-        trials: how many to run at most.
-        concurrency: how many to run at a time.
+        trials: largest number of trials.
+        concurrency: number of trials at a time.
         optimize_mode: `minimize` or `maximize`; or a dict of metric to mode, for several
             objectives, see `Study`.
         constraints: limits on outcomes, dicts with `metric` and `max`.
         duplicates: `replicate`, `resample` or `reuse`, see `Study`.
-        enqueue: configurations to try first.
+        enqueue: configurations to evaluate first.
         warm_start_from: results of earlier searches, see `Study`.
-        stop: rules that end the search before all trials have run, see
-            `nni.hpo.search.stopping_rules`.
-        seed: of the tuner.
-        timeout: no trial starts after it; seconds or a timedelta. Running ones are waited for.
+        stop: stopping rules, such as `NoImprovement(30)`.
+        seed: seed of the tuner.
+        timeout: time after which no trial starts, in seconds or as a timedelta; running trials
+            finish.
 
     Returns:
-        The best parameters, their value, and all trials.
+        The incumbent, all trials, and the Pareto front.
 
     Raises:
         ValueError: an argument is wrong, or no trial gave a finite number.
-        TypeError: the search space is a type that describes none.
-        Exception: what the first trial raised, if all failed.
+        TypeError: the search space is a type that declares none.
+        Exception: exception of the first trial, if all failed.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-10, 10]}}
+        >>> found = optimize(lambda p: (p["x"] - 2) ** 2, space, trials=40, seed=0)
+        >>> round(found.best_parameters["x"])
+        2
     """
     check_count("trials", trials, least=1)
     check_count("concurrency", concurrency, least=1)
@@ -148,12 +164,12 @@ def optimize(  # noqa: PLR0913 - documented signature
             seed=seed,
         )
     with opened as search:
-        judge = (
+        early_stopper = (
             search
             if isinstance(search, AdvisorSearch)
             else AssessorStopper(_make_assessor(assessor, objectives.items[0].mode))
         )
-        evaluation = ObjectiveEvaluator(_call_of(objective, space), judge, objectives)
+        evaluation = ObjectiveEvaluator(_call_of(objective, space), early_stopper, objectives)
         loop = EvaluationLoop(search, evaluation, trials, end_s)
         records = loop.run_here() if concurrency == 1 else loop.run_threads(concurrency)
         return _result(search, tuple(sorted(records, key=lambda record: record.id)), objectives)
@@ -167,7 +183,7 @@ def _check_alone(
     duplicates: str,
     space: object,
 ) -> None:
-    """Raise ValueError for what does not go with an advisor."""
+    """Raise ValueError if an argument does not go with an advisor."""
     if tuner != "auto" or tuner_args or assessor is not None:
         raise ValueError("tuner, tuner_args and assessor must be left out with an advisor")
     if constraints:
@@ -187,9 +203,9 @@ def _check_alone(
 
 
 def _call_of(objective: ObjectiveFunction, space: object) -> Callable[[StudyTrial], JsonValue]:
-    """Return what calls the objective with a trial's configuration."""
+    """Return a function that calls the objective with the configuration of a trial."""
     if not is_type_of_space(space):
-        return lambda trial: objective(deepcopy(trial.parameters))  # which may take it apart
+        return lambda trial: objective(deepcopy(trial.parameters))  # which may change it
     if isinstance(space, type):
         return lambda trial: objective(trial.configuration)
     return lambda trial: objective(**trial.configuration)

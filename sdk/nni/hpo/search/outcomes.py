@@ -1,4 +1,4 @@
-"""What the trials of a search in this process gave, and which of them are best."""
+"""Trials of a search in one process, their results, the incumbent and the Pareto front."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,26 +11,32 @@ from nni.hpo.space.typed_space import TypedSpace
 
 @dataclass(frozen=True, slots=True)
 class StudyTrial:
-    """One configuration that was handed out for evaluation."""
+    """One configuration to evaluate, as `Study.ask` returns it.
+
+    Example:
+        >>> from nni.hpo import Study
+        >>> trial = Study({"x": {"_type": "choice", "_value": [7]}}, seed=0).ask()
+        >>> trial.id, trial.parameters
+        (0, {'x': 7})
+    """
 
     id: int
     """Counts from 0 within the search."""
 
     parameters: JsonValue
-    """What to evaluate: for the built-in algorithms a dict of plain Python values."""
+    """The configuration; for built-in algorithms a dict of plain Python values."""
 
     typed_space: TypedSpace | None = field(default=None, repr=False, compare=False)
-    """What `parameters` are a configuration of; None if the space was given as JSON."""
+    """Type that declares the space; None if the space was given as JSON."""
 
     @property
     def configuration(self) -> Any:  # noqa: ANN401 - the type that the search was given
-        """`parameters` as an object of the type that is the search space.
+        """`parameters` as an object of the type that declares the space.
 
-        For a function these are the arguments to call it with; for a space in JSON it is
-        `parameters` itself.
+        For a function these are its keyword arguments; for a space in JSON, `parameters` itself.
 
         Raises:
-            ValueError: the type refuses the values, by a rule that the space does not know.
+            ValueError: the type rejects the values by a rule of its own.
         """
         if self.typed_space is None:
             return self.parameters
@@ -39,28 +45,39 @@ class StudyTrial:
 
 @dataclass(frozen=True, slots=True)
 class FrontPoint:
-    """One trial that no other one beats in every objective."""
+    """One non-dominated trial of a search with several objectives.
+
+    Example:
+        >>> from nni.hpo import Study
+        >>> space = {"x": {"_type": "choice", "_value": [1, 2]}}
+        >>> study = Study(space, tuner="GridSearch", optimize_mode={"a": "minimize"})
+        >>> for _ in range(2):
+        ...     trial = study.ask()
+        ...     study.tell(trial, {"a": trial.parameters["x"]})
+        >>> [point.values for point in study.pareto_front]
+        [{'a': 1.0}]
+    """
 
     trial: StudyTrial
     values: dict[str, float]
-    """Number of each objective, by metric."""
+    """Value of each objective, by metric."""
 
 
 class Outcomes:
-    """The results of a search, in the order of telling.
+    """Results of a search in the order of `tell`, with the incumbent.
 
     Args:
-        objectives: by which they are compared.
+        objectives: objectives that compare the results.
     """
 
     def __init__(self, objectives: Objectives) -> None:
         self._objectives = objectives
         self._best: tuple[float, StudyTrial] | None = None
         self.results: list[tuple[StudyTrial, JsonValue]] = []
-        """All trials that gave a result, and what it was."""
+        """All trials with a result, and the result."""
 
     def add(self, trial: StudyTrial, value: JsonValue) -> None:
-        """Take in what a trial gave; whether it is numeric has been checked."""
+        """Add the result of a trial, which is checked to be numeric."""
         self.results.append((trial, value))
         losses = self._objectives.losses(value)
         feasible = losses is not None and self._objectives.excess(value) == 0
@@ -68,10 +85,10 @@ class Outcomes:
             self._best = (losses[0], trial)
 
     def best(self) -> tuple[float, StudyTrial]:
-        """Return the best number within all limits, and the first trial that reached it.
+        """Return value and trial of the incumbent: the first trial with the best feasible value.
 
         Raises:
-            ValueError: no finite number was told, or there are several objectives.
+            ValueError: no feasible finite result exists, or there are several objectives.
         """
         if self._objectives.several:
             raise ValueError("with several objectives there is no best one; see pareto_front")
@@ -81,10 +98,10 @@ class Outcomes:
         return (-loss if self._objectives.items[0].mode == "maximize" else loss), trial
 
     def front(self) -> list[FrontPoint]:
-        """Return the trials that no other one beats in every objective, in the order of telling.
+        """Return the non-dominated trials, in the order of `tell`.
 
-        With one objective, all that reached the best value. What is beyond a limit, or lacks a
-        finite number, is not among them.
+        With one objective these are all trials with the best value. Infeasible results, and those
+        without finite numbers, are excluded.
         """
         complete = [
             (trial, value, losses)

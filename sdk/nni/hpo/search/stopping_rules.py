@@ -1,4 +1,4 @@
-"""When a search has found enough: rules that end it before its budget does."""
+"""Stopping rules, which end a search before its budget is used up."""
 
 import math
 from collections.abc import Sequence
@@ -12,52 +12,65 @@ from nni.hpo.registry.validation import check_count
 from nni.hpo.space.domains import Space
 
 _MIN_RESULTS: Final = 10
-"""Results before which no bound is believed."""
+"""Fewest results for an estimate of the regret."""
 _CANDIDATES: Final = 500
-"""Draws among which the best that may still be there is looked for."""
+"""Samples of the space over which the lower confidence bound is minimised."""
 _SMOOTHNESS: Final = 2.5
 _LEAST_NOISE: Final = 1e-6
 _WIDTH: Final = 1.96
-"""Deviations to either side that hold 95 % of a normal distribution."""
+"""Standard deviations of a two-sided 95 % interval of a normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One feasible result of a search."""
+    """One result of a search; infeasible ones have an infinite loss."""
 
     parameters: JsonValue
     loss: float
-    """Of the only objective; smaller is better."""
+    """Loss of the single objective; smaller is better."""
 
 
 class StoppingRule(Protocol):
-    """Says after each result whether the search may end."""
+    """Protocol of a rule that decides after each result whether the search ends."""
 
     def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
-        """Return why the search may end, in words; empty if it may not.
+        """Return the reason to end the search as text; empty to continue.
 
         Args:
-            results: all feasible results with a finite number, in the order of their coming;
-                results without one stand as an infinite loss.
-            search_space: of the search.
+            results: all results in order of arrival; infeasible and non-finite ones have an
+                infinite loss.
+            search_space: space of the search.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoImprovement:
-    """Ends a search whose best result is old.
+    """Stopping rule: no new incumbent within a number of results.
 
     Args:
-        trials: how many results must have come since the best one, >= 1.
-        least: what counts as better: by more than this, in the unit of the objective.
+        trials: number of results since the incumbent, >= 1.
+        least: smallest improvement that counts, in the unit of the objective.
+
+    Raises:
+        ValueError: an argument is out of its range.
+
+    Example:
+        >>> from nni.hpo import NoImprovement, Study
+        >>> space = {"x": {"_type": "choice", "_value": [1, 2, 3]}}
+        >>> study = Study(space, tuner="GridSearch", stop=NoImprovement(2))
+        >>> for _ in range(3):
+        ...     trial = study.ask()
+        ...     study.tell(trial, trial.parameters["x"])
+        >>> study.stopped_because
+        'no improvement over 2 trials'
     """
 
     trials: int
     least: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
+        """Raise ValueError unless the arguments are in range."""
         check_count("trials", self.trials, least=1)
         if not self.least >= 0:
             raise ValueError(f"least must be >= 0, got {self.least!r}")
@@ -77,18 +90,29 @@ class NoImprovement:
 
 @dataclass(frozen=True, slots=True)
 class TargetReached:
-    """Ends a search that has found what was looked for.
+    """Stopping rule: the incumbent has reached a target value.
 
     Args:
-        value: of the objective, in its own direction: at least this good is enough.
-        optimize_mode: of the objective.
+        value: target, in the unit of the objective.
+        optimize_mode: mode of the objective, `minimize` or `maximize`.
+
+    Raises:
+        ValueError: the target is not finite.
+
+    Example:
+        >>> from nni.hpo import Study, TargetReached
+        >>> space = {"x": {"_type": "choice", "_value": [1, 2, 3]}}
+        >>> study = Study(space, tuner="GridSearch", stop=TargetReached(1.5))
+        >>> study.tell(study.ask(), 1.0)
+        >>> study.stopped_because
+        'the target 1.5 is reached'
     """
 
     value: float
     optimize_mode: str = "minimize"
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
+        """Raise ValueError unless the arguments are in range."""
         if not math.isfinite(self.value):
             raise ValueError(f"value must be finite, got {self.value!r}")
 
@@ -103,24 +127,37 @@ class TargetReached:
 
 @dataclass(frozen=True, slots=True)
 class RegretBound:
-    """Ends a search when what can still be gained is little, as far as a model knows.
+    """Stopping rule: an upper bound of the simple regret, by a Gaussian process, is small.
 
     Source: Makarova et al., Automatic Termination for Hyperparameter Optimization, AutoML 2022: the
-    regret is at most the best upper bound of what was tried minus the best lower bound anywhere.
+    regret is at most the smallest upper confidence bound at an evaluated configuration minus the
+    smallest lower confidence bound in the space.
 
-    Departures: the lower bound is looked for among draws of the search space; the model is that of
-    `GPTuner`, on results warped as there.
+    Departures: the lower bound is minimised over samples of the search space; the model is that of
+    `GPTuner`, with the same warping of results.
 
     Args:
-        bound: gain, in the unit of the objective, below which the search ends; > 0.
-        every: results between two looks, >= 1; each costs as much as a proposal of `GPTuner`.
+        bound: regret below which the search ends, in the unit of the objective; > 0.
+        every: results between two estimates, >= 1; each costs as much as a proposal of `GPTuner`.
+
+    Raises:
+        ValueError: an argument is out of its range.
+
+    Example:
+        >>> from nni.hpo import RegretBound, optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
+        >>> found = optimize(
+        ...     lambda p: p["x"] ** 2, space, tuner="Random", stop=RegretBound(0.1), seed=0
+        ... )
+        >>> len(found.trials) < 100
+        True
     """
 
     bound: float
     every: int = 5
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
+        """Raise ValueError unless the arguments are in range."""
         check_count("every", self.every, least=1)
         if not 0 < self.bound < math.inf:
             raise ValueError(f"bound must be > 0 and finite, got {self.bound!r}")
@@ -134,8 +171,8 @@ class RegretBound:
         try:
             space = parse_space(search_space)
         except ValueError:
-            return ""  # a language of the tuner's own, of which nothing is modelled
-        # A space that was changed has left results behind.
+            return ""  # a form of the tuner's own, which the model does not support
+        # After a change of the space, earlier results may lie outside.
         known = [f for f in results if f.loss < math.inf and _lies_in(space, f.parameters)]
         if len(known) < _MIN_RESULTS:
             return ""
@@ -152,7 +189,7 @@ def _lies_in(space: Space, parameters: JsonValue) -> bool:
 
 
 def _placed(space: Space, parameters: JsonValue) -> dict[str, object]:
-    """Return a configuration as the space has it, without what a tuner has added to it."""
+    """Return a configuration as a flat dict, without keys that a tuner added."""
     from nni.hpo.space.parser import place
 
     own = {parameter.key for parameter in space.parameters}
@@ -160,11 +197,14 @@ def _placed(space: Space, parameters: JsonValue) -> dict[str, object]:
 
 
 def regret_upper_bound(results: Sequence[SearchResult], search_space: JsonValue) -> float:
-    """Return by how much the best result may still be beaten, with 95 % confidence.
+    """Return an upper bound of the simple regret, with 95 % confidence.
 
     Args:
         results: at least two, with finite losses.
-        search_space: of the usual language.
+        search_space: the space in JSON.
+
+    Returns:
+        The bound, in the unit of the objective; 0 or more.
     """
     import numpy as np
 
@@ -193,21 +233,21 @@ def regret_upper_bound(results: Sequence[SearchResult], search_space: JsonValue)
 
 
 def _unit_of(losses: list[float], targets: list[float]) -> float:
-    """Return what one step of the model's scale is among the better half, which keeps its shape."""
+    """Return the unit of the warped targets, in losses, measured on the better half."""
     middle = (len(targets) - 1) // 2
     rise = targets[middle] - targets[0]
     return (losses[(len(losses) - 1) // 2] - losses[0]) / rise if rise > 0 else 0.0
 
 
 class StoppingMonitor:
-    """Collects the results of a search and asks the rules about them.
+    """Collector of the results of a search that evaluates the stopping rules.
 
     Args:
-        rules: any of them ends the search.
-        objectives: the only objective, and limits.
+        rules: stopping rules; any of them ends the search.
+        objectives: the single objective, and limits.
 
     Raises:
-        ValueError: there are rules, and several objectives, of which no rule knows.
+        ValueError: there are rules and several objectives, which rules do not support.
     """
 
     def __init__(self, rules: Sequence[StoppingRule], objectives: Objectives) -> None:
@@ -217,18 +257,18 @@ class StoppingMonitor:
         self._objectives = objectives
         self._results: list[SearchResult] = []
         self.reason = ""
-        """Why the search may end; empty while it may not."""
+        """Reason of the rule that ended the search; empty while it goes on."""
 
     def tell(self, parameters: JsonValue, value: JsonValue, search_space: JsonValue) -> None:
-        """Learn a result; None of a trial that gave none."""
+        """Add a result, None for a trial without one, and evaluate the rules."""
         self.replay([(parameters, value)], search_space)
 
     def replay(
         self, results: Sequence[tuple[JsonValue, JsonValue]], search_space: JsonValue
     ) -> None:
-        """Learn parameters and values that this search gave already, in the order of their coming.
+        """Add several results in order of arrival, and evaluate the rules.
 
-        A rule that they fulfil ends the search once more.
+        A rule that ended the search before its interruption ends it again.
         """
         if not self._rules or self.reason or not results:
             return
@@ -241,10 +281,10 @@ class StoppingMonitor:
             self.reason = self.reason or rule.reason(self._results, search_space)
 
     def state(self) -> JsonValue:
-        """Return what `load_state` needs, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return [[[f.parameters, f.loss] for f in self._results], self.reason]
 
     def load_state(self, state: JsonValue) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         results, self.reason = state
         self._results = [SearchResult(parameters, loss) for parameters, loss in results]

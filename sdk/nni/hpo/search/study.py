@@ -1,4 +1,4 @@
-"""Ask and tell: a tuner used from one's own loop, in one process, without any service."""
+"""Ask-and-tell interface to tuners, in one process and without services: `Study`."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from nni.hpo.space.typed_space import TypedSpace, is_type_of_space
 def named_arguments(
     tuner_args: Mapping[str, JsonValue] | None, optimize_mode: str, seed: int | None
 ) -> dict[str, JsonValue]:
-    """Return the arguments of a tuner that is named together with a mode and a seed.
+    """Return the arguments of a named tuner without those that the caller gives separately.
 
     Raises:
         ValueError: `tuner_args` holds another `optimize_mode` or `seed`, or the mode is unknown.
@@ -57,45 +57,44 @@ def _make_tuner(
 
 
 class Study:
-    """A search that the caller drives.
+    """Search with an ask-and-tell interface.
 
-    Starts no thread. Its methods may be called from several threads; each holds one lock while the
-    tuner works.
+    Starts no thread. Its methods may be called from several threads; one lock serialises the tuner.
 
     Args:
-        search_space: what the tuner takes; for built-in ones a dict of name to
-            `{"_type": ..., "_value": [...]}`. Or a type or function that describes it, see
+        search_space: the space; for built-in tuners a dict of name to
+            `{"_type": ..., "_value": [...]}`. Or a type or function that declares it, see
             `nni.hpo.search_space`; then `StudyTrial.configuration` is typed.
-        tuner: name of a tuner, or a tuner that is built but has no space yet.
+        tuner: name of a tuner, or a tuner object without a space.
         tuner_args: further arguments of a named tuner.
         optimize_mode: `minimize` or `maximize`; or a dict of metric to mode, with several
             objectives or other names than `default`. Then results are dicts of these metrics.
-        constraints: limits on outcomes, dicts with `metric` and `max`: what is beyond is never the
-            best. Constraints between parameters stand in the search space.
-        duplicates: what becomes of a proposal that was evaluated or is open: `replicate` evaluates
-            it again, `resample` asks for another one, `reuse` tells the tuner the known result and
-            asks again.
-        warm_start_from: results of earlier searches of this space: a `Study`, what `optimize`
-            returned, samples `{"parameter", "value"}`, the path of a file of them as
+        constraints: limits on outcomes, dicts with `metric` and `max`; results beyond are
+            infeasible. Constraints between parameters belong to the search space.
+        duplicates: policy for a proposal that was evaluated or is open: `replicate` evaluates it
+            again, `resample` requests another one, `reuse` gives the tuner the known result and
+            requests another one.
+        warm_start_from: results of earlier searches of this space: a `Study`, a result of
+            `optimize`, samples `{"parameter", "value"}`, the path of a file of them as
             `nnictl experiment export` writes it, or a list of these.
-        stop: rules that end the search, see `nni.hpo.search.stopping_rules`; for one objective.
-        seed: makes the same calls give the same configurations; None for different ones.
+        stop: stopping rules, such as `NoImprovement(30)`; for one objective.
+        seed: seed of the tuner; None for a random one.
 
     Raises:
         ValueError: an argument or the space is wrong.
-        TypeError: the space is a type that describes none.
+        TypeError: the space is a type that declares none.
 
     Example:
-        ```python
-        study = Study({"x": {"_type": "uniform", "_value": [-1, 1]}}, seed=0)
-        for _ in range(50):
-            trial = study.ask()
-            study.tell(trial, trial.parameters["x"] ** 2)
-        study.best_value
-        ```
+        >>> from nni.hpo import Study
+        >>> study = Study({"x": {"_type": "uniform", "_value": [-1, 1]}}, seed=0)
+        >>> for _ in range(50):
+        ...     trial = study.ask()
+        ...     study.tell(trial, trial.parameters["x"] ** 2)
+        >>> study.best_value < 0.001
+        True
     """
 
-    def __init__(  # noqa: PLR0913 - one argument per wish
+    def __init__(  # noqa: PLR0913 - documented signature
         self,
         search_space: JsonValue,
         *,
@@ -122,7 +121,7 @@ class Study:
         self.search_space: JsonValue = (
             search_space if self._typed is None else self._typed.search_space()
         )
-        """In its JSON form."""
+        """The search space in JSON."""
         self._tuner.update_search_space(self.search_space)
         self._lock = Lock()
         self._next_id = 0
@@ -130,13 +129,13 @@ class Study:
         self._outcomes = Outcomes(self._objectives)
 
     def enqueue(self, parameters: JsonValue) -> None:
-        """Have a configuration evaluated before any that the tuner proposes.
+        """Enqueue a configuration, to be evaluated before any proposal of the tuner.
 
         Args:
-            parameters: a configuration of the space; the tuner learns its result.
+            parameters: a configuration of the space; the tuner receives its result.
 
         Raises:
-            ValueError: it breaks a constraint of the search space.
+            ValueError: the configuration violates a constraint of the search space.
         """
         with self._lock:
             self._tuner.enqueue(parameters)
@@ -144,8 +143,11 @@ class Study:
     def ask(self) -> StudyTrial:
         """Return the next configuration to evaluate.
 
+        Returns:
+            A trial with an id, for `tell`.
+
         Raises:
-            NoMoreTrialError: the tuner has none left, or none before open trials are told, or a
+            NoMoreTrialError: the tuner has none left, or none before results of open trials, or a
                 stopping rule ended the search.
         """
         with self._lock:
@@ -160,19 +162,19 @@ class Study:
             ((trial_id, parameters),) = answer.parameters
             self._next_id += 1
             self._open[trial_id] = StudyTrial(trial_id, parameters, self._typed)
-            # The caller may take it apart.
+            # The caller may change it.
             return StudyTrial(trial_id, deepcopy(parameters), self._typed)
 
     def tell(self, trial: StudyTrial | int, value: JsonValue) -> None:
         """Report the result of a trial.
 
         Args:
-            trial: what `ask` returned, or its id.
-            value: a number, or a dict whose `default`, or whose every objective, is one; None for
-                a trial that failed.
+            trial: trial of `ask`, or its id.
+            value: a number, a dict whose `default` is one, or a dict with all objectives; None for
+                a failed trial.
 
         Raises:
-            ValueError: the trial is not open: never asked for, or already told.
+            ValueError: the trial is not open: unknown, or its result was told.
             TypeError: the value is neither None nor numeric.
         """
         trial_id = trial.id if isinstance(trial, StudyTrial) else trial
@@ -193,10 +195,10 @@ class Study:
         self._tuner.trial_end(trial.id, value is not None, trial_job_id=str(trial.id))
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON.
+        """Return the state of the study as JSON, for `load_state`.
 
         Raises:
-            TypeError: the tuner is one of your own that cannot be put aside.
+            TypeError: the tuner is a custom one without `state` and `load_state`.
         """
         with self._lock:
             return {
@@ -211,13 +213,16 @@ class Study:
             }
 
     def load_state(self, state: Mapping[str, JsonValue]) -> None:
-        """Go on from a state, in a study that was made with the same arguments and not asked yet.
+        """Restore a state, in a new study with the same arguments.
 
-        Open trials stay open, and stopping rules have counted all that was told.
+        Open trials stay open, and stopping rules count the restored results.
+
+        Args:
+            state: return value of `state`.
 
         Raises:
-            ValueError: this study was asked before, or the state is of another search space.
-            TypeError: the tuner is one of your own that cannot be put aside.
+            ValueError: this study has trials, or the state is of another search space.
+            TypeError: the tuner is a custom one without `state` and `load_state`.
         """
         with self._lock:
             if self._next_id:
@@ -239,53 +244,58 @@ class Study:
 
     @property
     def best_value(self) -> float:
-        """Best number told so far, of the trials within all constraints.
+        """Value of the incumbent: the best feasible result.
 
         Raises:
-            ValueError: no finite number was told, or there are several objectives.
+            ValueError: there is no feasible finite result, or there are several objectives.
         """
         return self._outcomes.best()[0]
 
     @property
     def best_trial(self) -> StudyTrial:
-        """The first trial that reached `best_value`; ValueError if there is none."""
+        """The incumbent: the first trial with `best_value`; ValueError if there is none."""
         return self._outcomes.best()[1]
 
     @property
     def best_parameters(self) -> JsonValue:
-        """The configuration of `best_trial`; ValueError if there is none."""
+        """Configuration of the incumbent; ValueError if there is none."""
         return self.best_trial.parameters
 
     @property
     def pareto_front(self) -> list[FrontPoint]:
-        """The trials that no other one beats in every objective, in the order of telling.
+        """The non-dominated trials, in the order of `tell`.
 
-        With one objective, all that reached the best value. What is beyond a constraint, or lacks
-        a finite number, is not among them.
+        With one objective these are all trials with the best value. Infeasible results, and those
+        without finite numbers, are excluded.
         """
         with self._lock:
             return self._outcomes.front()
 
     @property
     def results(self) -> list[tuple[StudyTrial, JsonValue]]:
-        """All trials that gave a result, and what was told, in the order of telling."""
+        """All trials with a result, and the result, in the order of `tell`."""
         with self._lock:
             return list(self._outcomes.results)
 
     @property
     def explanation(self) -> str:
-        """How the tuner searches at present, and why; empty if it does not tell. `auto` does."""
+        """The tuner's explanation of its method, which `auto` has; else empty."""
         with self._lock:
             return self._tuner.explanation
 
     @property
     def stopped_because(self) -> str:
-        """Why a stopping rule ended the search; empty if none did."""
+        """Reason of the stopping rule that ended the search; empty if none did."""
         return self._tuner.ended_because
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context in which numpy's linear algebra takes one thread; nothing without numpy."""
+    """Return a context that limits numpy's linear algebra to one thread.
+
+    The matrices of algorithms are small: several threads wait for each other on a busy machine, up
+    to seconds per proposal, and round differently. The host of an experiment sets the same limit in
+    its environment.
+    """
     if "numpy" not in sys.modules:
         return nullcontext()
     controller = _controller()
@@ -294,7 +304,7 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 @cache
 def _controller() -> Any:  # noqa: ANN401 - of a package without types
-    """Return what limits the libraries that are loaded now; None if it is not installed."""
+    """Return the controller of the loaded BLAS libraries; None without threadpoolctl."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:

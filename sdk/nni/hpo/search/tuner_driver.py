@@ -1,4 +1,4 @@
-"""Hosts a tuner, an assessor, or both."""
+"""Driver of a tuner with an optional assessor."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,7 +16,7 @@ from nni.hpo.search.driver import (
 )
 
 _PAUSE: Final = 8
-"""Results for which nothing is prepared after a preparation that no request came for."""
+"""Results without preparation after a preparation that no request used."""
 
 
 @dataclass(slots=True)
@@ -26,17 +26,17 @@ class _History:
     attempt: int
     values: list[Any] = field(default_factory=list)
     longest_assessed: int = 0
-    """Length of the longest history the assessor has seen, over all attempts."""
+    """Length of the longest assessed history, over all attempts."""
 
 
 class TunerDriver:
-    """Calls tuner and assessor as their base classes promise.
+    """`AlgorithmDriver` of a tuner with an optional assessor.
 
     Args:
-        tuner: proposes.
-        assessor: judges running trials; None if there is none.
-        origin: what is the same in the provenance of every suggestion.
-        send: where answers go.
+        tuner: the tuner.
+        assessor: the assessor of running trials; None if there is none.
+        origin: constant part of the provenance of suggestions.
+        send: callback for messages.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class TunerDriver:
         self._provenance = Provenance(origin)
         self._send = send
         self._guard = CallbackGuard(send)
-        self._known = ParameterTable(send)
+        self._table = ParameterTable(send)
         self._histories: dict[str, _History] = {}
-        self._asked: set[int] = set()
+        self._requested: set[int] = set()
         self._started: dict[int, Any] = {}
         self._search_space: object = None
         self._has_deferred = False
@@ -72,13 +72,13 @@ class TunerDriver:
 
     def generate(self, parameter_ids: list[int]) -> Suggestions:
         """See `AlgorithmDriver`."""
-        self._asked, self._started = set(parameter_ids), {}
+        self._requested, self._started = set(parameter_ids), {}
         self._has_new_result = self._prepared = False
         try:
             generated = generate(self._tuner, parameter_ids, self._start_later)
         finally:
-            self._asked = set()
-        # Deferred and yet started within the same call: simply part of the answer.
+            self._requested = set()
+        # A configuration deferred and delivered within the same call is part of the answer.
         pairs = dict(generated.parameters) | self._started
         self._has_deferred = self._has_deferred or bool(generated.deferred)
         return Suggestions(
@@ -91,9 +91,8 @@ class TunerDriver:
     def prepare(self) -> None:
         """See `AlgorithmDriver`.
 
-        Between the result of a trial and the request that follows its end there is time: as long as
-        the trial takes to exit. Where results come faster than requests, preparing is in vain and
-        pauses.
+        The time between the result of a trial and the request after its end, while the trial exits,
+        is used. If results arrive faster than requests, preparation is wasted and pauses.
         """
         if not self._has_new_result:
             return
@@ -105,13 +104,13 @@ class TunerDriver:
         self._guard.call("prepare_parameters", self._tuner.prepare_parameters)
 
     def _start_later(self, parameter_id: int, parameters: object) -> None:
-        if parameter_id in self._asked:
+        if parameter_id in self._requested:
             self._started[parameter_id] = parameters
         else:
             self._send({"late": [self._suggested(parameter_id, parameters)]})
 
     def _suggested(self, parameter_id: int, parameters: object) -> tuple[int, Any, dict[str, Any]]:
-        self._known.put(parameter_id, parameters)
+        self._table.put(parameter_id, parameters)
         return parameter_id, parameters, self._provenance.now()
 
     def metric(self, command: MetricCommand) -> None:
@@ -127,7 +126,7 @@ class TunerDriver:
                 "receive_trial_result",
                 self._tuner.receive_trial_result,
                 command.parameter_id,
-                self._known.get(command.parameter_id),
+                self._table.get(command.parameter_id),
                 command.value,
                 trial_job_id=command.trial_id,
                 customized=False,
@@ -144,7 +143,7 @@ class TunerDriver:
             history.values.clear()
         history.values.append(command.value)
         if len(history.values) <= history.longest_assessed:
-            return  # a later attempt that has not yet come as far as an earlier one
+            return  # a later attempt that is still shorter than an earlier one
         history.longest_assessed = len(history.values)
         assessment = self._guard.call(
             "assess_trial", assess, self._assessor, command.trial_id, list(history.values)
@@ -169,34 +168,34 @@ class TunerDriver:
             )
         self._histories.pop(command.trial_id, None)
         self._stop_advised.discard(command.trial_id)
-        self._known.forget(command.parameter_id)
+        self._table.forget(command.parameter_id)
 
     def import_data(self, data: object, *, own: bool = False) -> None:
-        """See `AlgorithmDriver`; only a tuner with a plan around it tells the two apart."""
+        """See `AlgorithmDriver`; only a `ManagedTuner` distinguishes its own samples."""
         self._provenance.imported(data)
         resume = getattr(self._tuner, "resume_search", None) if own else None
         self._guard.call("import_data", resume or self._tuner.import_data, data)
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:
-        """See `AlgorithmDriver`; tuners are not told."""
+        """See `AlgorithmDriver`; tuners ignore such trials."""
 
     def record(self, parameter_id: int, parameters: object) -> None:
         """See `AlgorithmDriver`."""
-        self._known.record(parameter_id, parameters)
+        self._table.record(parameter_id, parameters)
 
     def knows(self, parameter_id: int) -> bool:
         """See `AlgorithmDriver`."""
-        return parameter_id in self._known
+        return parameter_id in self._table
 
     def snapshot(self) -> dict[str, Any] | None:
-        """See `AlgorithmDriver`; what deferring tuners have promised is not in their state."""
+        """See `AlgorithmDriver`; None for tuners that defer, whose state lacks deferred ids."""
         parts: dict[str, Any] = {"tuner": self._tuner, "assessor": self._assessor}
         if self._has_deferred or not all(map(_is_resumable, parts.values())):
             return None
         return {
             "search_space": self._search_space,
             "algorithms": {name: part.state() for name, part in parts.items() if part is not None},
-            "known": self._known.snapshot(),
+            "known": self._table.snapshot(),
             "histories": {
                 trial_id: (history.attempt, history.values, history.longest_assessed)
                 for trial_id, history in self._histories.items()
@@ -210,26 +209,26 @@ class TunerDriver:
         if state["search_space"] != self._search_space:
             self.initialize(state["search_space"])
         parts: dict[str, Any] = {"tuner": self._tuner, "assessor": self._assessor}
-        for name, kept in state["algorithms"].items():
-            parts[name].load_state(kept)
+        for name, saved in state["algorithms"].items():
+            parts[name].load_state(saved)
         for parameter_id, parameters in state["known"]:
-            self._known.put(parameter_id, parameters)
+            self._table.put(parameter_id, parameters)
         for trial_id, history in state["histories"].items():
             self._histories[trial_id] = _History(*history)
         self._provenance.results = state["results"]
-        for trial_id in state["advised"]:  # it may not have arrived
+        for trial_id in state["advised"]:  # the message may be lost
             self._stop_advised.add(trial_id)
             self._send({"stop": trial_id})
 
     def repeat(self, parameter_ids: list[int]) -> Suggestions:
         """See `AlgorithmDriver`."""
-        known = [parameter_id for parameter_id in parameter_ids if parameter_id in self._known]
+        known = [parameter_id for parameter_id in parameter_ids if parameter_id in self._table]
         return Suggestions(
-            tuple((id_, self._known.get(id_), self._provenance.now()) for id_ in known),
+            tuple((id_, self._table.get(id_), self._provenance.now()) for id_ in known),
             exhausted=len(known) < len(parameter_ids),
         )
 
 
 def _is_resumable(algorithm: object) -> bool:
-    """Whether an algorithm can be saved; true where there is none."""
+    """Return whether an algorithm is absent or its state can be saved."""
     return algorithm is None or (hasattr(algorithm, "state") and hasattr(algorithm, "load_state"))

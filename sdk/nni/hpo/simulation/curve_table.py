@@ -1,8 +1,8 @@
-"""Recorded learning curves: what every configuration of a grid gave, step by step, and how fast.
+"""Tables of recorded learning curves over a grid of configurations, with the time of a step.
 
-A table stands for a training script wherever the script itself is too slow:
+A table replaces a training script that is too slow:
 `nni.hpo.simulation.simulator` runs whole experiments on one in milliseconds. It is made
-once, by `tabulate`, and kept as JSON.
+once, by `tabulate`, and saved as JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nni.hpo.space.domains import same_value
 from nni.hpo.space.parser import parse_space
 
 FORM: Final = 1
-"""Version of the file."""
+"""Version of the file format."""
 _SPACE_KEYS: Final = ("_type", "_value")
 _LOGARITHMIC: Final = frozenset({"loguniform", "qloguniform", "lognormal", "qlognormal"})
 _SECONDS_DIGITS: Final = 6
@@ -39,13 +39,13 @@ class GridAxis:
     range: tuple[JsonValue, ...]
     """Its `_value`."""
     values: tuple[JsonValue, ...]
-    """Where it was measured; for numbers ascending."""
+    """Measured values; numbers in ascending order."""
 
     def index(self, value: object) -> int:
-        """Return the place of what was measured nearest to a value.
+        """Return the index of the measured value nearest to a value.
 
         Raises:
-            ValueError: it is none of the options, or no number.
+            ValueError: the value is none of the options, or no number.
         """
         if self.type == "choice":
             for place, option in enumerate(self.values):
@@ -61,7 +61,7 @@ class GridAxis:
             return min(right, len(points) - 1)
         return right if points[right] - wanted < wanted - points[right - 1] else right - 1
 
-    def _scaled(self, value: Any) -> float:  # noqa: ANN401 - a number, as the caller has seen
+    def _scaled(self, value: Any) -> float:  # noqa: ANN401 - a number, checked by the caller
         if self.type in _LOGARITHMIC:
             return math.log(value) if value > 0 else -math.inf
         return float(value)
@@ -69,30 +69,39 @@ class GridAxis:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What one configuration gave."""
+    """Learning curve of one configuration."""
 
     values: tuple[float, ...]
-    """The metric after each step; NaN where training had diverged."""
+    """Metric after each step; NaN after divergence."""
     step_s: float
-    """How long a step took, on average."""
+    """Mean duration of a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveTable:
-    """Learning curves over a full grid of configurations.
+    """Learning curves over a full grid of configurations; made by `tabulate`.
 
     Raises:
-        ValueError: the parts do not fit together.
+        ValueError: axes and curves do not match.
+
+    Example:
+        >>> from nni.hpo import CurveTable, tabulate
+        >>> space = {"x": {"_type": "choice", "_value": [1, 2]}}
+        >>> table = tabulate(space, {}, lambda p: [0.0, p["x"]], clock_s=lambda: 0.0)
+        >>> CurveTable.from_json(table.to_json()) == table
+        True
+        >>> table.curve({"x": 2}).values, table.best_value
+        ((0.0, 2), 2)
     """
 
     axes: tuple[GridAxis, ...]
     curves: tuple[Curve, ...]
-    """One for each point of the grid, the last axis running fastest."""
+    """One per point of the grid; the last axis varies fastest."""
     optimize_mode: OptimizeMode = "maximize"
     step: str = "epoch"
-    """What a step is, in a word."""
+    """Name of a step."""
     about: str = ""
-    """How the table was made."""
+    """Origin of the table."""
     _strides: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -109,27 +118,27 @@ class CurveTable:
 
     @property
     def search_space(self) -> dict[str, JsonValue]:
-        """The space in which configurations are looked for."""
+        """Search space of the table."""
         return {axis.name: {"_type": axis.type, "_value": list(axis.range)} for axis in self.axes}
 
     @property
     def steps(self) -> int:
-        """Length of every curve."""
+        """Number of steps of every curve."""
         return len(self.curves[0].values)
 
     @property
     def best_value(self) -> float:
-        """The best value at the end of any curve: what no search on this table can beat."""
+        """Best value at the end of a curve: the optimum of a search on this table."""
         ends = [curve.values[-1] for curve in self.curves if math.isfinite(curve.values[-1])]
         return max(ends) if self.optimize_mode == "maximize" else min(ends)
 
     def curve(self, parameters: Mapping[str, JsonValue]) -> Curve:
         """Return the curve of the grid point nearest to a configuration.
 
-        Names that are no axis, such as `TRIAL_BUDGET`, are passed over.
+        Names that are no axis, such as `TRIAL_BUDGET`, are ignored.
 
         Raises:
-            ValueError: a hyperparameter is missing, or its value is none of its kind.
+            ValueError: a hyperparameter is missing, or its value has a wrong type.
         """
         place = 0
         for axis, stride in zip(self.axes, self._strides, strict=True):
@@ -139,7 +148,7 @@ class CurveTable:
         return self.curves[place]
 
     def to_json(self) -> str:
-        """Return the table as the text of its file."""
+        """Return the table as JSON text."""
         head = {
             "form": FORM,
             "about": self.about,
@@ -163,15 +172,15 @@ class CurveTable:
 
     @classmethod
     def from_json(cls, text: str) -> CurveTable:
-        """Return the table that a text tells.
+        """Parse a table from JSON text.
 
         Raises:
-            ValueError: it is none, or of a later version.
+            ValueError: the text is no table, or of a later version.
         """
         try:
             content = json.loads(text)
             if content["form"] > FORM:
-                raise ValueError(f"it has form {content['form']}, known are those up to {FORM}")  # noqa: TRY301 - said as one of its faults
+                raise ValueError(f"it has form {content['form']}, known are those up to {FORM}")  # noqa: TRY301 - mapped with the other faults
             axes = tuple(
                 GridAxis(name, axis["_type"], tuple(axis["_value"]), tuple(axis["values"]))
                 for name, axis in content["axes"].items()
@@ -186,11 +195,11 @@ class CurveTable:
 
     @classmethod
     def load(cls, path: str | Path) -> CurveTable:
-        """Read a table from its file.
+        """Read a table from a file.
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: it is no table.
+            ValueError: the file is no table.
         """
         return cls.from_json(Path(path).read_text("utf-8"))
 
@@ -210,22 +219,31 @@ def tabulate(
     digits: int = 5,
     clock_s: Callable[[], float] = time.perf_counter,
 ) -> CurveTable:
-    """Train at every point of a grid and return the table.
+    """Train every configuration of a grid and return the table of curves.
 
     Args:
-        search_space: as tuners take it; options of a `choice` must be plain values.
-        grid: the values to measure, by the name of each hyperparameter that is no `choice`; of a
-            `choice` all options are measured.
-        train: gives the metric after each step of training with a configuration; the time between
-            two of them is taken as that of a step.
-        optimize_mode: which way is better.
-        step: what a step is, in a word.
-        about: how the table was made.
-        digits: to which the metric is rounded.
-        clock_s: measures the steps; `time.process_time` on a machine that is busy otherwise.
+        search_space: the space; options of a `choice` must be plain values.
+        grid: values to measure per hyperparameter other than a `choice`, of which all options are
+            measured.
+        train: function of a configuration that yields the metric after each step.
+        optimize_mode: `maximize` or `minimize`.
+        step: name of a step.
+        about: origin of the table.
+        digits: decimal places of the metric.
+        clock_s: clock for the duration of steps; `time.process_time` on a busy machine.
+
+    Returns:
+        The table, one curve per point of the grid.
 
     Raises:
-        ValueError: grid and space do not fit together, or a curve has another length.
+        ValueError: grid and space do not match, or curves differ in length.
+
+    Example:
+        >>> from nni.hpo import tabulate
+        >>> space = {"rate": {"_type": "loguniform", "_value": [0.01, 1]}}
+        >>> table = tabulate(space, {"rate": [0.01, 0.1, 1]}, lambda p: [p["rate"], 2 * p["rate"]])
+        >>> table.steps, table.curve({"rate": 0.2}).values
+        (2, (0.1, 0.2))
     """
     axes = tuple(_axis(name, search_space[name], grid.get(name)) for name in search_space)
     curves = []

@@ -1,7 +1,7 @@
-"""Whole experiments on recorded learning curves, in virtual time: seconds take microseconds.
+"""Simulator of experiments on recorded learning curves, in virtual time.
 
-`simulate` runs a tuner with an assessor, or an advisor, as an experiment does: several trials at
-once that report step by step, are stopped early, and end in an order that their speeds decide. The
+`simulate` runs a tuner with an assessor, or an advisor, as an experiment does: concurrent trials
+report step by step, are stopped early, and end in an order that depends on their speeds. The
 training is looked up in a `nni.hpo.CurveTable`, and the clock jumps from one report to the next. So
 schedulers can be compared over hundreds of experiments where real ones would take days. The same
 call with the same seed gives the same run.
@@ -29,57 +29,63 @@ from nni.hpo.search.tuner_driver import TunerDriver
 from nni.hpo.simulation.curve_table import Curve, CurveTable
 
 BUDGET_KEY: Final = "TRIAL_BUDGET"
-"""In a configuration: for how many steps it is trained."""
+"""Key of a configuration's budget, in steps."""
 LOAD_KEY: Final = "load_checkpoint_dir"
 SAVE_KEY: Final = "save_checkpoint_dir"
 
 Status = Literal["SUCCEEDED", "EARLY_STOPPED", "CUT_OFF"]
-"""`CUT_OFF`: it was running when the time was over."""
+"""`CUT_OFF`: the trial was running at the time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedTrial:
-    """What became of one configuration."""
+    """Result of one simulated trial."""
 
     id: int
-    """Counts from 0 in the order of starting."""
+    """Number of the trial, from 0, in the order of start."""
     parameters: dict[str, JsonValue]
     status: Status
     value: float | None
-    """The final result; `None` unless it succeeded with a finite one."""
+    """Final result; `None` unless the trial succeeded with a finite one."""
     steps: int
-    """How many it was trained for."""
+    """Number of trained steps."""
     resumed_at: int
-    """How many its checkpoint had behind it; 0 without one."""
+    """Step of its checkpoint; 0 without one."""
     start_s: float
     end_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """One experiment that was simulated."""
+    """Result of a simulated experiment; see `simulate`.
+
+    Example:
+        >>> from nni.hpo import SimulatedRun
+        >>> SimulatedRun((), 3.0, None, ((1.0, 0.5), (2.0, 0.7))).best_at(1.5)
+        0.5
+    """
 
     trials: tuple[SimulatedTrial, ...]
-    """In the order of starting."""
+    """Trials in the order of start."""
     duration_s: float
-    """Virtual time until the last trial ended."""
+    """Virtual time of the last end of a trial."""
     best: SimulatedTrial | None
-    """The one with the best final result, the earlier of equal ones; `None`: none has any."""
+    """The incumbent, the earlier of equal trials; `None` without results."""
     progress: tuple[tuple[float, float], ...]
-    """(time in seconds, value) of every final result that was better than all before."""
+    """(time in seconds, value) of every new incumbent."""
 
     @property
     def steps(self) -> int:
-        """How many steps were trained in all."""
+        """Total number of trained steps."""
         return sum(trial.steps for trial in self.trials)
 
     def best_at(self, time_s: float) -> float | None:
-        """Return the best final result known at a time; `None`: there was none yet."""
+        """Return the value of the incumbent at a time; `None` before the first result."""
         known = [value for at_s, value in self.progress if at_s <= time_s]
         return known[-1] if known else None
 
 
-def simulate(  # noqa: PLR0913 - one argument for each choice of an experiment
+def simulate(  # noqa: PLR0913 - documented signature
     table: CurveTable,
     *,
     tuner: str | Tuner | None = None,
@@ -94,30 +100,41 @@ def simulate(  # noqa: PLR0913 - one argument for each choice of an experiment
     max_duration_s: float = math.inf,
     trial_steps: int | None = None,
 ) -> SimulatedRun:
-    """Run an experiment on a table of curves.
+    """Simulate an experiment on a table of learning curves.
 
     A trial reports the value after each step as intermediate result and the last one as its final
     result. It is trained to step `TRIAL_BUDGET` of its configuration, or else for ``trial_steps``;
-    a configuration with `load_checkpoint_dir` goes on at the step where the trial that saved there
-    had come to, on its own curve.
+    a configuration with `load_checkpoint_dir` continues at the step of that checkpoint, on its own
+    curve.
 
     Args:
-        table: what training gives.
+        table: learning curves of all configurations.
         tuner: name or object; either this or an advisor.
-        tuner_args: of a named tuner.
+        tuner_args: arguments of a named tuner.
         assessor: name or object; may stop trials early.
-        assessor_args: of a named assessor.
-        advisor: name or object; takes the place of tuner and assessor.
-        advisor_args: of a named advisor.
-        trials: most trials ever started.
-        concurrency: most trials at once.
-        seed: of named algorithms that take one, and of the global generators.
-        max_duration_s: virtual time after which everything is cut off; > 0.
-        trial_steps: steps of a trial that names no budget; `None`: the whole curve.
+        assessor_args: arguments of a named assessor.
+        advisor: name or object, instead of tuner and assessor.
+        advisor_args: arguments of a named advisor.
+        trials: largest number of trials.
+        concurrency: largest number of concurrent trials.
+        seed: seed of named algorithms, and of the global generators.
+        max_duration_s: virtual time limit, which cuts off running trials; > 0.
+        trial_steps: steps of a trial without a budget; `None` for the whole curve.
+
+    Returns:
+        All trials, the incumbent over time, and the virtual duration.
 
     Raises:
         ValueError: an argument is wrong, or a configuration has no curve.
         RuntimeError: the algorithm raised.
+
+    Example:
+        >>> from nni.hpo import simulate, tabulate
+        >>> space = {"x": {"_type": "choice", "_value": [1, 2]}}
+        >>> table = tabulate(space, {}, lambda p: [p["x"], p["x"] * 2.0], clock_s=lambda: 0.0)
+        >>> run = simulate(table, tuner="GridSearch", trials=2)
+        >>> run.best.parameters, run.best.value, run.steps
+        ({'x': 2}, 4.0, 4)
     """
     check_count("trials", trials, least=1)
     check_count("concurrency", concurrency, least=1)
@@ -129,20 +146,20 @@ def simulate(  # noqa: PLR0913 - one argument for each choice of an experiment
         raise ValueError("give a tuner and perhaps an assessor, or an advisor alone")
     seed_global_generators(seed, custom=True)
     training = TableTraining(table, trial_steps or table.steps)
-    lab = _Lab(training, trials, concurrency, max_duration_s)
+    simulation = _Simulation(training, trials, concurrency, max_duration_s)
     mode = table.optimize_mode
     if advisor is not None:
         if isinstance(advisor, str):
             advisor = _advisor(advisor, advisor_args, seed, mode)
-        hosted_advisor = AdvisorDriver(advisor, {}, lab.say)
-        commands.connect(hosted_advisor)
-        return lab.run(hosted_advisor)
+        driver = AdvisorDriver(advisor, {}, simulation.receive)
+        commands.connect(driver)
+        return simulation.run(driver)
     assert tuner is not None, "checked above"
     if isinstance(tuner, str):
         tuner = create("tuner", tuner, tuner_args, seed, mode)
     if isinstance(assessor, str):
         assessor = create("assessor", assessor, assessor_args, seed, mode)
-    return lab.run(TunerDriver(tuner, assessor, {}, lab.say))
+    return simulation.run(TunerDriver(tuner, assessor, {}, simulation.receive))
 
 
 def _advisor(
@@ -156,17 +173,17 @@ def _advisor(
 
 @dataclass(slots=True)
 class TableTraining:
-    """Training as a table has it, budgets and checkpoints included."""
+    """Simulated training on a table of curves, with budgets and checkpoints."""
 
     table: CurveTable
     trial_steps: int
-    """Steps of a configuration that names no budget."""
+    """Steps of a configuration without a budget."""
     _saved: dict[str, int] = field(default_factory=dict)
 
-    def lesson(self, parameters: Mapping[str, Any]) -> Curve:
-        """Return what training with a configuration gives, from its checkpoint on, if it has one.
+    def segment(self, parameters: Mapping[str, Any]) -> Curve:
+        """Return the part of the learning curve that training a configuration yields.
 
-        Beyond the end of its curve a configuration stays as good as it was there.
+        It starts at the checkpoint, if there is one; beyond its end a curve is constant.
 
         Raises:
             ValueError: the configuration has no curve, or its budget is no number >= 1.
@@ -177,26 +194,26 @@ class TableTraining:
         return Curve(tuple(curve.values[min(step, last)] for step in steps), curve.step_s)
 
     def resumed_at(self, parameters: Mapping[str, Any]) -> int:
-        """Return how many steps the checkpoint of a configuration has behind it; 0 without one.
+        """Return the step of a configuration's checkpoint; 0 without one.
 
-        A checkpoint that has come to the budget or beyond costs one step nevertheless.
+        A checkpoint at or beyond the budget is trained for one step nevertheless.
         """
         saved = self._saved.get(parameters.get(LOAD_KEY, ""), 0)
         return min(saved, self._budget(parameters, saved + 1) - 1)
 
     def _budget(self, parameters: Mapping[str, Any], otherwise: int) -> int:
-        """Return the step that a configuration is trained to."""
+        """Return the last step of a configuration's training."""
         budget = parameters.get(BUDGET_KEY, otherwise)
         if isinstance(budget, bool) or not isinstance(budget, int | float) or budget < 1:
             raise ValueError(f"{BUDGET_KEY} must be a number >= 1, got {budget!r}")
         return int(budget)
 
     def save(self, parameters: Mapping[str, Any], steps: int) -> None:
-        """Keep how far a configuration has come, if it names a place for that.
+        """Save a checkpoint, if the configuration names a folder for it.
 
         Args:
             parameters: the configuration.
-            steps: how many it was trained for since its own checkpoint.
+            steps: steps since its own checkpoint.
         """
         if SAVE_KEY in parameters:
             self._saved[parameters[SAVE_KEY]] = self.resumed_at(parameters) + steps
@@ -204,36 +221,36 @@ class TableTraining:
 
 @dataclass(slots=True)
 class _Trial:
-    """A trial that runs."""
+    """A running trial."""
 
     id: int
     parameter_id: int
     parameters: dict[str, Any]
-    lesson: Curve
+    segment: Curve
     resumed_at: int
     start_s: float
     steps: int = 0
 
     @property
     def name(self) -> str:
-        """Its id as algorithms are told."""
+        """Id of the trial as algorithms get it."""
         return f"{self.id:05d}"
 
     def value(self) -> float:
         """Return the metric after the steps done so far."""
-        return self.lesson.values[self.steps - 1]
+        return self.segment.values[self.steps - 1]
 
 
 @dataclass(slots=True)
-class _Lab:
-    """The experiment: slots, a heap of what happens next, and what the algorithm says."""
+class _Simulation:
+    """Discrete-event simulation of the experiment: slots, a heap of events, and the algorithm."""
 
     training: TableTraining
     limit: int
     concurrency: int
     max_duration_s: float
     now_s: float = 0.0
-    _hosted: AlgorithmDriver = field(init=False)
+    _driver: AlgorithmDriver = field(init=False)
     _due: list[tuple[float, int, _Trial]] = field(default_factory=list)
     _events: int = 0
     _started: int = 0
@@ -243,16 +260,16 @@ class _Lab:
     _live: dict[str, _Trial] = field(default_factory=dict)
     _queue: list[tuple[int, Any]] = field(default_factory=list)
     _stops: list[str] = field(default_factory=list)
-    """Trials that are to be stopped once the algorithm has returned."""
+    """Trials to stop after the current call of the algorithm."""
     _ended: list[SimulatedTrial] = field(default_factory=list)
     _progress: list[tuple[float, float]] = field(default_factory=list)
     _best: SimulatedTrial | None = None
 
-    def run(self, hosted: AlgorithmDriver) -> SimulatedRun:
-        """Run until nothing is left to do, or the time is over."""
-        self._hosted = hosted
-        hosted.initialize(self.training.table.search_space)
-        self._go_on()
+    def run(self, driver: AlgorithmDriver) -> SimulatedRun:
+        """Run until no event is left, or the time limit."""
+        self._driver = driver
+        driver.initialize(self.training.table.search_space)
+        self._fill_slots()
         while self._due:
             at_s, _, trial = heapq.heappop(self._due)
             if at_s > self.max_duration_s:
@@ -261,12 +278,12 @@ class _Lab:
             self.now_s = at_s
             if trial.name in self._live:
                 self._step(trial)
-                self._go_on()
+                self._fill_slots()
         self._ended.sort(key=lambda trial: trial.id)
         return SimulatedRun(tuple(self._ended), self.now_s, self._best, tuple(self._progress))
 
-    def say(self, message: dict[str, Any]) -> None:
-        """Take a word of the algorithm; see `nni.hpo.search.driver.Say`."""
+    def receive(self, message: dict[str, Any]) -> None:
+        """Receive a message of the driver; see `nni.hpo.search.driver.SendMessage`."""
         if "late" in message:
             self._queue += [(id_, parameters) for id_, parameters, _ in message["late"]]
             self._exhausted = self._exhausted or bool(message.get("exhausted"))
@@ -278,13 +295,13 @@ class _Lab:
             failed = message["failed"]
             raise RuntimeError(f"{failed['call']} failed:\n{failed['traceback']}")
 
-    def _go_on(self) -> None:
-        """Ask for what the free slots can take, and start what has been proposed."""
+    def _fill_slots(self) -> None:
+        """Request configurations for free slots and start them."""
         while self._start_queued() or self._ask():
             pass
 
     def _ask(self) -> bool:
-        """Ask for parameters; whether it may be worth looking again."""
+        """Request configurations; return whether any arrived."""
         waiting = len(self._queue) + self._promised
         wanted = min(
             self.concurrency - len(self._live) - waiting, self.limit - self._started - waiting
@@ -293,7 +310,7 @@ class _Lab:
             return False
         ids = list(range(self._asked, self._asked + wanted))
         self._asked += wanted
-        answer = self._hosted.generate(ids)
+        answer = self._driver.generate(ids)
         self._queue += [(id_, parameters) for id_, parameters, _ in answer.parameters]
         self._promised += answer.deferred
         short = wanted - len(answer.parameters) - answer.deferred
@@ -308,7 +325,7 @@ class _Lab:
             id=self._started,
             parameter_id=parameter_id,
             parameters=dict(parameters),
-            lesson=self.training.lesson(parameters),
+            segment=self.training.segment(parameters),
             resumed_at=self.training.resumed_at(parameters),
             start_s=self.now_s,
         )
@@ -318,27 +335,27 @@ class _Lab:
         return True
 
     def _schedule(self, trial: _Trial) -> None:
-        self._events += 1  # things due at one moment happen in the order of their making
-        due_s = trial.start_s + (trial.steps + 1) * trial.lesson.step_s
+        self._events += 1  # events at one time happen in the order of their creation
+        due_s = trial.start_s + (trial.steps + 1) * trial.segment.step_s
         heapq.heappush(self._due, (due_s, self._events, trial))
 
     def _step(self, trial: _Trial) -> None:
         """Train one step, report it, and end if it was the last."""
         trial.steps += 1
         value = trial.value()
-        self._tell(trial, value, trial.steps - 1, final=False)
+        self._report(trial, value, trial.steps - 1, final=False)
         if trial.name not in self._live:
-            return  # the report has cost it its life
-        if trial.steps < len(trial.lesson.values):
+            return  # stopped early by this report
+        if trial.steps < len(trial.segment.values):
             self._schedule(trial)
             return
-        self._tell(trial, value, 0, final=True)
+        self._report(trial, value, 0, final=True)
         if trial.name in self._live:
             self.training.save(trial.parameters, trial.steps)
             self._end(trial, "SUCCEEDED", value)
 
-    def _tell(self, trial: _Trial, value: float, sequence: int, *, final: bool) -> None:
-        self._hosted.metric(
+    def _report(self, trial: _Trial, value: float, sequence: int, *, final: bool) -> None:
+        self._driver.metric(
             MetricCommand(
                 trial_id=trial.name,
                 attempt=1,
@@ -364,7 +381,7 @@ class _Lab:
             self._best = ended
             self._progress.append((self.now_s, ended.value))
         if status != "CUT_OFF":
-            self._hosted.trial_end(
+            self._driver.trial_end(
                 TrialEndCommand(trial.name, trial.parameter_id, status, customized=False)
             )
 

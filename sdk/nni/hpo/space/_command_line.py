@@ -1,4 +1,4 @@
-"""Options of a command line for the fields of a type: `--rate 0.01 --model Svm --model/Svm/c 3`."""
+"""Command-line options for the fields of a type: `--rate 0.01 --model Svm --model/Svm/c 3`."""
 
 import argparse
 import json
@@ -12,22 +12,22 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.space._type_reader import ChoiceContent, Field, FieldOption, NumberContent, Structure
 
 _NAME = "_name"
-"""Key of the branch that was chosen."""
+"""Key of the active branch."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """One field that a command line can set."""
+    """One field with a command-line option."""
 
     branches: tuple[tuple[str, str], ...]
-    """The choices on the way to it: their key and the branch that it is in."""
+    """Enclosing choices, outermost first: key and branch."""
     key: str
-    """In the configuration of its branch."""
+    """Key in the configuration of its branch."""
     field: Field
 
     @property
     def flag(self) -> str:
-        """The option as one types it."""
+        """Name of the option on the command line."""
         words = [word for branch in self.branches for word in branch]
         return "--" + "/".join([*words, self.key])
 
@@ -35,16 +35,16 @@ class _Leaf:
 def with_arguments(
     structure: Structure, parameters: Mapping[str, Any], arguments: Sequence[str]
 ) -> dict[str, JsonValue]:
-    """Return a configuration in which the options of a command line win.
+    """Return a configuration with the overrides of a command line.
 
     Args:
-        structure: what the configuration is one of.
-        parameters: the configuration without them.
-        arguments: the words after the name of the program.
+        structure: description of the configuration's type.
+        parameters: the configuration without overrides.
+        arguments: arguments after the name of the program.
 
     Raises:
-        SystemExit: an option is unknown or its value is wrong, or help is asked for; says so on
-            the terminal, as command lines do.
+        SystemExit: an option is unknown, its value is wrong, or `--help` is given; the message is
+            printed.
     """
     parser = argparse.ArgumentParser(allow_abbrev=False)
     leaves = sorted(_leaves(structure, (), ""), key=lambda leaf: len(leaf.branches))
@@ -59,7 +59,7 @@ def with_arguments(
         )
     given = vars(parser.parse_args(arguments))
     merged = deepcopy(dict(parameters))
-    for leaf in leaves:  # the outer ones first: they choose the branches of the inner ones
+    for leaf in leaves:  # outer ones first: they select the branches of the inner ones
         if leaf.flag in given:
             _level(merged, leaf, parser.error)[leaf.key] = given[leaf.flag]
     return merged
@@ -84,7 +84,7 @@ def _leaves(
 def _level(
     configuration: dict[str, Any], leaf: _Leaf, refuse: Callable[[str], NoReturn]
 ) -> dict[str, Any]:
-    """Return the part of a configuration that holds a leaf."""
+    """Return the dict of a configuration that holds a leaf."""
     level = configuration
     for key, branch in leaf.branches:
         inner = level.get(key)
@@ -95,7 +95,7 @@ def _level(
 
 
 def _reader(field: Field) -> Callable[[str], JsonValue]:
-    """Return what turns the text of an option into a value of the configuration."""
+    """Return the converter of an option's text into a value of the configuration."""
     content = field.content
     if isinstance(content, NumberContent):
         return content.type or float

@@ -1,4 +1,4 @@
-"""A `ConfigSpace.ConfigurationSpace` as a search space; see `nni.hpo.space.configspace`."""
+"""Conversion of a `ConfigSpace.ConfigurationSpace` to a search space."""
 
 from collections.abc import Iterable, Iterator
 from itertools import product
@@ -10,7 +10,7 @@ from nni.hpo.space.domains import CONSTRAINTS_KEY
 from nni.hpo.space.parser import parse_space
 
 META_KEY: Final = "nni"
-"""Under which a hyperparameter keeps what it was made from."""
+"""Key in `meta` of a hyperparameter's original entry."""
 _FORBIDDEN: Final = {
     "ForbiddenLessThanClause": "<",
     "ForbiddenLessThanEqualsClause": "<=",
@@ -25,7 +25,7 @@ _FORBIDDEN: Final = {
 
 
 def from_configspace(space: Any) -> dict[str, JsonValue]:  # noqa: ANN401 - ships no types
-    """Return the search space that a ConfigSpace is.
+    """Convert a ConfigSpace to a search space.
 
     A hyperparameter that depends on a categorical one becomes part of the branches in which it is
     active.
@@ -33,9 +33,17 @@ def from_configspace(space: Any) -> dict[str, JsonValue]:  # noqa: ANN401 - ship
     Args:
         space: a `ConfigSpace.ConfigurationSpace`.
 
+    Returns:
+        The search space in JSON.
+
     Raises:
-        ValueError: a hyperparameter, condition or clause has no form in this language; the text
-            names it.
+        ValueError: a hyperparameter, condition or clause has no equivalent; the message names it.
+
+    Example:
+        >>> from ConfigSpace import ConfigurationSpace
+        >>> from nni.hpo.space.configspace import from_configspace
+        >>> from_configspace(ConfigurationSpace({"rate": (0.1, 1.0)}))
+        {'rate': {'_type': 'uniform', '_value': [0.1, 1.0]}}
     """
     reader = _Reader(space)
     entries = reader.level(reader.roots())
@@ -47,7 +55,7 @@ def from_configspace(space: Any) -> dict[str, JsonValue]:  # noqa: ANN401 - ship
 
 
 class _Reader:
-    """Reads one ConfigSpace."""
+    """Converter of one ConfigSpace."""
 
     def __init__(self, space: Any) -> None:  # noqa: ANN401 - ships no types
         self._space = space
@@ -75,7 +83,7 @@ class _Reader:
         self._activation[child] = (parent.name, values)
 
     def roots(self) -> list[str]:
-        """Return the names that are always active."""
+        """Return the unconditional names."""
         return [name for name in self._space if name not in self._activation]
 
     def level(self, names: Iterable[str]) -> dict[str, JsonValue]:
@@ -122,12 +130,12 @@ class _Reader:
                 yield f"not ({' and '.join(self._text(part) for part in parts)})"
 
     def _values_of(self, clause: Any) -> list[tuple[str, JsonValue]] | None:  # noqa: ANN401 - ships no types
-        """Return name and value of what an equality forbids; None for other clauses."""
+        """Return the names and values of an equality clause; None for other clauses."""
         kind = type(clause).__name__
         if kind == "ForbiddenEqualsClause":
-            return [(self._way(clause.hyperparameter.name), _plain(clause.value))]
+            return [(self._reference(clause.hyperparameter.name), _plain(clause.value))]
         if kind == "ForbiddenInClause":
-            name = self._way(clause.hyperparameter.name)
+            name = self._reference(clause.hyperparameter.name)
             return [(name, _plain(value)) for value in clause.values]
         return None
 
@@ -140,17 +148,23 @@ class _Reader:
         if kind not in _FORBIDDEN:
             raise ValueError(f"forbidden clause {clause} has no form in a search space")
         if kind.endswith("Relation"):
-            left, right = self._way(clause.left.name), f"`{self._way(clause.right.name)}`"
+            left, right = (
+                self._reference(clause.left.name),
+                f"`{self._reference(clause.right.name)}`",
+            )
         else:
-            left, right = self._way(clause.hyperparameter.name), _literal(_plain(clause.value))
+            left, right = (
+                self._reference(clause.hyperparameter.name),
+                _literal(_plain(clause.value)),
+            )
         return f"`{left}` {_FORBIDDEN[kind]} {right}"
 
-    def _way(self, name: str) -> str:
-        """Return what constraints call a hyperparameter: its parents' names, and its own."""
+    def _reference(self, name: str) -> str:
+        """Return the path by which constraints refer to a hyperparameter."""
         if META_KEY in (self._space[name].meta or {}):
             return name
         parent = self._activation.get(name)
-        return name if parent is None else f"{self._way(parent[0])}/{name}"
+        return name if parent is None else f"{self._reference(parent[0])}/{name}"
 
 
 def _numbers(hyperparameter: Any, kind: str) -> JsonValue:  # noqa: ANN401 - ships no types

@@ -1,10 +1,11 @@
-"""The little language of constraints: parsed here, turned into Python functions, never evaluated.
+"""Expression language of constraints: a parser that compiles expressions to Python closures.
+
+The text is never passed to `eval`. The language has:
 
 Numbers, strings, `true`, `false`, `none`, lists; names of hyperparameters; `+ - * / // % **`;
 `== != < <= > >=`, chained as in `1 < x <= y`; `in`, `not in`; `and`, `or`, `not`; parentheses.
-A name is written as it is in the configuration, inner ones with a slash, `model/lr`; one that is no
-plain word, or a word of this language, stands in backticks. `a/b` without spaces is the inner name
-where there is one, and a division where there is none.
+A name is a path in the configuration, `model/lr`; a name that is no identifier, or a keyword, is
+quoted by backticks. `a/b` without spaces is the nested name if there is one, else a division.
 
 Numbers that differ by rounding only are equal, in `<` and `>=` too: 0.30000000000000004 is not
 greater than 0.3.
@@ -22,12 +23,12 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.space.domains import RELATIVE_TOLERANCE, same_value
 
 Evaluator: TypeAlias = Callable[[Sequence[JsonValue]], JsonValue]
-"""Takes the values of an expression's names, in order; raises what Python's operators raise."""
+"""Function of the values of an expression's names, in order; raises as Python's operators do."""
 
 MOST_CHARACTERS: Final = 2000
 _MOST_NESTED: Final = 50
 _LARGEST_POWER: Final = 1e4
-"""Of a base or exponent that is raised exactly; greater ones are raised as floats."""
+"""Largest base or exponent with exact integer powers; larger ones are floats."""
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:
@@ -52,38 +53,38 @@ _CONSTANTS: Final = {
 
 
 class ExpressionError(ValueError):
-    """A text that is no expression, or that means nothing for the values it was given."""
+    """The text is no expression, or its operands have a wrong type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A parsed text."""
+    """A compiled expression."""
 
     text: str
     names: tuple[str, ...]
-    """What it refers to, each once."""
+    """Names that it refers to, each once."""
     evaluate: Evaluator
-    """Takes the values of `names`."""
+    """Function of the values of `names`."""
 
     def holds(self, values: Sequence[JsonValue]) -> bool:
-        """Whether it is true of the values of its names.
+        """Return whether the expression is true for the values of its names.
 
         Raises:
-            ExpressionError: it is neither true nor false of them.
+            ExpressionError: its value is not a bool.
             ArithmeticError: it cannot be computed, as in a division by 0.
         """
         return _truth(self.evaluate(values))
 
 
 def parse(text: str, known: Collection[str]) -> Expression:
-    """Return the expression that a text is.
+    """Parse and compile an expression.
 
     Args:
-        text: in the language above, of at most `MOST_CHARACTERS`.
-        known: the names that there are.
+        text: at most `MOST_CHARACTERS` of the language above.
+        known: names that may be used.
 
     Raises:
-        ExpressionError: the text breaks a rule; the message says where.
+        ExpressionError: the text is malformed; the message gives the position.
     """
     if len(text) > MOST_CHARACTERS:
         raise ExpressionError(f"must have at most {MOST_CHARACTERS} characters, has {len(text)}")
@@ -105,7 +106,7 @@ def _tokens(text: str, known: Collection[str]) -> list[_Token]:
         match = _TOKEN.match(text, at)
         if match is None or match.lastgroup is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            raise ExpressionError(f"{_odd(text[at:])} at character {at + 1}")
+            raise ExpressionError(f"{_hint(text[at:])} at character {at + 1}")
         kind, word, start = match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)
         at = match.end()
         if kind == "name":
@@ -118,7 +119,7 @@ def _tokens(text: str, known: Collection[str]) -> list[_Token]:
     return [*tokens, _Token("end", "", len(text))]
 
 
-def _odd(rest: str) -> str:
+def _hint(rest: str) -> str:
     signs = (("&&", "and"), ("||", "or"), ("!", "not"), ("=<", "<="), ("=>", ">="), ("=", "=="))
     for sign, word in signs:
         if rest.startswith(sign):
@@ -127,7 +128,7 @@ def _odd(rest: str) -> str:
 
 
 class _Parser:
-    """Recursive descent, one method per level of precedence."""
+    """Recursive-descent parser, one method per level of precedence."""
 
     def __init__(self, text: str, known: Collection[str]) -> None:
         self._text = text
@@ -138,7 +139,7 @@ class _Parser:
         self._names: list[str] = []
 
     def parse(self) -> Expression:
-        evaluation = self._either()
+        evaluation = self._disjunction()
         if self._peek().kind != "end":
             raise self._unexpected("an operator")
         return Expression(self._text, tuple(self._names), evaluation)
@@ -147,7 +148,7 @@ class _Parser:
         return self._tokens[self._next]
 
     def _take(self, *symbols: str) -> str | None:
-        """Go past one of the symbols and return it; None if none of them is next."""
+        """Consume and return the next token if it is one of the symbols; else return None."""
         token = self._peek()
         if token.kind == "symbol" and token.text in symbols:
             self._next += 1
@@ -163,17 +164,17 @@ class _Parser:
         found = "the end" if token.kind == "end" else repr(token.text)
         return ExpressionError(f"expected {wanted}, found {found} at character {token.at + 1}")
 
-    def _either(self) -> Evaluator:
+    def _disjunction(self) -> Evaluator:
         self._depth += 1
         if self._depth > _MOST_NESTED:
             raise ExpressionError(f"parentheses must be nested at most {_MOST_NESTED} deep")
-        left = self._both()
+        left = self._conjunction()
         while self._take("or"):
-            left = _or(left, self._both())
+            left = _or(left, self._conjunction())
         self._depth -= 1
         return left
 
-    def _both(self) -> Evaluator:
+    def _conjunction(self) -> Evaluator:
         left = self._negation()
         while self._take("and"):
             left = _and(left, self._negation())
@@ -241,12 +242,12 @@ class _Parser:
     def _power(self) -> Evaluator:
         base = self._atom()
         if self._take("**"):
-            return _arithmetic("**", base, self._signed())  # to the right, and -1 may follow
+            return _arithmetic("**", base, self._signed())  # right-associative; a sign may follow
         return base
 
     def _atom(self) -> Evaluator:
         if self._take("("):
-            inner = self._either()
+            inner = self._disjunction()
             if self._peek().text != ",":
                 self._expect(")")
                 return inner
@@ -272,7 +273,7 @@ class _Parser:
                 self._expect(",")
                 if self._take(closing):
                     break
-            items.append(self._either())
+            items.append(self._disjunction())
         return lambda values: [item(values) for item in items]
 
     def _name(self, token: _Token) -> Evaluator:
@@ -300,7 +301,7 @@ def _truth(value: JsonValue) -> bool:
 
 
 def _number(value: JsonValue) -> float:
-    if isinstance(value, int | float):  # true counts as 1, so that switches can be added up
+    if isinstance(value, int | float):  # true counts as 1, so that flags can be summed
         return value
     raise ExpressionError(f"must be a number to calculate with or to order, got {value!r:.100}")
 

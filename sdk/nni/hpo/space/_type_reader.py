@@ -1,4 +1,4 @@
-"""Reading a type: which of its fields are tuned, how, and how to make an object of it."""
+"""Reader of types: tuned fields with their samplings, and construction of objects."""
 
 import dataclasses
 import functools
@@ -22,7 +22,7 @@ class UntunedContent:
     """Content of a field that is not tuned."""
 
     hint: Any
-    """Its type."""
+    """Type of the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class NumberContent:
 
     range: Range
     type: type[int] | type[float] | None
-    """What a value becomes; None leaves it as it comes."""
+    """Type that values are converted to; None for no conversion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class FieldOption:
     """Option of a choice."""
 
     wire: JsonValue
-    """What stands for it in search space and configuration; of a branch, its `_name`."""
+    """JSON value in search space and configuration; for a branch its `_name`."""
     value: object
-    """What it is in Python; of a branch, its class."""
+    """Python value; for a branch its class."""
     branch: "Structure | None" = None
 
 
@@ -57,24 +57,24 @@ class Field:
     """One field of a structure."""
 
     name: str
-    """In the search space, and for a reader of the code."""
+    """Name in the search space and in the code."""
     argument: str
-    """The key under which `Structure.build` takes its value."""
+    """Key of its value in the argument of `Structure.build`."""
     has_default: bool
     content: "Content"
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A dataclass, a model, or the signature of a function."""
+    """Description of a dataclass, a pydantic model, or the signature of a function."""
 
     name: str
     fields: tuple[Field, ...]
     build: Callable[[dict[str, Any]], Any]
-    """Makes an object of values by argument; those with a default may be missing."""
+    """Constructor of an object from values by argument; those with a default may be missing."""
 
     def is_tuned(self) -> bool:
-        """Whether anything inside is tuned."""
+        """Return whether any field is tuned."""
         return any(
             field.content.is_tuned()
             if isinstance(field.content, Structure)
@@ -84,23 +84,23 @@ class Structure:
 
 
 Content: TypeAlias = UntunedContent | NumberContent | ChoiceContent | Structure
-"""A `Structure` is content of a field that is a part with fields of its own."""
+"""Content of a field; a `Structure` is a nested one with fields of its own."""
 
 
 def is_type_of_space(source: object) -> bool:
-    """Whether a search space is given as a type or a function, and not as JSON."""
+    """Return whether a search space is given as a type or a function, and not as JSON."""
     return callable(source)
 
 
 def read_structure(source: object, above: tuple[object, ...] = ()) -> Structure:
-    """Return what a dataclass, a pydantic model or a function says about its fields.
+    """Return the description of a dataclass, a pydantic model or a function.
 
     Args:
         source: the class or function.
-        above: the classes that it is part of, outermost first.
+        above: the enclosing classes, outermost first.
 
     Raises:
-        TypeError: it is none of these, or a field breaks a rule; the text names both.
+        TypeError: the source is none of these, or a field breaks a rule; the message names both.
     """
     if source in above:
         raise TypeError(f"{_name(source)} must not contain itself; a search space is finite")
@@ -122,8 +122,8 @@ _Part: TypeAlias = tuple[str, str, Any, bool]
 """Name, argument, type hint, and whether there is a default."""
 
 
-def _parts(source: Any) -> tuple[Iterator[_Part], Callable[[dict[str, Any]], Any]]:  # noqa: ANN401 - anything a user may have given
-    """Return the fields of a class or function, and what makes an object of their values."""
+def _parts(source: Any) -> tuple[Iterator[_Part], Callable[[dict[str, Any]], Any]]:  # noqa: ANN401 - any argument of a user
+    """Return the fields of a class or function, and the constructor of its objects."""
     if dataclasses.is_dataclass(source) and isinstance(source, type):
         return _dataclass_parts(source), lambda values: source(**values)
     if _is_model(source):
@@ -143,7 +143,7 @@ def _name(source: object) -> str:
 
 
 def _is_model(source: object) -> bool:
-    """Whether it is a pydantic model; asked in a way that needs no pydantic."""
+    """Return whether `source` is a pydantic model, without importing pydantic."""
     return (
         isinstance(source, type)
         and hasattr(source, "model_fields")
@@ -227,7 +227,7 @@ def _content(hint: Any, place: str, above: tuple[object, ...]) -> Content:  # no
 
 
 def _split(hint: Any, place: str) -> tuple[Any, Range | Choice | None]:  # noqa: ANN401 - a type hint
-    """Return a type without what stands beside it, and how it is tuned."""
+    """Return a type without its annotations, and its sampling; None for an untuned one."""
     if get_origin(hint) is not Annotated:
         return hint, None
     base, *beside = get_args(hint)
@@ -258,7 +258,7 @@ def _numbers(base: object, sampling: Range, place: str) -> NumberContent:
 
 
 def _own_values(base: object, place: str) -> tuple[object, ...]:
-    """Return the values that a type names by itself."""
+    """Return the values that a type enumerates."""
     values: list[object] = []
     for member in _members(base):
         if member is types.NoneType:

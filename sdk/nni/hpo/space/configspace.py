@@ -1,12 +1,12 @@
-"""Search spaces as ConfigSpace objects and back, with conditions and forbidden clauses.
+"""Conversion of search spaces to ConfigSpace and back, with conditions and forbidden clauses.
 
-Needs the extra `nni[configspace]`; the package is imported when one of the functions is called.
+Needs the extra `nni[configspace]`; the package is imported by the first call.
 
-A hyperparameter within a branch is called by its whole path, `model/deep/layers`, and is active
-under the condition that its choice took the branch. Options that are no strings are their JSON
-texts; steps are ordinals where there are few; a lognormal one is the normal of its logarithm.
-`parameters_of` turns a configuration into what a trial gets. What was made by `to_configspace`
-comes back as it was; other ConfigSpaces come back as far as this language can say them.
+A nested hyperparameter has its path as name, `model/deep/layers`, and is active on the condition
+that its choice selects the branch. Options other than strings become their JSON texts; quantised
+ranges become ordinals if they are short; a lognormal one becomes the normal of its logarithm.
+`parameters_of` converts a configuration to the parameters of a trial. A space of `to_configspace`
+is converted back without loss; other ConfigSpaces as far as search spaces can express them.
 """
 
 import math
@@ -35,9 +35,9 @@ from nni.hpo.space.parser import parse_space, place, walk
 __all__ = ["from_configspace", "parameters_of", "to_configspace"]
 
 _MOST_STEPS: Final = 1000
-"""Values up to which a stepped range is an ordinal."""
+"""Most values of a quantised range that becomes an ordinal."""
 _TAILS: Final = 8.0
-"""Deviations to either side at which a normal distribution is cut off: ConfigSpace has no other."""
+"""Standard deviations at which a normal distribution is truncated, as ConfigSpace requires."""
 
 _NAME: Final = r"`[^`]+`|[^\W\d]\w*(?:/[^\W\d]\w*)*"
 _NUMBER: Final = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -48,18 +48,18 @@ _RELATION: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """`left operator right`."""
+    """Comparison `left operator right` of a hyperparameter."""
 
     left: str
     """Name of a hyperparameter."""
     operator: str
     """One of < <= > >=."""
     right: str | float
-    """Name of another one, or a number."""
+    """Name of another hyperparameter, or a number."""
 
 
 def relation_of(text: str) -> Relation | None:
-    """Return the comparison that a constraint is; None if it is anything else."""
+    """Return a constraint as a simple comparison; None if it has another form."""
     match = _RELATION.fullmatch(text)
     if match is None:
         return None
@@ -70,17 +70,26 @@ def relation_of(text: str) -> Relation | None:
 def to_configspace(
     search_space: JsonValue, *, name: str | None = None, seed: int | None = None
 ) -> Any:  # noqa: ANN401 - ships no types
-    """Return a `ConfigSpace.ConfigurationSpace` with the hyperparameters of a search space.
+    """Convert a search space to a `ConfigSpace.ConfigurationSpace`.
 
     Args:
-        search_space: in the usual language.
-        name: of the new space.
-        seed: of its draws.
+        search_space: the space in JSON.
+        name: name of the result.
+        seed: seed of its samples.
+
+    Returns:
+        The ConfigSpace, with conditions and forbidden clauses.
 
     Raises:
         ValueError: the space breaks a rule, or has a constraint that is neither a forbidden
-            combination nor compares one hyperparameter with another one or with a number.
+            combination nor a comparison of a hyperparameter with another one or with a number.
         ImportError: ConfigSpace is not installed; `pip install 'nni[configspace]'` does that.
+
+    Example:
+        >>> from nni.hpo.space.configspace import to_configspace
+        >>> space = to_configspace({"depth": {"_type": "randint", "_value": [1, 9]}}, seed=0)
+        >>> space["depth"].upper
+        8
     """
     import ConfigSpace
 
@@ -100,7 +109,7 @@ def to_configspace(
 
 
 def _entries(space: Space, entries: JsonValue) -> Iterator[tuple[Parameter, JsonValue]]:
-    """Yield all parameters with what the user wrote of each, outer ones first."""
+    """Yield all parameters with their entries in JSON, outer ones first."""
     for parameter in space.parameters:
         entry = entries[parameter.key]
         yield parameter, entry
@@ -111,7 +120,7 @@ def _entries(space: Space, entries: JsonValue) -> Iterator[tuple[Parameter, Json
 
 
 def _branches(space: Space) -> Iterator[tuple[Parameter, Branch]]:
-    """Yield all branches, each with the choice that opens it."""
+    """Yield all branches, each with its choice."""
     for parameter in walk(space):
         if isinstance(parameter.domain, ChoiceDomain):
             for branch in parameter.domain.branches():
@@ -120,13 +129,13 @@ def _branches(space: Space) -> Iterator[tuple[Parameter, Branch]]:
 
 
 def _hyperparameter(parameter: Parameter, entry: JsonValue, allowed: Mapping[str, object]) -> Any:  # noqa: ANN401 - ships no types
-    """Return one hyperparameter.
+    """Return one hyperparameter of ConfigSpace.
 
     Args:
-        parameter: what it is.
-        entry: what the user wrote of it.
-        allowed: an allowed configuration, as `place` gives it: ConfigSpace demands that its
-            defaults are one. Empty where everything is allowed.
+        parameter: the parameter.
+        entry: its entry in JSON.
+        allowed: a feasible configuration as of `place`, since ConfigSpace requires feasible
+            defaults. Empty without constraints.
     """
     import ConfigSpace
 
@@ -166,7 +175,7 @@ def _bounds(domain: NumericDomain) -> tuple[float, float]:
 
 
 def _scaled(domain: NumericDomain, value: float) -> float:
-    """Return a value as ConfigSpace has it: of lognormal types the logarithm."""
+    """Return a value in the scale of ConfigSpace: the logarithm for lognormal types."""
     if isinstance(domain, NormalDomain) and domain.log:
         return math.log(value) if value > 0 else _bounds(domain)[0]
     return value
@@ -179,11 +188,14 @@ def _option_text(option: object) -> str:
 
 
 def parameters_of(search_space: JsonValue, configuration: Mapping[str, Any]) -> JsonValue:
-    """Return what a trial gets for a configuration of `to_configspace(search_space)`.
+    """Convert a configuration of `to_configspace(search_space)` to the parameters of a trial.
 
     Args:
-        search_space: the one that was converted.
-        configuration: a `ConfigSpace.Configuration`, or a dict like it.
+        search_space: the converted space.
+        configuration: a `ConfigSpace.Configuration`, or a dict of the same keys.
+
+    Returns:
+        A configuration of the search space, in JSON.
 
     Raises:
         KeyError: an active hyperparameter is missing.
@@ -208,12 +220,12 @@ def _value(parameter: Parameter, given: Any, configuration: Mapping[str, Any]) -
     if isinstance(domain, IntegerDomain):
         return domain.check(int(given))
     if isinstance(domain, NormalDomain):
-        return domain.from_bell(float(given))
+        return domain.from_normal(float(given))
     return domain.snap(float(given))
 
 
 def _clauses(made: Any, space: Space, constraint: JsonValue) -> list[Any]:  # noqa: ANN401 - ships no types
-    """Return the forbidden clauses that a constraint is."""
+    """Convert a constraint to forbidden clauses."""
     import ConfigSpace
 
     by_path = {parameter.path: parameter for parameter in walk(space)}
@@ -242,7 +254,7 @@ def _clauses(made: Any, space: Space, constraint: JsonValue) -> list[Any]:  # no
 
 
 def _clause(made: Any, left: str, relation: Relation) -> Any:  # noqa: ANN401 - ships no types
-    """Return the clause that forbids the opposite of a relation."""
+    """Return the clause that forbids the complement of a relation."""
     import ConfigSpace
 
     kind = {"<": "GreaterThanEquals", "<=": "GreaterThan", ">": "LessThanEquals", ">=": "LessThan"}
@@ -262,7 +274,7 @@ def _forbidden_value(parameter: Parameter, value: JsonValue) -> Any:  # noqa: AN
 
 
 def _paths(space: Space, name: str) -> list[str]:
-    """Return the paths of the hyperparameters that a constraint calls by one name."""
+    """Return the paths of the hyperparameters that a name in a constraint refers to."""
     found = []
     plain = name.removesuffix("/_name")
     for path, short in _short_names(space, (), ()):

@@ -1,10 +1,10 @@
-"""Constraints between hyperparameters: what the key `_constraints` of a search space says.
+"""Constraints between hyperparameters, declared under the key `_constraints` of a search space.
 
 A list of texts such as `"width * layers <= 2048"`, in the language of `nni.hpo.space._expression`,
 and of forbidden combinations such as `{"_forbid": {"optimizer": "sgd", "model/_name": "mlp"}}`. A
-name is the way to a value in the configuration: `model/lr` is the `lr` of whichever branch `model`
-took, `model/deep/lr` that of its branch `deep`, `model` itself the branch's name. A constraint that
-names a parameter which the configuration does not have holds; one that cannot be computed does not.
+name is the path of a value in the configuration: `model/lr` is the `lr` of the active branch of
+`model`, `model/deep/lr` that of its branch `deep`, `model` itself the branch's name. A constraint
+on an inactive parameter is satisfied; one that cannot be computed is violated.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,20 +26,20 @@ from nni.hpo.space.domains import (
 FORBID_KEY: Final = "_forbid"
 
 DRAWS: Final = 10_000
-"""Draws after which a space without an allowed one is refused."""
+"""Samples without a feasible one after which a space is refused."""
 _EXAMINED: Final = 32
-"""Draws on which every constraint must at least mean something."""
+"""Samples on which every constraint is evaluated, to find type errors."""
 _MOST: Final = 1000
-"""Constraints of one space."""
+"""Most constraints of one space."""
 _NAME: Final = "_name"
 
 
 class InfeasibleSpaceError(ValueError):
-    """The constraints of a search space seem to allow nothing."""
+    """No feasible configuration of a search space was found."""
 
 
 class _Absent:
-    """What a reference gives where the configuration has no such parameter."""
+    """Type of the value of an inactive parameter."""
 
 
 _ABSENT: Final = _Absent()
@@ -47,14 +47,14 @@ _ABSENT: Final = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The way to one value of a configuration."""
+    """Path to one value of a configuration."""
 
     keys: tuple[str, ...]
     branches: tuple[str | None, ...] = ()
-    """Per step the branch that must have been taken; None where any will do. Empty: any."""
+    """Required active branch per step, None for any; empty means any at every step."""
 
     def find(self, configuration: JsonValue) -> JsonValue:
-        """Return the value, a branch's name for a branch, or `_ABSENT`."""
+        """Return the value, the name of an active branch, or `_ABSENT`."""
         value = configuration
         for step, key in enumerate(self.keys):
             if not isinstance(value, Mapping) or key not in value:
@@ -67,11 +67,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionConstraint:
-    """A constraint that is written as an expression; see `nni.hpo.space.domains.Constraint`."""
+    """Constraint written as an expression; implements `nni.hpo.space.domains.Constraint`."""
 
     text: str
     references: tuple[Reference, ...]
-    """Of the expression's names."""
+    """Paths of the names in the expression, in order."""
     expression: Expression
 
     @property
@@ -87,7 +87,11 @@ class ExpressionConstraint:
             return False
 
     def judge(self, configuration: JsonValue) -> bool:
-        """Return the same, but raise ExpressionError where the constraint means nothing."""
+        """Return whether a configuration is feasible.
+
+        Raises:
+            ExpressionError: an operand has a wrong type.
+        """
         values = [reference.find(configuration) for reference in self.references]
         if any(value is _ABSENT for value in values):
             return True
@@ -99,7 +103,7 @@ class ExpressionConstraint:
 
 @dataclass(frozen=True, slots=True)
 class ForbiddenCombination:
-    """A combination of values that must not occur; see `nni.hpo.space.domains.Constraint`."""
+    """Forbidden combination of values; implements `nni.hpo.space.domains.Constraint`."""
 
     text: str
     values: tuple[tuple[Reference, JsonValue], ...]
@@ -119,27 +123,27 @@ class ForbiddenCombination:
 
 
 def constrained(space: Space, declared: object) -> Space:
-    """Return a space with the constraints that are declared for it.
+    """Return a space with its declared constraints.
 
     Args:
-        space: without any.
+        space: a space without constraints.
         declared: value of the key `_constraints`.
 
     Raises:
-        ValueError: a constraint breaks a rule; the text names it.
-        InfeasibleSpaceError: none of `DRAWS` draws is allowed.
+        ValueError: a constraint is malformed; the message names it.
+        InfeasibleSpaceError: none of `DRAWS` samples is feasible.
     """
     rules = declared_rules(space, declared)
-    return replace(space, rules=rules, anchor=_allowed_draw(space, rules)) if rules else space
+    return replace(space, rules=rules, anchor=_feasible_sample(space, rules)) if rules else space
 
 
 def declared_rules(
     space: Space, declared: object
 ) -> tuple[ExpressionConstraint | ForbiddenCombination, ...]:
-    """Return the constraints that are declared for a space, whether or not they can be kept.
+    """Return the declared constraints of a space, without a check of feasibility.
 
     Raises:
-        ValueError: a constraint breaks a rule; the text names it.
+        ValueError: a constraint is malformed; the message names it.
     """
     names = _names_of(space)
     return read_rules(declared, {name: found[0] for name, found in names.items()}, names)
@@ -150,15 +154,15 @@ def read_rules(
     references: Mapping[str, Reference],
     names: "Mapping[str, tuple[Reference, list[Parameter]]] | None" = None,
 ) -> tuple[ExpressionConstraint | ForbiddenCombination, ...]:
-    """Return the constraints that a value of the key `_constraints` declares.
+    """Parse the value of the key `_constraints`.
 
     Args:
-        declared: what stands there.
-        references: what the names stand for.
-        names: the parameters that each name may mean, where that is known.
+        declared: the value.
+        references: path of each known name.
+        names: parameters that each name may refer to, where known.
 
     Raises:
-        ValueError: a constraint breaks a rule; the text names it.
+        ValueError: a constraint is malformed; the message names it.
     """
     if not isinstance(declared, list | tuple) or len(declared) > _MOST:
         raise ValueError(
@@ -231,9 +235,9 @@ def _can_be(parameter: Parameter, value: object) -> bool:
 
 
 def _names_of(space: Space) -> dict[str, tuple[Reference, list[Parameter]]]:
-    """Return all names that constraints of a space may use, and what each may mean."""
+    """Return all names that constraints of a space may use, each with its parameters."""
     names: dict[str, tuple[Reference, list[Parameter]]] = {}
-    for reference, parameter in _ways(space, (), (None,)):
+    for reference, parameter in _references(space, (), (None,)):
         short = Reference(reference.keys)
         names.setdefault("/".join(short.keys), (short, []))[1].append(parameter)
         if any(reference.branches):
@@ -244,25 +248,25 @@ def _names_of(space: Space) -> dict[str, tuple[Reference, list[Parameter]]]:
     return names
 
 
-def _ways(
+def _references(
     space: Space, keys: tuple[str, ...], branches: tuple[str | None, ...]
 ) -> Iterator[tuple[Reference, Parameter]]:
     for parameter in space.parameters:
-        way = (*keys, parameter.key)
-        yield Reference(way, branches), parameter
+        path = (*keys, parameter.key)
+        yield Reference(path, branches), parameter
         if isinstance(parameter.domain, ChoiceDomain):
             for branch in parameter.domain.branches():
                 if branch is not None:
-                    yield from _ways(branch.space, way, (*branches, branch.name))
+                    yield from _references(branch.space, path, (*branches, branch.name))
 
 
-def _allowed_draw(
+def _feasible_sample(
     space: Space, rules: Sequence[ExpressionConstraint | ForbiddenCombination]
 ) -> dict[str, JsonValue]:
-    """Return a configuration that all constraints allow.
+    """Return a feasible sample of a space.
 
     Raises:
-        ValueError: a constraint means nothing for a draw.
+        ValueError: a constraint has operands of a wrong type.
         InfeasibleSpaceError: none was found.
     """
     rng = Random(0)

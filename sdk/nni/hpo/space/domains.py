@@ -1,8 +1,8 @@
-"""The values that one hyperparameter can take: how to draw them and how to recognise them.
+"""Domains of hyperparameters: prior distributions, validation of values, and whole spaces.
 
-Every domain draws from its prior with a `random.Random` that it is given, and returns plain Python
-values. Formulas: `clip(round(U(low, high) / q) * q, low, high)` and its logarithmic and normal
-relatives, ties rounded to even as Python does.
+Every domain samples its prior with a given `random.Random` and returns plain Python values.
+Formulas: `clip(round(U(low, high) / q) * q, low, high)` and its logarithmic and normal relatives,
+ties rounded to even as Python does.
 """
 
 import copy
@@ -17,21 +17,21 @@ from typing import Final, Protocol, TypeAlias
 from nni.hpo.json_value import JsonValue
 
 CONSTRAINTS_KEY: Final = "_constraints"
-"""The one key of a search space that is no hyperparameter; `nni.hpo.space.constraints` reads it."""
+"""Key of a search space that holds constraints, see `nni.hpo.space.constraints`."""
 
 RELATIVE_TOLERANCE = 1e-9
-"""Two numbers that differ by no more than this, relatively, are the same value."""
+"""Largest relative difference of numbers that count as the same value."""
 
-_LARGEST_EXPONENT = 709.0  # exp of more overflows a float, and of less than its negative is no
-# normal one, and soon 0, which is no value of a logarithmic type
+_LARGEST_EXPONENT = 709.0  # exp of a larger number overflows; of a smaller one than its negative
+# it is subnormal and then 0, which is no value of a logarithmic type
 
 _DRAWS: Final = 200
-"""Draws of the prior that are tried before an allowed configuration is walked to."""
+"""Samples of the prior that are rejected before the sampler switches to a random walk."""
 _WALK_STEPS: Final = 200
 
 
 def same_value(left: object, right: object) -> bool:
-    """Whether two JSON values mean the same: numbers up to rounding, true and 1 apart."""
+    """Return whether two JSON values are equal: numbers up to rounding, `true` and 1 apart."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, int | float) and isinstance(right, int | float):
@@ -68,7 +68,7 @@ class UniformDomain:
     """Whether the logarithm is uniform; then `low` is positive."""
 
     def draw(self, rng: Random) -> float:
-        """Return one value of the prior."""
+        """Return one sample of the prior."""
         if self.log:
             raw = math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
         else:
@@ -76,18 +76,22 @@ class UniformDomain:
         return self.snap(raw)
 
     def snap(self, raw: float) -> float:
-        """Return the value of this domain that `raw` rounds to."""
+        """Return `raw` rounded to the step and clipped to the bounds."""
         if self.q is not None:
             raw = round(raw / self.q) * self.q
         return min(max(raw, self.low), self.high)
 
     def steps(self) -> tuple[int, int]:
-        """Return the first and the last multiple of `q`; only for quantised ranges."""
+        """Return the first and last multiple of `q`; for quantised ranges only."""
         assert self.q is not None
         return round(self.low / self.q), round(self.high / self.q)
 
     def check(self, value: object) -> float:
-        """Return `value` as this domain's float, or raise ValueError saying why it is none."""
+        """Return `value` as a float of this domain.
+
+        Raises:
+            ValueError: the value lies outside the domain.
+        """
         number = _as_float(value)
         snapped = self.snap(number)
         if not _close(number, snapped, abs(self.high - self.low)):
@@ -98,7 +102,7 @@ class UniformDomain:
 
 @dataclass(frozen=True, slots=True)
 class NormalDomain:
-    """`normal`, `qnormal`, `lognormal`, `qlognormal`: an unbounded bell of floats."""
+    """`normal`, `qnormal`, `lognormal`, `qlognormal`: an unbounded normal distribution."""
 
     mu: float
     sigma: float
@@ -108,17 +112,21 @@ class NormalDomain:
     """Whether `mu` and `sigma` are those of the logarithm."""
 
     def draw(self, rng: Random) -> float:
-        """Return one value of the prior."""
-        return self.from_bell(rng.gauss(self.mu, self.sigma))
+        """Return one sample of the prior."""
+        return self.from_normal(rng.gauss(self.mu, self.sigma))
 
-    def from_bell(self, raw: float) -> float:
-        """Return the value for a point `raw` of the bell itself."""
+    def from_normal(self, raw: float) -> float:
+        """Return the value for a sample `raw` of the underlying normal distribution."""
         if self.log:
             raw = math.exp(min(max(raw, -_LARGEST_EXPONENT), _LARGEST_EXPONENT))
         return raw if self.q is None else round(raw / self.q) * self.q
 
     def check(self, value: object) -> float:
-        """Return `value` as this domain's float, or raise ValueError saying why it is none."""
+        """Return `value` as a float of this domain.
+
+        Raises:
+            ValueError: the value lies outside the domain.
+        """
         number = _as_float(value)
         if self.log and (number < 0 or (number == 0 and self.q is None)):
             raise ValueError(f"must be positive, got {value!r}")
@@ -138,11 +146,15 @@ class IntegerDomain:
     upper: int
 
     def draw(self, rng: Random) -> int:
-        """Return one value of the prior."""
+        """Return one sample of the prior."""
         return rng.randrange(self.lower, self.upper)
 
     def check(self, value: object) -> int:
-        """Return `value` as an int, or raise ValueError saying why it is none of these."""
+        """Return `value` as an int of this domain.
+
+        Raises:
+            ValueError: the value lies outside the domain.
+        """
         number = _as_float(value)
         if number != int(number) or not self.lower <= number < self.upper:
             raise ValueError(f"must be an integer in [{self.lower}, {self.upper}), got {value!r}")
@@ -151,10 +163,10 @@ class IntegerDomain:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """An option of a choice that opens a space of its own."""
+    """Option of a choice that is a nested space."""
 
     name: str
-    """The `_name` that identifies the branch within its choice."""
+    """`_name` of the branch, unique within its choice."""
     space: "Space"
 
 
@@ -167,17 +179,17 @@ class ChoiceDomain:
     _index: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Index the options by their text, so that long lists are searched once."""
+        """Index the options by their canonical text."""
         index: dict[str, int] = {}
         for position, option in enumerate(self.options):
             index.setdefault(_option_text(option), position)
         object.__setattr__(self, "_index", index)
 
     def position(self, value: object) -> int:
-        """Return the position of the option that `value` is, or was drawn from.
+        """Return the position of the option that equals `value`, or whose branch `value` is from.
 
         Raises:
-            ValueError: no option is like it.
+            ValueError: no option matches.
         """
         found = self._index.get(_value_text(value))
         if found is not None:
@@ -192,7 +204,7 @@ class ChoiceDomain:
         raise ValueError(f"must be one of {shown}{more}; got {value!r:.200}")
 
     def branches(self) -> tuple[Branch | None, ...]:
-        """Return per option its branch, None for plain ones."""
+        """Return the branch of each option, None for plain values."""
         return tuple(o if isinstance(o, Branch) else None for o in self.options)
 
 
@@ -207,8 +219,8 @@ def _value_text(value: object) -> str:
 
 
 def _plain_text(value: object) -> str:
-    """Return a text that is the same for 2 and 2.0, as the two are the same value."""
-    if type(value) is str:  # nearly every option is; asked for with each result of a replay
+    """Return a canonical text, which is the same for 2 and 2.0."""
+    if type(value) is str:  # the common case, evaluated for each result of a replay
         return encode_basestring(value)
     return canonical_json(_with_plain_numbers(value))
 
@@ -224,16 +236,16 @@ def _with_plain_numbers(value: object) -> object:
 
 
 def _branch_text(name: str) -> str:
-    return f"branch {name}"  # no JSON text begins so
+    return f"branch {name}"  # differs from every JSON text
 
 
 def canonical_json(value: object) -> str:
-    """Return the one JSON text of a value: keys sorted, no spaces."""
+    """Return the canonical JSON text of a value: keys sorted, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def configuration_hash(configuration: object) -> str:
-    """Return what is the same for configurations that mean the same, 2 and 2.0 included."""
+    """Return a hash that is the same for equal configurations, 2 and 2.0 included."""
     return hashlib.sha256(_plain_text(configuration).encode()).hexdigest()
 
 
@@ -246,11 +258,11 @@ class Parameter:
     """One named entry of a space."""
 
     key: str
-    """The key under which its value is delivered."""
+    """Key of its value in a configuration."""
     path: str
-    """Unique within the whole tree, such as `layer0/Conv/kernel_size`."""
+    """Path within the whole space, unique, such as `layer0/Conv/kernel_size`."""
     kind: str
-    """The `_type` word of the search space."""
+    """Its `_type` in the search space."""
     domain: Domain
 
 
@@ -259,55 +271,55 @@ class Constraint(Protocol):
 
     @property
     def text(self) -> str:
-        """As the user wrote it, for errors."""
+        """Text of the user, for errors."""
         ...
 
     @property
     def keys(self) -> frozenset[str]:
-        """The root's keys that it depends on."""
+        """Keys of the root that the constraint depends on."""
         ...
 
     def holds(self, configuration: JsonValue) -> bool:
-        """Whether a configuration keeps it; true where a parameter that it names is not active."""
+        """Return whether a configuration is feasible; true if a named parameter is inactive."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The parameters of one level; branches of choices hold the levels below."""
+    """Parameters of one level; branches of choices hold nested spaces."""
 
     parameters: tuple[Parameter, ...]
     rules: tuple[Constraint, ...] = ()
-    """Constraints on whole configurations; the root has them, for all levels."""
+    """Constraints on whole configurations; held by the root, for all levels."""
     anchor: dict[str, JsonValue] | None = field(default=None, compare=False, repr=False)
-    """A configuration that the rules allow; None only where there are no rules."""
+    """A feasible configuration; None if there are no constraints."""
 
     def broken(self, configuration: JsonValue) -> Constraint | None:
-        """Return the first rule that a configuration breaks, None if it is allowed."""
+        """Return the first constraint that a configuration violates; None if it is feasible."""
         for rule in self.rules:
             if not rule.holds(configuration):
                 return rule
         return None
 
     def allows(self, configuration: JsonValue) -> bool:
-        """Whether a configuration, perhaps with parts missing, breaks no rule."""
+        """Return whether a configuration, possibly partial, violates no constraint."""
         return not self.rules or self.broken(configuration) is None
 
     def draw(self, rng: Random) -> dict[str, JsonValue]:
-        """Return one configuration of the prior that is allowed; only drawn branches appear."""
+        """Return one feasible sample of the prior, with the sampled branches only."""
         if not self.rules:
             return {p.key: _draw(p.domain, rng) for p in self.parameters}
         for _ in range(_DRAWS):
             configuration = {p.key: _draw(p.domain, rng) for p in self.parameters}
             if self.allows(configuration):
                 return configuration
-        return self._walked(rng)
+        return self._random_walk(rng)
 
-    def _walked(self, rng: Random) -> dict[str, JsonValue]:
-        """Return an allowed configuration of a space of which little is allowed.
+    def _random_walk(self, rng: Random) -> dict[str, JsonValue]:
+        """Return a feasible configuration by a random walk, for spaces with a small feasible part.
 
-        Single values are drawn anew and kept where that is allowed: far from the start, such a walk
-        gives every allowed configuration as often as the prior does.
+        Each step resamples one value and is rejected if infeasible: a Gibbs-like chain whose
+        stationary distribution is the prior restricted to feasible configurations.
         """
         assert self.anchor is not None
         configuration = copy.deepcopy(self.anchor)
@@ -324,7 +336,7 @@ class Space:
 def active_places(
     space: Space, values: dict[str, JsonValue]
 ) -> list[tuple[dict[str, JsonValue], Parameter]]:
-    """Return the parameters that a configuration has, each with the dict that holds its value."""
+    """Return the active parameters of a configuration, each with the dict that holds its value."""
     found: list[tuple[dict[str, JsonValue], Parameter]] = []
     for parameter in space.parameters:
         found.append((values, parameter))

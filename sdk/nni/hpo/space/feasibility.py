@@ -1,4 +1,4 @@
-"""Whether configurations that no algorithm made keep the constraints of their search space."""
+"""Feasibility of configurations that users give, and spaces that are lists of configurations."""
 
 from collections.abc import Sequence
 
@@ -18,11 +18,11 @@ _KEY = "combine_params"
 
 
 def combine_params(search_space: object) -> list[dict[str, JsonValue]]:
-    """Return the configurations of a batch tuner's space that its constraints allow.
+    """Return the feasible configurations of a batch tuner's space.
 
     Raises:
         ValueError: the space is not `{"combine_params": {"_type": "choice", "_value": [...]}}`
-            with a non-empty list of dicts without `_name`, or its `_constraints` allow none.
+            with a non-empty list of dicts without `_name`, or none of them is feasible.
     """
     form = f"{{'{_KEY}': {{'_type': 'choice', '_value': [configurations]}}}}"
     if not isinstance(search_space, dict) or search_space.keys() - {CONSTRAINTS_KEY} != {_KEY}:
@@ -39,37 +39,37 @@ def combine_params(search_space: object) -> list[dict[str, JsonValue]]:
                 f"parameter {_KEY!r}: every option must be a complete configuration, a dict "
                 f"without '_name'; got {option!r:.200}"
             )
-    return _allowed(options, search_space.get(CONSTRAINTS_KEY, ()))
+    return _feasible(options, search_space.get(CONSTRAINTS_KEY, ()))
 
 
 def option_names(options: list[dict[str, JsonValue]]) -> dict[str, Reference]:
-    """Return the names that constraints on the configurations of a batch may use."""
+    """Return the names, with paths, that constraints on a list of configurations may use."""
     return {str(key): Reference((key,)) for option in options for key in option}
 
 
-def _allowed(
+def _feasible(
     options: list[dict[str, JsonValue]], constraints: object
 ) -> list[dict[str, JsonValue]]:
-    """Return the options that keep all constraints; their names are the keys of the options.
+    """Return the options that satisfy all constraints, whose names are the options' keys.
 
     Raises:
-        ValueError: a constraint breaks a rule, or none of the options keeps them.
+        ValueError: a constraint is malformed, or no option is feasible.
     """
     rules = read_rules(constraints, option_names(options))
-    allowed = [option for option in options if all(rule.holds(option) for rule in rules)]
-    if not allowed:
+    feasible = [option for option in options if all(rule.holds(option) for rule in rules)]
+    if not feasible:
         raise InfeasibleSpaceError(
             f"search space, {CONSTRAINTS_KEY}: none of {len(options)} configurations keeps all of "
             f"{[rule.text for rule in rules]}"
         )
-    return allowed
+    return feasible
 
 
 def rules_of(search_space: JsonValue) -> tuple[ExpressionConstraint | ForbiddenCombination, ...]:
-    """Return the constraints of a search space, in the usual language or that of BatchTuner.
+    """Return the constraints of a search space in the usual form or in that of BatchTuner.
 
     Args:
-        search_space: one that is none of these, as a custom tuner may have it, has none.
+        search_space: the space; one in a custom tuner's own form has no constraints.
     """
     if not isinstance(search_space, dict) or CONSTRAINTS_KEY not in search_space:
         return ()
@@ -86,7 +86,7 @@ def rules_of(search_space: JsonValue) -> tuple[ExpressionConstraint | ForbiddenC
 
 
 def broken_constraints(search_space: JsonValue, configurations: Sequence[JsonValue]) -> list[str]:
-    """Return per configuration the first constraint that it breaks, as text; empty if none."""
+    """Return the text of the first violated constraint per configuration; empty if feasible."""
     rules = rules_of(search_space)
     return [
         next((rule.text for rule in rules if not rule.holds(configuration)), "")

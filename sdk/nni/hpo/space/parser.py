@@ -1,4 +1,4 @@
-"""Reading and checking search spaces, and finding a configuration's place in one."""
+"""Parser of search spaces, and validation of configurations against a space."""
 
 import math
 import re
@@ -35,7 +35,7 @@ ALL_TYPES: Final = (
 """Every `_type` of the search space language."""
 
 RESERVED_KEYS: Final = frozenset({"_name", CONSTRAINTS_KEY})
-"""Names that no hyperparameter may have in any tuner."""
+"""Names that are forbidden for hyperparameters of all tuners."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -51,18 +51,29 @@ def parse_space(
     nested: bool = True,
     reserved: frozenset[str] = frozenset(),
 ) -> Space:
-    """Return the space that `search_space` describes.
+    """Parse and validate a search space.
 
     Args:
         search_space: dict of name to `{"_type": ..., "_value": [...]}`; perhaps with constraints
             under the key `_constraints`, see `nni.hpo.space.constraints`.
         algorithm: name used in errors.
-        types: the `_type`s that it supports.
-        nested: whether it supports dict options.
-        reserved: names that it claims for itself, besides `RESERVED_KEYS`.
+        types: the supported `_type`s.
+        nested: whether dict options are supported.
+        reserved: forbidden names, besides `RESERVED_KEYS`.
+
+    Returns:
+        The space, with its constraints.
 
     Raises:
-        ValueError: the description breaks a rule; the text names parameter, rule and value.
+        ValueError: the space breaks a rule; the message names parameter, rule and value.
+
+    Example:
+        >>> from nni.hpo.space import parse_space
+        >>> space = parse_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+        >>> [parameter.path for parameter in space.parameters]
+        ['x']
+        >>> space.allows({"x": 0.5})
+        True
     """
     reader = _Reader(algorithm, types, nested=nested, reserved=reserved | RESERVED_KEYS)
     if not isinstance(search_space, dict) or CONSTRAINTS_KEY not in search_space:
@@ -72,7 +83,7 @@ def parse_space(
 
 
 class _Reader:
-    """Reads one search space for one algorithm."""
+    """Recursive parser of one search space for one algorithm."""
 
     def __init__(
         self, algorithm: str, types: tuple[str, ...], *, nested: bool, reserved: frozenset[str]
@@ -226,18 +237,21 @@ def _normal(kind: str, values: list[object], path: str) -> NormalDomain:
 def place(
     space: Space, configuration: object, *, ignore: frozenset[str] = frozenset()
 ) -> dict[str, object]:
-    """Return the active parameters of a configuration: path to value.
+    """Return the active parameters of a configuration as a flat dict of path to value.
 
-    The value of a choice is the position of its option; numbers are those of the domain, without
-    the noise of a round trip through text.
+    The value of a choice is the position of its option; numbers are snapped to their domain, which
+    removes rounding errors of a round trip through text.
 
     Args:
-        space: the space to look into.
-        configuration: what a trial got, or what a user imports.
+        space: space of the configuration.
+        configuration: a configuration of a trial, or one that a user imports.
         ignore: keys of the top level that do not belong to the space.
 
+    Returns:
+        Path to value, for active parameters only.
+
     Raises:
-        ValueError: the configuration lies outside the space; the text names the parameter.
+        ValueError: the configuration lies outside the space; the message names the parameter.
     """
     found: dict[str, object] = {}
     _place(space, configuration, "", ignore, found)
@@ -281,7 +295,7 @@ def _place(
 
 
 def contains(space: Space, configuration: object) -> bool:
-    """Whether `configuration` is a point of `space`."""
+    """Return whether a configuration lies in a space."""
     try:
         place(space, configuration)
     except ValueError:
@@ -290,7 +304,7 @@ def contains(space: Space, configuration: object) -> bool:
 
 
 def walk(space: Space) -> Iterator[Parameter]:
-    """Yield all parameters, those of branches after the choice that opens them."""
+    """Yield all parameters depth first: those of branches after their choice."""
     for parameter in space.parameters:
         yield parameter
         if isinstance(parameter.domain, ChoiceDomain):
@@ -300,4 +314,4 @@ def walk(space: Space) -> Iterator[Parameter]:
 
 
 SpaceCheck = Callable[[object], object]
-"""Raises ValueError for a search space that an algorithm refuses."""
+"""Callable that raises ValueError for a search space that an algorithm does not support."""

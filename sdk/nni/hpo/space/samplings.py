@@ -1,4 +1,4 @@
-"""How a typed hyperparameter varies: what stands beside its type in `Annotated[...]`.
+"""Samplings: prior distributions that stand beside a type in `Annotated[...]`.
 
 Each class but `Choice` is one `_type` of the search space, with the same arguments.
 """
@@ -10,14 +10,14 @@ from nni.hpo.json_value import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Base of everything that gives numbers."""
+    """Base class of the samplings of numbers."""
 
     def entry(self) -> dict[str, JsonValue]:
-        """Return its form in a search space."""
+        """Return its JSON form in a search space."""
         return {"_type": type(self).__name__.lower(), "_value": list(astuple(self))}
 
     def is_integral(self) -> bool:
-        """Whether all its values are whole numbers."""
+        """Return whether all its values are integers."""
         return False
 
 
@@ -27,7 +27,15 @@ def _are_whole(*numbers: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RandInt(Range):
-    """Integers of `[lower, upper)`, each equally likely."""
+    """Uniform distribution over the integers of `[lower, upper)`.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from nni.hpo import RandInt, search_space
+        >>> def train(x: Annotated[int, RandInt(2, 9)]): ...
+        >>> search_space(train)
+        {'x': {'_type': 'randint', '_value': [2, 9]}}
+    """
 
     lower: int
     upper: int
@@ -39,7 +47,15 @@ class RandInt(Range):
 
 @dataclass(frozen=True, slots=True)
 class Uniform(Range):
-    """Numbers from `low` to `high`, each equally likely."""
+    """Uniform distribution over `[low, high]`.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from nni.hpo import Uniform, search_space
+        >>> def train(x: Annotated[float, Uniform(0, 1)]): ...
+        >>> search_space(train)
+        {'x': {'_type': 'uniform', '_value': [0, 1]}}
+    """
 
     low: float
     high: float
@@ -47,7 +63,15 @@ class Uniform(Range):
 
 @dataclass(frozen=True, slots=True)
 class LogUniform(Range):
-    """Numbers from `low` to `high` whose logarithm is uniform; `low` is positive."""
+    """Log-uniform distribution over `[low, high]`; `low` is positive.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from nni.hpo import LogUniform, search_space
+        >>> def train(x: Annotated[float, LogUniform(1e-5, 0.1)]): ...
+        >>> search_space(train)
+        {'x': {'_type': 'loguniform', '_value': [1e-05, 0.1]}}
+    """
 
     low: float
     high: float
@@ -58,7 +82,7 @@ class _QuantisedRange(Range):
     low: float
     high: float
     q: float
-    """Values are multiples of it, and the bounds."""
+    """Step; values are its multiples, clipped to the bounds."""
 
     def is_integral(self) -> bool:
         """See the base."""
@@ -67,17 +91,41 @@ class _QuantisedRange(Range):
 
 @dataclass(frozen=True, slots=True)
 class QUniform(_QuantisedRange):
-    """Multiples of `q` from `low` to `high`; on an `int`, whole numbers in order."""
+    """Uniform distribution over `[low, high]`, rounded to multiples of `q`.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from nni.hpo import QUniform, search_space
+        >>> def train(x: Annotated[int, QUniform(8, 64, 8)]): ...
+        >>> search_space(train)
+        {'x': {'_type': 'quniform', '_value': [8, 64, 8]}}
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class QLogUniform(_QuantisedRange):
-    """Like `LogUniform`, rounded to multiples of `q`."""
+    """Log-uniform distribution over `[low, high]`, rounded to multiples of `q`.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from nni.hpo import QLogUniform, search_space
+        >>> def train(x: Annotated[int, QLogUniform(1, 64, 1)]): ...
+        >>> search_space(train)
+        {'x': {'_type': 'qloguniform', '_value': [1, 64, 1]}}
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Normal(Range):
-    """Numbers around `mu` with the standard deviation `sigma`; unbounded."""
+    """Normal distribution with mean `mu` and standard deviation `sigma`; unbounded.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from nni.hpo import Normal, search_space
+        >>> def train(x: Annotated[float, Normal(0, 1)]): ...
+        >>> search_space(train)
+        {'x': {'_type': 'normal', '_value': [0, 1]}}
+    """
 
     mu: float
     sigma: float
@@ -85,7 +133,15 @@ class Normal(Range):
 
 @dataclass(frozen=True, slots=True)
 class LogNormal(Range):
-    """Positive numbers whose logarithm is normal; `mu` and `sigma` are those of the logarithm."""
+    """Log-normal distribution; `mu` and `sigma` are those of the logarithm.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from nni.hpo import LogNormal, search_space
+        >>> def train(x: Annotated[float, LogNormal(0, 1)]): ...
+        >>> search_space(train)
+        {'x': {'_type': 'lognormal', '_value': [0, 1]}}
+    """
 
     mu: float
     sigma: float
@@ -96,7 +152,7 @@ class _QuantisedBell(Range):
     mu: float
     sigma: float
     q: float
-    """Values are multiples of it."""
+    """Step; values are its multiples."""
 
     def is_integral(self) -> bool:
         """See the base."""
@@ -105,22 +161,47 @@ class _QuantisedBell(Range):
 
 @dataclass(frozen=True, slots=True)
 class QNormal(_QuantisedBell):
-    """Like `Normal`, rounded to multiples of `q`."""
+    """Normal distribution, rounded to multiples of `q`.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from nni.hpo import QNormal, search_space
+        >>> def train(x: Annotated[int, QNormal(50, 10, 1)]): ...
+        >>> search_space(train)
+        {'x': {'_type': 'qnormal', '_value': [50, 10, 1]}}
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class QLogNormal(_QuantisedBell):
-    """Like `LogNormal`, rounded to multiples of `q`; may be 0."""
+    """Log-normal distribution, rounded to multiples of `q`; may be 0.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from nni.hpo import QLogNormal, search_space
+        >>> def train(x: Annotated[int, QLogNormal(3, 1, 1)]): ...
+        >>> search_space(train)
+        {'x': {'_type': 'qlognormal', '_value': [3, 1, 1]}}
+    """
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Choice:
-    """One of several options.
+    """Categorical distribution over options, each equally likely.
 
     Args:
         *options: JSON values, members of an enum, dataclasses or models (each a branch with
             parameters of its own). Without any, the values that the type itself names: those of a
             `Literal`, an `Enum`, `bool`, or the structures of a union.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from nni.hpo import Choice, search_space
+        >>> def train(x: Annotated[int, Choice(1, 2, 4)], fast: Annotated[bool, Choice()]): ...
+        >>> for name, entry in search_space(train).items():
+        ...     print(name, entry["_value"])
+        x [1, 2, 4]
+        fast [False, True]
     """
 
     options: tuple[object, ...]

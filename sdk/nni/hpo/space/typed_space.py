@@ -1,7 +1,8 @@
-"""Search spaces from types: one declaration gives the space and a typed configuration.
+"""Search spaces declared by types, and configurations as objects of these types.
 
-A dataclass, a pydantic model or a function's signature is a search space. What is tuned says so in
-its type; structures inside are looked into, and a union of structures is a choice of them:
+A dataclass, a pydantic model or a function's signature is a search space. The type of a field
+states whether and how it is tuned; nested structures are part of the space, and a union of
+structures is a choice of them:
 
 ```python
 @dataclass
@@ -22,9 +23,9 @@ search_space(Training)                                      # the JSON form, for
 configuration(Training, nni.get_next_parameter()).model     # a Forest or a Linear
 ```
 
-A structure that is no choice is flattened: its fields are called `<field>/<inner field>`. JSON
-stays what travels; types are for the two ends. Constraints between the fields stand on the
-outermost type, or on the function, as its attribute `_constraints`; in a class it is a `ClassVar`:
+A structure outside a choice is flattened: its fields are named `<field>/<inner field>`. Spaces and
+configurations are transported as JSON. Constraints between the fields are the attribute
+`_constraints` of the outermost type or function; in a class it is a `ClassVar`:
 
 ```python
     _constraints: ClassVar = ["batch * epochs <= 4096", {"_forbid": {"model": "Linear", "seed": 0}}]
@@ -53,17 +54,27 @@ __all__ = ["TypedSpace", "as_json", "configuration", "is_type_of_space", "search
 T = TypeVar("T")
 
 _NAME: Final = "_name"
-"""Key of the branch that was chosen."""
+"""Key of the active branch."""
 
 
 class TypedSpace:
-    """A type as a search space.
+    """Search space that a type declares.
 
     Args:
         source: a dataclass, a pydantic model, or a function.
 
     Raises:
-        TypeError: it is none of these, or a field's type breaks a rule.
+        TypeError: the source is none of these, or a field's type breaks a rule.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from nni.hpo import RandInt, TypedSpace
+        >>> def train(depth: Annotated[int, RandInt(1, 9)], epochs: int = 10): ...
+        >>> space = TypedSpace(train)
+        >>> space.search_space()
+        {'depth': {'_type': 'randint', '_value': [1, 9]}}
+        >>> space.configuration({"depth": 3})
+        {'depth': 3}
     """
 
     def __init__(self, source: object) -> None:
@@ -71,12 +82,12 @@ class TypedSpace:
         self._constraints = getattr(source, CONSTRAINTS_KEY, None)
 
     def search_space(self) -> dict[str, JsonValue]:
-        """Return its JSON form: name to `{"_type": ..., "_value": [...]}`.
+        """Return the space in JSON: name to `{"_type": ..., "_value": [...]}`.
 
         Raises:
-            ValueError: a range or constraint in it breaks a rule of search spaces.
+            ValueError: a range or constraint breaks a rule of search spaces.
         """
-        from nni.hpo.space.parser import parse_space  # trials need it not, and pay for every import
+        from nni.hpo.space.parser import parse_space  # trials do not need the parser
 
         entries = dict(_entries(self._structure, ""))
         if self._constraints is not None:
@@ -85,7 +96,7 @@ class TypedSpace:
         return entries
 
     def configuration(self, parameters: JsonValue, arguments: Sequence[str] | None = None) -> Any:  # noqa: ANN401 - the source decides
-        """Return the typed form of a configuration; see the function of the same name."""
+        """Return a configuration as an object of the type; see `nni.hpo.configuration`."""
         if not isinstance(parameters, Mapping):
             raise ValueError(f"a configuration must be a dict, got {parameters!r:.200}")  # noqa: TRY004 - one type for all faults of an input
         if arguments is not None:
@@ -96,22 +107,36 @@ class TypedSpace:
 
 
 def search_space(source: object) -> dict[str, JsonValue]:
-    """Return the search space that a type describes.
+    """Return the search space that a type declares, in JSON.
 
     Args:
         source: a dataclass, a pydantic model, or a function, whose arguments are then tuned.
-            `Annotated[..., Choice() | RandInt() | Uniform() | ...]` says what is tuned and how;
-            a field without that needs a default, and keeps it.
+            `Annotated[..., Choice() | RandInt() | Uniform() | ...]` marks a tuned field;
+            a field without it needs a default, and keeps it.
+
+    Returns:
+        Dict of name to `{"_type": ..., "_value": [...]}`.
 
     Raises:
-        TypeError: it is none of these, or a field's type breaks a rule; the text names it.
+        TypeError: the source is none of these, or a field's type breaks a rule.
         ValueError: a range breaks a rule of search spaces, as in `Uniform(1, 0)`.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from typing import Annotated
+        >>> from nni.hpo import LogUniform, search_space
+        >>> @dataclass
+        ... class Training:
+        ...     rate: Annotated[float, LogUniform(0.001, 0.1)] = 0.01
+        ...     epochs: int = 10
+        >>> search_space(Training)
+        {'rate': {'_type': 'loguniform', '_value': [0.001, 0.1]}}
     """
     return TypedSpace(source).search_space()
 
 
 def as_json(space: JsonValue) -> JsonValue:
-    """Return a search space in JSON, whichever form it was given in; errors are as above."""
+    """Return a search space in JSON, given as JSON or as a type; raises as `search_space` does."""
     return search_space(space) if is_type_of_space(space) else space
 
 
@@ -126,24 +151,37 @@ def configuration(
 def configuration(
     source: Any, parameters: JsonValue, arguments: Sequence[str] | None = None
 ) -> Any:
-    """Return a configuration as an object of the type that described its space.
+    """Return a configuration as an object of the type that declared its space.
 
     Args:
-        source: what `search_space` was given.
-        parameters: what `nni.get_next_parameter` returned. What is missing takes its default, so
-            `{}`, which a trial outside an experiment gets, gives all defaults. Keys that the type
-            does not have, such as those that an advisor adds, are left out.
-        arguments: words of a command line such as `sys.argv[1:]`, that win over `parameters`: an
-            option for each field, as in `--rate 0.01 --model Svm --model/Svm/c 3`. None: there is
-            no command line.
+        source: the argument of `search_space`.
+        parameters: return value of `nni.get_next_parameter`. Missing fields take their defaults,
+            so that `{}`, which a trial outside an experiment gets, means all defaults. Keys that
+            the type does not have, such as those that an advisor adds, are ignored.
+        arguments: command-line arguments such as `sys.argv[1:]`, which override `parameters`: an
+            option for each field, as in `--rate 0.01 --model Svm --model/Svm/c 3`. None: no
+            command line.
 
     Returns:
         An object of the class; for a function, the arguments to call it with. Numbers have the
-        declared type, options are the objects that were listed.
+        declared type, options are the objects in the declaration.
 
     Raises:
         ValueError: a value lies outside the type, or is missing and has no default.
         SystemExit: the command line is wrong, or asks for help.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from typing import Annotated
+        >>> from nni.hpo import LogUniform, configuration
+        >>> @dataclass
+        ... class Training:
+        ...     rate: Annotated[float, LogUniform(0.001, 0.1)] = 0.01
+        ...     epochs: int = 10
+        >>> configuration(Training, {"rate": 0.05})
+        Training(rate=0.05, epochs=10)
+        >>> configuration(Training, {"rate": 0.05}, ["--epochs", "2"])
+        Training(rate=0.05, epochs=2)
     """
     return TypedSpace(source).configuration(parameters, arguments)
 
@@ -168,13 +206,13 @@ def _option_entry(option: FieldOption) -> JsonValue:
 
 
 def _build(structure: Structure, parameters: Mapping[str, Any], prefix: str, place: str) -> Any:  # noqa: ANN401 - an object of the user's class
-    """Make the object of a structure.
+    """Return the object of a structure.
 
     Args:
-        structure: what to make.
-        parameters: the values of this level of the configuration.
-        prefix: what the keys of this structure start with in it.
-        place: where this level is in the whole configuration, for errors.
+        structure: description of the class or function.
+        parameters: values of this level of the configuration.
+        prefix: prefix of the structure's keys in the level.
+        place: path of the level in the whole configuration, for errors.
     """
     values: dict[str, Any] = {}
     for field in structure.fields:
@@ -195,14 +233,14 @@ def _build(structure: Structure, parameters: Mapping[str, Any], prefix: str, pla
 def _value(field: Field, value: JsonValue, path: str) -> object:
     content = field.content
     if isinstance(content, ChoiceContent):
-        return _chosen(content, value, path)
+        return _option_value(content, value, path)
     if isinstance(content, NumberContent):
         return value if content.type is None else _number(value, content.type, path)
     assert isinstance(content, UntunedContent)
     return _plain(value, content.hint, path)
 
 
-def _chosen(content: ChoiceContent, value: JsonValue, path: str) -> object:
+def _option_value(content: ChoiceContent, value: JsonValue, path: str) -> object:
     name = value.get(_NAME) if isinstance(value, Mapping) else None
     for option in content.options:
         if option.branch is not None:
@@ -215,7 +253,7 @@ def _chosen(content: ChoiceContent, value: JsonValue, path: str) -> object:
 
 
 def _number(value: JsonValue, wanted: type[int] | type[float], path: str) -> float:
-    """Return a number in its declared type: tuners give 7.0 for steps of 1."""
+    """Return a number in its declared type: tuners return 7.0 for steps of 1."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or (wanted is int and not float(value).is_integer()):
         raise ValueError(f"parameter {path!r} must be of type {wanted.__name__}, got {value!r}")
@@ -223,7 +261,7 @@ def _number(value: JsonValue, wanted: type[int] | type[float], path: str) -> flo
 
 
 def _plain(value: JsonValue, hint: object, path: str) -> object:
-    """Return the value of a field that is not tuned, but was set all the same."""
+    """Return the value of an untuned field that is set nevertheless."""
     if hint is int or hint is float:
         return _number(value, hint, path)
     if isinstance(hint, type) and issubclass(hint, Enum) and isinstance(value, str):

@@ -16,9 +16,9 @@ LIMITED = [{"metric": "cost", "max": 10}]
 def values(scoring: Scalarizer, *reports: JsonValue) -> list[JsonValue]:
     """Return what is told of reports, each of the configuration that counts it."""
     return [
-        lesson.value
+        result.value
         for number, report in enumerate(reports)
-        for lesson in scoring.tuner_results(number, report)
+        for result in scoring.tuner_results(number, report)
     ]
 
 
@@ -107,7 +107,7 @@ def test_what_is_beyond_waits_for_something_within() -> None:
     assert values(scoring, {"default": 1, "cost": 50}, {"default": 1, "cost": 20}) == []
     tuner_results = scoring.tuner_results("within", {"default": 5.0, "cost": 1})
 
-    assert [lesson.parameters for lesson in tuner_results] == ["within", 0, 1]
+    assert [result.parameters for result in tuner_results] == ["within", 0, 1]
     assert tuner_results[0].value == {"default": 5.0, "cost": 1}
     assert tuner_results[1].value > tuner_results[2].value > 5.0
 

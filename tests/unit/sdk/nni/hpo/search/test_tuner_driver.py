@@ -43,7 +43,7 @@ class Preparing(Recorder):
         self.calls.append(("prepare",))
 
 
-class EarlyStopper(Assessor):
+class RecordingAssessor(Assessor):
     """Finds every history that ends with a negative number bad; raises at zero."""
 
     def __init__(self) -> None:
@@ -62,9 +62,9 @@ class EarlyStopper(Assessor):
 
 class Bench:
     def __init__(self) -> None:
-        self.tuner, self.judge = Recorder(), EarlyStopper()
+        self.tuner, self.assessor = Recorder(), RecordingAssessor()
         self.said: list[dict[str, Any]] = []
-        self.hosting = TunerDriver(self.tuner, self.judge, {"algorithm": "R"}, self.said.append)
+        self.hosting = TunerDriver(self.tuner, self.assessor, {"algorithm": "R"}, self.said.append)
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_histories_only_grow_over_attempts(bench: Bench) -> None:
     for value in (5, 7, 8):
         bench.hosting.metric(report(value, attempt=2))
 
-    assert bench.judge.seen == [[5], [5, 6], [5, 7, 8]]
+    assert bench.assessor.seen == [[5], [5, 6], [5, 7, 8]]
 
 
 def test_bad_trial_is_advised_to_stop(bench: Bench) -> None:
@@ -185,7 +185,7 @@ def test_only_a_completed_trial_is_a_success(bench: Bench, event: str) -> None:
 
     success = event == "SUCCEEDED"
     assert bench.tuner.calls == [("end", 0, success, {"trial_job_id": "t"})]
-    assert bench.judge.ended == [("t", success)]
+    assert bench.assessor.ended == [("t", success)]
 
 
 def test_tuner_hears_nothing_of_trials_that_the_user_added(bench: Bench) -> None:
@@ -195,8 +195,8 @@ def test_tuner_hears_nothing_of_trials_that_the_user_added(bench: Bench) -> None
     bench.hosting.trial_end(TrialEndCommand("t", 0, "SUCCEEDED", customized=True))
 
     assert bench.tuner.calls == []
-    assert bench.judge.seen == [[1.0]]
-    assert bench.judge.ended == [("t", True)]
+    assert bench.assessor.seen == [[1.0]]
+    assert bench.assessor.ended == [("t", True)]
 
 
 def test_own_results_are_told_apart_by_who_wants_to_know() -> None:
