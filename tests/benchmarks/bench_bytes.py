@@ -88,7 +88,7 @@ async def _collect() -> None:
             keeping = build_blob_services(blobs, bus.events, clock, rules, list)
             for times in (first, second):
                 begin = time.process_time()
-                done = await keeping.collection.collect(dry_run=True)
+                done = await keeping.collector.collect(dry_run=True)
                 times.append(time.process_time() - begin)
                 assert len(done.deleted) == BLOBS // 2
     print_figure(f"what of {BLOBS:,} blobs is garbage, first time", first, "s CPU")

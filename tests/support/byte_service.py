@@ -28,7 +28,7 @@ async def byte_service(bus: Bus, blobs: BlobStore, quota: Quota = NO_QUOTA) -> A
     """Serve the bytes of a store; give the address."""
     rules = BlobPolicy(quota, timedelta(0), travel=True)
     keeping = build_blob_services(blobs, bus.events, SystemClock(), rules, list)
-    servicer = ByteServicer(keeping.exchange, keeping.storage)
+    servicer = ByteServicer(keeping.transfers, keeping.storage)
     server = GrpcServer([NAME], None)
     server.register(lambda raw: pb_grpc.add_ByteServiceServicer_to_server(servicer, raw))
     port = await server.start()

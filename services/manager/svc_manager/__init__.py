@@ -1,1 +1,1 @@
-"""The manager: owns experiments, trials and budgets, and is the only writer of their logs."""
+"""Manager: owner of experiments, trials and budgets, and only writer of their event logs."""

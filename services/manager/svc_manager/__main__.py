@@ -1,4 +1,4 @@
-"""Runs the manager as a process."""
+"""Process entry point of the manager."""
 
 import sys
 from collections.abc import Mapping

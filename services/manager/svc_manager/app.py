@@ -1,4 +1,4 @@
-"""Composition root of the manager: opens adapters and has the rest built of them."""
+"""Composition root of the manager: opens the adapters, builds the parts, serves, and shuts down."""
 
 import asyncio
 import platform
@@ -65,13 +65,13 @@ from svc_manager.usecases.histories import Histories
 from svc_manager.web.dependencies import WebDependencies
 from svc_manager.web.forwarder import HttpForwarder
 from svc_manager.web.listeners.server import WebServer
-from svc_manager.wiring import Around, Manager, Stores, build_manager
+from svc_manager.wiring import Manager, ManagerDependencies, Stores, build_manager
 
 _LOCAL_POOL: Final = "local"
-"""Pool of experiments that name none; its agents need not wait for a first task."""
+"""Default pool of experiments; opened at the start, so that its agents need not wait for a task."""
 
 
-def assemble(  # noqa: PLR0913 - what differs between shapes, and between tests
+def build_with_local_adapters(  # noqa: PLR0913 - all that differs between installations and tests
     settings: Settings,
     bus: Bus,
     stores: Stores,
@@ -83,23 +83,23 @@ def assemble(  # noqa: PLR0913 - what differs between shapes, and between tests
     analyst: Analyst | None = None,
     telemetry: Telemetry | None = None,
 ) -> Manager:
-    """Put the parts together, with the adapters that all shapes have; nothing is started.
+    """Build the manager with the adapters that all installations share; nothing is started.
 
     Args:
         settings: of this process.
         bus: open.
         stores: open.
-        listeners: where experiments get their ports.
-        checker: the dispatcher.
-        probes: what is tried when somebody asks what is wrong, beside bus and agents.
-        me: who this manager is to others; None: there are none.
-        peers: asks them.
-        analyst: the dispatcher's mathematics; None: nobody checks points against constraints.
+        listeners: web servers of experiments with a port.
+        checker: validates algorithms.
+        probes: probes of the diagnosis, beside bus and agents.
+        me: identity of this manager; None: it is the only one.
+        peers: the other managers.
+        analyst: computes analyses; None: constraints are not checked.
         telemetry: metrics and traces; None: discarded.
     """
     clock = SystemClock()
     return build_manager(
-        Around(
+        ManagerDependencies(
             settings=settings,
             bus=bus,
             stores=stores,
@@ -123,12 +123,12 @@ def assemble(  # noqa: PLR0913 - what differs between shapes, and between tests
 
 
 async def open_stores(service: Service, settings: Settings) -> Stores:
-    """Open what the settings name: the local shape needs no server."""
+    """Open the stores that the settings name; the local installation needs no server."""
     adapters = service.adapters
     blobs = await adapters.enter_async_context(open_blob_store(settings.home, settings.s3))
     if settings.redis_url is None:
         return Stores(blobs, BlobViews(blobs))
-    # Costs 5 MB that the local shape need not have.
+    # Costs 5 MB of memory, which the local installation saves.
     from svc_manager.adapters.redis_connection import RedisConnection
     from svc_manager.adapters.redis_leases import RedisLeases
     from svc_manager.adapters.redis_presences import RedisPresences
@@ -141,10 +141,10 @@ async def open_stores(service: Service, settings: Settings) -> Stores:
 
 
 def open_guard(service: Service, settings: Settings) -> Guard:
-    """Open what protects this process, and refuse stores that would be called in plain text.
+    """Open access control and TLS, and refuse unencrypted connections to stores elsewhere.
 
     Raises:
-        FailedPreconditionError: something would travel in plain text to another machine.
+        FailedPreconditionError: a connection to another machine would be unencrypted.
         InvalidArgumentError: a file of the settings cannot be used.
     """
     guard = Guard.open(settings.security, settings.token, settings.home)
@@ -156,7 +156,7 @@ def open_guard(service: Service, settings: Settings) -> Guard:
 
 
 async def open_bus(service: Service, settings: Settings) -> NatsBus:
-    """Connect to the bus, make its streams, and let agents of the usual pool pull."""
+    """Connect to the bus, and create its streams and the default pool."""
     wanted = NatsSettings.of(
         settings.nats_url,
         settings.security,
@@ -170,7 +170,7 @@ async def open_bus(service: Service, settings: Settings) -> NatsBus:
 
 
 async def build(service: Service, settings: Settings) -> Mapping[str, str]:
-    """Open everything, take over the experiments, serve; return the facts of readiness."""
+    """Open the adapters, take over the experiments and serve; return the facts of readiness."""
     adapters = service.adapters
     guard = open_guard(service, settings)
     http_host, _ = address_of("NNI_MANAGER_HTTP", settings.http_address)
@@ -187,7 +187,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     boot_id = secrets.token_hex(8)
     channels = Channels(lambda address: open_channel(address, guard.transport, settings.tls_name))
     adapters.push_async_callback(channels.aclose)
-    manager = assemble(
+    manager = build_with_local_adapters(
         settings,
         bus,
         stores,
@@ -217,7 +217,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
 
 
 def _probes(settings: Settings, stores: Stores, channel: grpc.aio.Channel) -> Mapping[str, Probe]:
-    """Give what is tried when somebody asks what is wrong."""
+    """Return the probes of the diagnosis."""
     probes = {
         "dispatcher": dispatcher_probe(channel, settings.dispatcher_address),
         "byte store": store_probe(stores.blobs),
@@ -238,7 +238,7 @@ def _http_forwarder(
 def _history_servicer(
     manager: Manager, replayer: GrpcReplayer, bus: Bus, blobs: BlobStore, settings: Settings
 ) -> HistoryServicer:
-    """Put together what proves, gives away and takes in logs."""
+    """Build the servicer that replays, saves and loads experiments."""
     ports = ArchiveDependencies(bus.events, blobs, LocalSavedFolders(), RandomIds(), SystemClock())
     return HistoryServicer(
         Histories(manager.registry, replayer),
@@ -246,18 +246,18 @@ def _history_servicer(
     )
 
 
-_TERM_REASON: Final = "the manager was told to end"
+_STOP_REASON: Final = "the manager was terminated"
 
 
 async def take_over(
     service: Service, manager: Manager, bus: Bus, presences: Presences | None
 ) -> None:
-    """Load the experiments and begin to listen to agents."""
+    """Load the experiments and start the tasks that follow agents, leases and garbage."""
     if presences is not None:
-        board = PresenceCache(bus.signals, presences, manager.agents)
-        await board.recall()
-        service.tasks.start(board.listen(), "presences")
-        service.tasks.start(board.write(), "keep presences")
+        cache = PresenceCache(bus.signals, presences, manager.agents)
+        await cache.recall()
+        service.tasks.start(cache.listen(), "presences")
+        service.tasks.start(cache.write(), "write presences")
     await manager.registry.open()
     if manager.ownership.shared:
         service.tasks.start(manager.registry.keep(), "leases")
@@ -265,14 +265,14 @@ async def take_over(
     service.tasks.start(manager.agents.listen(), "agents")
     service.tasks.start(manager.agents.watch(), "silent agents")
     service.tasks.start(manager.agents.extend_deadlines(), "bus away")
-    service.tasks.start(manager.keeping.collection.run(), "collect garbage")
-    manager.keeping.collection.want()
+    service.tasks.start(manager.blob_services.collector.run(), "collect garbage")
+    manager.blob_services.collector.request()
 
 
-async def leave(manager: Manager, *, stop_first: bool) -> None:
-    """Stop all experiments or leave them as they are; other managers take them at once.
+async def release(manager: Manager, *, stop_first: bool) -> None:
+    """Stop all experiments, or release them to the other managers at once.
 
-    That comes before servers are stopped: whoever waits for an experiment waits elsewhere then.
+    Runs before the servers stop: clients that wait for an experiment go on at its next owner.
     """
     if stop_first:
         await stop_all(manager)
@@ -281,14 +281,14 @@ async def leave(manager: Manager, *, stop_first: bool) -> None:
 
 
 async def stop_all(manager: Manager) -> None:
-    """Stop every experiment that is open, all at once."""
+    """Stop all open experiments concurrently."""
     live = [
         actor.id
         for actor in manager.registry.actors()
         if actor.experiment.created and actor.experiment.state not in CLOSED_STATES
     ]
     results = await asyncio.gather(
-        *(manager.experiments.stop(experiment_id, reason=_TERM_REASON) for experiment_id in live),
+        *(manager.experiments.stop(experiment_id, reason=_STOP_REASON) for experiment_id in live),
         return_exceptions=True,
     )
     for experiment_id, result in zip(live, results, strict=True):
@@ -308,8 +308,10 @@ SERVICES: Final = (
 
 
 def register(server: GrpcServer, manager: Manager, histories: HistoryServicer) -> None:
-    """Give a server everything that this process offers over gRPC."""
-    experiments = ExperimentServicer(manager.experiments, manager.runners, manager.diagnosis)
+    """Register all gRPC services on a server."""
+    experiments = ExperimentServicer(
+        manager.experiments, manager.agent_directory, manager.diagnosis
+    )
     server.register(
         lambda raw: experiment_service_pb2_grpc.add_ExperimentServiceServicer_to_server(
             experiments, raw
@@ -322,7 +324,7 @@ def register(server: GrpcServer, manager: Manager, histories: HistoryServicer) -
     )
     server.register(
         lambda raw: byte_service_pb2_grpc.add_ByteServiceServicer_to_server(
-            ByteServicer(manager.keeping.exchange, manager.keeping.storage), raw
+            ByteServicer(manager.blob_services.transfers, manager.blob_services.storage), raw
         )
     )
     server.register(
@@ -339,7 +341,7 @@ async def serve(
     analyses: Analyses,
     forwarder: HttpForwarder,
 ) -> dict[str, str]:
-    """Listen for gRPC and HTTP; give both addresses."""
+    """Start the gRPC and HTTP servers; return both addresses."""
     service.on_stopping(grpc_server.set_not_serving)
     host, wanted_port = address_of("NNI_MANAGER_GRPC", settings.grpc_address)
     grpc_port = await grpc_server.start(host, wanted_port)
@@ -352,7 +354,7 @@ async def serve(
         analyses=analyses,
         instruments=manager.telemetry.instruments,
         environment=environment.for_user_code(),
-        other_versions=lambda: manager.runners.other_versions(settings.version),
+        other_versions=lambda: manager.agent_directory.other_versions(settings.version),
         forwarder=forwarder,
     )
     http_host, wanted_http_port = address_of("NNI_MANAGER_HTTP", settings.http_address)
@@ -362,7 +364,7 @@ async def serve(
         f"{settings.reached_at(host)}:{grpc_port}", f"{settings.reached_at(http_host)}:{http_port}"
     )
     service.adapters.push_async_callback(manager.registry.aclose)
-    service.add_consumer(lambda: leave(manager, stop_first=settings.stop_on_term))
+    service.add_consumer(lambda: release(manager, stop_first=settings.stop_on_term))
     return {"grpc": f"{host}:{grpc_port}", "http": f"{web.scheme}://{http_host}:{http_port}"}
 
 
@@ -370,7 +372,7 @@ def address_of(name: str, address: str) -> tuple[str, int]:
     """Split `host:port`.
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: it has another form.
     """
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():

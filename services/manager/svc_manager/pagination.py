@@ -1,4 +1,4 @@
-"""One page of a long list."""
+"""Pagination of long lists by opaque tokens."""
 
 import re
 from bisect import bisect_right
@@ -11,20 +11,21 @@ from svc_common.errors import InvalidArgumentError
 Item = TypeVar("Item")
 Key = TypeVar("Key", int, str)
 Place: TypeAlias = tuple[bool, float, int]
-"""What a list is sorted by: without a key (those come last), the key, and which item it is."""
+"""Sort key of an item: whether it lacks a value (those come last), the value, and the item's
+number."""
 _NUMBER: Final = re.compile(r"[-+]?(inf|[0-9]{1,20}(\.[0-9]{1,20})?(e[-+]?[0-9]{1,3})?)")
 _INTEGER: Final = re.compile(r"[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Item]):
-    """Some items of a list, in its order."""
+    """Part of a list, in its order."""
 
     items: list[Item]
     next_token: str = ""
-    """Give this back for the next page; empty: this is the last one."""
+    """Token of the next page; empty: this is the last one."""
     total: int = 0
-    """How many items the whole list has."""
+    """Length of the whole list."""
 
 
 def page_size(asked: int, *, default: int, limit: int) -> int:
@@ -45,17 +46,17 @@ def page_behind(
     size: int,
     read: Callable[[str], Key],
 ) -> Page[Item]:
-    """Return the page behind the item whose key ``token`` is; items may come and go meanwhile.
+    """Return the page behind the item with the key ``token``; items may come and go meanwhile.
 
     Args:
         items: the whole list, sorted by key.
-        key: differs between all items; its text is their token.
+        key: unique key of an item; its text is the token.
         token: of the page before; empty: the first page.
-        size: most items of the page.
-        read: makes a key of its text, see `number_of`.
+        size: maximum items of the page.
+        read: parses a key, see `number_of`.
 
     Raises:
-        InvalidArgumentError: no page was ever given this token.
+        InvalidArgumentError: the token is invalid.
     """
     start = bisect_right(items, read(token), key=key) if token else 0
     rows = items[start : start + size]
@@ -64,10 +65,10 @@ def page_behind(
 
 
 def number_of(token: str) -> int:
-    """Return the number that a token is.
+    """Parse a token that is a number.
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: it is not a number.
     """
     if not _INTEGER.fullmatch(token):
         raise InvalidArgumentError(
@@ -77,10 +78,10 @@ def number_of(token: str) -> int:
 
 
 def token_moment(token: str, now_ms: int) -> int:
-    """Return the moment at which the list was asked for first: the same for all its pages.
+    """Return the time of the first page's request: the same for all pages of a list.
 
     Raises:
-        InvalidArgumentError: no page was ever given this token.
+        InvalidArgumentError: the token is invalid.
     """
     return _read(token)[0] if token else now_ms
 
@@ -90,17 +91,17 @@ def page_after(
 ) -> Page[Item]:
     """Return the page behind the item that ``token`` names.
 
-    Tokens name a place and no count, so items that come, go or move between two calls shift no
-    other: each of the others is on exactly one page.
+    Tokens name a sort key, not an index, so items that come, go or move between two calls shift no
+    other item: each of the others is on exactly one page.
 
     Args:
         ranked: the whole list, sorted by place.
         token: of the page before; empty: the first page.
-        size: most items of the page.
+        size: maximum items of the page.
         moment_ms: see `token_moment`; 0 where the order does not depend on the time.
 
     Raises:
-        InvalidArgumentError: no page was ever given this token.
+        InvalidArgumentError: the token is invalid.
     """
     start = bisect_right(ranked, _read(token)[1], key=lambda row: row[0]) if token else 0
     rows = ranked[start : start + size]

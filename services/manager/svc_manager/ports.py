@@ -1,4 +1,4 @@
-"""What the manager needs from outside, as promises; the bus and the byte store have their own."""
+"""Ports of the manager to its environment; the bus and the byte store have their own."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -17,8 +17,8 @@ class PortTakenError(FailedPreconditionError):
 
     Args:
         port: the port.
-        holder: who holds it, in words: `experiment abcd1234` or `program nginx (pid 12)`;
-            empty if that cannot be told.
+        holder: its holder, as text: `experiment abcd1234` or `program nginx (pid 12)`; empty:
+            unknown.
     """
 
     def __init__(self, port: int, holder: str) -> None:
@@ -32,17 +32,17 @@ class PortTakenError(FailedPreconditionError):
 
 
 class Listeners(Protocol):
-    """Web servers: a base one for all experiments, and one per experiment that wants a port."""
+    """Web servers: a base server of all experiments, and one for each experiment with a port."""
 
     async def open_listener(self, port: int, experiment_id: str, url_prefix: str) -> None:
-        """Serve one experiment on a port of its own; returns when it accepts connections.
+        """Serve one experiment on a port of its own; return when it accepts connections.
 
-        Opening the same listener again changes nothing.
+        Opening the same listener again has no effect.
 
         Args:
             port: 1 to 65535.
-            experiment_id: what `/api/v1/nni/*` means there.
-            url_prefix: path under which all is served, without slashes at its ends; may be empty.
+            experiment_id: the experiment that `/api/v1/nni/*` addresses there.
+            url_prefix: prefix of all paths, without slashes at its ends; may be empty.
 
         Raises:
             PortTakenError: the port is in use; the error names the holder.
@@ -52,17 +52,17 @@ class Listeners(Protocol):
     async def close_listener(self, experiment_id: str) -> None:
         """Stop serving an experiment on its own port; nothing happens if it has none.
 
-        Returns at once; a request in flight on that listener still gets its answer.
+        Returns at once; requests under way on that listener still get their responses.
         """
         ...
 
     def urls(self, port: int, url_prefix: str) -> list[str]:
-        """Give the addresses under which a listener can be reached, loopback first."""
+        """Return the addresses at which a listener can be reached, loopback first."""
         ...
 
 
 class AlgorithmChecker(Protocol):
-    """The dispatcher's word on an algorithm, before an experiment is created."""
+    """Validation of algorithms by the dispatcher, before an experiment is created."""
 
     async def check(
         self,
@@ -71,30 +71,30 @@ class AlgorithmChecker(Protocol):
         *,
         replaces_space: bool = False,
     ) -> tuple[list[str], str]:
-        """Check names, class arguments, search space, and points that are to be tried first.
+        """Validate names, class arguments, search space, and enqueued configurations.
 
         Args:
-            config: what is to be checked.
-            interpreter: that will run custom classes.
+            config: the configuration.
+            interpreter: runs custom classes.
             replaces_space: the experiment runs, and only its search space is new.
 
         Returns:
             Warnings, and the optimize mode (`minimize`, `maximize` or empty).
 
         Raises:
-            InvalidArgumentError: it was refused; the message says why.
+            InvalidArgumentError: it is invalid; the message says why.
             UnavailableError: the dispatcher cannot be reached.
         """
         ...
 
 
 class Analyst(Protocol):
-    """The mathematics of results: the dispatcher."""
+    """Analyses of results by the dispatcher."""
 
     async def importance(
         self, request: pb.MeasureImportanceRequest
     ) -> pb.MeasureImportanceResponse:
-        """Tell which hyperparameters matter.
+        """Compute the importance of hyperparameters.
 
         Raises:
             FailedPreconditionError: there are too few results.
@@ -103,7 +103,7 @@ class Analyst(Protocol):
         ...
 
     async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
-        """Tell which results no other one beats in every objective.
+        """Return the results that no other one dominates.
 
         Raises:
             UnavailableError: the dispatcher cannot be reached.
@@ -111,7 +111,7 @@ class Analyst(Protocol):
         ...
 
     async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
-        """Tell per configuration which constraint it breaks; empty if none.
+        """Return, for each configuration, the constraint that it breaks; empty: none.
 
         Raises:
             UnavailableError: the dispatcher cannot be reached.
@@ -119,15 +119,15 @@ class Analyst(Protocol):
         ...
 
 
-class TrialIds(Protocol):
-    """Draws ids; the only randomness that decisions use."""
+class IdSource(Protocol):
+    """Source of ids: the only randomness of decisions."""
 
     def experiment_id(self, request_id: str = "", draw: int = 0) -> str:
         """Draw 8 characters of [a-z0-9].
 
         Args:
-            request_id: what is asked again gives the same id; empty: another one each time.
-            draw: how many ids of this request are taken.
+            request_id: the same request and draw give the same id; empty: a random id.
+            draw: number of earlier draws of this request that are in use.
         """
         ...
 
@@ -146,25 +146,25 @@ class Folders(Protocol):
     async def create(
         self, directory: Path, environment: Mapping[str, str], interpreter: str
     ) -> str:
-        """Make the tree of an experiment and its `environment.json` (0600).
+        """Create the tree of an experiment and its `environment.json` (0600).
 
         Returns:
             SHA-256 of the environment, in hexadecimal digits.
 
         Raises:
-            InvalidArgumentError: the folder cannot be made, or the disk is full.
+            InvalidArgumentError: the folder cannot be created, or the disk is full.
         """
         ...
 
     async def remove(self, directory: Path) -> None:
-        """Delete the whole tree; nothing happens if there is none."""
+        """Delete the tree; nothing happens if there is none."""
         ...
 
 
 class Journal(Protocol):
-    """What an experiment's folder keeps of it: `db/events.log` and `log/nnimanager.log`.
+    """Log files in an experiment's folder: `db/events.log` and `log/nnimanager.log`.
 
-    Writing never raises: a folder that cannot be written is reported once, and `events.log` is
+    Writing never raises: a folder that cannot be written is logged once, and `events.log` is
     completed from the log when it is opened again.
     """
 
@@ -174,15 +174,15 @@ class Journal(Protocol):
         ...
 
     def record(self, sequence: int, payload: bytes) -> None:
-        """Append a batch that is in the log."""
+        """Append a batch of the log."""
         ...
 
     def add_line(self, time_ms: int, level: str, logger: str, text: str) -> None:
-        """Add a line to the text log; it is written by the next `flush`."""
+        """Add a line to the text log; the next `flush` writes it."""
         ...
 
     def flush(self) -> None:
-        """Write what was said and recorded."""
+        """Write the buffered batches and lines."""
         ...
 
     def close(self) -> None:
@@ -191,19 +191,19 @@ class Journal(Protocol):
 
 
 class Journals(Protocol):
-    """Opens journals."""
+    """Opener of journals."""
 
     def open(self, directory: str, *, debug: bool) -> Journal:
-        """Open the journal in an experiment's folder; without a folder nothing is kept.
+        """Open the journal in an experiment's folder; without a folder it discards all writes.
 
         Args:
             directory: the experiment's folder.
-            debug: write debug lines, too.
+            debug: whether debug lines are written.
         """
         ...
 
     async def read(self, directory: Path) -> list[tuple[int, bytes]]:
-        """Give (sequence, batch) of all whole records of `events.log`.
+        """Return (sequence, batch) of all whole records of `events.log`.
 
         Raises:
             NotFoundError: there is no such file.
@@ -212,34 +212,33 @@ class Journals(Protocol):
 
 
 class Agents(Protocol):
-    """The agents that have been heard of."""
+    """Known agents."""
 
     def of_pools(self, pools: Collection[str]) -> list[str]:
-        """Give the ids of the living agents of some pools."""
+        """Return the ids of the live agents of some pools."""
         ...
 
     def expect(self, experiment_id: str, experiment: Experiment) -> None:
-        """Watch the agents that an experiment's log names: it was just taken over.
+        """Monitor the agents that the log of an experiment names, which was just taken over.
 
-        One that has not been heard of counts as just seen; an attempt that its agent does not hold
-        is suspected to be gone.
+        An unknown agent counts as just seen; an attempt that its agent does not hold is a suspect.
         """
         ...
 
 
 class FileWatch(Protocol):
-    """Tells that a file has grown; closed with `async with`."""
+    """Watch of a file's growth; closed with `async with`."""
 
     async def changed(self) -> None:
-        """Return once the file has changed since the last call, or since the watch began."""
+        """Wait until the file changes after the last call, or after the start of the watch."""
         ...
 
 
 class FileWatches(Protocol):
-    """Watches files of this machine."""
+    """Watches of files on this machine."""
 
     def watch(self, path: Path) -> AbstractAsyncContextManager[FileWatch]:
-        """Watch an existing file.
+        """Return a watch of an existing file.
 
         Raises:
             NotFoundError: on entering, if there is no such file.
@@ -248,69 +247,71 @@ class FileWatches(Protocol):
 
 
 class Views(Protocol):
-    """What lists show of experiments, each with its place in the log; all of it can be lost.
+    """Store of experiments' summaries for lists, each with its position in the log.
+
+    All may be lost.
 
     A view may be stale: the reader compares its sequence with the end of the log.
     """
 
     async def put(self, experiment_id: str, sequence: int, view: bytes) -> None:
-        """Keep a view, in place of the one before.
+        """Write a view, replacing the previous one.
 
         Args:
-            experiment_id: which experiment.
-            sequence: stream sequence of the last batch that the view knows; >= 0.
+            experiment_id: the experiment.
+            sequence: stream sequence of the last batch in the view; >= 0.
             view: any bytes.
 
         Raises:
-            ServiceError: it cannot be kept now.
+            ServiceError: it cannot be written now.
         """
         ...
 
     async def get(self, experiment_ids: Collection[str]) -> dict[str, tuple[int, bytes]]:
-        """Give sequence and view of each of these experiments that has one.
+        """Return sequence and view of each of these experiments that has one.
 
         Raises:
-            ServiceError: it cannot be told now.
+            ServiceError: the store cannot be read now.
         """
         ...
 
     async def delete(self, experiment_id: str) -> None:
-        """Forget a view; nothing happens if there is none.
+        """Delete a view; nothing happens if there is none.
 
         Raises:
-            ServiceError: it cannot be forgotten now.
+            ServiceError: it cannot be deleted now.
         """
         ...
 
 
 class Presences(Protocol):
-    """What agents said last, each for a while; all of it can be lost and is heard again."""
+    """Store of agents' last presences, with expiry; all may be lost and arrives again."""
 
     async def keep(self, presences: Mapping[str, bytes], ttl_s: float) -> None:
-        """Keep what these agents said, in place of what they said before.
+        """Write presences, replacing those of the same agents.
 
         Args:
-            presences: by the id of the agent.
-            ttl_s: how long to keep it; > 0.
+            presences: by agent id.
+            ttl_s: time until expiry; > 0.
 
         Raises:
-            ServiceError: it cannot be kept now.
+            ServiceError: they cannot be written now.
         """
         ...
 
     async def forget(self, runner_id: str) -> None:
-        """Forget an agent; nothing happens if nothing is kept of it.
+        """Delete the presence of an agent; nothing happens if there is none.
 
         Raises:
-            ServiceError: it cannot be forgotten now.
+            ServiceError: it cannot be deleted now.
         """
         ...
 
     async def all(self) -> dict[str, bytes]:
-        """Give everything that is kept, by the id of the agent.
+        """Return all stored presences, by agent id.
 
         Raises:
-            ServiceError: it cannot be told now.
+            ServiceError: the store cannot be read now.
         """
         ...
 
@@ -319,87 +320,87 @@ class Peers(Protocol):
     """The other managers of this installation."""
 
     async def owned(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
-        """Give the experiments that a manager owns, as clients see them, in no order.
+        """Return the views of the experiments that a manager owns, in no order.
 
         Raises:
-            ServiceError: it does not answer.
+            ServiceError: it does not respond.
         """
         ...
 
 
 class Leases(Protocol):
-    """Who may decide on what; safe to use from several managers at once.
+    """Store of leases; safe to use from several managers at once.
 
-    A lease keeps two managers from working against each other; what makes a late word of an
-    expired owner harmless is its epoch, which whoever stores the word compares.
+    A lease keeps two managers from working against each other; writes of an expired owner are
+    harmless because the log compares epochs.
     """
 
     async def acquire(self, name: str, owner: str, ttl_s: float, above: int = 0) -> Lease | None:
-        """Take a lease, or prolong one's own.
+        """Acquire a lease, or extend an own one.
 
-        Repeating it, e.g. after an answer that was lost, gives the same lease.
+        A repetition, e.g. after a lost response, returns the same lease.
 
         Args:
-            name: what it is on.
-            owner: who takes it.
-            ttl_s: until when it holds, from now on; > 0.
-            above: largest epoch known to have been used. If all was lost here, epochs go on
-                from there.
+            name: the leased object.
+            owner: the new owner.
+            ttl_s: time until expiry; > 0.
+            above: largest epoch known to be used. If the store lost its data, epochs continue
+                there.
 
         Returns:
-            The lease; None: somebody else has it.
+            The lease; None: another owner holds it.
 
         Raises:
-            ServiceError: it cannot be told now.
+            ServiceError: the store cannot be used now.
         """
         ...
 
     async def renew(self, leases: Collection[Lease], ttl_s: float) -> list[Lease]:
-        """Prolong leases, all in one step.
+        """Extend leases, all in one step.
 
         Returns:
-            Those that have expired or are somebody else's: whoever had them must stop deciding.
+            The leases that expired or have another owner: their former owner must stop deciding.
 
         Raises:
-            ServiceError: it cannot be told now.
+            ServiceError: the store cannot be used now.
         """
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Give a lease back; nothing happens if it is not held any more.
+        """Release a lease; nothing happens if it is not held any more.
 
         Raises:
-            ServiceError: it cannot be given back now.
+            ServiceError: the store cannot be used now.
         """
         ...
 
     async def holder(self, name: str) -> Lease | None:
-        """Give the lease that is held; None: nobody holds it.
+        """Return the lease that is held; None: it is free.
 
         Raises:
-            ServiceError: it cannot be told now.
+            ServiceError: the store cannot be used now.
         """
         ...
 
     async def holders(self) -> dict[str, Lease]:
-        """Give all leases that are held, by name.
+        """Return all held leases, by name.
 
         Raises:
-            ServiceError: it cannot be told now.
+            ServiceError: the store cannot be used now.
         """
         ...
 
 
 class Stage(Protocol):
-    """A place for the files of an experiment that is being loaded; nobody else looks there."""
+    """Staging area for the files of an experiment that is being loaded."""
 
     async def write(self, name: str, data: bytes, *, last: bool) -> None:
-        """Add a piece to a file; the pieces of one follow each other.
+        """Append a piece to a file; the pieces of one file are consecutive.
 
         Args:
             name: checked by `svc_manager.usecases.archive_names`.
             data: the piece.
-            last: the file ends here.
+            last: whether the file ends here.
 
         Raises:
             ResourceExhaustedError: there is no room.
@@ -407,7 +408,7 @@ class Stage(Protocol):
         ...
 
     async def records(self) -> list[tuple[int, bytes]]:
-        """Give (old stream sequence, batch) of the log that came.
+        """Return (old stream sequence, batch) of the staged log.
 
         Raises:
             InvalidArgumentError: there is none, or it is damaged.
@@ -415,48 +416,48 @@ class Stage(Protocol):
         ...
 
     def values(self) -> list[tuple[str, Path]]:
-        """Give the name (their hash, as claimed) and the file of the large values that came."""
+        """Return the name (the claimed hash) and the file of each staged large value."""
         ...
 
     def outputs(self) -> list[tuple[str, Path]]:
-        """Give `<trial>/<attempt>/<file>` and the file of what trials wrote on other machines."""
+        """Return `<trial>/<attempt>/<file>` and the file of each staged output."""
         ...
 
     async def place(self, directory: Path) -> None:
-        """Make what came for the experiment's folder that folder, with all its parts.
+        """Move the staged folder to ``directory``.
 
         Raises:
-            FailedPreconditionError: something is there.
+            FailedPreconditionError: ``directory`` exists.
         """
         ...
 
     async def discard(self) -> None:
-        """Remove all that was not placed."""
+        """Remove all staged files that were not placed."""
         ...
 
 
 class SavedFolders(Protocol):
-    """Folders of experiments, to be read whole and to be made."""
+    """Access to the folders of experiments that are saved and loaded."""
 
     def files(self, directory: Path) -> AsyncGenerator[tuple[str, bytes, bool], None]:
-        """Give the files that travel, piece by piece: path in the folder, bytes, last piece.
+        """Yield the archived files piece by piece: path in the folder, bytes, last piece.
 
-        Nothing if the folder is not on this machine.
+        Yields nothing if the folder is not on this machine.
         """
         ...
 
     def pieces(
         self, fetch: Callable[[Path], Awaitable[None]]
     ) -> AsyncGenerator[tuple[bytes, bool], None]:
-        """Give a file piece by piece, with the word whether it is the last; then forget it.
+        """Yield a fetched file piece by piece, with whether the piece is the last; then delete it.
 
         Args:
-            fetch: writes the file to the path that it is given.
+            fetch: writes the file to the given path.
         """
         ...
 
     async def stage(self, root: Path) -> Stage:
-        """Make a stage below the folder that will hold the experiment's.
+        """Create a stage below the folder that will hold the experiment's.
 
         Raises:
             InvalidArgumentError: it cannot be written.

@@ -1,4 +1,4 @@
-"""What the manager is told when it starts."""
+"""Settings of the manager process, read from the environment."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,28 +17,28 @@ N = TypeVar("N", int, float)
 _HOME_ROOT: Final = "~/nni-experiments"
 NNI_BYTES_TRAVEL: Final = "NNI_BYTES_TRAVEL"
 """Name of a variable: whether clients and agents are on other machines, so that code, checkpoints
-and outputs travel by way of the byte store. Default no."""
+and outputs travel through the byte store. Default no."""
 NNI_QUOTA: Final = "NNI_QUOTA_BYTES"
-"""Name of a variable: most that agents and clients may store in all; 0: no limit."""
+"""Name of a variable: maximum bytes that agents and clients may store; 0: no limit."""
 NNI_EXPERIMENT_QUOTA: Final = "NNI_EXPERIMENT_QUOTA_BYTES"
-"""Name of a variable: most that one experiment may store; 0: no limit."""
+"""Name of a variable: maximum bytes that one experiment may store; 0: no limit."""
 NNI_BLOB_GRACE: Final = "NNI_BLOB_GRACE_S"
-"""Name of a variable: what was stored so lately is never garbage."""
+"""Name of a variable: age below which a blob is never garbage."""
 _QUOTA_BYTES: Final = 1024**4
 _EXPERIMENT_QUOTA_BYTES: Final = 100 * 1024**3
 _QUOTA: Final = Quota(_QUOTA_BYTES, _EXPERIMENT_QUOTA_BYTES)
 _GRACE_S: Final = 7200.0
-"""Many times longer than the way from stored bytes to the fact that names them."""
+"""Many times longer than the time between the storage of a blob and the event that names it."""
 _GRACE: Final = timedelta(seconds=_GRACE_S)
 NNI_STOP_ON_TERM: Final = "NNI_STOP_ON_TERM"
-"""Name of a variable: whether TERM stops all experiments first. Default yes; no in a cluster,
-where another manager goes on with them."""
+"""Name of a variable: whether TERM stops all experiments first. Default yes; no in a cluster, where
+another manager takes them over."""
 
 NNI_MANAGER_HOST: Final = "NNI_MANAGER_HOST"
-"""Name of a variable: host under which other managers reach this one."""
+"""Name of a variable: host at which other managers reach this one."""
 NNI_MANAGER_TLS_NAME: Final = "NNI_MANAGER_TLS_NAME"
-"""Name of a variable: name in the certificates of all managers, if they are reached by others."""
-_EVERYWHERE: Final = frozenset({"0.0.0.0", "::", "[::]"})  # noqa: S104 - what is looked for
+"""Name of a variable: name in the certificates of all managers, for calls between them."""
+_ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::", "[::]"})  # noqa: S104 - only compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,49 +52,49 @@ class Settings:
     """Secret of the installation."""
     version: str
     grpc_address: str
-    """`host:port` to serve gRPC on; port 0: a free one."""
+    """`host:port` of the gRPC server; port 0: any free port."""
     http_address: str
-    """`host:port` of the base web server; port 0: a free one."""
+    """`host:port` of the base web server; port 0: any free port."""
     dispatcher_address: str
     """`host:port` of the dispatcher's gRPC service."""
     replicas: int
-    """Copies of each stream of the bus."""
+    """Replicas of each stream of the bus."""
     default_root: Path
     """Folder of experiments whose configuration names none."""
     stop_on_term: bool
     """Whether TERM stops all experiments first."""
     s3: S3Settings | None = None
-    """Where bytes lie; None: in a folder below `home`."""
+    """Byte store; None: a folder below `home`."""
     redis_url: str | None = field(default=None, repr=False)
-    """Where views, presences and leases lie; None: views beside the bytes, presences nowhere, and
-    there is no other manager."""
+    """Store of views, presences and leases; None: views in the byte store, presences in memory, and
+    no other manager."""
     host: str = ""
-    """Name or address under which other managers reach this one; no two have the same ports there.
-    Empty: where it listens."""
+    """Name or address at which other managers reach this one; no two managers have the same ports
+    there. Empty: the address it listens on."""
     tls_name: str = ""
-    """Name in the certificates of all managers; empty: the host under which each is reached."""
+    """Name in the certificates of all managers; empty: the host at which each is reached."""
     security: SecuritySettings = ON_LOOPBACK
-    """How it is protected."""
+    """Access control and TLS."""
 
     quota: Quota = _QUOTA
-    """How much may be stored by way of this process."""
+    """Limits of uploads through this process."""
     bytes_travel: bool = False
     """Whether agents share no folders with this manager."""
     blob_grace: timedelta = _GRACE
-    """What was stored so lately is never garbage."""
+    """Age below which a blob is never garbage."""
 
     def reached_at(self, listens_on: str) -> str:
-        """Return the host that other managers call, of a server that listens on a host."""
+        """Return the host at which other managers reach a server that listens on a host."""
         if self.host:
             return self.host
-        return environment.host_name() if listens_on in _EVERYWHERE else listens_on
+        return environment.host_name() if listens_on in _ALL_INTERFACES else listens_on
 
 
 def from_environment() -> Settings:
     """Read the settings from the environment.
 
     Raises:
-        InvalidArgumentError: one is missing or senseless.
+        InvalidArgumentError: a setting is missing or invalid.
     """
     return Settings(
         home=environment.home(),

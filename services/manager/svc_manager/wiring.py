@@ -1,4 +1,4 @@
-"""Puts the parts of the manager together, of whatever adapters it is given; nothing is started."""
+"""Wiring of the manager's parts from any set of adapters; nothing is started."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,16 +23,17 @@ from svc_manager.ports import (
     Analyst,
     FileWatches,
     Folders,
+    IdSource,
     Journals,
     Leases,
     Listeners,
     Peers,
     Presences,
-    TrialIds,
     Views,
 )
 from svc_manager.settings import Settings
 from svc_manager.telemetry.telemetry import Telemetry
+from svc_manager.usecases.activation import ActivationDependencies, Activations
 from svc_manager.usecases.agents import AgentDirectory
 from svc_manager.usecases.analyses import ConstraintChecker
 from svc_manager.usecases.cluster_listing import ClusterListing
@@ -41,188 +42,210 @@ from svc_manager.usecases.diagnosis import Diagnosis, Probe
 from svc_manager.usecases.experiments import Experiments
 from svc_manager.usecases.log_streams import LogStreams
 from svc_manager.usecases.metric_cache import MetricCache
-from svc_manager.usecases.opening import ActivationDependencies, Activations
 from svc_manager.usecases.storage import BlobPolicy, BlobServices, build_blob_services
-from svc_manager.usecases.trials import Surroundings, Trials
+from svc_manager.usecases.trials import Trials
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What the manager keeps beside the logs."""
+    """Stores beside the event logs."""
 
     blobs: BlobStore
     views: Views
     presences: Presences | None = None
-    """None: agents are known when they speak."""
+    """None: agents are known from their next presence."""
     leases: Leases | None = None
-    """None: there is no other manager."""
+    """None: this is the only manager."""
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """What a manager works with; everything is open."""
+class ManagerDependencies:
+    """Settings and open adapters of a manager."""
 
     settings: Settings
     bus: Bus
     stores: Stores
     listeners: Listeners
-    """Where experiments get their ports."""
+    """Web servers of experiments with a port."""
     checker: AlgorithmChecker
-    """The dispatcher."""
+    """Validates algorithms."""
     peers: Peers
     """The other managers."""
     leases: Leases
-    """Those of the stores, or some that nobody else has."""
+    """Those of the stores, or private ones."""
     clock: Clock
-    ids: TrialIds
+    ids: IdSource
     journals: Journals
     folders: Folders
     watches: FileWatches
     patient_blobs: BlobStore
-    """Those of the stores, with calls that wait for a store that is away. An effect follows from a
-    fact and must come to pass; a client is told instead."""
+    """Blobs of the stores, with calls that wait while the store is away: an effect must happen once
+    its event is stored, while a client gets the error."""
     machine: str
-    """Name of this machine, as agents that run on it call it."""
+    """Name of this machine, as its agents report it."""
     me: ManagerId
-    """Who this manager is to others."""
+    """Identity of this manager."""
     analyst: Analyst | None = None
-    """The dispatcher's mathematics; None: nobody checks points against constraints."""
+    """Computes analyses; None: constraints are not checked."""
     probes: Mapping[str, Probe] = field(default_factory=dict)
-    """What is tried when somebody asks what is wrong, beside bus and agents."""
+    """Probes of the diagnosis, beside bus and agents."""
     telemetry: Telemetry = field(default_factory=Telemetry)
-    """Counts and traces what happens."""
+    """Metrics and traces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """The manager without its faces."""
+    """All parts of the manager but its servers."""
 
     ownership: Ownership
     registry: ActorRegistry
     agents: AgentMonitor
     experiments: Experiments
     trials: Trials
-    runners: AgentDirectory
+    agent_directory: AgentDirectory
     diagnosis: Diagnosis
-    keeping: BlobServices
+    blob_services: BlobServices
     telemetry: Telemetry
 
 
 @dataclass(frozen=True, slots=True)
 class _Core:
-    """What decides, and what all use cases share."""
+    """Parts that the use cases share."""
 
     agents: AgentMonitor
     summaries: Summaries
     large_values: LargeValues
-    books: MetricCache
-    keeping: BlobServices
+    metrics: MetricCache
+    blob_services: BlobServices
     ownership: Ownership
     registry: ActorRegistry
-    points: ConstraintChecker | None
+    constraints: ConstraintChecker | None
 
 
-def build_manager(around: Around) -> Manager:
-    """Put the parts together."""
-    core = _core(around)
-    surroundings = Surroundings(core.agents, around.clock)
+def build_manager(dependencies: ManagerDependencies) -> Manager:
+    """Build all parts of the manager."""
+    core = _core(dependencies)
     return Manager(
         core.ownership,
         core.registry,
         core.agents,
-        _experiments(around, core),
-        Trials(core.registry, core.large_values, core.books, surroundings, core.points),
-        AgentDirectory(core.agents, around.bus.signals),
-        Diagnosis(around.bus, core.agents, around.probes, around.settings.version),
-        core.keeping,
-        around.telemetry,
+        _experiments(dependencies, core),
+        Trials(
+            core.registry,
+            core.large_values,
+            core.metrics,
+            core.agents,
+            dependencies.clock,
+            core.constraints,
+        ),
+        AgentDirectory(core.agents, dependencies.bus.signals),
+        Diagnosis(
+            dependencies.bus, core.agents, dependencies.probes, dependencies.settings.version
+        ),
+        core.blob_services,
+        dependencies.telemetry,
     )
 
 
-def _core(around: Around) -> _Core:
-    settings, bus, stores, clock = around.settings, around.bus, around.stores, around.clock
+def _core(dependencies: ManagerDependencies) -> _Core:
+    settings, bus, stores, clock = (
+        dependencies.settings,
+        dependencies.bus,
+        dependencies.stores,
+        dependencies.clock,
+    )
     agents = AgentMonitor(bus, clock)
-    summaries = Summaries(stores.views, stores.blobs, around.telemetry.instruments.views)
-    rules = BlobPolicy(settings.quota, settings.blob_grace, settings.bytes_travel)
+    summaries = Summaries(stores.views, stores.blobs, dependencies.telemetry.instruments.views)
+    policy = BlobPolicy(settings.quota, settings.blob_grace, settings.bytes_travel)
 
     def found() -> list[Experiment]:
         return [actor.experiment for actor in registry.actors()]
 
-    keeping = build_blob_services(stores.blobs, bus.events, clock, rules, found)
-    outside = ActorDependencies(
+    blob_services = build_blob_services(stores.blobs, bus.events, clock, policy, found)
+    actor_dependencies = ActorDependencies(
         bus,
         clock,
-        around.ids,
-        around.listeners,
+        dependencies.ids,
+        dependencies.listeners,
         agents,
         summaries,
-        LargeValues(around.patient_blobs),
+        LargeValues(dependencies.patient_blobs),
         bytes_travel=settings.bytes_travel,
-        telemetry=around.telemetry,
-        on_end=keeping.collection.want,
+        telemetry=dependencies.telemetry,
+        on_end=blob_services.collector.request,
     )
     shared = stores.leases is not None
-    ownership = Ownership(around.leases, around.me, clock, bus.signals, shared=shared)
-    registry = ActorRegistry(outside, around.journals, ownership)
-    around.telemetry.instruments.register_gauges(found, agents)
+    ownership = Ownership(dependencies.leases, dependencies.me, clock, bus.signals, shared=shared)
+    registry = ActorRegistry(actor_dependencies, dependencies.journals, ownership)
+    dependencies.telemetry.instruments.register_gauges(found, agents)
     large_values = LargeValues(stores.blobs)
-    points = None if around.analyst is None else ConstraintChecker(large_values, around.analyst)
-    books = MetricCache(bus.events)
-    return _Core(agents, summaries, large_values, books, keeping, ownership, registry, points)
-
-
-def _experiments(around: Around, core: _Core) -> Experiments:
-    return Experiments(
-        core.registry,
-        _openings(around, core),
-        core.large_values,
-        around.checker,
-        core.books,
-        _log_feeds(around, core.agents),
-        _deletions(around, core),
-        ClusterListing(
-            core.registry, core.ownership, around.peers, core.summaries, around.bus.events
-        ),
-        core.points,
+    constraints = (
+        None
+        if dependencies.analyst is None
+        else ConstraintChecker(large_values, dependencies.analyst)
+    )
+    metrics = MetricCache(bus.events)
+    return _Core(
+        agents, summaries, large_values, metrics, blob_services, ownership, registry, constraints
     )
 
 
-def _openings(around: Around, core: _Core) -> Activations:
+def _experiments(dependencies: ManagerDependencies, core: _Core) -> Experiments:
+    return Experiments(
+        core.registry,
+        _activations(dependencies, core),
+        core.large_values,
+        dependencies.checker,
+        core.metrics,
+        _log_streams(dependencies, core.agents),
+        _deletions(dependencies, core),
+        ClusterListing(
+            core.registry,
+            core.ownership,
+            dependencies.peers,
+            core.summaries,
+            dependencies.bus.events,
+        ),
+        core.constraints,
+    )
+
+
+def _activations(dependencies: ManagerDependencies, core: _Core) -> Activations:
     ports = ActivationDependencies(
-        around.bus.events,
-        around.journals,
-        around.folders,
-        around.listeners,
-        around.checker,
-        around.ids,
-        around.clock,
+        dependencies.bus.events,
+        dependencies.journals,
+        dependencies.folders,
+        dependencies.listeners,
+        dependencies.checker,
+        dependencies.ids,
+        dependencies.clock,
     )
     return Activations(
         core.registry,
         ports,
         core.large_values,
-        around.settings.default_root,
-        around.settings.version,
+        dependencies.settings.default_root,
+        dependencies.settings.version,
         environment.for_user_code(),
     )
 
 
-def _deletions(around: Around, core: _Core) -> Deletions:
-    deletion = ExperimentRemover(
-        around.bus,
-        around.folders,
+def _deletions(dependencies: ManagerDependencies, core: _Core) -> Deletions:
+    remover = ExperimentRemover(
+        dependencies.bus,
+        dependencies.folders,
         core.summaries,
-        core.keeping.collection.want,
-        around.settings.home.absolute() / ANNOTATED_CODE_FOLDER,
+        core.blob_services.collector.request,
+        dependencies.settings.home.absolute() / ANNOTATED_CODE_FOLDER,
     )
-    tombstones = Tombstones(around.stores.blobs)
-    return Deletions(core.registry, around.bus.events, deletion, tombstones, core.books)
+    tombstones = Tombstones(dependencies.stores.blobs)
+    return Deletions(core.registry, dependencies.bus.events, remover, tombstones, core.metrics)
 
 
-def _log_feeds(around: Around, agents: AgentMonitor) -> LogStreams:
+def _log_streams(dependencies: ManagerDependencies, agents: AgentMonitor) -> LogStreams:
     return LogStreams(
-        around.watches,
-        around.bus.log_lines,
-        lambda runner_id: agents.is_on(runner_id, around.machine),
-        TrialOutputs(around.stores.blobs),
+        dependencies.watches,
+        dependencies.bus.log_lines,
+        lambda runner_id: agents.is_on(runner_id, dependencies.machine),
+        TrialOutputs(dependencies.stores.blobs),
     )

@@ -26,7 +26,7 @@ async def finding(probe: Probe) -> tuple[Result, str]:
     """Give what a diagnosis with this one probe says of it."""
     async with InMemoryBus() as bus:
         agents = AgentMonitor(bus, SystemClock())
-        found = await Diagnosis(bus, agents, {"it": probe}, "4.0").look()
+        found = await Diagnosis(bus, agents, {"it": probe}, "4.0").run()
     (one,) = [one for one in found if one.check == "it"]
     return one.result, one.explanation
 

@@ -17,8 +17,8 @@ from svc_common.tasks import TaskOwner
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.domain.inputs import RecordedCommand, Update
 from svc_manager.event_log.reader import load
+from svc_manager.usecases.activation import ReopenRequest
 from svc_manager.usecases.experiments import ConfigChange
-from svc_manager.usecases.opening import ReopenRequest
 from tests.support.servers import NatsServer
 from tests.unit.services.manager.world import (
     CountingDispatcher,

@@ -12,7 +12,7 @@ from svc_common.errors import ServiceError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
 from svc_common.tasks import TaskOwner
-from svc_manager.blobs.checkpoints import LOAD_KEY, folder_named, saving_trial
+from svc_manager.blobs.checkpoints import LOAD_KEY, checkpoint_folder, saving_trial
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.tasks import (
     drop_to_bytes,
@@ -179,7 +179,7 @@ class EffectRunner:
 
         Return False while it is still being written.
         """
-        directory = folder_named(task.parameters, LOAD_KEY)
+        directory = checkpoint_folder(task.parameters, LOAD_KEY)
         if not directory:
             return True
         saving = saving_trial(self._experiment, directory, besides=task.trial_id)

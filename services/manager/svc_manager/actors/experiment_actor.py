@@ -37,7 +37,7 @@ from svc_manager.event_log.reader import FoldedExperiment
 from svc_manager.event_log.snapshot import take_snapshot
 from svc_manager.event_log.summaries import Summaries
 from svc_manager.event_log.writer import LogWriter
-from svc_manager.ports import Agents, Journal, Listeners, TrialIds
+from svc_manager.ports import Agents, IdSource, Journal, Listeners
 from svc_manager.telemetry.telemetry import Telemetry
 
 BATCH_LIMIT_BYTES: Final = 4 * 1024 * 1024
@@ -56,7 +56,7 @@ class ActorDependencies:
 
     bus: Bus
     clock: Clock
-    ids: TrialIds
+    ids: IdSource
     listeners: Listeners
     agents: Agents
     summaries: Summaries

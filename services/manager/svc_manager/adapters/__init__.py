@@ -1,1 +1,1 @@
-"""The manager's own implementations of its ports."""
+"""Adapters: the manager's ports on Redis, gRPC, the byte store and this machine's file system."""

@@ -1,4 +1,4 @@
-"""`ports.Views` in the byte store: of the shapes that have no Redis."""
+"""`Views` in the byte store, for installations without Redis."""
 
 import asyncio
 from collections.abc import Collection
@@ -10,10 +10,10 @@ _SEQUENCE_BYTES = 8
 
 
 class BlobViews:
-    """`ports.Views` as named blobs.
+    """`Views` as named blobs.
 
     Args:
-        blobs: where they lie.
+        blobs: the byte store.
     """
 
     def __init__(self, blobs: BlobStore) -> None:

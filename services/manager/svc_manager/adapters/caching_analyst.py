@@ -1,4 +1,4 @@
-"""An analyst that is not asked twice: importance costs a process and seconds of a core."""
+"""Cache of the dispatcher's analyses: importance costs a process and seconds of a core."""
 
 import asyncio
 import hashlib
@@ -11,20 +11,20 @@ from svc_common.errors import FailedPreconditionError
 from svc_manager.ports import Analyst
 
 ANSWERS_KEPT: Final = 64
-"""Of a few hundred bytes each: one for every chart that people look at now."""
+"""Cached responses of a few hundred bytes each: one for every chart that is open."""
 
 _Answer: TypeAlias = pb.MeasureImportanceResponse | FailedPreconditionError
 
 
 class CachingAnalyst:
-    """`Analyst` that answers what was asked before from memory.
+    """`Analyst` that caches the responses of another one.
 
-    An answer follows from its request alone, which holds all results; so one that was given is
-    right for ever, and so is the refusal of too few results. What fails for another reason is
-    asked again. One question at a time: whoever asks what is being computed gets that answer.
+    A response follows from its request alone, which holds all results; so it stays valid for ever,
+    as does the refusal of too few results. Other failures are not cached. Requests run one at a
+    time: concurrent equal requests share one response.
 
     Args:
-        inner: answers what is new.
+        inner: computes uncached responses.
     """
 
     def __init__(self, inner: Analyst) -> None:
@@ -39,8 +39,8 @@ class CachingAnalyst:
         key = hashlib.blake2b(request.SerializeToString(deterministic=True)).digest()
         answer = self._known.get(key)
         if answer is None:
-            async with self._turn:  # the dispatcher measures one after the other, too
-                answer = self._known.get(key) or await self._asked(request)
+            async with self._turn:  # the dispatcher runs one measurement at a time, too
+                answer = self._known.get(key) or await self._request(request)
                 self._known[key] = answer
         self._known.move_to_end(key)
         if len(self._known) > ANSWERS_KEPT:
@@ -57,7 +57,7 @@ class CachingAnalyst:
         """See `Analyst.broken`."""
         return await self._inner.broken(request)
 
-    async def _asked(self, request: pb.MeasureImportanceRequest) -> _Answer:
+    async def _request(self, request: pb.MeasureImportanceRequest) -> _Answer:
         try:
             return await self._inner.importance(request)
         except FailedPreconditionError as error:

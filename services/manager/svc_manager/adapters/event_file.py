@@ -1,7 +1,7 @@
-"""`db/events.log`: the batches of an experiment's log in one file, see `kept.event_records`.
+"""Event log of an experiment in one file, `db/events.log`; format: `event_log.file_format`.
 
-What follows the last whole record is cut off when the file is opened for writing: it is the rest of
-a write that a kill has cut in two.
+Bytes behind the last whole record are cut off when the file is opened for writing: a kill has
+interrupted their write.
 """
 
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from svc_manager.event_log.file_format import MAGIC, record_of, whole_records
 
 
 def read_records(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Give (stream sequence, batch) of every whole record, in order, each once.
+    """Yield (stream sequence, batch) of every whole record, in order, each once.
 
-    A manager that was stopped, and continued after another had taken its place, may have added a
+    A manager that was suspended, and resumed after another had taken over, may have appended a
     record that the other one had written before.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no such file.
+        ValueError: the file is not an event log.
     """
     last = 0
     with path.open("rb") as file:
@@ -30,14 +30,14 @@ def read_records(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 class EventFile:
-    """The file, open for appending.
+    """Event log file, open for appending.
 
     Args:
-        path: the file; made if it is missing, cut behind its last whole record if not.
+        path: the file; created if it is missing, else cut behind its last whole record.
 
     Raises:
         OSError: it cannot be opened or cut.
-        ValueError: it is no such file.
+        ValueError: it is not an event log.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,7 +48,7 @@ class EventFile:
             with path.open("rb") as old:
                 for sequence, _, record_end in whole_records(old):
                     self.last_sequence, end = max(sequence, self.last_sequence), record_end
-            # Always at the end of the file, wherever another manager has brought that.
+            # Writes go to the end of the file, which another manager may have moved.
             self._file = append_to(path)
             self._file.truncate(end)
         else:
@@ -57,12 +57,12 @@ class EventFile:
             self._file.write(MAGIC)
 
     def append(self, sequence: int, payload: bytes) -> None:
-        """Add a batch; it is written by the next `flush`."""
+        """Buffer a batch for the next `flush`."""
         self._buffer.append(record_of(sequence, payload))
         self.last_sequence = sequence
 
     def flush(self) -> None:
-        """Write what was added, in one system call.
+        """Write the buffered batches.
 
         Raises:
             OSError: the disk is full, or the file is gone.
@@ -74,7 +74,7 @@ class EventFile:
                 data = data[self._file.write(data) :]
 
     def close(self) -> None:
-        """Write what was added and close."""
+        """Write the buffered batches and close the file."""
         if not self._file.closed:
             self.flush()
             self._file.close()

@@ -1,4 +1,4 @@
-"""`Folders` on the file system of this machine."""
+"""`Folders` on this machine's file system."""
 
 import asyncio
 import hashlib
@@ -14,11 +14,11 @@ from svc_manager.converters.tasks import ENVIRONMENT_FILE
 
 _SUBFOLDERS: Final = ("log", "checkpoint", "db", "trials")
 _LEAST_FREE_BYTES: Final = 16 * 1024 * 1024
-"""Below this, logs of the first trials would already fail."""
+"""Minimum free space: below it, logs of the first trials would fail."""
 
 
 class LocalFolders:
-    """`Folders` of this machine; work is done in a thread."""
+    """`Folders` on this machine; work runs in a thread."""
 
     async def create(
         self, directory: Path, environment: Mapping[str, str], interpreter: str
@@ -57,7 +57,7 @@ def _create(directory: Path, environment: Mapping[str, str], interpreter: str) -
         (directory / name).mkdir(exist_ok=True)
     text = json.dumps({"environment": dict(environment), "interpreter": interpreter})
     path = directory / ENVIRONMENT_FILE
-    # The environment may hold secrets: nobody else may read it, not even for a moment.
+    # The environment may hold secrets: the file is never readable by other users.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         os.fchmod(file.fileno(), 0o600)

@@ -1,4 +1,4 @@
-"""`Journals` on the file system of this machine."""
+"""`Journals` on this machine's file system."""
 
 import asyncio
 from datetime import datetime
@@ -14,7 +14,7 @@ TEXT_FILE = "log/nnimanager.log"
 
 
 class FolderJournal:
-    """`Journal` of one experiment's folder."""
+    """`Journal` in one experiment's folder."""
 
     def __init__(self, directory: Path, *, debug: bool) -> None:
         self._directory = directory
@@ -27,7 +27,7 @@ class FolderJournal:
             self._events = EventFile(directory / EVENT_FILE)
             self._text = append_to(directory / TEXT_FILE)
         except (OSError, ValueError) as error:
-            self._give_up(error)
+            self._disable(error)
 
     @property
     def last_sequence(self) -> int:
@@ -53,7 +53,7 @@ class FolderJournal:
             if self._lines and self._text is not None:
                 self._text.write("".join(self._lines).encode())
         except OSError as error:
-            self._give_up(error)
+            self._disable(error)
         self._lines.clear()
 
     def close(self) -> None:
@@ -63,19 +63,19 @@ class FolderJournal:
             if self._events is not None:
                 self._events.close()
         except OSError as error:
-            self._give_up(error)
+            self._disable(error)
         if self._text is not None:
             self._text.close()
         self._events = self._text = None
 
     def _local(self, second: int) -> str:
-        """Give the time of day as the text log writes it: local, to the second."""
+        """Return the local time to the second, as the text log writes it."""
         if self._stamp[0] != second:
             moment = datetime.fromtimestamp(second).astimezone()
             self._stamp = (second, moment.strftime("%Y-%m-%d %H:%M:%S"))
         return self._stamp[1]
 
-    def _give_up(self, error: Exception) -> None:
+    def _disable(self, error: Exception) -> None:
         get_logger().warning(
             "experiment folder not written", directory=str(self._directory), error=str(error)
         )
@@ -83,7 +83,7 @@ class FolderJournal:
 
 
 class NoJournal:
-    """`Journal` of an experiment whose folder is not on this machine."""
+    """`Journal` that discards all writes, for folders on other machines."""
 
     last_sequence = 0
 
@@ -101,7 +101,7 @@ class NoJournal:
 
 
 class FolderJournals:
-    """`Journals` in folders of this machine."""
+    """`Journals` in folders on this machine."""
 
     def open(self, directory: str, *, debug: bool) -> FolderJournal | NoJournal:
         """See `Journals.open`."""
@@ -116,7 +116,7 @@ class FolderJournals:
         try:
             return await asyncio.to_thread(lambda: list(read_records(path)))
         except FileNotFoundError as error:
-            raise NotFoundError("experiment folder with a log of events", str(path)) from error
+            raise NotFoundError("experiment folder with an event log", str(path)) from error
         except (OSError, ValueError) as error:
             raise InvalidArgumentError(
                 "experiment_directory",

@@ -1,7 +1,7 @@
-"""A gRPC server that passes calls about experiments of another manager on to that one.
+"""gRPC server that forwards calls about other managers' experiments to their owners.
 
-A handler that asks for an experiment that is not here raises `OwnedElsewhereError` before it has
-done anything; then the call is made at its owner, and the answer passed back.
+A handler of an experiment that is owned elsewhere raises `OwnedElsewhereError` before it has any
+effect; the call is then made at the owner, and its response returned.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from svc_manager.adapters.grpc_forwarding import Context, Forwarder
 
 
 class ForwardingGrpcServer(GrpcServer):
-    """A server whose calls are passed on where need be; see `GrpcServer`.
+    """gRPC server with forwarding; see `GrpcServer`.
 
     Args:
         forwarder: calls other managers.
-        services: as of any server.
-        guard: as of any server.
-        setting: as of any server.
-        metrics: as of any server.
+        services: see `GrpcServer`.
+        guard: see `GrpcServer`.
+        setting: see `GrpcServer`.
+        metrics: see `GrpcServer`.
     """
 
     def __init__(
@@ -48,36 +48,36 @@ class ForwardingGrpcServer(GrpcServer):
 
 
 class _Registrar:
-    """The part of a server that generated code adds servicers to."""
+    """Server facade that wraps the handlers which generated code registers."""
 
     def __init__(self, server: grpc.aio.Server, forwarder: Forwarder) -> None:
         self._server = server
         self._forwarder = forwarder
 
     def add_generic_rpc_handlers(self, handlers: Iterable[Any]) -> None:
-        """Do nothing: the same handlers come once more, by name."""
+        """Do nothing: the same handlers are added by name."""
 
     def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
-        """Add the handlers of a service."""
-        passing = {
-            name: self._passing_on(f"/{service}/{name}", handler)
+        """Add the wrapped handlers of a service."""
+        handlers_by_name = {
+            name: self._forwarding_handler(f"/{service}/{name}", handler)
             for name, handler in handlers.items()
         }
-        generic = grpc.method_handlers_generic_handler(service, passing)
+        generic = grpc.method_handlers_generic_handler(service, handlers_by_name)
         self._server.add_generic_rpc_handlers((generic,))
 
-    def _passing_on(self, method: str, handler: Any) -> Any:  # noqa: ANN401 - the stubs know only synchronous handlers
+    def _forwarding_handler(self, method: str, handler: Any) -> Any:  # noqa: ANN401 - the stubs know only synchronous handlers
         if handler.unary_unary is not None:
             make: Any = grpc.unary_unary_rpc_method_handler
-            call: Any = self._one(method, handler.unary_unary)
+            call: Any = self._unary(method, handler.unary_unary)
         elif handler.unary_stream is not None:
             make = grpc.unary_stream_rpc_method_handler
-            call = self._many(method, handler.unary_stream)
+            call = self._server_stream(method, handler.unary_stream)
         elif handler.stream_unary is not None:
             make = grpc.stream_unary_rpc_method_handler
-            call = self._taken(method, handler.stream_unary)
+            call = self._client_stream(method, handler.stream_unary)
         else:
-            return handler  # nothing here is called like this
+            return handler  # no method of this service streams both ways
         write = handler.response_serializer
         return make(
             call,
@@ -85,16 +85,16 @@ class _Registrar:
             lambda answer: answer if isinstance(answer, bytes) else write(answer),
         )
 
-    def _one(self, method: str, inner: Any) -> Any:  # noqa: ANN401 - as above
+    def _unary(self, method: str, inner: Any) -> Any:  # noqa: ANN401 - as above
         async def call(request: Any, context: Context) -> Any:  # noqa: ANN401 - any message
             try:
                 return await inner(request, context)
             except OwnedElsewhereError as moved:
-                return await self._forwarder.one(method, request, context, moved)
+                return await self._forwarder.unary(method, request, context, moved)
 
         return call
 
-    def _many(self, method: str, inner: Any) -> Any:  # noqa: ANN401 - as above
+    def _server_stream(self, method: str, inner: Any) -> Any:  # noqa: ANN401 - as above
         async def call(request: Any, context: Context) -> AsyncIterator[Any]:  # noqa: ANN401 - any message
             began = False
             try:
@@ -107,51 +107,51 @@ class _Registrar:
                 elsewhere = moved
             else:
                 return
-            async for answer in self._forwarder.many(method, request, context, elsewhere):
+            async for answer in self._forwarder.server_stream(method, request, context, elsewhere):
                 yield answer
 
         return call
 
-    def _taken(self, method: str, inner: Any) -> Any:  # noqa: ANN401 - as above
+    def _client_stream(self, method: str, inner: Any) -> Any:  # noqa: ANN401 - as above
         async def call(requests: AsyncIterator[Message], context: Context) -> Any:  # noqa: ANN401 - any message
-            begun = _Begun(requests)
+            stream = _ReplayableStream(requests)
             try:
-                return await inner(begun, context)
+                return await inner(stream, context)
             except OwnedElsewhereError as moved:
-                if not begun.whole:
+                if not stream.replayable:
                     raise
-                return await self._forwarder.taken(method, begun, context, moved)
+                return await self._forwarder.client_stream(method, stream, context, moved)
 
         return call
 
 
-class _Begun:
-    """What a client streams, of which the first message can be read a second time.
+class _ReplayableStream:
+    """Client stream whose first message can be read a second time.
 
-    That one tells which experiment the call is about, so no handler needs more of it to find out
-    who has the experiment; and no more of it is kept in memory.
+    The first message names the experiment, so no handler needs more of the stream to find its
+    owner; only that message is kept in memory.
     """
 
     def __init__(self, requests: AsyncIterator[Message]) -> None:
         self._requests = aiter(requests)
         self._read: list[Message] = []
-        self.whole = True
-        """Whether all that was read can be read again."""
+        self.replayable = True
+        """Whether all read messages can be read again."""
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Message:
         request = await anext(self._requests)
-        if self.whole and not self._read:
+        if self.replayable and not self._read:
             self._read.append(request)
         else:
-            self.whole = False
+            self.replayable = False
             self._read.clear()
         return request
 
-    async def again(self) -> AsyncIterator[Message]:
-        """Give everything from the first message on."""
+    async def replay(self) -> AsyncIterator[Message]:
+        """Yield all messages from the first on."""
         for request in self._read:
             yield request
         async for request in self._requests:

@@ -1,4 +1,4 @@
-"""`AlgorithmChecker` by the dispatcher's gRPC service."""
+"""`AlgorithmChecker` over the dispatcher's gRPC service."""
 
 from typing import Final
 
@@ -9,15 +9,15 @@ from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grp
 from svc_common.rpc.client import service_error, token_metadata
 
 _DEADLINE_S: Final = 60.0
-"""A custom class is imported by the user's interpreter, which may take its time."""
+"""Time for a custom class, which the user's interpreter imports."""
 
 
 class GrpcAlgorithmChecker:
     """See `svc_manager.ports.AlgorithmChecker`.
 
     Args:
-        channel: to the dispatcher; whoever opened it closes it.
-        token: of the installation; None: the dispatcher asks for none.
+        channel: to the dispatcher; the caller closes it.
+        token: of the installation; None: the dispatcher needs none.
     """
 
     def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:
@@ -37,7 +37,7 @@ class GrpcAlgorithmChecker:
             interpreter=interpreter,
             several_outcomes=len(config.objectives) > 1 or bool(config.constraints),
             replaces_space=replaces_space,
-            # With a later space, points that break its constraints are just not tried any more.
+            # Configurations that break the constraints of a later space are skipped.
             enqueued=[] if replaces_space else config.search.enqueue,
         )
         for name in ("tuner", "assessor", "advisor"):

@@ -1,4 +1,4 @@
-"""`Analyst` by the dispatcher's gRPC service."""
+"""`Analyst` over the dispatcher's gRPC service."""
 
 from collections.abc import Awaitable, Sequence
 from typing import Final, TypeVar
@@ -10,17 +10,17 @@ from nni_proto.tuning.v1 import analysis_service_pb2_grpc as pb_grpc
 from svc_common.rpc.client import service_error, token_metadata
 
 _DEADLINE_S: Final = 60.0
-"""A model of 2,000 trials takes seconds; several who ask wait for each other."""
+"""A model of 2,000 trials takes seconds, and concurrent requests are queued."""
 
 _T = TypeVar("_T")
 
 
 class GrpcAnalyst:
-    """See `svc_manager.usecases.analyses.Analyst`.
+    """See `svc_manager.ports.Analyst`.
 
     Args:
-        channel: to the dispatcher; whoever opened it closes it.
-        token: of the installation; None: the dispatcher asks for none.
+        channel: to the dispatcher; the caller closes it.
+        token: of the installation; None: the dispatcher needs none.
     """
 
     def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:

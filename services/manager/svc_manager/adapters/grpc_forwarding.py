@@ -1,8 +1,8 @@
-"""Makes calls at the managers that have the experiments they are about.
+"""Forwarding of gRPC calls to the managers that own the experiments.
 
-A call is made as it came, and its answer is passed back as it came. A call that was passed on once
-is not passed on again: while an experiment changes hands the client is told to try again.
-`forwarding_grpc_server` says which calls these are.
+A call and its response are forwarded unchanged. A forwarded call is not forwarded again: while an
+experiment changes owners, the client gets a retryable error. See `forwarding_grpc_server` for the
+calls.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from svc_common.rpc.requests import read_to_end
 from svc_manager.actors.leasing import OwnedElsewhereError
 
 FORWARDED_KEY: Final = "nni-forwarded"
-"""Metadata of a call, and header of a request, that another manager passes on."""
-_OF_THE_CONNECTION: Final = ("grpc-", "user-agent", "te", "content-type", ":", ON_BEHALF_KEY)
-"""Starts of keys that are not passed on: they speak of one connection, or are a manager's only."""
+"""Metadata of a call, and header of a request, that another manager forwards."""
+_NOT_FORWARDED: Final = ("grpc-", "user-agent", "te", "content-type", ":", ON_BEHALF_KEY)
+"""Prefixes of metadata keys that are not forwarded: they concern one connection, or managers
+only."""
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
 class RepeatedStream(Protocol):
-    """What a client streams, from where it was read to; and from its beginning."""
+    """Client stream that can be read on, and again from its beginning."""
 
-    def again(self) -> AsyncIterator[Message]:
-        """Give everything from the first message on."""
+    def replay(self) -> AsyncIterator[Message]:
+        """Yield all messages from the first on."""
         ...
 
     def __aiter__(self) -> AsyncIterator[Message]: ...
@@ -43,11 +44,11 @@ class RepeatedStream(Protocol):
 
 
 UntilMoved: TypeAlias = Callable[[OwnedElsewhereError], Awaitable[None]]
-"""Waits until a manager no longer has an experiment."""
+"""Waits until an experiment has another owner."""
 
 
 class Channels:
-    """A channel to each manager that was called, until they are closed.
+    """Cache of channels to other managers.
 
     Args:
         open_channel: opens a channel to `host:port`.
@@ -58,7 +59,7 @@ class Channels:
         self._channels: dict[str, grpc.aio.Channel] = {}
 
     def to(self, address: str) -> grpc.aio.Channel:
-        """Give a channel to another manager."""
+        """Return a channel to another manager."""
         channel = self._channels.get(address)
         if channel is None:
             channel = self._channels[address] = self._open_channel(address)
@@ -71,15 +72,15 @@ class Channels:
 
 
 class Forwarder:
-    """Makes calls at other managers.
+    """Client that makes forwarded calls at other managers.
 
     Args:
-        channels: to them.
+        channels: to the managers.
         boot_id: of this manager.
-        until_moved: a call to a manager that has lost the experiment meanwhile is given up: that
-            one may be frozen and never answer.
-        delegation: stands for callers who show a certificate instead of a token; None: there are
-            none.
+        until_moved: cancels a call when the experiment has another owner: the called manager may be
+            frozen and never respond.
+        delegation: credentials for callers with a client certificate instead of a token; None:
+            there are none.
     """
 
     def __init__(
@@ -94,30 +95,30 @@ class Forwarder:
         self._until_moved = until_moved
         self._delegation = delegation
 
-    async def one(
+    async def unary(
         self,
         method: str,
         request: Message,
         context: Context,
         moved: OwnedElsewhereError,
     ) -> bytes:
-        """Make a call with one answer at the owner; give the answer as it came."""
+        """Make a unary call at the owner; return the encoded response."""
         call: Any = self._channel_for(context, moved).unary_unary(method)
         payload = request.SerializeToString()
-        return await self._answered(call, payload, context, moved)
+        return await self._response(call, payload, context, moved)
 
-    async def taken(
+    async def client_stream(
         self,
         method: str,
         requests: RepeatedStream,
         context: Context,
         moved: OwnedElsewhereError,
     ) -> bytes:
-        """Make a call with many requests at the owner, as they come; give its answer."""
+        """Make a client-streaming call at the owner; return the encoded response."""
         call: Any = self._channel_for(context, moved).stream_unary(method)
-        return await self._answered(call, _written(requests.again()), context, moved, requests)
+        return await self._response(call, _encoded(requests.replay()), context, moved, requests)
 
-    async def _answered(
+    async def _response(
         self,
         call: Any,  # noqa: ANN401 - the stubs know only synchronous channels
         sent: bytes | AsyncIterator[bytes],
@@ -125,26 +126,26 @@ class Forwarder:
         moved: OwnedElsewhereError,
         rest: AsyncIterator[Message] | None = None,
     ) -> bytes:
-        answering = call(sent, timeout=_time_left(context), metadata=self._metadata(context))
+        pending = call(sent, timeout=_time_left(context), metadata=self._metadata(context))
         try:
-            answer: bytes = await self._unless_moved(answering, moved)
+            answer: bytes = await self._unless_moved(pending, moved)
         except grpc.aio.AioRpcError as error:
             if rest is not None:
                 await read_to_end(rest)
-            await _pass_on(context, moved, error)
+            await _forward_error(context, moved, error)
             raise
         finally:
-            answering.cancel()
+            pending.cancel()
         return answer
 
-    async def many(
+    async def server_stream(
         self,
         method: str,
         request: Message,
         context: Context,
         moved: OwnedElsewhereError,
     ) -> AsyncIterator[bytes]:
-        """Make a call with many answers at the owner; give them as they come."""
+        """Make a server-streaming call at the owner; yield the encoded responses."""
         call: Any = self._channel_for(context, moved).unary_stream(method)
         stream = call(
             request.SerializeToString(),
@@ -156,17 +157,17 @@ class Forwarder:
             while (answer := await self._unless_moved(anext(answers, None), moved)) is not None:
                 yield answer
         except grpc.aio.AioRpcError as error:
-            await _pass_on(context, moved, error)
+            await _forward_error(context, moved, error)
         finally:
             stream.cancel()
 
-    async def _unless_moved(self, answering: Awaitable[Any], moved: OwnedElsewhereError) -> Any:  # noqa: ANN401 - any answer
-        """Wait for an answer.
+    async def _unless_moved(self, pending: Awaitable[Any], moved: OwnedElsewhereError) -> Any:  # noqa: ANN401 - any answer
+        """Wait for a response.
 
         Raises:
             OwnedElsewhereError: the experiment has another owner by now.
         """
-        answer = asyncio.ensure_future(_result(answering))
+        answer = asyncio.ensure_future(_result(pending))
         moving = asyncio.ensure_future(_result(self._until_moved(moved)))
         try:
             await asyncio.wait({answer, moving}, return_when=asyncio.FIRST_COMPLETED)
@@ -178,27 +179,27 @@ class Forwarder:
             moving.cancel()
 
     def _channel_for(self, context: Context, moved: OwnedElsewhereError) -> grpc.aio.Channel:
-        """Give the channel to an owner.
+        """Return the channel to the owner.
 
         Raises:
-            OwnedElsewhereError: it cannot be asked, or the call was passed on before.
+            OwnedElsewhereError: the owner has no address, or the call was forwarded before.
         """
         address = moved.manager.grpc_address
-        passed_on = any(key == FORWARDED_KEY for key, _ in context.invocation_metadata() or ())
-        if passed_on or not address:
+        forwarded = any(key == FORWARDED_KEY for key, _ in context.invocation_metadata() or ())
+        if forwarded or not address:
             raise moved
         return self._channels.to(address)
 
     def _metadata(self, context: Context) -> list[tuple[str, Any]]:
         given: Iterable[tuple[str, Any]] = context.invocation_metadata() or ()
-        kept = [(key, value) for key, value in given if not key.startswith(_OF_THE_CONNECTION)]
+        kept = [(key, value) for key, value in given if not key.startswith(_NOT_FORWARDED)]
         if self._delegation is not None and not bearer_token(kept):
             kept = [(key, value) for key, value in kept if key != AUTHORIZATION_KEY]
             kept += self._delegation.metadata_of_certificate(certificate_name(context))
         return [*kept, (FORWARDED_KEY, self._boot_id)]
 
 
-async def _written(requests: AsyncIterator[Message]) -> AsyncIterator[bytes]:
+async def _encoded(requests: AsyncIterator[Message]) -> AsyncIterator[bytes]:
     async for request in requests:
         yield request.SerializeToString()
 
@@ -207,17 +208,17 @@ async def _result(awaited: Awaitable[Any]) -> Any:  # noqa: ANN401 - any answer
     return await awaited
 
 
-async def _pass_on(
+async def _forward_error(
     context: Context, moved: OwnedElsewhereError, error: grpc.aio.AioRpcError
 ) -> None:
-    """Answer what the owner answered.
+    """Abort the call with the owner's error.
 
     Raises:
-        UnavailableError: the owner does not answer.
+        UnavailableError: the owner does not respond.
     """
     trailing: Any = error.trailing_metadata() or ()
     ours = any(key == ERROR_DETAILS_KEY for key, _ in trailing)
-    # INTERNAL: a stream that was broken off before the owner's refusal came.
+    # INTERNAL: the stream broke before the owner's error arrived.
     if error.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL} and not ours:
         raise UnavailableError(
             f"the manager of experiment {moved.experiment_id!r} at {moved.manager.grpc_address} "
@@ -228,5 +229,5 @@ async def _pass_on(
 
 
 def _time_left(context: Context) -> float | None:
-    left: Any = context.time_remaining()  # None, other than the stubs say, if there is no deadline
+    left: Any = context.time_remaining()  # None without a deadline, unlike the stubs say
     return None if left is None else max(0.0, left)

@@ -1,4 +1,4 @@
-"""`ports.Peers` over gRPC."""
+"""`Peers` over gRPC."""
 
 import grpc.aio
 
@@ -44,7 +44,7 @@ class GrpcPeers:
 
 
 class NoPeers:
-    """`ports.Peers` of a manager that is alone."""
+    """`Peers` of the only manager."""
 
     async def owned(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
         """See `Peers.owned`."""

@@ -1,4 +1,4 @@
-"""`Replayer` by the dispatcher's gRPC service."""
+"""`Replayer` over the dispatcher's gRPC service."""
 
 from collections.abc import AsyncGenerator
 from typing import Final
@@ -10,15 +10,15 @@ from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grp
 from svc_common.rpc.client import service_error, token_metadata
 
 _DEADLINE_S: Final = 24 * 3600.0
-"""A replay computes what the experiment computed; a silent host is noticed by the dispatcher."""
+"""A replay repeats all computations of an experiment; the dispatcher detects a silent host."""
 
 
 class GrpcReplayer:
     """See `svc_manager.usecases.histories.Replayer`.
 
     Args:
-        channel: to the dispatcher; whoever opened it closes it.
-        token: of the installation; None: the dispatcher asks for none.
+        channel: to the dispatcher; the caller closes it.
+        token: of the installation; None: the dispatcher needs none.
     """
 
     def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:
@@ -36,10 +36,10 @@ class GrpcReplayer:
             wait_for_ready=True,
         )
         try:
-            async for told in call:
-                # The same messages under the name of another method.
+            async for message in call:
+                # The same message, as the response type of another method.
                 yield history_service_pb2.ReplayExperimentResponse.FromString(
-                    told.SerializeToString()
+                    message.SerializeToString()
                 )
         except grpc.aio.AioRpcError as error:
             raise service_error(error) from error

@@ -1,4 +1,4 @@
-"""`FileWatches` by inotify, so that nothing polls."""
+"""`FileWatches` over inotify, without polling."""
 
 import asyncio
 import ctypes
@@ -17,7 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class InotifyWatch:
-    """Watches one file: `async with InotifyWatch(path) as watch`."""
+    """inotify watch of one file; use it in an `async with` block."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -25,7 +25,7 @@ class InotifyWatch:
         self._event = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Begin to watch."""
+        """Start the watch."""
         self._descriptor = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._descriptor < 0:
             raise UnavailableError("no file can be watched: " + os.strerror(ctypes.get_errno()))
@@ -41,7 +41,7 @@ class InotifyWatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop watching."""
+        """End the watch."""
         asyncio.get_running_loop().remove_reader(self._descriptor)
         os.close(self._descriptor)
 

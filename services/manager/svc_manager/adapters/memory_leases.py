@@ -1,4 +1,4 @@
-"""`ports.Leases` in memory: for a manager that is alone, for tests and the simulator."""
+"""`Leases` in memory: for a single manager, tests and the simulator."""
 
 from collections.abc import Collection
 
@@ -7,10 +7,10 @@ from svc_manager.domain.lease import Lease
 
 
 class InMemoryLeases:
-    """`ports.Leases` in a dictionary; managers of one process share the object.
+    """`Leases` in a dictionary; managers of one process share the object.
 
     Args:
-        clock: says when a lease has expired.
+        clock: source of time.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""`ports.Presences` in memory, for tests and the simulator."""
+"""`Presences` in memory, for tests and the simulator."""
 
 from collections.abc import Mapping
 
@@ -6,10 +6,10 @@ from svc_common.clock import Clock
 
 
 class InMemoryPresences:
-    """`ports.Presences` in a dictionary.
+    """`Presences` in a dictionary.
 
     Args:
-        clock: says when something has expired.
+        clock: source of time.
     """
 
     def __init__(self, clock: Clock) -> None:

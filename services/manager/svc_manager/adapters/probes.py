@@ -1,4 +1,4 @@
-"""What the manager tries when it is asked what is wrong: one probe per thing it needs."""
+"""Probes of the services that the manager needs, for `nnictl doctor`."""
 
 import secrets
 from typing import Any, Final
@@ -15,7 +15,7 @@ _PATIENCE_S: Final = 3.0
 
 
 def dispatcher_probe(channel: grpc.aio.Channel, address: str) -> Probe:
-    """Ask the dispatcher whether it serves."""
+    """Return a probe of the dispatcher's health."""
 
     async def probe() -> str:
         stub: Any = health_pb2_grpc.HealthStub(channel)  # its types name no method
@@ -34,16 +34,18 @@ def dispatcher_probe(channel: grpc.aio.Channel, address: str) -> Probe:
 
 
 def store_probe(blobs: BlobStore) -> Probe:
-    """Write some bytes, read them again, forget them."""
+    """Return a probe that writes, reads and deletes a blob."""
 
     async def probe() -> str:
         key = f"probe/{secrets.token_hex(8)}/manager"
         await blobs.put_named(key, b"nni")
         try:
             if await blobs.get(key) != b"nni":
-                raise UnavailableError("the byte store gives back other bytes than it was given")
+                raise UnavailableError("the byte store returns other bytes than were written")
         except NotFoundError as error:
-            raise UnavailableError("the byte store has lost what it was just given") from error
+            raise UnavailableError(
+                "the byte store has lost a blob that was just written"
+            ) from error
         finally:
             await blobs.delete(key)
         return "bytes can be written and read"
@@ -52,7 +54,7 @@ def store_probe(blobs: BlobStore) -> Probe:
 
 
 def views_probe(views: Views) -> Probe:
-    """Ask for a view that nobody has."""
+    """Return a probe that reads a view that does not exist."""
 
     async def probe() -> str:
         await views.get(["probe"])

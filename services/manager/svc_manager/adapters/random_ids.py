@@ -1,4 +1,4 @@
-"""`TrialIds` from the system's randomness, or from the request that they answer."""
+"""`TrialIds` from the system's randomness, or from the hash of a request id."""
 
 import hashlib
 import secrets

@@ -1,7 +1,6 @@
-"""The connection to Redis: its limits, its keys, and what its errors mean.
+"""Connection to Redis: limits, keys and errors.
 
-Nothing in Redis is the only copy of anything: whatever is lost there is made again from the logs
-or heard again from the agents.
+Redis holds no only copy: lost data is rebuilt from the logs or arrives again from the agents.
 """
 
 import asyncio
@@ -29,31 +28,31 @@ from svc_common.errors import PermissionDeniedError, ResourceExhaustedError, Una
 VIEW_KEY: Final = "nni:view:"
 PRESENCE_KEY: Final = "nni:presence:"
 EPOCH_KEY: Final = "nni:{lease}:epoch:"
-"""Starts of keys; an id follows. Installations that share a server need a database each."""
+"""Prefixes of keys; an id follows. Installations that share a server need a database each."""
 LEASES_KEY: Final = "nni:{lease}s"
-"""The one key of all leases."""
+"""Key of the hash with all leases."""
 
 _CONNECT_S: Final = 1.0
 _ANSWER_S: Final = 1.0
-"""Queries must not wait longer for a view than making it again takes."""
+"""Queries must not wait longer for a view than its rebuild takes."""
 _REPETITIONS: Final = 1
-"""Of a command whose connection broke; every command here may be repeated."""
+"""Retries of a command whose connection broke; all commands here are idempotent."""
 _FIRST_WAIT_S: Final = 0.05
 _LONGEST_WAIT_S: Final = 0.5
 _CONNECTIONS: Final = 16
 _WAIT_S: Final = 5.0
-"""For a connection that is free."""
+"""Time to wait for a free connection."""
 
 
 class RedisConnection:
     """Connections to one Redis; use it in an `async with` block.
 
-    Opening needs no server. While the server is away, every call raises `UnavailableError` after
-    a few seconds at most.
+    Opening needs no server. While the server is away, every call raises `UnavailableError` after a
+    few seconds at most.
 
     Args:
         url: `redis://[user:password@]host:port/database`, or `rediss://…`.
-        ca_file: authority that has signed a server of `rediss://`; None: one of the system.
+        ca_file: authority of a server of `rediss://`; None: the system's authorities.
     """
 
     def __init__(self, url: str, ca_file: Path | None = None) -> None:
@@ -62,7 +61,7 @@ class RedisConnection:
         backoff = ExponentialWithJitterBackoff(_LONGEST_WAIT_S, _FIRST_WAIT_S)
         encrypted = parts.scheme == "rediss" and ca_file is not None
         authority = {"ssl_ca_certs": str(ca_file)} if encrypted else {}
-        # The other kind of pool refuses a call when all connections are busy.
+        # The non-blocking pool raises when all connections are busy.
         pool = BlockingConnectionPool.from_url(
             url,
             max_connections=_CONNECTIONS,
@@ -73,10 +72,10 @@ class RedisConnection:
             **authority,
         )
         self.commands: Redis = Redis.from_pool(pool)
-        """The driver; call it within `errors`."""
+        """Driver; call it within `errors`."""
 
     async def __aenter__(self) -> Self:
-        """Open; nothing is asked of the server yet."""
+        """Return the connection; no server is called yet."""
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -85,12 +84,12 @@ class RedisConnection:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Turn errors of the driver into those that callers can act on.
+        """Translate errors of the driver.
 
         Raises:
-            PermissionDeniedError: the account may not do this.
-            ResourceExhaustedError: Redis has no memory left.
-            UnavailableError: it is away or does not answer.
+            PermissionDeniedError: the account lacks a permission.
+            ResourceExhaustedError: Redis is out of memory.
+            UnavailableError: the server is away or does not respond.
         """
         try:
             with _cancellable():
@@ -109,9 +108,11 @@ class RedisConnection:
 
 @contextmanager
 def _cancellable() -> Iterator[None]:
-    """Let a task that is being cancelled end: the driver may take that for one of its time-outs.
+    """Raise CancelledError if the task was cancelled meanwhile.
 
-    A time-out around a command is no such case: it is noticed before and raised as what it is.
+    The driver may hide it as a time-out.
+
+    A time-out of the caller around a command is not affected.
     """
     task = asyncio.current_task()
     before = task.cancelling() if task is not None else 0
@@ -123,5 +124,5 @@ def _cancellable() -> Iterator[None]:
 
 
 def raw(value: bytes | str) -> bytes:
-    """Give an answer as bytes, which it is: this connection lets the driver decode nothing."""
+    """Return a reply as bytes, which it is: the driver of this connection decodes nothing."""
     return value.encode() if isinstance(value, str) else value

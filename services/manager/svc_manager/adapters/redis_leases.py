@@ -1,10 +1,10 @@
-"""`ports.Leases` in Redis: each step one script, so that no other manager can come between.
+"""`Leases` in Redis: each operation is one atomic script.
 
 The hash `nni:{lease}s` holds `<expiry, ms since 1970> <epoch> <owner>` by name, so that one command
-gives them all; whether one has expired is judged by the clock of the server alone.
-`nni:{lease}:epoch:<name>` holds the last epoch, so that the next owner counts on from there; it
-outlives its owners by a day, for nobody else could bear a number that was used longer ago. The
-braces put all of it on one node of a cluster.
+reads all leases; expiry is judged by the clock of the server alone.
+`nni:{lease}:epoch:<name>` holds the last epoch, from which the next owner counts on; it is kept for
+a day after the last owner, longer than any writer can be delayed. The braces put all keys on one
+node of a cluster.
 """
 
 from collections.abc import Collection
@@ -78,7 +78,7 @@ return found
 
 
 class RedisLeases:
-    """`ports.Leases` in Redis.
+    """`Leases` in Redis.
 
     Args:
         connection: open.

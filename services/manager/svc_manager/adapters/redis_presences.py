@@ -1,4 +1,4 @@
-"""`ports.Presences` in Redis: one string per agent, which expires by itself."""
+"""`Presences` in Redis: one string per agent, with an expiry."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 from svc_manager.adapters.redis_connection import PRESENCE_KEY, RedisConnection, raw
 
 _PAGE: Final = 1000
-"""Keys looked at in one command."""
+"""Keys of one command."""
 
 
 class RedisPresences:
-    """`ports.Presences` in Redis.
+    """`Presences` in Redis.
 
     Args:
         connection: open.

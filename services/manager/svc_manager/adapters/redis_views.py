@@ -1,4 +1,4 @@
-"""`ports.Views` in Redis: one string each, sequence first."""
+"""`Views` in Redis: one string each, sequence first."""
 
 from collections.abc import Collection
 from typing import Final
@@ -7,11 +7,11 @@ from svc_manager.adapters.redis_connection import VIEW_KEY, RedisConnection, raw
 
 _SEQUENCE_BYTES: Final = 8
 _PAGE: Final = 500
-"""Views asked for in one command."""
+"""Views of one command."""
 
 
 class RedisViews:
-    """`ports.Views` in Redis.
+    """`Views` in Redis.
 
     Args:
         connection: open.

@@ -1,4 +1,4 @@
-"""`SavedFolders` on the file system of this machine."""
+"""`SavedFolders` on this machine's file system."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from svc_manager.usecases.archive_names import EVENTS, FOLDER, OUTPUTS, VALUES, 
 PIECE_BYTES: Final = 256 * 1024
 _STAGE_PREFIX: Final = ".loading-"
 _LEAST_FREE_BYTES: Final = 64 * 1024 * 1024
-"""What taking in an experiment leaves free on the disk."""
+"""Free disk space that loading an experiment must leave."""
 _SUBFOLDERS: Final = ("log", "checkpoint", "db", "trials")
 
 
@@ -31,13 +31,13 @@ class StagedExperiment:
     """See `svc_manager.ports.Stage`.
 
     Args:
-        folder: of its own.
+        folder: exclusive folder of the stage.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: tuple[str, BinaryIO] | None = None
-        self._since_look = 0
+        self._since_check = 0
 
     async def write(self, name: str, data: bytes, *, last: bool) -> None:
         """See `Stage.write`."""
@@ -50,9 +50,9 @@ class StagedExperiment:
             ) from error
 
     def _write(self, name: str, data: bytes, last: bool) -> None:  # noqa: FBT001 - private
-        self._since_look += len(data)
-        if self._since_look > _LEAST_FREE_BYTES // 4:
-            self._since_look = 0
+        self._since_check += len(data)
+        if self._since_check > _LEAST_FREE_BYTES // 4:
+            self._since_check = 0
             if shutil.disk_usage(self._folder).free < _LEAST_FREE_BYTES:
                 raise OSError(28, "No space left on device")
         if self._open is None:
@@ -91,10 +91,10 @@ class StagedExperiment:
             (source / name).mkdir(exist_ok=True)
         try:
             source.rename(directory)
-        except OSError as error:  # a folder with something in it, a file, another file system
+        except OSError as error:  # a non-empty folder, a file, or another file system
             raise FailedPreconditionError(
                 f"the folder {directory} cannot be made: {error.strerror}; "
-                "remove what is there, or choose another folder"
+                "remove it, or choose another folder"
             ) from error
 
     async def discard(self) -> None:
@@ -112,7 +112,7 @@ class LocalSavedFolders:
         for path, name in await asyncio.to_thread(lambda: list(_files_of(directory))):
             try:
                 file = await asyncio.to_thread(open_inside, directory, path)
-            except OSError as error:  # gone meanwhile, or another user's
+            except OSError as error:  # deleted meanwhile, or not readable
                 get_logger().warning("file not saved", path=str(path), error=str(error))
                 continue
             with file:
@@ -153,7 +153,7 @@ class LocalSavedFolders:
 
 
 async def _pieces(file: BinaryIO) -> AsyncGenerator[tuple[bytes, bool], None]:
-    # A log that is written to all the time must not be read for ever.
+    # A log that is written continuously must not be read for ever.
     left = os.fstat(file.fileno()).st_size
     while left > PIECE_BYTES:
         piece = await asyncio.to_thread(file.read, PIECE_BYTES)
@@ -163,7 +163,7 @@ async def _pieces(file: BinaryIO) -> AsyncGenerator[tuple[bytes, bool], None]:
 
 
 def _files_of(directory: Path) -> Iterator[tuple[Path, str]]:
-    """Give the regular files of a folder with their names; links and sockets stay behind."""
+    """Yield the regular files of a folder with their names, without links and sockets."""
     for folder, subfolders, names in os.walk(directory):
         subfolders.sort()
         for name in sorted(names):
@@ -185,7 +185,7 @@ def _all_records(path: Path) -> list[tuple[int, bytes]]:
     except FileNotFoundError as error:
         raise InvalidArgumentError(EVENTS, "must be there", None) from error
     except ValueError as error:
-        raise InvalidArgumentError(EVENTS, "must be a log of events", None, str(error)) from error
+        raise InvalidArgumentError(EVENTS, "must be an event log", None, str(error)) from error
     if not found or found[-1][2] != size:
         raise InvalidArgumentError(
             EVENTS, "must consist of whole records", None, "it is damaged: save it again"

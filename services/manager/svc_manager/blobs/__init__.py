@@ -1,1 +1,1 @@
-"""Blobs of experiments in the byte store: large values, outputs, checkpoints, usage, garbage."""
+"""Blobs of experiments in the byte store: large values, outputs, checkpoints, usage and garbage."""

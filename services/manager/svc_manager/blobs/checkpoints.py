@@ -1,4 +1,4 @@
-"""Checkpoint folders that parameters name, where no machine has them in common."""
+"""Checkpoint folders that parameters name, where machines share no folders."""
 
 from typing import Final
 
@@ -11,8 +11,8 @@ LOAD_KEY: Final = "load_checkpoint_dir"
 SAVE_KEY: Final = "save_checkpoint_dir"
 
 
-def folder_named(parameters: value_pb2.Value, key: str) -> str:
-    """Give the folder that a parameter of this name holds; empty: there is none."""
+def checkpoint_folder(parameters: value_pb2.Value, key: str) -> str:
+    """Return the folder that the parameter ``key`` names; empty: there is none."""
     for entry in parameters.map_value.entries:
         if entry.key == key:
             return entry.value.string_value
@@ -20,12 +20,12 @@ def folder_named(parameters: value_pb2.Value, key: str) -> str:
 
 
 def saving_trial(experiment: Experiment, directory: str, besides: str) -> str:
-    """Give the id of a trial that is not over and will save to a folder; empty: there is none.
+    """Return the id of a live trial that will save to a folder; empty: there is none.
 
     Args:
-        experiment: whose trials.
+        experiment: the experiment.
         directory: the folder.
-        besides: id of the trial that asks: one that loads from where it saves begins anew.
+        besides: id of the loading trial: one that loads from where it saves starts anew.
     """
     for trial in experiment.live.values():
         if trial.id != besides and _folder_in(trial.parameters, SAVE_KEY) == directory:
@@ -34,7 +34,7 @@ def saving_trial(experiment: Experiment, directory: str, besides: str) -> str:
 
 
 def dead_checkpoints(experiment: Experiment) -> frozenset[str]:
-    """Give the hashes of archives of an experiment that none of its trials will load."""
+    """Return the hashes of an experiment's archives that none of its trials will load."""
     if not experiment.released_checkpoints:
         return frozenset()
     coming = [item.parameters for item in experiment.algorithm.queue.values()]
@@ -45,6 +45,6 @@ def dead_checkpoints(experiment: Experiment) -> frozenset[str]:
 
 
 def _folder_in(parameters: EncodedValue, key: str) -> str:
-    if key.encode() not in parameters:  # nearly always: spares reading them
+    if key.encode() not in parameters:  # in nearly all cases: saves the decoding
         return ""
-    return folder_named(value_pb2.Value.FromString(parameters), key)
+    return checkpoint_folder(value_pb2.Value.FromString(parameters), key)

@@ -1,4 +1,4 @@
-"""Deletes from the byte store what nothing refers to any more."""
+"""Garbage collector of the byte store."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -17,40 +17,40 @@ from svc_manager.domain.garbage import Garbage, Marks, StoredBlob, garbage
 from svc_manager.domain.state import Experiment
 
 _PROBE_KEY: Final = "probe/clock"
-"""Written to learn what time it is for the store, which may have another clock than we do."""
+"""Written to read the store's clock, which may differ from the manager's."""
 
 _CLOCK_STEP: Final = timedelta(seconds=2)
-"""Stores tell times in whole seconds, some of them."""
+"""Some stores return times in whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionResult:
-    """What a collection has deleted, or would delete."""
+    """Result of a collection, or of a dry run."""
 
     deleted: tuple[StoredBlob, ...]
     kept_count: int
     kept_bytes: int
     next_in: timedelta | None = None
-    """When all that is garbage by now will be old enough; None: nothing is too young."""
+    """Time until all current garbage is old enough; None: nothing is too young."""
 
     @property
     def deleted_bytes(self) -> int:
-        """How much room it made."""
+        """Total size of the deleted blobs."""
         return sum(blob.size_bytes for blob in self.deleted)
 
 
-class Collection:
-    """Marks what is referred to and sweeps the rest; safe to run on several managers at once.
+class GarbageCollector:
+    """Mark-and-sweep collector; safe to run on several managers at once.
 
-    Nothing is locked. What is uploaded or named while it runs is safe because it is young: whoever
-    stores content that is there already makes it young again, and nothing young is deleted.
+    Nothing is locked. Blobs that are uploaded or named meanwhile are safe because they are young:
+    an upload of existing content makes it young again, and no young blob is deleted.
 
     Args:
         blobs: the store.
-        references: what logs name.
-        use: counts anew after a sweep.
-        live: the experiments that this manager has loaded; they know which checkpoints are over.
-        grace: what was stored so lately stays.
+        references: hashes that logs name.
+        use: counter of usage, reset after a sweep.
+        live: returns the loaded experiments, which know their dead checkpoints.
+        grace: age below which a blob is young.
     """
 
     def __init__(
@@ -66,25 +66,25 @@ class Collection:
         self._use = use
         self._live = live
         self._grace = grace
-        self._wanted = asyncio.Event()
+        self._requested = asyncio.Event()
         self._running = asyncio.Lock()
 
-    def want(self) -> None:
-        """Have garbage collected soon: something may have become garbage."""
-        self._wanted.set()
+    def request(self) -> None:
+        """Request a collection: blobs may have become garbage."""
+        self._requested.set()
 
     async def run(self) -> None:
-        """Collect whenever that was wanted, for ever.
+        """Collect after each request, for ever.
 
-        What is garbage but too young is collected when it is old enough, and what fails the next
-        time that somebody wants it.
+        Garbage that is too young is collected once it is old enough; after a failure the collector
+        waits for the next request.
         """
         pause: timedelta | None = None
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if pause is None else pause.total_seconds()):
-                    await self._wanted.wait()
-            self._wanted.clear()
+                    await self._requested.wait()
+            self._requested.clear()
             pause = None
             try:
                 pause = (await self.collect()).next_in
@@ -94,11 +94,11 @@ class Collection:
     async def collect(
         self, *, dry_run: bool = False, grace: timedelta | None = None
     ) -> CollectionResult:
-        """Delete what nothing refers to.
+        """Delete unreachable blobs.
 
         Args:
-            dry_run: only tell.
-            grace: instead of the one that is set.
+            dry_run: delete nothing.
+            grace: overrides the configured grace.
 
         Raises:
             UnavailableError: the store is away.
@@ -116,8 +116,8 @@ class Collection:
                 self._use.forget()
                 size_bytes = sum(blob.size_bytes for blob in found.old)
                 get_logger().info("garbage collected", count=len(found.old), size_bytes=size_bytes)
-        gone = set(found.old)
-        kept = [blob.size_bytes for blob in blobs if blob not in gone]
+        deleted = set(found.old)
+        kept = [blob.size_bytes for blob in blobs if blob not in deleted]
         return CollectionResult(
             found.old, len(kept), sum(kept), grace + _CLOCK_STEP if found.young else None
         )
@@ -128,13 +128,15 @@ class Collection:
         now_ms = await self._now_ms()
         experiments = await self._references.experiments()
         content: set[str] = set()
-        if any(blob.key.startswith(f"{CONTENT_KIND}/") for blob in blobs):  # else no log matters
+        if any(
+            blob.key.startswith(f"{CONTENT_KIND}/") for blob in blobs
+        ):  # otherwise the logs are not needed
             content = await self._named(experiments)
         marks = Marks(content, frozenset(experiments))
         return garbage(blobs, marks, now_ms, grace // timedelta(milliseconds=1))
 
     async def _named(self, experiments: Iterable[str]) -> set[str]:
-        # Before the logs are read: what is released while they are read stays this time.
+        # Before the logs are read: checkpoints released meanwhile are kept this time.
         dead = {one.id: dead_checkpoints(one) for one in self._live()}
         named: set[str] = set()
         for experiment_id in experiments:
@@ -147,12 +149,12 @@ class Collection:
         return _ms((await self._blobs.info(_PROBE_KEY)).stored_at)
 
     async def _delete(self, blob: StoredBlob) -> None:
-        """Delete it unless it was stored again since it was listed."""
+        """Delete a blob unless it was stored again since it was listed."""
         try:
             info = await self._blobs.info(blob.key)
         except NotFoundError:
             return
-        # A store may tell the age of one blob in whole seconds only.
+        # Some stores return the age of a blob in whole seconds.
         if _ms(info.stored_at) // 1000 <= blob.stored_at_ms // 1000:
             await self._blobs.delete(blob.key)
 

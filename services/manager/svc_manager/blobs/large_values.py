@@ -1,4 +1,4 @@
-"""Values that are too large for messages: kept in the byte store, named by their hash."""
+"""Store of values that are too large for messages, named by their hash."""
 
 import json
 from collections import OrderedDict
@@ -10,15 +10,15 @@ from nni_wire.values import blob_of, from_value, to_value
 from svc_common.storage.ports import CONTENT_KIND, BlobStore
 
 KEPT_BYTES: Final = 16 * 1024 * 1024
-"""Text of the values that were used last and stay in memory: what is asked for with every status,
-like a search space, is not read again each time, and is there while the byte store is not."""
+"""Size of the cache of recent values: values that every status needs, like a search space, are not
+read again each time, and are available while the byte store is not."""
 
 
 class LargeValues:
-    """Moves values to the byte store and back.
+    """Store of large values in the byte store.
 
     Args:
-        blobs: where large values lie.
+        blobs: the byte store.
     """
 
     def __init__(self, blobs: BlobStore) -> None:
@@ -27,19 +27,19 @@ class LargeValues:
         self._kept_bytes = 0
 
     async def put(self, value: value_pb2.Value) -> value_pb2.Value:
-        """Return ``value``, or, if it is large, a value that says where its JSON text lies."""
+        """Store a large value; return a reference to its JSON text, or a small value itself."""
         if value.ByteSize() <= INLINE_VALUE_LIMIT_BYTES or blob_of(value) is not None:
             return value
         text = json.dumps(from_value(value)).encode()
         key = await self._blobs.put(text)
         sha256 = key.removeprefix(f"{CONTENT_KIND}/")
         own = value_pb2.Value()
-        own.CopyFrom(value)  # the caller may put the reference in its place
+        own.CopyFrom(value)  # the caller may replace it by the reference
         self._keep(sha256, len(text), own)
         return value_pb2.Value(blob_value=value_pb2.BlobRef(sha256=sha256, size_bytes=len(text)))
 
     async def load(self, value: value_pb2.Value) -> value_pb2.Value:
-        """Return the value itself, wherever it lies; for reading only.
+        """Return the value of a reference, or any other value itself; for reading only.
 
         Raises:
             NotFoundError: the byte store has lost it.
@@ -56,7 +56,7 @@ class LargeValues:
         return found
 
     async def has(self, sha256: str) -> bool:
-        """Tell whether there are bytes with this content."""
+        """Return whether a blob with this hash exists."""
         return await self._blobs.exists(f"{CONTENT_KIND}/{sha256}")
 
     def _keep(self, sha256: str, size_bytes: int, value: value_pb2.Value) -> None:

@@ -1,4 +1,4 @@
-"""What the logs of experiments name in the byte store."""
+"""References of event logs to blobs."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,16 +7,15 @@ from typing import Final
 from svc_common.messaging.ports import EventLog
 
 _HASH: Final = re.compile(rb"@([0-9a-f]{64})")
-"""Text of a SHA-256 in a field of any message: its length, 64, which is `@`, stands before it."""
+"""Text of a SHA-256 in a field of any message: its length prefix, 64, is the character `@`."""
 
 
 class References:
-    """Reads logs for the hashes in them.
+    """Scanner of logs for hashes.
 
-    It looks for the text of hashes, not for known fields: what an older or a newer version of the
-    log names is found, too, and a text that only looks like a hash does no harm.
-
-    What was read once is not read again: logs only grow.
+    It finds the text of hashes, not known fields: references of older and newer versions are found,
+    too, and a text that only looks like a hash is harmless. Each batch is read once: logs only
+    grow.
 
     Args:
         events: the logs.
@@ -27,7 +26,7 @@ class References:
         self._known: dict[str, _Read] = {}
 
     async def of(self, experiment_id: str) -> frozenset[str]:
-        """Give all hashes that the log of an experiment has."""
+        """Return all hashes in the log of an experiment."""
         read = self._known.setdefault(experiment_id, _Read())
         async for message in self._events.read(experiment_id, read.sequence):
             read.hashes.update(hashes_in(message.payload))
@@ -35,22 +34,22 @@ class References:
         return frozenset(read.hashes)
 
     async def experiments(self) -> list[str]:
-        """Give the ids of all experiments that have a log."""
+        """Return the ids of all experiments that have a log."""
         found = await self._events.experiments()
-        for gone in self._known.keys() - set(found):
-            del self._known[gone]
+        for deleted in self._known.keys() - set(found):
+            del self._known[deleted]
         return found
 
 
 @dataclass(slots=True)
 class _Read:
-    """What is known of one log."""
+    """Scanned part of one log."""
 
     sequence: int = 0
-    """Stream sequence of the last message that was read."""
+    """Stream sequence of the last scanned message."""
     hashes: set[str] = field(default_factory=set)
 
 
 def hashes_in(payload: bytes) -> set[str]:
-    """Give what in a message may be a hash."""
+    """Return the texts in a message that may be hashes."""
     return {found.decode() for found in _HASH.findall(payload)}

@@ -1,4 +1,4 @@
-"""Brings what trials of other machines have written into their experiment's folder here."""
+"""Outputs of trials on other machines, brought into their experiment's folder on this machine."""
 
 import asyncio
 import os
@@ -21,59 +21,59 @@ _SECOND_NAME: Final = "trial.log"
 
 
 class TrialOutputs:
-    """Outputs that agents have stored, as the folders that they would be on this machine.
+    """Fetcher of stored outputs into trial folders.
 
     Args:
-        blobs: where they are stored.
+        blobs: store of the outputs.
     """
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def bring(self, directory: Path, experiment_id: str, trial_id: str, attempt: int) -> None:
-        """Make the folder of a trial that is over, if it is not here and was stored.
+    async def fetch(self, directory: Path, experiment_id: str, trial_id: str, attempt: int) -> None:
+        """Create the folder of an ended trial, if it is missing here and its output is stored.
 
         Args:
             directory: the experiment's folder.
-            experiment_id: whose trial.
-            trial_id: which trial.
-            attempt: its last one.
+            experiment_id: experiment of the trial.
+            trial_id: the trial.
+            attempt: its last attempt.
 
         Raises:
-            ServiceError: the store is away, or what is stored cannot be unpacked.
+            ServiceError: the store is away, or the archive cannot be unpacked.
         """
-        place = directory / "trials" / trial_id
-        if await asyncio.to_thread(place.exists):
+        target = directory / "trials" / trial_id
+        if await asyncio.to_thread(target.exists):
             return
         lock = self._locks.setdefault(trial_id, asyncio.Lock())
         try:
             async with lock:
-                if not await asyncio.to_thread(place.exists):
+                if not await asyncio.to_thread(target.exists):
                     keys = {
                         name: output_key(experiment_id, trial_id, attempt, name)
                         for name in OUTPUT_FILES
                     }
-                    await self._make(place, keys)
+                    await self._make(target, keys)
         except OSError as error:
             raise storage_error(error) from error
         finally:
             if not lock.locked():
                 self._locks.pop(trial_id, None)
 
-    async def _make(self, place: Path, keys: Mapping[str, str]) -> None:
+    async def _make(self, target: Path, keys: Mapping[str, str]) -> None:
         if not await self._blobs.exists(keys[OUTPUT_ARCHIVE]):
             return
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".new-") as name:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as name:
             draft = Path(name) / "trial"
             for file_name, key in keys.items():
                 with suppress(NotFoundError):
                     await self._blobs.fetch(key, Path(name) / file_name)
-            await asyncio.to_thread(_assemble, Path(name), draft, place)
+            await asyncio.to_thread(_assemble, Path(name), draft, target)
 
 
-def _assemble(fetched: Path, draft: Path, place: Path) -> None:
+def _assemble(fetched: Path, draft: Path, target: Path) -> None:
     packed = fetched / OUTPUT_ARCHIVE
     extract(packed, draft, _LIMITS)
     packed.unlink()
@@ -83,5 +83,5 @@ def _assemble(fetched: Path, draft: Path, place: Path) -> None:
     stream = draft / _STREAM
     if stream.exists() and not (draft / _SECOND_NAME).exists():
         os.link(stream, draft / _SECOND_NAME)
-    if not place.exists():  # an agent of this machine may have been faster
-        os.rename(draft, place)  # noqa: PTH104 - the folder appears whole
+    if not target.exists():  # an agent of this machine may have created it meanwhile
+        os.rename(draft, target)  # noqa: PTH104 - the folder appears whole

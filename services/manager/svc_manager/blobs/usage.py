@@ -1,4 +1,4 @@
-"""How much lies in the byte store, for whom, and whether more may come."""
+"""Usage of the byte store, per installation and experiment, and admission of uploads."""
 
 import asyncio
 from collections.abc import Iterable
@@ -15,40 +15,40 @@ from svc_manager.domain.quota import Quota, excess
 
 @dataclass(frozen=True, slots=True)
 class PendingUpload:
-    """Bytes that somebody wants to store."""
+    """Upload that asks for room."""
 
     key: str
     size_bytes: int
     experiment_id: str = ""
-    """Whose quota they count against; empty: only that of the installation."""
+    """Experiment whose quota it counts against; empty: only that of the installation."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reservation:
-    """Room that is kept."""
+    """Room reserved for an upload."""
 
-    wanted: PendingUpload
+    upload: PendingUpload
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class BlobUsage:
-    """What somebody keeps in the store."""
+    """Size and number of stored blobs."""
 
     used_bytes: int
     blob_count: int
 
 
 class UsageCounter:
-    """Counts what is stored; a count is made when it is first asked for, and then kept up to date.
+    """Counter of stored bytes, computed at the first query and then updated.
 
-    What this process does not see being stored (large values of the dispatcher, what another
-    manager took in) is counted when garbage is collected.
+    Blobs stored by other processes (large values of the dispatcher, uploads through another
+    manager) are counted at the next garbage collection.
 
     Args:
         blobs: the store.
-        references: what experiments name in it.
-        quota: how much may be stored.
+        references: hashes that experiments name.
+        quota: the limits.
     """
 
     def __init__(self, blobs: BlobStore, references: References, quota: Quota) -> None:
@@ -57,88 +57,88 @@ class UsageCounter:
         self.quota = quota
         self._total_bytes: int | None = None
         self._by_experiment: dict[str, int] = {}
-        self._promised: dict[str, _Reservation] = {}
+        self._reserved: dict[str, _Reservation] = {}
         self._counting = asyncio.Lock()
 
-    async def admit(self, wanted: PendingUpload, now: datetime, until: datetime) -> None:
-        """Make sure that some bytes may come, and keep room for them.
+    async def admit(self, upload: PendingUpload, now: datetime, until: datetime) -> None:
+        """Reserve room for an upload.
 
         Args:
-            wanted: what is to come; asking again for the same takes no more room.
-            now: the time.
-            until: how long room is kept if they do not come.
+            upload: the upload; repeating it reserves no more room.
+            now: current time.
+            until: end of the reservation.
 
         Raises:
             ResourceExhaustedError: a quota would be exceeded; the message names limit, use and
                 remedy.
         """
         async with self._counting:
-            await self._count(wanted.experiment_id)
-            for key in [key for key, one in self._promised.items() if one.until <= now]:
-                del self._promised[key]
-            others = [one.wanted for key, one in self._promised.items() if key != wanted.key]
-            own = [one for one in others if one.experiment_id == wanted.experiment_id]
+            await self._count(upload.experiment_id)
+            for key in [key for key, one in self._reserved.items() if one.until <= now]:
+                del self._reserved[key]
+            others = [one.upload for key, one in self._reserved.items() if key != upload.key]
+            own = [one for one in others if one.experiment_id == upload.experiment_id]
             problem = excess(
                 self.quota,
-                size_bytes=wanted.size_bytes,
+                size_bytes=upload.size_bytes,
                 installation_used_bytes=(self._total_bytes or 0)
                 + sum(one.size_bytes for one in others),
-                experiment_id=wanted.experiment_id,
-                experiment_used_bytes=self._by_experiment.get(wanted.experiment_id, 0)
+                experiment_id=upload.experiment_id,
+                experiment_used_bytes=self._by_experiment.get(upload.experiment_id, 0)
                 + sum(one.size_bytes for one in own),
             )
             if problem:
-                raise ResourceExhaustedError(problem, {"experiment": wanted.experiment_id})
-            self._promised[wanted.key] = _Reservation(wanted, until)
+                raise ResourceExhaustedError(problem, {"experiment": upload.experiment_id})
+            self._reserved[upload.key] = _Reservation(upload, until)
 
     async def _count(self, experiment_id: str) -> None:
         if self._total_bytes is None and self.quota.installation_bytes:
             self._total_bytes = sum(info.size_bytes for info in await self.all())
-        wanted = bool(experiment_id and self.quota.experiment_bytes)
-        if wanted and experiment_id not in self._by_experiment:
+        upload = bool(experiment_id and self.quota.experiment_bytes)
+        if upload and experiment_id not in self._by_experiment:
             self._by_experiment[experiment_id] = (await self.of(experiment_id)).used_bytes
 
-    def stored(self, wanted: PendingUpload) -> None:
-        """Take note of what has come."""
-        if self._promised.pop(wanted.key, None) is None:
-            # Told twice, or promised by another manager: count anew when somebody asks.
+    def stored(self, upload: PendingUpload) -> None:
+        """Count a finished upload."""
+        if self._reserved.pop(upload.key, None) is None:
+            # A repetition, or reserved by another manager: recompute at the next query.
             self._total_bytes = None
-            self._by_experiment.pop(wanted.experiment_id, None)
+            self._by_experiment.pop(upload.experiment_id, None)
             return
         if self._total_bytes is not None:
-            self._total_bytes += wanted.size_bytes
-        if wanted.experiment_id in self._by_experiment:
-            self._by_experiment[wanted.experiment_id] += wanted.size_bytes
+            self._total_bytes += upload.size_bytes
+        if upload.experiment_id in self._by_experiment:
+            self._by_experiment[upload.experiment_id] += upload.size_bytes
 
     def forget(self) -> None:
-        """Count anew when somebody asks: much was deleted."""
+        """Recompute all counts at the next query."""
         self._total_bytes = None
         self._by_experiment.clear()
 
     async def all(self) -> list[BlobInfo]:
-        """List everything that is known to be somebody's."""
+        """List all blobs of known kinds."""
         found: list[BlobInfo] = []
         for kind in (CONTENT_KIND, *OWNED_KINDS):
             found.extend(await self._blobs.listing(f"{kind}/"))
         return found
 
     async def of(self, experiment_id: str) -> BlobUsage:
-        """Count what one experiment refers to; what it shares with others counts in full."""
+        """Return the usage of one experiment; blobs shared with others count in full."""
         sizes = [
             info.size_bytes for info in await self._blobs.listing(output_prefix(experiment_id))
         ]
         for sha256 in await self._references.of(experiment_id):
             try:
                 sizes.append((await self._blobs.info(f"{CONTENT_KIND}/{sha256}")).size_bytes)
-            except NotFoundError:  # it only looks like a hash, or was collected
+            except NotFoundError:  # not a hash, or collected meanwhile
                 continue
         return BlobUsage(sum(sizes), len(sizes))
 
     async def by_experiment(self, infos: Iterable[BlobInfo]) -> dict[str, BlobUsage]:
-        """Count what each experiment refers to.
+        """Return the usage of each experiment.
 
         Args:
-            infos: what `all` gave.
+            infos: result of `all`.
         """
         sizes = {info.key: info.size_bytes for info in infos}
         uses: dict[str, BlobUsage] = {}

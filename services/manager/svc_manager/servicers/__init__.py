@@ -1,1 +1,1 @@
-"""The gRPC faces: a message becomes values, a use case answers, and back."""
+"""gRPC servicers: each converts a message to values, calls a use case, and converts the result."""

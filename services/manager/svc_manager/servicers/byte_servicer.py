@@ -1,4 +1,4 @@
-"""The gRPC face on the byte store: a message becomes values, a use case answers, and back."""
+"""gRPC servicer of the byte store."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -13,12 +13,12 @@ from svc_common.errors import InvalidArgumentError
 from svc_manager.blobs.garbage_collector import CollectionResult
 from svc_manager.usecases.request_checks import length_ms
 from svc_manager.usecases.storage import Storage
-from svc_manager.usecases.uploads import ByteExchange, Purpose, Upload, Way
+from svc_manager.usecases.uploads import BlobTransfers, Purpose, TransferRoute, Upload
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 KEYS_SHOWN: Final = 1000
-"""Names of deleted blobs in an answer."""
+"""Maximum keys of deleted blobs in a response."""
 
 _PURPOSES: Final = {
     pb.BLOB_PURPOSE_CODE: Purpose.CODE,
@@ -32,12 +32,12 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     """See the proto.
 
     Args:
-        exchange: use cases of those who bring and fetch.
-        storage: use cases of those who look after the store.
+        transfers: use cases of uploads and downloads.
+        storage: use cases on the store as a whole.
     """
 
-    def __init__(self, exchange: ByteExchange, storage: Storage) -> None:
-        self._exchange = exchange
+    def __init__(self, transfers: BlobTransfers, storage: Storage) -> None:
+        self._transfers = transfers
         self._storage = storage
 
     async def DescribeStore(
@@ -50,12 +50,12 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
         self, request: pb.PrepareUploadRequest, context: Context
     ) -> pb.PrepareUploadResponse:
         """See the proto."""
-        way = await self._exchange.prepare_upload(upload_from(request))
-        answer = pb.PrepareUploadResponse(key=way.key, expires_at=_time(way))
-        if way.stored:
+        route = await self._transfers.prepare_upload(upload_from(request))
+        answer = pb.PrepareUploadResponse(key=route.key, expires_at=_time(route))
+        if route.stored:
             answer.stored = True
-        elif way.url:
-            answer.url = way.url
+        elif route.url:
+            answer.url = route.url
         else:
             answer.stream = True
         return answer
@@ -67,7 +67,7 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
         first = await anext(aiter(request_iterator), None)
         if first is None or not first.HasField("header"):
             raise InvalidArgumentError("header", "must be in the first message")
-        key = await self._exchange.take(
+        key = await self._transfers.receive(
             upload_from(first.header), _chunks(first.data, request_iterator)
         )
         return pb.UploadResponse(key=key)
@@ -76,17 +76,17 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
         self, request: pb.CompleteUploadRequest, context: Context
     ) -> pb.CompleteUploadResponse:
         """See the proto."""
-        await self._exchange.complete_upload(upload_from(request.header))
+        await self._transfers.complete_upload(upload_from(request.header))
         return pb.CompleteUploadResponse()
 
     async def PrepareDownload(
         self, request: pb.PrepareDownloadRequest, context: Context
     ) -> pb.PrepareDownloadResponse:
         """See the proto."""
-        way = await self._exchange.prepare_download(request.key)
-        answer = pb.PrepareDownloadResponse(expires_at=_time(way))
-        if way.url:
-            answer.url = way.url
+        route = await self._transfers.prepare_download(request.key)
+        answer = pb.PrepareDownloadResponse(expires_at=_time(route))
+        if route.url:
+            answer.url = route.url
         else:
             answer.stream = True
         return answer
@@ -95,7 +95,7 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
         self, request: pb.DownloadRequest, context: Context
     ) -> AsyncIterator[pb.DownloadResponse]:
         """See the proto."""
-        async with aclosing(self._exchange.give(request.key)) as pieces:
+        async with aclosing(self._transfers.send(request.key)) as pieces:
             async for data in pieces:
                 yield pb.DownloadResponse(data=data)
 
@@ -123,11 +123,11 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
         """See the proto."""
         grace_ms = length_ms(request.grace, "grace") if request.HasField("grace") else None
         collected = await self._storage.clean(dry_run=request.dry_run, grace_ms=grace_ms)
-        return collected_message(collected)
+        return collection_message(collected)
 
 
-def collected_message(collected: CollectionResult) -> pb.CollectGarbageResponse:
-    """Return what a collection did as a message."""
+def collection_message(collected: CollectionResult) -> pb.CollectGarbageResponse:
+    """Return the proto message of a collection."""
     return pb.CollectGarbageResponse(
         deleted_count=len(collected.deleted),
         deleted_bytes=collected.deleted_bytes,
@@ -138,10 +138,10 @@ def collected_message(collected: CollectionResult) -> pb.CollectGarbageResponse:
 
 
 def upload_from(request: pb.PrepareUploadRequest) -> Upload:
-    """Return the value of a message.
+    """Return the upload of a message.
 
     Raises:
-        InvalidArgumentError: its purpose is none.
+        InvalidArgumentError: it has no valid purpose.
     """
     purpose = _PURPOSES.get(request.purpose)
     if purpose is None:
@@ -163,7 +163,7 @@ async def _chunks(first: bytes, rest: AsyncIterator[pb.UploadRequest]) -> AsyncI
         yield message.data
 
 
-def _time(way: Way) -> Timestamp:
+def _time(route: TransferRoute) -> Timestamp:
     moment = Timestamp()
-    moment.FromDatetime(way.expires_at)
+    moment.FromDatetime(route.expires_at)
     return moment

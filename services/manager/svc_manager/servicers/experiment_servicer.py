@@ -1,4 +1,4 @@
-"""The gRPC face on experiments: a message becomes values, a use case answers, and back."""
+"""gRPC servicer of experiments, agents and diagnosis."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -8,10 +8,10 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc as pb_grpc
+from svc_manager.usecases.activation import ActivatedExperiment, NewExperiment, ReopenRequest
 from svc_manager.usecases.agents import AgentDirectory
 from svc_manager.usecases.diagnosis import Diagnosis
 from svc_manager.usecases.experiments import ConfigChange, Experiments
-from svc_manager.usecases.opening import ActivatedExperiment, NewExperiment, ReopenRequest
 from svc_manager.usecases.request_checks import length_ms
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
@@ -24,15 +24,15 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
 
     Args:
         experiments: use cases.
-        runners: use cases.
+        agents: use cases on agents.
         diagnosis: use case.
     """
 
     def __init__(
-        self, experiments: Experiments, runners: AgentDirectory, diagnosis: Diagnosis
+        self, experiments: Experiments, agents: AgentDirectory, diagnosis: Diagnosis
     ) -> None:
         self._experiments = experiments
-        self._runners = runners
+        self._agents = agents
         self._diagnosis = diagnosis
 
     async def CreateExperiment(
@@ -187,14 +187,14 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
         self, request: pb.ListRunnersRequest, context: Context
     ) -> pb.ListRunnersResponse:
         """See the proto."""
-        page = await self._runners.list(page_size=request.page_size, page_token=request.page_token)
+        page = await self._agents.list(page_size=request.page_size, page_token=request.page_token)
         return pb.ListRunnersResponse(runners=page.items, next_page_token=page.next_token)
 
     async def DrainRunner(
         self, request: pb.DrainRunnerRequest, context: Context
     ) -> pb.DrainRunnerResponse:
         """See the proto."""
-        await self._runners.drain(request.runner_id, request.request_id)
+        await self._agents.drain(request.runner_id, request.request_id)
         return pb.DrainRunnerResponse()
 
     async def DiagnoseServices(
@@ -207,7 +207,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
                 result=finding.result.value,  # type: ignore[arg-type] # the contract's numbers
                 explanation=finding.explanation,
             )
-            for finding in await self._diagnosis.look()
+            for finding in await self._diagnosis.run()
         ]
         return pb.DiagnoseServicesResponse(findings=findings)
 

@@ -1,4 +1,4 @@
-"""The gRPC face on the logs of experiments."""
+"""gRPC servicer that replays, saves and loads experiments."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -19,26 +19,26 @@ class HistoryServicer(pb_grpc.HistoryServiceServicer):
 
     Args:
         histories: use cases.
-        saves: use cases.
+        archives: use cases.
     """
 
-    def __init__(self, histories: Histories, saves: Archives) -> None:
+    def __init__(self, histories: Histories, archives: Archives) -> None:
         self._histories = histories
-        self._saves = saves
+        self._archives = archives
 
     async def ReplayExperiment(
         self, request: pb.ReplayExperimentRequest, context: Context
     ) -> AsyncIterator[pb.ReplayExperimentResponse]:
         """See the proto."""
-        async with aclosing(self._histories.replay(request.experiment_id)) as told:
-            async for message in told:
+        async with aclosing(self._histories.replay(request.experiment_id)) as messages:
+            async for message in messages:
                 yield message
 
     async def SaveExperiment(
         self, request: pb.SaveExperimentRequest, context: Context
     ) -> AsyncIterator[pb.SaveExperimentResponse]:
         """See the proto."""
-        saved = self._saves.save(request.experiment_id, with_files=not request.without_files)
+        saved = self._archives.save(request.experiment_id, with_files=not request.without_files)
         async with aclosing(saved) as messages:
             async for message in messages:
                 yield message
@@ -47,4 +47,4 @@ class HistoryServicer(pb_grpc.HistoryServiceServicer):
         self, request_iterator: AsyncIterator[pb.LoadExperimentRequest], context: Context
     ) -> pb.LoadExperimentResponse:
         """See the proto."""
-        return pb.LoadExperimentResponse(experiment=await self._saves.load(request_iterator))
+        return pb.LoadExperimentResponse(experiment=await self._archives.load(request_iterator))

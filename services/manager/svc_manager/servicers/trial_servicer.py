@@ -1,4 +1,4 @@
-"""The gRPC face on trials: a message becomes values, a use case answers, and back."""
+"""gRPC servicer of trials."""
 
 from typing import Any, TypeAlias
 

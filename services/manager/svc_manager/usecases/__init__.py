@@ -1,1 +1,1 @@
-"""What clients can ask for, whichever face they ask."""
+"""Use cases of the manager: each calls the actors, stores and rules of one request in order."""

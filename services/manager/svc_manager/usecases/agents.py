@@ -1,4 +1,4 @@
-"""Use cases on the agents that the manager has heard of."""
+"""Use cases on agents."""
 
 from nni_proto.experiment.v1 import experiment_service_pb2
 from nni_proto.runner.v1 import runner_service_pb2
@@ -13,11 +13,11 @@ from svc_manager.pagination import page_size as sized
 
 
 class AgentDirectory:
-    """What clients can ask about agents.
+    """Use cases that list and drain agents.
 
     Args:
-        agents: those that have been heard of.
-        signals: how they take orders.
+        agents: monitor of the agents.
+        signals: sends control messages.
     """
 
     def __init__(self, agents: AgentMonitor, signals: Signals) -> None:
@@ -27,14 +27,14 @@ class AgentDirectory:
     async def list(
         self, *, page_size: int = 0, page_token: str = ""
     ) -> Page[experiment_service_pb2.RunnerSummary]:
-        """List agents by id (0: 100 to a page)."""
+        """Return a page of live agents by id (0: 100 to a page)."""
         size = sized(page_size, default=100, limit=1000)
         agents = self._agents.living()
         page = page_behind(agents, lambda one: one.presence.runner_id, page_token, size, str)
         return Page([_summary(agent) for agent in page.items], page.next_token, page.total)
 
     def other_versions(self, version: str) -> dict[str, str]:
-        """Give the versions of agents that do not fit to ``version``, by the agents' ids."""
+        """Return the incompatible versions of agents by agent id."""
         return {
             agent.presence.runner_id: agent.presence.version
             for agent in self._agents.living()
@@ -42,10 +42,10 @@ class AgentDirectory:
         }
 
     async def drain(self, runner_id: str, request_id: str = "") -> None:
-        """Let an agent take no new task and end after its last trial; repeating it is harmless.
+        """Order an agent to pull no more tasks and to end after its last trial; safe to repeat.
 
         Raises:
-            NotFoundError: no such agent has been heard of.
+            NotFoundError: there is no such agent.
         """
         del request_id
         if self._agents.get(runner_id) is None:

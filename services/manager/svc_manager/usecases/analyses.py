@@ -1,4 +1,4 @@
-"""What can be learnt from the results of an experiment; the dispatcher does the mathematics."""
+"""Analyses of an experiment's results; the dispatcher computes them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from svc_manager.domain.trial import Trial
 from svc_manager.ports import Analyst
 
 DEFAULT_METRIC: Final = "default"
-"""Name of the metric that a report is which is a plain number."""
+"""Name of the metric of a report that is a plain number."""
 CONSTRAINTS_KEY: Final = "_constraints"
-"""The one key of a search space that is no hyperparameter."""
-_MOST_MEASURED: Final = 2000
-"""Trials from which importance is learnt: more would make the request too large."""
+"""The only key of a search space that is not a hyperparameter."""
+_SAMPLE_LIMIT: Final = 2000
+"""Maximum trials from which importance is computed, to limit the size of the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """Which hyperparameters explain a metric."""
+    """Importance of hyperparameters for a metric."""
 
     objective: metric_pb2.Objective
     found: pb.MeasureImportanceResponse
@@ -34,25 +34,25 @@ class Importance:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The trials that no other one beats in every objective."""
+    """Trials that no other trial dominates."""
 
     objectives: Sequence[metric_pb2.Objective]
     trials: Sequence[trial_pb2.Trial]
     """In order of creation."""
     finished: int
-    """How many trials have a result."""
+    """Number of trials with a result."""
     infeasible: int
-    """How many of them are beyond a limit of the configuration."""
+    """Number of results beyond a limit of the configuration."""
     incomplete: int
-    """How many of them lack a finite number for an objective."""
+    """Number of results without a finite number for some objective."""
 
 
 class Analyses:
-    """Everything that can be asked about the results of an experiment.
+    """Use cases that analyse the results of an experiment.
 
     Args:
-        roster: the experiments.
-        big_values: brings large values back.
+        registry: registry of the actors.
+        large_values: store of large values.
         analyst: the dispatcher.
     """
 
@@ -64,11 +64,11 @@ class Analyses:
         self._analyst = analyst
 
     async def importance(self, experiment_id: str, metric: str = "") -> Importance:
-        """Tell which hyperparameters explain a metric.
+        """Compute the importance of hyperparameters for a metric.
 
         Args:
             experiment_id: the experiment.
-            metric: empty: the first objective's.
+            metric: empty: that of the first objective.
 
         Raises:
             FailedPreconditionError: there are too few results.
@@ -77,7 +77,7 @@ class Analyses:
         config = actor.view().config
         objective = _chosen(_objectives(actor, config), metric)
         finished = _finished(actor)
-        step = max(1.0, len(finished) / _MOST_MEASURED)
+        step = max(1.0, len(finished) / _SAMPLE_LIMIT)
         chosen = [finished[int(place * step)] for place in range(int(len(finished) / step))]
         request = pb.MeasureImportanceRequest(
             search_space=await self._large_values.load(config.search_space), objective=objective
@@ -92,7 +92,7 @@ class Analyses:
     async def front(
         self, experiment_id: str, objectives: Sequence[metric_pb2.Objective] = ()
     ) -> Front:
-        """Tell which trials no other one beats in every objective.
+        """Compute the trials that no other trial dominates.
 
         Args:
             experiment_id: the experiment.
@@ -115,10 +115,10 @@ class Analyses:
 
 
 class ConstraintChecker:
-    """Checks configurations that no algorithm made against the constraints of a search space.
+    """Checker of users' configurations against the constraints of a search space.
 
     Args:
-        big_values: brings large values back.
+        large_values: store of large values.
         analyst: the dispatcher.
     """
 
@@ -127,10 +127,10 @@ class ConstraintChecker:
         self._analyst = analyst
 
     async def check(self, actor: ExperimentActor, parameters: value_pb2.Value) -> None:
-        """Return if a configuration keeps all constraints.
+        """Raise InvalidArgumentError unless a configuration satisfies all constraints.
 
         Raises:
-            InvalidArgumentError: it breaks one; the message says which.
+            InvalidArgumentError: it breaks a constraint; the message names it.
             UnavailableError: there are constraints, and the dispatcher cannot be reached.
         """
         (broken,) = await self._broken(actor, [parameters])
@@ -140,7 +140,10 @@ class ConstraintChecker:
             )
 
     async def warnings(self, actor: ExperimentActor, data: value_pb2.Value) -> list[str]:
-        """Say which samples of an import break a constraint: the algorithm leaves them out."""
+        """Return a warning about imported samples that break a constraint.
+
+        The algorithm skips them.
+        """
         parameters = [
             entry.value
             for item in data.list_value.items
@@ -150,7 +153,7 @@ class ConstraintChecker:
         try:
             broken = [text for text in await self._broken(actor, parameters) if text]
         except UnavailableError:
-            return []  # the algorithm's log will tell
+            return []  # the algorithm's log names them
         if not broken:
             return []
         warning = (
@@ -185,7 +188,7 @@ def _outcome(trial: Trial) -> pb.Outcome:
 def _objectives(
     actor: ExperimentActor, config: config_pb2.ExperimentConfig
 ) -> list[metric_pb2.Objective]:
-    """Return what the experiment optimises, at least one."""
+    """Return the objectives of the experiment, at least one."""
     if config.objectives:
         return list(config.objectives)
     mode = actor.experiment.optimize_mode

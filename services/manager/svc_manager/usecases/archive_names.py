@@ -1,4 +1,4 @@
-"""What the files of a saved experiment are called; pure, since the names come from outside."""
+"""Names of the files in an archive of an experiment; pure, since the names come from outside."""
 
 import re
 from typing import Final
@@ -8,35 +8,35 @@ from svc_common.errors import InvalidArgumentError
 
 EVENTS: Final = "events.log"
 VALUES: Final = "values/"
-"""Then the SHA-256 of what lay in the byte store."""
+"""Prefix of large values; their SHA-256 follows."""
 FOLDER: Final = "folder/"
-"""Then the path of a file in the experiment's folder."""
+"""Prefix of files in the experiment's folder; their path follows."""
 OUTPUTS: Final = "outputs/"
-"""Then trial, attempt and file of what a trial on another machine has written."""
+"""Prefix of outputs of trials on other machines; trial, attempt and file follow."""
 NAME_LIMIT_CHARACTERS: Final = 1_000
 _OUTPUT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*/[0-9]{1,9}/([a-z.]+)\Z")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 _PART_LIMIT_BYTES: Final = 255
-_OURS: Final = frozenset({"environment.json", "db", ".loading"})
-"""What the folder holds of this installation: secrets of the client, and the log itself."""
+_LOCAL_NAMES: Final = frozenset({"environment.json", "db", ".loading"})
+"""Parts of the folder that belong to this installation: secrets of the client, and the log."""
 _CHECKPOINT: Final = "checkpoint/algorithm.json"
-"""Bound to places in the log, which differ elsewhere."""
+"""Refers to positions in the log, which differ in another installation."""
 
 
 def is_saved(path: str) -> bool:
-    """Tell whether a file of an experiment's folder travels.
+    """Return whether a file of an experiment's folder is archived.
 
     Args:
         path: in the folder, with `/`.
     """
-    return path.partition("/")[0] not in _OURS and path != _CHECKPOINT and _is_plain(path)
+    return path.partition("/")[0] not in _LOCAL_NAMES and path != _CHECKPOINT and _is_plain(path)
 
 
 def check_name(name: str) -> str:
-    """Return ``name`` if a saved experiment may hold a file of it.
+    """Return ``name`` if an archive may contain a file of this name.
 
     Raises:
-        InvalidArgumentError: it is none of ours, or leads out of the folder.
+        InvalidArgumentError: it has another form, or leads out of the folder.
     """
     if len(name) <= NAME_LIMIT_CHARACTERS:
         if name == EVENTS:

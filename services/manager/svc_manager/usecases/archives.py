@@ -1,7 +1,7 @@
-"""Use cases that take an experiment from one installation to another: save it, load it.
+"""Use cases that move an experiment between installations: save and load an archive.
 
-What travels is the log, the large values that it names, and the files of the experiment's folder.
-The environment of its client stays: it may hold secrets and fits no other machine.
+An archive holds the log, the large values that it names, and the files of the experiment's folder.
+The environment of its client is left out: it may hold secrets and fits no other machine.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -37,7 +37,7 @@ from svc_manager.domain.state import Experiment
 from svc_manager.event_log.file_format import MAGIC, record_of
 from svc_manager.event_log.folder_import import append_batches
 from svc_manager.event_log.reader import FoldedExperiment, fold_batch
-from svc_manager.ports import SavedFolders, Stage, TrialIds
+from svc_manager.ports import IdSource, SavedFolders, Stage
 from svc_manager.usecases.archive_names import EVENTS, FOLDER, OUTPUTS, VALUES, check_name
 from svc_manager.usecases.request_checks import check_text
 
@@ -49,24 +49,24 @@ _LOAD_METHOD: Final = "LoadExperiment"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveDependencies:
-    """What saving and loading need from outside."""
+    """Ports that saving and loading need."""
 
     events: EventLog
     blobs: BlobStore
     folders: SavedFolders
-    ids: TrialIds
+    ids: IdSource
     clock: Clock
 
 
 class Archives:
-    """Saves and loads experiments.
+    """Use cases that save and load experiments.
 
     Args:
-        roster: the experiments of this installation.
-        ports: what is needed from outside.
-        default_root: where experiments live if a load does not say.
+        registry: registry of the actors.
+        ports: ports of the manager.
+        default_root: folder of experiments whose load request names none.
         version: of NNI.
-        size_limit_bytes: what the files of an experiment that is loaded may have together.
+        size_limit_bytes: maximum total size of the files of a loaded experiment.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Archives:
     async def save(
         self, experiment_id: str, *, with_files: bool
     ) -> AsyncGenerator[pb.SaveExperimentResponse, None]:
-        """Give all of an experiment, as far as its log goes now.
+        """Yield the archive of an experiment, up to the current end of its log.
 
         Raises:
             NotFoundError: there is no such experiment, or the byte store has lost a value of it.
@@ -107,7 +107,7 @@ class Archives:
                 yield _piece(EVENTS, data, last=last)
         for digest in sorted(digests):
             content = await self._ports.blobs.get(f"{CONTENT_KIND}/{digest}")
-            for data, last in _cut(content):
+            for data, last in _pieces_of(content):
                 yield _piece(VALUES + digest, data, last=last)
         if with_files and view.directory:
             async with aclosing(self._ports.folders.files(Path(view.directory))) as files:
@@ -119,7 +119,7 @@ class Archives:
                     yield piece
 
     async def _outputs(self, experiment_id: str) -> AsyncGenerator[pb.SaveExperimentResponse, None]:
-        """Give what trials on other machines have left in the byte store."""
+        """Yield the outputs of trials on other machines from the byte store."""
         blobs, prefix = self._ports.blobs, output_prefix(experiment_id)
         for key in await blobs.keys(prefix):
             fetched = self._ports.folders.pieces(partial(blobs.fetch, key))
@@ -130,7 +130,7 @@ class Archives:
     async def _log(
         self, experiment_id: str, digests: set[str]
     ) -> AsyncGenerator[tuple[bytes, bool], None]:
-        """Give the log as a file, and put what it names of the byte store into ``digests``."""
+        """Yield the log as a file, and add the blobs that it names to ``digests``."""
         buffer = bytearray(MAGIC)
         async with aclosing(self._ports.events.read(experiment_id)) as messages:
             async for message in messages:
@@ -144,15 +144,17 @@ class Archives:
     async def load(
         self, requests: AsyncIterator[pb.LoadExperimentRequest]
     ) -> experiment_pb2.Experiment:
-        """Take in what `save` gave; the experiment is there, STOPPED, or nothing is left of it.
+        """Load the archive that `save` yields.
 
-        No other manager loads the same experiment meanwhile. A repeated request is answered as
-        before, and of what it brings only the header is read.
+        The experiment is STOPPED afterwards, or removed on failure.
+
+        No other manager loads the same experiment meanwhile. A repeated request gets the same
+        response, and only the header of its stream is read.
 
         Raises:
-            InvalidArgumentError: what came breaks a rule.
-            FailedPreconditionError: its id or its folder is taken.
-            OwnedElsewhereError: another manager has it, or is loading it.
+            InvalidArgumentError: the archive breaks a rule.
+            FailedPreconditionError: its id or its folder is in use.
+            OwnedElsewhereError: another manager owns it, or is loading it.
             ResourceExhaustedError: it is too large, or there is no room.
         """
         header = await _header(requests)
@@ -161,7 +163,7 @@ class Archives:
         if before is not None:
             return before
         if experiment_id in self._loading:
-            raise _taken(experiment_id, "is being loaded")
+            raise _id_in_use(experiment_id, "is being loaded")
         root = _root(header, self._default_root)
         self._loading.add(experiment_id)
         try:
@@ -169,7 +171,7 @@ class Archives:
             stage = await self._ports.folders.stage(root)
             try:
                 await _receive(requests, stage, self._size_limit_bytes)
-                await self._take_in(header, stage, root / experiment_id)
+                await self._import(header, stage, root / experiment_id)
             finally:
                 await stage.discard()
             return (await self._registry.find(experiment_id)).view()
@@ -178,11 +180,11 @@ class Archives:
             await self._registry.release(experiment_id)
 
     async def _loaded_by(self, header: pb.LoadHeader) -> experiment_pb2.Experiment | None:
-        """Give the experiment if this very request has loaded it.
+        """Return the experiment if this request has loaded it before.
 
         Raises:
-            FailedPreconditionError: there is one of this id, from elsewhere.
-            OwnedElsewhereError: there is one of this id, and another manager knows from where.
+            FailedPreconditionError: an experiment of this id has another origin.
+            OwnedElsewhereError: another manager owns the experiment of this id.
         """
         try:
             actor = await self._registry.find(header.experiment_id)
@@ -190,9 +192,9 @@ class Archives:
             return None
         if header.request_id and header.request_id in actor.experiment.requests:
             return actor.view()
-        raise _taken(header.experiment_id, "is here already")
+        raise _id_in_use(header.experiment_id, "is here already")
 
-    async def _take_in(self, header: pb.LoadHeader, stage: Stage, directory: Path) -> None:
+    async def _import(self, header: pb.LoadHeader, stage: Stage, directory: Path) -> None:
         batches = _checked_batches(await stage.records(), header.experiment_id)
         await self._put_values(stage, batches)
         for name, path in stage.outputs():
@@ -208,7 +210,7 @@ class Archives:
         log = self._ports.events
         last = await log.last(header.experiment_id)
         if last is not None and last.is_loading:
-            await log.delete(header.experiment_id)  # of a load that a kill has cut in two
+            await log.delete(header.experiment_id)  # of a load that a kill interrupted
         try:
             await append_batches(log, self._ports.ids, header.experiment_id, batches, close)
         except BaseException:
@@ -219,12 +221,15 @@ class Archives:
     async def _put_values(
         self, stage: Stage, batches: list[tuple[int, event_pb2.EventBatch]]
     ) -> None:
-        """Store the large values that came, and make sure that none is missing."""
+        """Store the large values of the archive, and check that none is missing."""
         blobs = self._ports.blobs
         for digest, path in stage.values():
             if await blobs.put_file(path) != f"{CONTENT_KIND}/{digest}":
                 raise InvalidArgumentError(
-                    VALUES + digest, "must be what its name says", None, "the archive is damaged"
+                    VALUES + digest,
+                    "must have the hash in its name",
+                    None,
+                    "the archive is damaged",
                 )
         wanted = {
             digest for _, batch in batches for digest in blob_digests(batch.SerializeToString())
@@ -232,7 +237,10 @@ class Archives:
         for digest in sorted(wanted):
             if not await blobs.exists(f"{CONTENT_KIND}/{digest}"):
                 raise InvalidArgumentError(
-                    VALUES + digest, "must be there, for the log names it", None, "save it again"
+                    VALUES + digest,
+                    "must be in the archive, for the log names it",
+                    None,
+                    "save it again",
                 )
 
 
@@ -240,7 +248,7 @@ def _piece(name: str, data: bytes, *, last: bool) -> pb.SaveExperimentResponse:
     return pb.SaveExperimentResponse(piece=pb.FilePiece(name=name, data=data, last=last))
 
 
-def _cut(content: bytes) -> list[tuple[bytes, bool]]:
+def _pieces_of(content: bytes) -> list[tuple[bytes, bool]]:
     starts = range(0, max(1, len(content)), PIECE_BYTES)
     return [
         (content[start : start + PIECE_BYTES], start + PIECE_BYTES >= len(content))
@@ -249,7 +257,7 @@ def _cut(content: bytes) -> list[tuple[bytes, bool]]:
 
 
 def _checked(request: Any) -> pb.LoadExperimentRequest:  # noqa: ANN401 - see below
-    """Return what came if it is a message: the server's rim gives others, too, in a stream."""
+    """Return the request if it is a message: the server also passes other objects in a stream."""
     if not isinstance(request, pb.LoadExperimentRequest):
         raise InvalidArgumentError("request", "must be a message of this method")
     return request
@@ -275,7 +283,7 @@ def _root(header: pb.LoadHeader, default: Path) -> Path:
 async def _receive(
     requests: AsyncIterator[pb.LoadExperimentRequest], stage: Stage, size_limit_bytes: int
 ) -> None:
-    """Write all that comes to the stage, within limits."""
+    """Write the pieces of the archive to the stage, within limits."""
     names: set[str] = set()
     current, size_bytes = "", 0
     async for request in requests:
@@ -305,7 +313,7 @@ async def _receive(
 def _checked_batches(
     records: list[tuple[int, bytes]], experiment_id: str
 ) -> list[tuple[int, event_pb2.EventBatch]]:
-    """Give the batches of a log that can be folded and is of this experiment."""
+    """Return the batches of a log that can be folded and belongs to this experiment."""
     folded = FoldedExperiment(Experiment())
     last = 0
     for sequence, payload in records:
@@ -313,7 +321,7 @@ def _checked_batches(
             raise InvalidArgumentError(EVENTS, "must have positions that grow", sequence)
         try:
             fold_batch(folded, sequence, payload)
-        # Whoever made the file may have made anything; a fold trusts the order of its facts.
+        # The file comes from outside, and a fold trusts the order of its events.
         except (
             DecodeError,
             ValueError,
@@ -333,7 +341,7 @@ def _checked_batches(
     return [(sequence, batch_from_bytes(payload)) for sequence, payload in records]
 
 
-def _taken(experiment_id: str, how: str) -> FailedPreconditionError:
+def _id_in_use(experiment_id: str, how: str) -> FailedPreconditionError:
     return FailedPreconditionError(
         f"experiment {experiment_id} {how}; remove that one with `nnictl experiment delete "
         f"{experiment_id}`, or load the archive into another installation (another NNI_HOME)",

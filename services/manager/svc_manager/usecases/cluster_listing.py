@@ -1,4 +1,4 @@
-"""The experiments of all managers, as lists show them."""
+"""Listing of the experiments of all managers."""
 
 import asyncio
 from typing import Final
@@ -14,18 +14,18 @@ from svc_manager.event_log.summaries import Summaries
 from svc_manager.ports import Peers
 
 _ANSWER_S: Final = 2.0
-"""How long a list waits for another manager, or for the bus; then it shows what was kept last."""
+"""Time that a list waits for another manager, or for the bus; then it shows the last summaries."""
 
 
 class ClusterListing:
-    """Gathers what this manager has, what the others have, and what nobody has open.
+    """Listing of the experiments of this manager, of the others, and of those without an owner.
 
     Args:
-        roster: what is here.
-        ownership: knows the other managers.
-        peers: asks them.
-        summaries: what was kept of experiments that nobody has open.
-        events: the logs, which tell what experiments there are.
+        registry: experiments of this manager.
+        ownership: leases, which name the other managers.
+        peers: the other managers.
+        summaries: summaries of experiments without an owner.
+        events: the logs, which tell the existing experiments.
     """
 
     def __init__(
@@ -43,38 +43,38 @@ class ClusterListing:
         self._events = events
 
     async def views(self) -> list[experiment_pb2.Experiment]:
-        """Give all experiments as clients see them, in no order."""
+        """Return the views of all experiments, in no order."""
         if not self._ownership.shared:
             return self._registry.views()
-        answers = await asyncio.gather(*(self._at(one) for one in self._ownership.others))
+        answers = await asyncio.gather(*(self._owned_by(one) for one in self._ownership.others))
         open_ = {view.id: view for views in answers for view in views}
         open_.update((view.id, view) for view in self._registry.owned_views())
-        request_record = {view.id: view for view in self._registry.views()}
+        local = {view.id: view for view in self._registry.views()}
         known = await self._known()
         if known is None:
-            return list((request_record | open_).values())
-        # What was kept last may be of any time, but so may be what this manager has noted.
-        found = request_record | await self._summaries.latest(known - open_.keys()) | open_
+            return list((local | open_).values())
+        # Stored summaries may be stale, but so may be those of this manager.
+        found = local | await self._summaries.latest(known - open_.keys()) | open_
         for experiment_id in known - found.keys():
             view = await self._unseen(experiment_id)
             if view is not None:
                 found[experiment_id] = view
         return [view for experiment_id, view in found.items() if experiment_id in known]
 
-    async def _at(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
+    async def _owned_by(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
         try:
             async with asyncio.timeout(_ANSWER_S):
                 return await self._peers.owned(manager)
         except (TimeoutError, ServiceError) as error:
             get_logger().warning(
-                "manager not asked for its experiments",
+                "experiments of a manager not listed",
                 manager=manager.grpc_address,
                 error=str(error),
             )
             return []
 
     async def _known(self) -> set[str] | None:
-        """Give the ids of all experiments; None: the bus is away."""
+        """Return the ids of all experiments; None: the bus is away."""
         try:
             async with asyncio.timeout(_ANSWER_S):
                 return set(await self._events.experiments())
@@ -82,8 +82,8 @@ class ClusterListing:
             return None
 
     async def _unseen(self, experiment_id: str) -> experiment_pb2.Experiment | None:
-        """Give the view of an experiment of which nothing is kept; its log is read for it."""
+        """Return the view of an experiment without a summary; its log is read."""
         try:
             return await self._registry.view(experiment_id)
         except (NotFoundError, OwnedElsewhereError):
-            return None  # it is being created, or changing hands
+            return None  # it is being created, or changing owners

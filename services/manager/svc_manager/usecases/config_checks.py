@@ -1,4 +1,7 @@
-"""Rules of a configuration that hold whoever sends it; the SDK checks more before it sends."""
+"""Checks of an experiment's configuration, for every client.
+
+The SDK checks more before it sends.
+"""
 
 from pathlib import PurePosixPath
 from typing import Final
@@ -11,29 +14,29 @@ from svc_manager.converters.scalars import to_ms
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error", "fatal")
 PLATFORMS: Final = ("local",)
-"""Platforms that this version has agents for."""
+"""Platforms of this version's agents."""
 DEFAULT_TUNER: Final = "auto"
-"""Chooses by itself how to search; see `nni.hpo.AutoTuner`."""
+"""Chooses the search algorithm by itself; see `nni.hpo.AutoTuner`."""
 
-_MOST_CONCURRENCY: Final = 99_999
-_LONGEST_NAME: Final = 1000
+_CONCURRENCY_LIMIT: Final = 99_999
+_NAME_LIMIT: Final = 1000
 DUPLICATE_POLICIES: Final = ("", "replicate", "resample", "reuse")
-"""What may become of proposals that were evaluated; empty: the default."""
-_MOST_ENQUEUED: Final = 10_000
-_MOST_EARLIER: Final = 100
+"""Policies for proposals that were evaluated before; empty: the default."""
+_ENQUEUED_LIMIT: Final = 10_000
+_WARM_START_LIMIT: Final = 100
 
 
 def choose_tuner(config: config_pb2.ExperimentConfig) -> None:
-    """Give a configuration that names neither tuner nor advisor the default tuner."""
+    """Set the default tuner in a configuration without tuner and advisor."""
     if not config.HasField("tuner") and not config.HasField("advisor"):
         config.tuner.name = DEFAULT_TUNER
 
 
 def check_config(config: config_pb2.ExperimentConfig) -> None:
-    """Check what can be told from the configuration alone.
+    """Check the rules that depend on the configuration alone.
 
     Raises:
-        InvalidArgumentError: the first rule that is broken.
+        InvalidArgumentError: the first broken rule.
     """
     _check_trials(config)
     _check_budgets(config)
@@ -53,9 +56,9 @@ def check_config(config: config_pb2.ExperimentConfig) -> None:
 def _check_trials(config: config_pb2.ExperimentConfig) -> None:
     if not config.trial_command.strip():
         raise InvalidArgumentError("trial_command", "must not be empty")
-    if not 1 <= config.trial_concurrency <= _MOST_CONCURRENCY:
+    if not 1 <= config.trial_concurrency <= _CONCURRENCY_LIMIT:
         raise InvalidArgumentError(
-            "trial_concurrency", f"must be 1 to {_MOST_CONCURRENCY}", config.trial_concurrency
+            "trial_concurrency", f"must be 1 to {_CONCURRENCY_LIMIT}", config.trial_concurrency
         )
     if not config.HasField("search_space"):
         raise InvalidArgumentError(
@@ -109,10 +112,11 @@ def _check_search(config: config_pb2.ExperimentConfig) -> None:
         raise InvalidArgumentError("search.stop.regret_bound", "must be > 0", stop.regret_bound)
     if len(config.objectives) > 1 and stop.ByteSize():
         raise InvalidArgumentError("search.stop", "needs a single objective")
-    if len(search.enqueue) > _MOST_ENQUEUED or len(search.warm_start_from) > _MOST_EARLIER:
+    if len(search.enqueue) > _ENQUEUED_LIMIT or len(search.warm_start_from) > _WARM_START_LIMIT:
         raise InvalidArgumentError(
             "search",
-            f"must have at most {_MOST_ENQUEUED} points and {_MOST_EARLIER} earlier experiments",
+            f"must have at most {_ENQUEUED_LIMIT} configurations and "
+            f"{_WARM_START_LIMIT} earlier experiments",
         )
 
 
@@ -128,7 +132,5 @@ def _check_rest(config: config_pb2.ExperimentConfig) -> None:
         raise InvalidArgumentError(
             "log_level", f"must be one of {', '.join(LOG_LEVELS)}", config.log_level[:80]
         )
-    if len(config.experiment_name) > _LONGEST_NAME:
-        raise InvalidArgumentError(
-            "experiment_name", f"must have at most {_LONGEST_NAME} characters"
-        )
+    if len(config.experiment_name) > _NAME_LIMIT:
+        raise InvalidArgumentError("experiment_name", f"must have at most {_NAME_LIMIT} characters")

@@ -1,4 +1,4 @@
-"""Use case of deleting an experiment: once for each request, however often it is asked."""
+"""Use case that deletes an experiment, idempotent per request."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,14 +19,14 @@ _METHOD = "DeleteExperiment"
 
 
 class ExperimentRemover:
-    """Deletes logs, folder and summary of an experiment that nobody runs.
+    """Remover of the logs, folder and summary of an experiment without an actor.
 
     Args:
-        bus: where its logs lie.
-        folders: where its folder lies.
-        summaries: what lists show.
-        on_deleted: called afterwards: what only it referred to is garbage now.
-        annotated: where the converted copies of annotated code lie; None: not on this machine.
+        bus: holds its logs.
+        folders: removes its folder.
+        summaries: holds its summary.
+        on_deleted: called afterwards: its blobs are garbage now.
+        annotated: folder of converted copies of annotated code; None: not on this machine.
     """
 
     def __init__(
@@ -44,17 +44,16 @@ class ExperimentRemover:
         self._on_deleted = on_deleted
 
     async def delete(self, experiment_id: str, directory: str, code_directory: str = "") -> None:
-        """Delete it; may be repeated after a failure half-way.
+        """Delete all data of an experiment; may be repeated after a failure half-way.
 
-        Only a folder that bears the experiment's name or its database is removed: the path came
-        from outside once.
+        A folder is removed only if it has the experiment's name or log: its path came from outside.
         """
         folder = Path(directory)
         if folder.name == experiment_id or (folder / "db" / "events.log").is_file():
             await self._folders.remove(folder)
         code = Path(code_directory)
         if self._annotated is not None and code.parent == self._annotated:
-            await self._folders.remove(code)  # nobody else runs this copy
+            await self._folders.remove(code)  # the copy belongs to this experiment alone
         await self._summaries.delete(experiment_id)
         await self._bus.inbox.delete(experiment_id)
         await self._bus.log_lines.delete(experiment_id)
@@ -63,45 +62,45 @@ class ExperimentRemover:
 
 
 class Deletions:
-    """Deletes stopped experiments.
+    """Use case that deletes stopped experiments.
 
     Args:
-        roster: the experiments.
-        events: their logs.
-        deletion: removes what an experiment leaves.
-        tombstones: remembers the requests.
-        books: metrics.
+        registry: registry of the actors.
+        events: the logs.
+        remover: removes the data.
+        tombstones: records the requests.
+        metrics: metrics.
     """
 
     def __init__(
         self,
         registry: ActorRegistry,
         events: EventLog,
-        deletion: ExperimentRemover,
+        remover: ExperimentRemover,
         tombstones: Tombstones,
-        books: MetricCache,
+        metrics: MetricCache,
     ) -> None:
         self._registry = registry
         self._events = events
-        self._deletion = deletion
+        self._remover = remover
         self._tombstones = tombstones
-        self._books = books
-        # A repetition that comes while the first is at work has its turn when that is done.
-        self._turn = asyncio.Lock()
+        self._metrics = metrics
+        # A repetition waits until the first request is done.
+        self._lock = asyncio.Lock()
 
     async def delete(self, experiment_id: str, request_id: str = "") -> None:
-        """Remove log, folder and bytes of a stopped experiment.
+        """Delete the log, folder and blobs of a stopped experiment.
 
-        The key of its repetition is the request id: what it names is noted before anything is
-        removed. A request that was cut in two is carried on by its repetition; one that was done is
-        done, also if there is another experiment of the same id by now.
+        The request id is the key of repetitions: its tombstone is written before anything is
+        removed. A repetition completes an interrupted request; after a completed one it has no
+        effect, even if another experiment has got the same id since.
 
         Raises:
             FailedPreconditionError: it is not STOPPED.
-            InvalidArgumentError: the request id stands for another deletion.
+            InvalidArgumentError: the request id belongs to another deletion.
             NotFoundError: there is no such experiment, and this request has deleted none.
         """
-        async with self._turn:
+        async with self._lock:
             if request_id and await self._is_done(experiment_id, request_id):
                 return
             await self._registry.view(experiment_id)
@@ -133,6 +132,6 @@ class Deletions:
         if request_id and last is not None:
             await self._tombstones.put(request_id, Tombstone(experiment_id, last.sequence))
         await self._registry.forget(experiment_id)
-        self._books.forget(experiment_id)
+        self._metrics.forget(experiment_id)
         code_directory = view.config.trial_code_directory
-        await self._deletion.delete(experiment_id, view.directory, code_directory)
+        await self._remover.delete(experiment_id, view.directory, code_directory)

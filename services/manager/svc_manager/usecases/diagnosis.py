@@ -1,4 +1,4 @@
-"""Looks at what the services need, and says what is wrong and what to do about it."""
+"""Diagnosis of the services: findings about bus, stores and agents, with remedies."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -12,11 +12,12 @@ from svc_common.messaging.ports import Bus, StreamFacts
 from svc_manager.agents.liveness import Agent, AgentMonitor
 
 PROBE_S: Final = 5.0
-"""Longest wait for one of the things that are looked at."""
+"""Time limit of one probe."""
 CLOCK_LIMIT_MS: Final = 2_000
-"""Clocks that differ by more make times of trials senseless; the way of a word takes far less."""
+"""Maximum difference of clocks; beyond it times of trials make no sense. A message takes far
+less."""
 _INBOX_LIMIT: Final = 100_000
-"""Reports that nobody has read; a manager reads thousands in a second."""
+"""Unread reports that are normal; a manager reads thousands in a second."""
 _STREAMS: Final = (
     subjects.STREAM_EXPERIMENTS,
     subjects.STREAM_INBOX,
@@ -26,11 +27,11 @@ _STREAMS: Final = (
 _MEBIBYTE: Final = 1024 * 1024
 
 Probe: TypeAlias = Callable[[], Awaitable[str]]
-"""Tries something and tells what it found, or raises `ServiceError` with the remedy."""
+"""Probes one dependency and returns a description, or raises `ServiceError` with the remedy."""
 
 
 class Result(IntEnum):
-    """How bad a finding is; the numbers are those of the contract."""
+    """Severity of a finding; the numbers are those of the proto contract."""
 
     OK = 1
     NOTE = 2
@@ -39,21 +40,21 @@ class Result(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one look found."""
+    """Finding of one check."""
 
     check: str
     result: Result
     explanation: str
-    """What was found and, unless it is OK, what to do."""
+    """Observation and, unless it is OK, the remedy."""
 
 
 class Diagnosis:
-    """The use case.
+    """Use case that checks the services.
 
     Args:
-        bus: looked at.
-        agents: looked at.
-        probes: further things to try, by name.
+        bus: checked.
+        agents: checked.
+        probes: further checks, by name.
         version: of this manager.
     """
 
@@ -65,15 +66,15 @@ class Diagnosis:
         self._probes = probes
         self._version = version
 
-    async def look(self) -> list[Finding]:
-        """Look at everything at once; takes `PROBE_S` at most."""
+    async def run(self) -> list[Finding]:
+        """Run all checks concurrently, within `PROBE_S`."""
         tried = await asyncio.gather(
-            self._look_at_bus(), *(_try(name, probe) for name, probe in self._probes.items())
+            self._check_bus(), *(_run_probe(name, probe) for name, probe in self._probes.items())
         )
         found = [finding for findings in tried for finding in findings]
-        return [*found, *of_agents(self._agents.living(), self._version)]
+        return [*found, *agent_findings(self._agents.living(), self._version)]
 
-    async def _look_at_bus(self) -> list[Finding]:
+    async def _check_bus(self) -> list[Finding]:
         if not self._bus.connected:
             text = "the manager cannot reach it; see nats.log, and whether nats-server runs"
             return [Finding("bus", Result.BAD, text)]
@@ -85,10 +86,10 @@ class Diagnosis:
                 f"it does not answer ({str(error) or 'too slow'}); see nats.log, is its disk full?"
             )
             return [Finding("bus", Result.BAD, text)]
-        return [Finding("bus", Result.OK, "connected"), *of_streams(facts)]
+        return [Finding("bus", Result.OK, "connected"), *stream_findings(facts)]
 
 
-async def _try(name: str, probe: Probe) -> list[Finding]:
+async def _run_probe(name: str, probe: Probe) -> list[Finding]:
     try:
         async with asyncio.timeout(PROBE_S):
             return [Finding(name, Result.OK, await probe())]
@@ -98,8 +99,8 @@ async def _try(name: str, probe: Probe) -> list[Finding]:
         return [Finding(name, Result.BAD, error.message)]
 
 
-def of_streams(facts: Iterable[StreamFacts]) -> Iterator[Finding]:
-    """Judge the streams of the bus."""
+def stream_findings(facts: Iterable[StreamFacts]) -> Iterator[Finding]:
+    """Yield the findings about the streams of the bus."""
     by_name = {stream.name: stream for stream in facts}
     for name in _STREAMS:
         stream = by_name.get(name)
@@ -116,23 +117,23 @@ def of_streams(facts: Iterable[StreamFacts]) -> Iterator[Finding]:
             )
             yield Finding(check, Result.BAD, text)
         elif name == subjects.STREAM_INBOX and stream.messages > _INBOX_LIMIT:
-            text = f"{size} that nobody has read: is a manager overloaded, or an experiment's away?"
+            text = f"{size} unread: is a manager overloaded, or the owner of an experiment away?"
             yield Finding(check, Result.NOTE, text)
         else:
             yield Finding(check, Result.OK, size)
 
 
-def of_agents(agents: Iterable[Agent], version: str) -> Iterator[Finding]:
-    """Judge the agents that live.
+def agent_findings(agents: Iterable[Agent], version: str) -> Iterator[Finding]:
+    """Yield the findings about the live agents.
 
     Args:
-        agents: those that have been heard of lately.
+        agents: agents with a recent presence.
         version: of the manager.
     """
     count = 0
     for agent in agents:
         count += 1
-        yield from _of_agent(agent, version)
+        yield from _findings_of(agent, version)
     if count == 0:
         text = "none is connected, so no trial can start; see trial-runner.log"
         yield Finding("agents", Result.BAD, text)
@@ -140,7 +141,7 @@ def of_agents(agents: Iterable[Agent], version: str) -> Iterator[Finding]:
         yield Finding("agents", Result.OK, f"{count} connected")
 
 
-def _of_agent(agent: Agent, version: str) -> Iterator[Finding]:
+def _findings_of(agent: Agent, version: str) -> Iterator[Finding]:
     presence = agent.presence
     name = f"agent {presence.runner_id}"
     if presence.version and presence.version != version:

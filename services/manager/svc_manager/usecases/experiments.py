@@ -1,9 +1,9 @@
-"""Use cases on experiments, called by the gRPC servicer and by the web face.
+"""Use cases on experiments, called by the gRPC servicer and the web API.
 
-Answers are messages of `nni_proto`: they are the read model that both faces show. Secrets in them
-are masked. Every method may raise `svc_common.errors.ServiceError`s; the docstrings name those
-that are peculiar to it. A changing call repeated with the same ``request_id`` has no further effect
-and gets the same answer; an empty ``request_id`` stands for one that nobody repeats.
+Responses are messages of `nni_proto`, the read model of both APIs, with secrets masked. Every
+method may raise `svc_common.errors.ServiceError`s; the docstrings name the special ones. A changing
+call repeated with the same ``request_id`` has no further effect and gets the same response; an
+empty ``request_id`` marks a call that is never repeated.
 """
 
 import uuid
@@ -26,23 +26,23 @@ from svc_manager.domain.trial import Trial
 from svc_manager.pagination import Page, Place, page_after
 from svc_manager.pagination import page_size as sized
 from svc_manager.ports import AlgorithmChecker
-from svc_manager.usecases.analyses import ConstraintChecker
-from svc_manager.usecases.cluster_listing import ClusterListing
-from svc_manager.usecases.deletions import Deletions
-from svc_manager.usecases.log_streams import LogStreams, follow_events
-from svc_manager.usecases.metric_cache import MetricCache
-from svc_manager.usecases.opening import (
+from svc_manager.usecases.activation import (
     ActivatedExperiment,
     Activations,
     NewExperiment,
     ReopenRequest,
 )
-from svc_manager.usecases.request_checks import check_given
+from svc_manager.usecases.analyses import ConstraintChecker
+from svc_manager.usecases.cluster_listing import ClusterListing
+from svc_manager.usecases.deletions import Deletions
+from svc_manager.usecases.log_streams import LogStreams, follow_events
+from svc_manager.usecases.metric_cache import MetricCache
+from svc_manager.usecases.request_checks import check_storable
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """What a client wants changed; `None` leaves a field as it is."""
+    """Requested change of a configuration; `None` leaves a field as it is."""
 
     trial_concurrency: int | None = None
     max_trial_number: int | None = None
@@ -58,58 +58,58 @@ __all__ = ["ActivatedExperiment", "ConfigChange", "Experiments", "NewExperiment"
 
 
 class Experiments:
-    """Everything a client can do with experiments.
+    """Use cases on experiments.
 
     Args:
-        roster: the experiments.
-        openings: creates and reopens them.
-        big_values: keeps large values out of messages.
-        checker: the dispatcher's word on algorithms.
-        books: metrics.
-        feeds: logs.
-        deletions: removes experiments.
-        everywhere: the experiments of all managers.
-        points: checks imported configurations; None: nobody can.
+        registry: registry of the actors.
+        activations: creates and reopens experiments.
+        large_values: store of large values.
+        checker: validates algorithms.
+        metrics: metrics.
+        log_streams: logs.
+        deletions: deletes experiments.
+        listing: listing of all managers' experiments.
+        constraints: checks imported configurations; None: not checked.
     """
 
-    def __init__(  # noqa: PLR0913 - the parts of the manager, put together in one place
+    def __init__(  # noqa: PLR0913 - all use cases behind one API
         self,
         registry: ActorRegistry,
-        openings: Activations,
+        activations: Activations,
         large_values: LargeValues,
         checker: AlgorithmChecker,
-        books: MetricCache,
-        feeds: LogStreams,
+        metrics: MetricCache,
+        log_streams: LogStreams,
         deletions: Deletions,
-        everywhere: ClusterListing,
-        points: ConstraintChecker | None = None,
+        listing: ClusterListing,
+        constraints: ConstraintChecker | None = None,
     ) -> None:
-        self._points = points
+        self._constraints = constraints
         self._registry = registry
-        self._openings = openings
+        self._activations = activations
         self._large_values = large_values
         self._checker = checker
-        self._books = books
-        self._feeds = feeds
+        self._metrics = metrics
+        self._log_streams = log_streams
         self._deletions = deletions
-        self._everywhere = everywhere
+        self._listing = listing
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
-        """Check everything, then create and start; a refusal leaves nothing behind.
+        """Validate, create and start an experiment; a refusal leaves nothing behind.
 
         Raises:
             InvalidArgumentError: the configuration breaks a rule.
             PortTakenError: the port is in use.
         """
-        return await self._openings.create(new)
+        return await self._activations.create(new)
 
     async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """Let a stopped experiment go on: its trials stay, its algorithm learns them again.
+        """Resume a stopped experiment: its trials stay, and its algorithm replays them.
 
         Raises:
             FailedPreconditionError: it is running.
         """
-        return await self._openings.resume(reopening)
+        return await self._activations.resume(reopening)
 
     async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
         """Open a stopped experiment for reading only.
@@ -117,24 +117,24 @@ class Experiments:
         Raises:
             FailedPreconditionError: it is running.
         """
-        return await self._openings.view(reopening)
+        return await self._activations.view(reopening)
 
     async def stop(
         self, experiment_id: str, request_id: str = "", *, reason: str = "stopped by the user"
     ) -> experiment_pb2.Experiment:
-        """Cancel its live trials and close its listener; returns when it is STOPPED."""
+        """Cancel the live trials and close the listener; wait until it is STOPPED."""
         actor = await self._registry.find(experiment_id)
         repeated = bool(request_id) and request_id in actor.experiment.requests
         await actor.submit(RecordedCommand(Stop(reason), request_id, "StopExperiment"))
         if repeated and actor.experiment.state is not ExperimentState.STOPPING:
-            return actor.view()  # that stop is over, and it may have been resumed since
+            return actor.view()  # that stop is done, and the experiment may have been resumed since
         await actor.wait_for_state({ExperimentState.STOPPED})
         return actor.view()
 
     async def get(self, experiment_id: str) -> ActivatedExperiment:
-        """Give the experiment as it is now, and the addresses of its page."""
+        """Return an experiment and the addresses of its page."""
         view = await self._loaded(await self._registry.view(experiment_id))
-        return ActivatedExperiment(view, self._openings.urls(view))
+        return ActivatedExperiment(view, self._activations.urls(view))
 
     async def list(
         self,
@@ -145,16 +145,16 @@ class Experiments:
         page_token: str = "",
         owned_only: bool = False,
     ) -> Page[experiment_pb2.Experiment]:
-        """List experiments, newest first.
+        """Return a page of experiments, newest first.
 
         Args:
-            include_stopped: stopped ones too.
-            id_prefix: only ids that start with this.
+            include_stopped: include stopped ones.
+            id_prefix: prefix of the ids.
             page_size: 0: 100; at most 1,000.
             page_token: empty: the first page.
-            owned_only: those that are open here, stopped ones too.
+            owned_only: only experiments with an actor here, stopped ones included.
         """
-        found = self._registry.owned_views() if owned_only else await self._everywhere.views()
+        found = self._registry.owned_views() if owned_only else await self._listing.views()
         views = [
             view
             for view in found
@@ -168,7 +168,7 @@ class Experiments:
         return Page(rest[:size], token, len(views))
 
     async def delete(self, experiment_id: str, request_id: str = "") -> None:
-        """Remove log, folder and bytes of a stopped experiment.
+        """Delete the log, folder and blobs of a stopped experiment.
 
         Raises:
             FailedPreconditionError: it is not STOPPED.
@@ -187,7 +187,7 @@ class Experiments:
         actor = await self._registry.find(experiment_id)
         space = change.search_space
         if space is not None:
-            check_given(space, "search_space")
+            check_storable(space, "search_space")
             config = actor.view().config
             config.search_space.CopyFrom(space)
             await self._checker.check(config, actor.experiment.interpreter, replaces_space=True)
@@ -205,14 +205,17 @@ class Experiments:
     async def import_data(
         self, experiment_id: str, data: value_pb2.Value, request_id: str = ""
     ) -> Sequence[str]:
-        """Feed samples to the algorithm (a list of `{"parameter", "value"}`); give warnings."""
-        check_given(data, "data")
+        """Import samples (a list of `{"parameter", "value"}`) into the algorithm.
+
+        Return warnings.
+        """
+        check_storable(data, "data")
         actor = await self._registry.find(experiment_id)
         stored = await self._large_values.put(data)
         import_id = request_id or uuid.uuid4().hex
         command = ImportData(import_id, stored.SerializeToString(deterministic=True))
         await actor.submit(RecordedCommand(command, request_id, "ImportData"))
-        return [] if self._points is None else await self._points.warnings(actor, data)
+        return [] if self._constraints is None else await self._constraints.warnings(actor, data)
 
     async def export(
         self,
@@ -222,9 +225,12 @@ class Experiments:
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[service_pb2.ExportedTrial]:
-        """Give the trials with a final result, in order of creation (0: 1,000 to a page)."""
+        """Return a page of trials with a final result, in order of creation (0.
+
+        1,000 to a page).
+        """
         actor = await self._registry.find(experiment_id)
-        book = await self._books.read(actor) if include_intermediates else None
+        book = await self._metrics.read(actor) if include_intermediates else None
         finished: list[tuple[Place, Trial]] = [
             ((False, trial.sequence_id, trial.sequence_id), trial)
             for trial in actor.experiment.trials.values()
@@ -249,16 +255,16 @@ class Experiments:
         *,
         follow: bool = True,
     ) -> AsyncGenerator[service_pb2.FollowEventsResponse, None]:
-        """Give the log behind ``after``; with ``follow`` also what is appended later.
+        """Yield the events behind ``after``; with ``follow`` also later ones.
 
-        A negative sequence in ``after`` stands for the present end of the log. Close it
-        (`contextlib.aclosing`) when you stop reading.
+        A negative sequence in ``after`` stands for the current end of the log. The caller closes
+        the generator (`contextlib.aclosing`).
         """
         if after is not None and after.sequence < 0:
             actor = await self._registry.find(experiment_id)
             after = event_pb2.EventPosition(sequence=actor.sequence, index=_ANY_INDEX)
         await self._registry.view(experiment_id)
-        feed = follow_events(self._openings.events, experiment_id, after, follow=follow)
+        feed = follow_events(self._activations.events, experiment_id, after, follow=follow)
         async with aclosing(feed):
             async for item in feed:
                 yield item
@@ -272,25 +278,25 @@ class Experiments:
         offset: int = 0,
         follow: bool = False,
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Give a log from byte ``offset`` on; with ``follow`` until its writer is done.
+        """Yield a log from byte ``offset`` on; with ``follow`` until it is complete.
 
         Raises:
-            NotFoundError: the trial is unknown, or nothing was written yet (and not followed).
+            NotFoundError: the trial is unknown, or nothing was written yet (without ``follow``).
         """
         actor = await self._registry.find(experiment_id)
-        feed = self._feeds.follow(actor, source, trial_id, offset, follow=follow)
+        feed = self._log_streams.follow(actor, source, trial_id, offset, follow=follow)
         async with aclosing(feed):
             async for item in feed:
                 yield item
 
-    async def bring_output(self, experiment_id: str, trial_id: str) -> None:
-        """Make the folder of a trial that is over and ran where nobody else can look."""
-        await self._feeds.bring(await self._registry.find(experiment_id), trial_id)
+    async def fetch_output(self, experiment_id: str, trial_id: str) -> None:
+        """Fetch the folder of an ended trial that ran on another machine."""
+        await self._log_streams.fetch(await self._registry.find(experiment_id), trial_id)
 
     async def wait(
         self, experiment_id: str, states: Collection[experiment_pb2.ExperimentState.ValueType]
     ) -> experiment_pb2.Experiment:
-        """Return once its state is, or since the call has been, one of ``states``."""
+        """Wait until the state is, or since the call has been, one of ``states``."""
         if not states:
             raise InvalidArgumentError("states", "must name at least one state")
         actor = await self._registry.find(experiment_id)
@@ -311,7 +317,7 @@ class Experiments:
 
 
 def _age(view: experiment_pb2.Experiment) -> tuple[int, str]:
-    """Return what lists are sorted by; unlike a count it stays right when experiments come."""
+    """Return the sort key of lists; unlike an index it stays valid when experiments are added."""
     return view.created_at.ToMilliseconds(), view.id
 
 

@@ -1,4 +1,4 @@
-"""Use cases on the logs of experiments as such: proving them, giving them away, taking them in."""
+"""Use case that proves an experiment repeatable from its log."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -9,10 +9,12 @@ from svc_manager.actors.registry import ActorRegistry
 
 
 class Replayer(Protocol):
-    """Draws the suggestions of an experiment again: the dispatcher."""
+    """Port of the dispatcher that replays the suggestions of an experiment."""
 
     def replay(self, experiment_id: str) -> AsyncGenerator[pb.ReplayExperimentResponse, None]:
-        """Give progress, differences and at last the verdict; closing it ends the work.
+        """Yield progress, differences and at last the verdict.
+
+        Closing the generator ends the replay.
 
         Raises:
             NotFoundError: there is no such experiment.
@@ -22,10 +24,10 @@ class Replayer(Protocol):
 
 
 class Histories:
-    """What can be done with the log of an experiment.
+    """Use case on the history of an experiment.
 
     Args:
-        roster: the experiments.
+        registry: registry of the actors.
         replayer: the dispatcher.
     """
 
@@ -34,12 +36,12 @@ class Histories:
         self._replayer = replayer
 
     async def replay(self, experiment_id: str) -> AsyncGenerator[pb.ReplayExperimentResponse, None]:
-        """Draw every suggestion again; the last message is the verdict.
+        """Replay every suggestion; the last message is the verdict.
 
         Raises:
             NotFoundError: there is no such experiment.
         """
         await self._registry.view(experiment_id)
-        async with aclosing(self._replayer.replay(experiment_id)) as told:
-            async for message in told:
+        async with aclosing(self._replayer.replay(experiment_id)) as messages:
+            async for message in messages:
                 yield message

@@ -1,4 +1,4 @@
-"""What clients follow: the facts of an experiment, and its logs."""
+"""Streams for clients: the events of an experiment, and its logs."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ async def follow_events(
     *,
     follow: bool,
 ) -> AsyncGenerator[service_pb2.FollowEventsResponse, None]:
-    """Give the facts behind ``after``, secrets masked; with ``follow`` without an end."""
+    """Yield the events behind ``after``, secrets masked; with ``follow`` for ever."""
     start = (after.sequence, after.index) if after is not None else (0, -1)
     before = max(0, start[0] - 1)
     read = events.follow if follow else events.read
@@ -67,17 +67,17 @@ async def follow_events(
 
 
 class LogStreams:
-    """Gives logs: of experiments from their folders, of trials from there or from the bus.
+    """Streams of logs: of experiments from their folders, of trials from there or from the bus.
 
-    The files of a trial that runs on this machine are followed as they grow. Those of other
-    machines are not here, or a shared file system would not tell that they grow: the agent sends
-    them. Once a trial is over its files are read, if they can be.
+    The files of a trial on this machine are followed as they grow. Files on other machines are
+    missing here, or a shared file system would not signal their growth: their agents send the
+    output. The files of an ended trial are read, if they exist.
 
     Args:
-        watches: tells that a file has grown.
-        lines: what agents send.
-        is_here: whether an agent runs on this machine.
-        outputs: what agents of other machines have stored; None: nothing.
+        watches: signals the growth of files.
+        lines: output that agents send.
+        is_here: returns whether an agent runs on this machine.
+        outputs: stored outputs of other machines; None: there are none.
     """
 
     def __init__(
@@ -92,16 +92,16 @@ class LogStreams:
         self._is_here = is_here
         self._outputs = outputs
 
-    async def bring(self, actor: ExperimentActor, trial_id: str) -> None:
-        """Make the folder of a trial that is over and ran where nobody else can look.
+    async def fetch(self, actor: ExperimentActor, trial_id: str) -> None:
+        """Fetch the folder of an ended trial that ran on another machine.
 
         Raises:
-            ServiceError: the byte store is away, or what lies there cannot be unpacked.
+            ServiceError: the byte store is away, or the archive cannot be unpacked.
         """
         trial = actor.experiment.trials.get(trial_id)
         if self._outputs is not None and trial is not None and not trial.live:
             directory = Path(actor.experiment.directory)
-            await self._outputs.bring(directory, actor.id, trial_id, trial.attempt)
+            await self._outputs.fetch(directory, actor.id, trial_id, trial.attempt)
 
     def follow(
         self,
@@ -112,11 +112,11 @@ class LogStreams:
         *,
         follow: bool,
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Give a log from ``offset`` on; with ``follow`` until its writer is done.
+        """Yield a log from ``offset`` on; with ``follow`` until it is complete.
 
         Raises:
             InvalidArgumentError: there is no such log.
-            NotFoundError: the trial is unknown, or nothing was written (and it is not followed).
+            NotFoundError: the trial is unknown, or nothing was written (without ``follow``).
         """
         if offset < 0:
             raise InvalidArgumentError("offset", "must be >= 0", offset)
@@ -131,7 +131,7 @@ class LogStreams:
         else:
             raise InvalidArgumentError("source", "must name a log", source)
         if follow:
-            return self._grow(actor, path, offset, over)
+            return self._follow_file(actor, path, offset, over)
         return _read_once(folder, path, offset)
 
     async def _follow_trial(
@@ -146,13 +146,13 @@ class LogStreams:
         folder = Path(actor.experiment.directory) / "trials" / trial_id
         path = folder / _TRIAL_FILES[source]
         if follow:
-            await _begun(actor, trial_id)
+            await _wait_started(actor, trial_id)
         trial = actor.experiment.trials[trial_id]
-        await self.bring(actor, trial_id)
+        await self.fetch(actor, trial_id)
         exists = await asyncio.to_thread(path.exists)
         if exists and (not follow or not trial.live or self._is_here(trial.runner_id)):
             pieces = (
-                self._grow(actor, path, offset, _ended(trial_id))
+                self._follow_file(actor, path, offset, _ended(trial_id))
                 if follow
                 else _read_once(Path(actor.experiment.directory), path, offset)
             )
@@ -163,7 +163,7 @@ class LogStreams:
             async for piece in pieces:
                 yield piece
 
-    async def _grow(
+    async def _follow_file(
         self,
         actor: ExperimentActor,
         path: Path,
@@ -174,7 +174,7 @@ class LogStreams:
             watch: FileWatch | None = None
             while True:
                 change = actor.next_change
-                # What a round decides is seen before it is written: its lines are still to come.
+                # Decisions of a round are visible before its lines are written.
                 last = over(actor) and not actor.deciding
                 if watch is None and await asyncio.to_thread(path.exists):
                     watch = await stack.enter_async_context(self._watches.watch(path))
@@ -189,8 +189,8 @@ class LogStreams:
                 await _either(change, watch)
 
 
-async def _begun(actor: ExperimentActor, trial_id: str) -> None:
-    """Wait until a trial runs or is over: before, nobody can tell where its output will be."""
+async def _wait_started(actor: ExperimentActor, trial_id: str) -> None:
+    """Wait until a trial runs or has ended: before, the place of its output is unknown."""
     while True:
         change = actor.next_change
         if actor.experiment.trials[trial_id].state is not TrialState.WAITING:
@@ -231,7 +231,7 @@ async def _changed(watch: FileWatch) -> bool:
 def _read(root: Path, path: Path, offset: int) -> bytes:
     try:
         with open_inside(root, path) as file:
-            # File systems refuse places far behind the end, each from another one on.
+            # File systems refuse offsets far behind the end, each from another limit on.
             if offset >= os.fstat(file.fileno()).st_size:
                 return b""
             file.seek(offset)

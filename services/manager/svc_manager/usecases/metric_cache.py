@@ -1,7 +1,7 @@
-"""Metrics of experiments, read from their logs when somebody asks.
+"""Cache of experiments' metrics, read from their logs on demand.
 
-The fold keeps only what decisions need, so that a long experiment does not fill the memory; a book
-is caught up with its log at each question and forgotten when others were asked for since.
+The fold keeps only what decisions need, so that a long experiment does not fill the memory. A
+cached experiment is updated from its log at each query, and evicted after queries of others.
 """
 
 import asyncio
@@ -15,13 +15,14 @@ from svc_common.messaging.ports import EventLog
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.converters.events import batch_from_bytes
 
-BOOKS_KEPT: Final = 8
+CACHE_SIZE: Final = 8
+"""Experiments in the cache."""
 Row: TypeAlias = tuple[int, trial_service_pb2.TrialMetric]
-"""A metric, and its number among all that the log has: the same whenever the log is read."""
+"""A metric, and its number in the log, which is the same at every reading."""
 
 
 class ExperimentMetrics:
-    """All metrics of one experiment, in the order of its log."""
+    """Metrics of one experiment, in the order of its log."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -30,8 +31,8 @@ class ExperimentMetrics:
         self.sequence = 0
         self.lock = asyncio.Lock()
 
-    def take(self, event: event_pb2.Event) -> None:
-        """Take in a fact."""
+    def add(self, event: event_pb2.Event) -> None:
+        """Apply an event."""
         kind = event.WhichOneof("kind")
         if kind == "metric_reported":
             reported = event.metric_reported
@@ -47,7 +48,7 @@ class ExperimentMetrics:
             self._forget_intermediates(event.trial_lost.trial_id)
 
     def _forget_intermediates(self, trial_id: str) -> None:
-        """The next attempt reports them again."""
+        """Drop the intermediate results of a lost attempt; the next one reports them again."""
         kept = [row for row in self.by_trial.get(trial_id, []) if _is_final(row)]
         if len(kept) != len(self.by_trial.get(trial_id, [])):
             self.by_trial[trial_id] = kept
@@ -59,7 +60,7 @@ def _is_final(row: Row) -> bool:
 
 
 class MetricCache:
-    """Books of the experiments asked for last.
+    """Cache of the metrics of the experiments queried last.
 
     Args:
         events: the logs.
@@ -67,22 +68,22 @@ class MetricCache:
 
     def __init__(self, events: EventLog) -> None:
         self._events = events
-        self._books: OrderedDict[str, ExperimentMetrics] = OrderedDict()
+        self._metrics: OrderedDict[str, ExperimentMetrics] = OrderedDict()
 
     async def read(self, actor: ExperimentActor) -> ExperimentMetrics:
-        """Give the book of an experiment, up to date with what its actor has appended."""
-        book = self._books.setdefault(actor.id, ExperimentMetrics())
-        self._books.move_to_end(actor.id)
-        while len(self._books) > BOOKS_KEPT:
-            self._books.popitem(last=False)
-        async with book.lock:
-            if book.sequence < actor.sequence:
-                async for message in self._events.read(actor.id, book.sequence):
+        """Return the metrics of an experiment, up to the last event of its actor."""
+        metrics = self._metrics.setdefault(actor.id, ExperimentMetrics())
+        self._metrics.move_to_end(actor.id)
+        while len(self._metrics) > CACHE_SIZE:
+            self._metrics.popitem(last=False)
+        async with metrics.lock:
+            if metrics.sequence < actor.sequence:
+                async for message in self._events.read(actor.id, metrics.sequence):
                     for event in batch_from_bytes(message.payload).events:
-                        book.take(event)
-                    book.sequence = message.sequence
-        return book
+                        metrics.add(event)
+                    metrics.sequence = message.sequence
+        return metrics
 
     def forget(self, experiment_id: str) -> None:
-        """Drop the book of a deleted experiment."""
-        self._books.pop(experiment_id, None)
+        """Drop the metrics of a deleted experiment."""
+        self._metrics.pop(experiment_id, None)

@@ -1,4 +1,4 @@
-"""The output of a trial as its agent sends it, for those whose files are on another machine."""
+"""Feed of a trial's output as its agent sends it, for trials on other machines."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -12,20 +12,21 @@ from svc_common.errors import AbortedError, NotFoundError
 from svc_common.messaging.ports import LogChunk, LogLines
 from svc_manager.actors.experiment_actor import ExperimentActor
 
-LAST_WORDS_S: Final = 3.0
-"""Its agent sends the end of the output last of all, and may be dead."""
+OUTPUT_GRACE_S: Final = 3.0
+"""Time to wait for the end of an ended trial's output, which its agent sends last, and never if
+dead."""
 
 
 class OutputFeed:
-    """Gives one stream of one trial, from what the bus keeps of it on.
+    """Feed of one output stream of one trial, from the bus.
 
     Args:
-        lines: the stream of output.
-        actor: owner of the experiment.
-        trial_id: whose output.
-        stream: which.
-        offset: first byte wanted of the attempt that is under way.
-        last_words_s: how long a trial that is over may owe the end of its output.
+        lines: output on the bus.
+        actor: actor of the experiment.
+        trial_id: the trial.
+        stream: the stream.
+        offset: first byte wanted of the current attempt.
+        grace_s: time to wait for the end of an ended trial's output.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class OutputFeed:
         trial_id: str,
         stream: output_pb2.OutputStream.ValueType,
         offset: int,
-        last_words_s: float = LAST_WORDS_S,
+        grace_s: float = OUTPUT_GRACE_S,
     ) -> None:
         self._lines = lines
         self._actor = actor
@@ -43,14 +44,14 @@ class OutputFeed:
         self._stream = stream
         self._offset = offset
         self._attempt = actor.experiment.trials[trial_id].attempt
-        self._last_words_s = last_words_s
+        self._grace_s = grace_s
         self._ended = False
 
     async def read(self) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Give what is kept now.
+        """Yield the output that the bus holds now.
 
         Raises:
-            NotFoundError: nothing is kept.
+            NotFoundError: it holds none.
         """
         last = await self._lines.last_sequence(self._actor.id, self._trial_id)
         if last == 0:
@@ -67,14 +68,14 @@ class OutputFeed:
             await feed.aclose()
 
     async def follow(self) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Give what is kept and what comes, until the trial is over.
+        """Yield the output that the bus holds, and later output until the trial has ended.
 
         Raises:
-            AbortedError: the experiment was closed here; ask again.
+            AbortedError: the experiment was closed here; the client follows again.
         """
         feed = self._lines.follow(self._actor.id, self._trial_id)
         step: asyncio.Future[LogChunk] | None = None
-        patience: asyncio.Future[None] | None = None
+        deadline: asyncio.Future[None] | None = None
         try:
             while True:
                 change = self._actor.next_change
@@ -82,22 +83,22 @@ class OutputFeed:
                 if over and self._ended:
                     return
                 if over and not self._actor.experiment.trials[self._trial_id].started_at_ms:
-                    return  # it never ran, so nobody owes anything
-                if over and patience is None:
-                    patience = asyncio.ensure_future(asyncio.sleep(self._last_words_s))
+                    return  # it never ran, so no output follows
+                if over and deadline is None:
+                    deadline = asyncio.ensure_future(asyncio.sleep(self._grace_s))
                 if not self._actor.alive:
                     raise AbortedError("the experiment was closed here; follow its log again")
                 step = step or asyncio.ensure_future(anext(feed))
-                await _first_of(step, patience, None if over else change)
+                await _first_of(step, deadline, None if over else change)
                 if step.done():
                     answer = self._take(step.result())
                     step = None
                     if answer is not None:
                         yield answer
-                elif patience is not None and patience.done():
+                elif deadline is not None and deadline.done():
                     return
         finally:
-            await _cancel(step, patience)
+            await _cancel(step, deadline)
             await feed.aclose()
 
     def _over(self) -> bool:
@@ -110,7 +111,7 @@ class OutputFeed:
             return None
         if piece.stream != self._stream or piece.attempt < self._attempt:
             return None
-        if piece.attempt > self._attempt:  # its agent was lost, another one began anew
+        if piece.attempt > self._attempt:  # its agent was lost, and another attempt started
             self._attempt, self._offset, self._ended = piece.attempt, 0, False
         if piece.at_end:
             self._ended = True
@@ -125,12 +126,12 @@ class OutputFeed:
 
 async def _first_of(
     step: "asyncio.Future[LogChunk]",
-    patience: "asyncio.Future[None] | None",
+    deadline: "asyncio.Future[None] | None",
     change: asyncio.Event | None,
 ) -> None:
     waits: set[asyncio.Future[object]] = {step}  # type: ignore[arg-type] # only waited for
-    if patience is not None:
-        waits.add(patience)  # type: ignore[arg-type] # as above
+    if deadline is not None:
+        waits.add(deadline)  # type: ignore[arg-type] # as above
     changed = None if change is None else asyncio.ensure_future(change.wait())
     if changed is not None:
         waits.add(changed)  # type: ignore[arg-type] # as above
@@ -150,4 +151,4 @@ async def _cancel(*futures: "asyncio.Future[LogChunk] | asyncio.Future[None] | N
 
 
 IsHere = Callable[[str], bool]
-"""Whether the agent with this id runs on the manager's machine."""
+"""Returns whether the agent with this id runs on the manager's machine."""

@@ -1,4 +1,4 @@
-"""What clients send, checked once, before anything believes it."""
+"""Checks of values in clients' requests, done once before use."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,19 +12,19 @@ from svc_common.errors import InvalidArgumentError
 from svc_manager.converters.scalars import to_ms
 
 LONGEST_S: Final = 315_576_000_000
-"""What a protobuf duration holds: 10,000 years."""
+"""Maximum of a protobuf duration: 10,000 years."""
 _NS_PER_S: Final = 1_000_000_000
 
 
-def check_given(value: value_pb2.Value, field: str) -> None:
-    """Return if the value can be kept and read back.
+def check_storable(value: value_pb2.Value, field: str) -> None:
+    """Raise InvalidArgumentError unless the value survives a round trip through storage.
 
     Args:
-        value: what the client sent.
+        value: from the request.
         field: its name in the request.
 
     Raises:
-        InvalidArgumentError: it cannot.
+        InvalidArgumentError: the value cannot be stored and read.
     """
     try:
         check_value(value)
@@ -32,8 +32,8 @@ def check_given(value: value_pb2.Value, field: str) -> None:
         raise InvalidArgumentError(field, f"must be a readable value ({error})") from None
 
 
-def check_parts_of(config: config_pb2.ExperimentConfig) -> None:
-    """Return if every value of a configuration can be kept, and every text be used.
+def check_config_values(config: config_pb2.ExperimentConfig) -> None:
+    """Raise InvalidArgumentError unless all values and texts of a configuration can be used.
 
     Raises:
         InvalidArgumentError: one cannot.
@@ -41,20 +41,20 @@ def check_parts_of(config: config_pb2.ExperimentConfig) -> None:
     check_text(config.trial_command, "trial_command")
     for name in ("max_experiment_duration", "max_trial_duration"):
         length_ms(getattr(config, name), name)
-    check_given(config.search_space, "search_space")
+    check_storable(config.search_space, "search_space")
     for name in ("tuner", "assessor", "advisor"):
         algorithm: config_pb2.AlgorithmConfig = getattr(config, name)
-        check_given(algorithm.class_args, f"{name}.class_args")
+        check_storable(algorithm.class_args, f"{name}.class_args")
         check_text(algorithm.name, f"{name}.name")
         check_text(algorithm.custom.class_name, f"{name}.class_name")
         check_text(algorithm.custom.code_directory, f"{name}.code_directory")
         check_text(algorithm.server_address, f"{name}.server_address")
     for service in config.training_services:
-        check_given(service.options, "training_service.options")
+        check_storable(service.options, "training_service.options")
 
 
 def check_text(text: str, field: str) -> None:
-    """Return if a process can be started with ``text``, or a file opened.
+    """Raise InvalidArgumentError unless ``text`` can be a process argument or a file name.
 
     Raises:
         InvalidArgumentError: it holds the character NUL.
@@ -64,7 +64,7 @@ def check_text(text: str, field: str) -> None:
 
 
 def length_ms(duration: Duration, field: str) -> int:
-    """Return a length of time in ms.
+    """Return a duration in ms.
 
     Raises:
         InvalidArgumentError: it is negative, or longer than a protobuf duration may be.
@@ -77,11 +77,11 @@ def length_ms(duration: Duration, field: str) -> int:
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
-    """Return if a process can be started in this environment.
+    """Raise InvalidArgumentError unless the environment can be that of a process.
 
     Raises:
-        InvalidArgumentError: a name or a text in it is none; texts are never shown, since they
-            may be secrets.
+        InvalidArgumentError: a name or a value is invalid; values are never shown, since they may
+            be secrets.
     """
     for name, text in environment.items():
         if not name or "=" in name or "\0" in name:

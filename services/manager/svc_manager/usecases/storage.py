@@ -1,4 +1,4 @@
-"""Use cases of those who look after the byte store."""
+"""Use cases on the byte store as a whole: usage and garbage collection."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,131 +9,131 @@ from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.messaging.ports import EventLog
 from svc_common.storage.ports import BlobStore, PresignedUrls
-from svc_manager.blobs.garbage_collector import Collection, CollectionResult
+from svc_manager.blobs.garbage_collector import CollectionResult, GarbageCollector
 from svc_manager.blobs.references import References
 from svc_manager.blobs.usage import BlobUsage, UsageCounter
 from svc_manager.domain.quota import Quota
 from svc_manager.domain.state import Experiment
-from svc_manager.usecases.uploads import ByteExchange
+from svc_manager.usecases.uploads import BlobTransfers
 
-_LONGEST_GRACE_MS: Final = 100 * 365 * 24 * 3600 * 1000
+_GRACE_LIMIT_MS: Final = 100 * 365 * 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class StorageUsage:
-    """How much is stored, and how much may be."""
+    """Usage and limits of the byte store."""
 
     total: BlobUsage
-    """Of everything, also of what no experiment refers to."""
+    """Usage of all blobs, also of unreferenced ones."""
     quota: Quota
     experiments: tuple[tuple[str, BlobUsage], ...]
     """By id, largest first."""
 
 
 class Storage:
-    """Looks into the byte store and cleans it.
+    """Use cases that report usage and collect garbage.
 
     Args:
-        use: counts.
-        collection: cleans.
-        references: knows which experiments there are.
+        counter: counter of usage.
+        collector: the garbage collector.
+        references: references of logs, which tell the existing experiments.
         code_travels: whether agents get code as archives.
     """
 
     def __init__(
         self,
-        use: UsageCounter,
-        collection: Collection,
+        counter: UsageCounter,
+        collector: GarbageCollector,
         references: References,
         *,
         code_travels: bool,
     ) -> None:
-        self._use = use
-        self._collection = collection
+        self._counter = counter
+        self._collector = collector
         self._references = references
         self.code_travels = code_travels
 
     async def usage(self, experiment_id: str = "") -> StorageUsage:
-        """Count what is stored.
+        """Return the usage of the store.
 
         Args:
-            experiment_id: tell of this one only; empty: of all.
+            experiment_id: restrict the result to this experiment; empty: all.
 
         Raises:
             NotFoundError: there is no such experiment.
         """
-        infos = await self._use.all()
+        infos = await self._counter.all()
         total = BlobUsage(sum(info.size_bytes for info in infos), len(infos))
         if experiment_id:
             if experiment_id not in await self._references.experiments():
                 raise NotFoundError("experiment", experiment_id)
-            own = await self._use.of(experiment_id)
-            return StorageUsage(total, self._use.quota, ((experiment_id, own),))
-        uses = await self._use.by_experiment(infos)
+            own = await self._counter.of(experiment_id)
+            return StorageUsage(total, self._counter.quota, ((experiment_id, own),))
+        uses = await self._counter.by_experiment(infos)
         ordered = sorted(uses.items(), key=lambda item: (-item[1].used_bytes, item[0]))
-        return StorageUsage(total, self._use.quota, tuple(ordered))
+        return StorageUsage(total, self._counter.quota, tuple(ordered))
 
     async def clean(self, *, dry_run: bool, grace_ms: int | None) -> CollectionResult:
-        """Delete what nothing refers to; see `Collection.collect`.
+        """Delete unreachable blobs; see `GarbageCollector.collect`.
 
         Args:
-            dry_run: only tell.
-            grace_ms: instead of the one that is set.
+            dry_run: delete nothing.
+            grace_ms: overrides the configured grace.
 
         Raises:
-            InvalidArgumentError: the grace is negative, or longer than anything is kept.
+            InvalidArgumentError: the grace is negative, or longer than 100 years.
         """
         if grace_ms is None:
-            return await self._collection.collect(dry_run=dry_run)
-        if not 0 <= grace_ms <= _LONGEST_GRACE_MS:
-            rule = f"must be 0 to {_LONGEST_GRACE_MS // 1000} s"
+            return await self._collector.collect(dry_run=dry_run)
+        if not 0 <= grace_ms <= _GRACE_LIMIT_MS:
+            rule = f"must be 0 to {_GRACE_LIMIT_MS // 1000} s"
             raise InvalidArgumentError("grace", rule, f"{grace_ms} ms")
         grace = timedelta(milliseconds=grace_ms)
-        return await self._collection.collect(dry_run=dry_run, grace=grace)
+        return await self._collector.collect(dry_run=dry_run, grace=grace)
 
 
 @dataclass(frozen=True, slots=True)
 class BlobPolicy:
-    """How an installation keeps bytes."""
+    """Settings of an installation's byte store."""
 
     quota: Quota
     grace: timedelta
-    """What was stored so lately is never garbage."""
+    """Age below which a blob is never garbage."""
     travel: bool
     """Whether clients and agents share no folders with the managers."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlobServices:
-    """All that has to do with the byte store."""
+    """Use cases and collector of the byte store."""
 
-    exchange: ByteExchange
+    transfers: BlobTransfers
     storage: Storage
-    collection: Collection
+    collector: GarbageCollector
 
 
 def build_blob_services(
     blobs: BlobStore,
     events: EventLog,
     clock: Clock,
-    rules: BlobPolicy,
+    policy: BlobPolicy,
     live: Callable[[], Iterable[Experiment]],
 ) -> BlobServices:
-    """Put the parts together; nothing is started.
+    """Build the use cases and the collector of the byte store; nothing is started.
 
     Args:
         blobs: the store.
-        events: logs, which name what is stored.
-        clock: tells what is young.
-        rules: of this installation.
-        live: the experiments that this manager has loaded.
+        events: the logs, which name blobs.
+        clock: source of time.
+        policy: settings of the installation.
+        live: returns the loaded experiments.
     """
     references = References(events)
-    use = UsageCounter(blobs, references, rules.quota)
-    collection = Collection(blobs, references, use, live, rules.grace)
+    counter = UsageCounter(blobs, references, policy.quota)
+    collector = GarbageCollector(blobs, references, counter, live, policy.grace)
     urls = blobs if isinstance(blobs, PresignedUrls) else None
     return BlobServices(
-        ByteExchange(blobs, urls, use, clock),
-        Storage(use, collection, references, code_travels=rules.travel),
-        collection,
+        BlobTransfers(blobs, urls, counter, clock),
+        Storage(counter, collector, references, code_travels=policy.travel),
+        collector,
     )

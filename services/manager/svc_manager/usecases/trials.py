@@ -1,6 +1,6 @@
-"""Use cases on trials, called by the gRPC servicer and by the web face.
+"""Use cases on trials, called by the gRPC servicer and the web API.
 
-See `svc_manager.usecases.experiments` for what holds of all use cases.
+The contract of `svc_manager.usecases.experiments` holds here, too.
 """
 
 import math
@@ -29,7 +29,7 @@ from svc_manager.pagination import Page, Place, number_of, page_after, page_behi
 from svc_manager.pagination import page_size as sized
 from svc_manager.usecases.analyses import ConstraintChecker
 from svc_manager.usecases.metric_cache import MetricCache
-from svc_manager.usecases.request_checks import check_given
+from svc_manager.usecases.request_checks import check_storable
 
 _BY_SEQUENCE: Final = frozenset(
     {trial_service_pb2.TRIAL_ORDER_UNSPECIFIED, trial_service_pb2.TRIAL_ORDER_SEQUENCE}
@@ -38,7 +38,7 @@ _BY_SEQUENCE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TrialFilter:
-    """Which trials, in what order."""
+    """Filter and order of a list of trials."""
 
     states: Collection[trial_pb2.TrialState.ValueType] = ()
     """Empty: all."""
@@ -49,59 +49,33 @@ class TrialFilter:
     descending: bool = False
 
 
-class Surroundings:
-    """Looks around at the moment of a question.
-
-    Args:
-        agents: those that have been heard of.
-        clock: tells the time.
-    """
-
-    def __init__(self, agents: AgentMonitor, clock: Clock) -> None:
-        self._agents = agents
-        self._clock = clock
-
-    def context(
-        self, experiment_id: str, trial: Trial | None, bus_trouble: str
-    ) -> ExplanationContext:
-        """Give what surrounds a trial now.
-
-        Args:
-            experiment_id: whose trial.
-            trial: None: one that does not exist yet.
-            bus_trouble: why nothing can be stored; empty: it can.
-        """
-        return ExplanationContext(
-            now_ms=int(self._clock.now().timestamp() * 1000),
-            agents=self._agents.facts(experiment_id, trial),
-            bus_trouble=bus_trouble,
-        )
-
-
 class Trials:
-    """Everything a client can do with trials.
+    """Use cases on trials.
 
     Args:
-        roster: the experiments.
-        big_values: keeps large values out of messages.
-        books: metrics.
-        surroundings: what explanations need beside the log.
-        points: checks configurations that users chose; None: nobody can.
+        registry: registry of the actors.
+        large_values: store of large values.
+        metric_cache: metrics.
+        agents: monitor of the agents, for explanations.
+        clock: source of time, for explanations.
+        constraints: checks users' configurations; None: not checked.
     """
 
     def __init__(
         self,
         registry: ActorRegistry,
         large_values: LargeValues,
-        books: MetricCache,
-        surroundings: Surroundings,
-        points: ConstraintChecker | None = None,
+        metric_cache: MetricCache,
+        agents: AgentMonitor,
+        clock: Clock,
+        constraints: ConstraintChecker | None = None,
     ) -> None:
-        self._points = points
+        self._constraints = constraints
         self._registry = registry
         self._large_values = large_values
-        self._books = books
-        self._surroundings = surroundings
+        self._metric_cache = metric_cache
+        self._agents = agents
+        self._clock = clock
 
     async def list(
         self,
@@ -111,7 +85,7 @@ class Trials:
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[trial_pb2.Trial]:
-        """List trials (0: 100 to a page; at most 10,000)."""
+        """Return a page of trials (0: 100 to a page; at most 10,000)."""
         actor = await self._registry.find(experiment_id)
         experiment = actor.experiment
         moment_ms = token_moment(page_token, actor.now_ms())
@@ -124,7 +98,7 @@ class Trials:
         return Page(views, page.next_token, page.total)
 
     async def get(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
-        """Give one trial.
+        """Return one trial.
 
         Raises:
             NotFoundError: the experiment has no such trial.
@@ -138,11 +112,11 @@ class Trials:
     async def kill(
         self, experiment_id: str, trial_id: str, request_id: str = ""
     ) -> trial_pb2.Trial:
-        """Have a live trial end as USER_CANCELED; returns when that is asked for.
+        """End a live trial as USER_CANCELED; return once the stop is requested.
 
         Raises:
             NotFoundError: the experiment has no such trial.
-            FailedPreconditionError: the trial is over.
+            FailedPreconditionError: the trial has ended.
         """
         actor = await self._registry.find(experiment_id)
         await actor.submit(RecordedCommand(KillTrial(trial_id), request_id, "KillTrial"))
@@ -151,18 +125,18 @@ class Trials:
     async def add(
         self, experiment_id: str, parameters: value_pb2.Value, request_id: str = ""
     ) -> int:
-        """Have a trial run with parameters that the user chose; give its parameter id.
+        """Add a trial with parameters that the user chose; return its parameter id.
 
         Raises:
-            FailedPreconditionError: the experiment takes no more trials.
+            FailedPreconditionError: the experiment accepts no more trials.
             InvalidArgumentError: the parameters break a constraint of the search space.
         """
         if parameters.WhichOneof("kind") is None:
             raise InvalidArgumentError("parameters", "must be given")
-        check_given(parameters, "parameters")
+        check_storable(parameters, "parameters")
         actor = await self._registry.find(experiment_id)
-        if self._points is not None:
-            await self._points.check(actor, parameters)
+        if self._constraints is not None:
+            await self._constraints.check(actor, parameters)
         key = request_id or uuid.uuid4().hex
         stored = await self._large_values.put(parameters)
         command = AddTrial(key, stored.SerializeToString(deterministic=True))
@@ -178,12 +152,12 @@ class Trials:
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[trial_service_pb2.TrialMetric]:
-        """List reports of one trial or (empty id) of all (0: 1,000 to a page)."""
+        """Return a page of metrics of one trial or (empty id) of all (0: 1,000 to a page)."""
         actor = await self._registry.find(experiment_id)
         if trial_id and trial_id not in actor.experiment.trials:
             raise NotFoundError("trial", trial_id)
-        book = await self._books.read(actor)
-        rows = book.by_trial.get(trial_id, []) if trial_id else book.rows
+        metrics = await self._metric_cache.read(actor)
+        rows = metrics.by_trial.get(trial_id, []) if trial_id else metrics.rows
         if type_ != metric_pb2.METRIC_TYPE_UNSPECIFIED:
             rows = [(number, row) for number, row in rows if row.metric.type == type_]
         size = sized(page_size, default=1000, limit=100_000)
@@ -191,13 +165,15 @@ class Trials:
         return Page([row for _, row in page.items], page.next_token, page.total)
 
     async def counts(self, experiment_id: str) -> Mapping[str, int]:
-        """Give the number of trials by the name of their state, states without any left out."""
+        """Return the number of trials by state name, without empty states."""
         return counts_view((await self._registry.find(experiment_id)).experiment)
 
     async def explain(
         self, experiment_id: str, trial_id: str = ""
     ) -> trial_service_pb2.ExplainTrialResponse:
-        """Say why a trial waits, was stopped or failed; empty id: why the next is not there yet.
+        """Explain why a trial waits, was stopped or failed.
+
+        Empty id: why the next one is not created.
 
         Raises:
             NotFoundError: the experiment has no such trial.
@@ -205,13 +181,22 @@ class Trials:
         actor = await self._registry.find(experiment_id)
         experiment, trouble = actor.experiment, actor.bus_trouble
         if not trial_id:
-            context = self._surroundings.context(experiment_id, None, trouble)
+            context = self._context(experiment_id, None, trouble)
             return explanation_view(explain_next(experiment, context))
         trial = experiment.trials.get(trial_id)
         if trial is None:
             raise NotFoundError("trial", trial_id)
-        context = self._surroundings.context(experiment_id, trial, trouble)
+        context = self._context(experiment_id, trial, trouble)
         return explanation_view(explain_trial(experiment, trial, context))
+
+    def _context(
+        self, experiment_id: str, trial: Trial | None, bus_trouble: str
+    ) -> ExplanationContext:
+        return ExplanationContext(
+            now_ms=int(self._clock.now().timestamp() * 1000),
+            agents=self._agents.facts(experiment_id, trial),
+            bus_trouble=bus_trouble,
+        )
 
     async def _load(self, view: trial_pb2.Trial) -> trial_pb2.Trial:
         if blob_of(view.parameters) is not None:
@@ -220,14 +205,14 @@ class Trials:
 
 
 def rank(experiment: Experiment, wanted: TrialFilter, moment_ms: int) -> list[tuple[Place, Trial]]:
-    """Return the trials that a filter wants, in its order, each with its place in it.
+    """Return the trials that pass a filter, with their sort keys, in its order.
 
-    Trials without the value that they are sorted by come last, whichever way it goes.
+    Trials without the value of the sort key come last, in both directions.
 
     Args:
-        experiment: whose trials.
-        wanted: which, and in what order.
-        moment_ms: until when the durations of trials that run are counted, ms since 1970.
+        experiment: the experiment.
+        wanted: filter and order.
+        moment_ms: end of the durations of running trials, ms since 1970.
     """
     states = frozenset(wanted.states)
     sign = -1 if wanted.descending else 1
@@ -242,7 +227,7 @@ def rank(experiment: Experiment, wanted: TrialFilter, moment_ms: int) -> list[tu
         key = _key(experiment, trial, wanted.order, moment_ms)
         place = (key is None, 0.0 if key is None else sign * key, trial.sequence_id)
         rows.append((place, trial))
-    rows.sort(key=_place_of)  # nothing to do where they come in order of creation
+    rows.sort(key=_place_of)  # linear where the order is that of creation
     return rows
 
 

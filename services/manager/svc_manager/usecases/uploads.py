@@ -1,7 +1,7 @@
-"""Use cases of those who hold no key to the byte store: agents and clients.
+"""Use cases that transfer blobs of clients and agents.
 
-Bytes travel by presigned URL where the store has them, else through this process. Nothing is
-remembered between the calls, so any manager may answer any of them.
+They have no credentials for the byte store: blobs travel by presigned URL where the store supports
+it, else through this process. No state is kept between the calls, so any manager may handle any.
 """
 
 import hashlib
@@ -28,17 +28,17 @@ from svc_manager.blobs.usage import PendingUpload, UsageCounter
 from svc_manager.domain.quota import sized
 
 URL_LIFETIME: Final = timedelta(minutes=10)
-"""For the request to begin; however long it lasts then."""
+"""Time for a transfer to begin, whatever its duration."""
 BLOB_LIMIT_BYTES: Final = 5 * 1024**3
-"""Largest upload: what an S3 server takes in one request."""
+"""Maximum size of an upload: the limit of an S3 server for one request."""
 CODE_LIMIT_BYTES: Final = 400 * 1024 * 1024
-"""Largest code archive: 300 MB of files, and what an archive adds."""
+"""Maximum size of a code archive: 300 MB of files, and the overhead of an archive."""
 CHUNK_BYTES: Final = 1024 * 1024
 _HASH_DIGITS: Final = 64
 
 
 class Purpose(Enum):
-    """What an upload is for."""
+    """Purpose of an upload."""
 
     CODE = "code"
     VALUE = "value"
@@ -48,14 +48,14 @@ class Purpose(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What somebody wants to store."""
+    """Description of an upload."""
 
     purpose: Purpose
     sha256: str
-    """Of the bytes, in lower-case hexadecimal digits."""
+    """Hash of the content, in lower-case hexadecimal digits."""
     size_bytes: int
     experiment_id: str = ""
-    """Whose quota it counts against; empty: only that of the installation."""
+    """Experiment whose quota it counts against; empty: only that of the installation."""
     trial_id: str = ""
     """Only for OUTPUT."""
     attempt: int = 0
@@ -65,49 +65,49 @@ class Upload:
 
     @property
     def key(self) -> str:
-        """Name in the store."""
+        """Blob key."""
         if self.purpose is Purpose.OUTPUT:
             return output_key(self.experiment_id, self.trial_id, self.attempt, self.file_name)
         return f"{CONTENT_KIND}/{self.sha256}"
 
     @property
-    def wanted(self) -> PendingUpload:
-        """Room that it takes."""
+    def pending(self) -> PendingUpload:
+        """Room that it needs."""
         return PendingUpload(self.key, self.size_bytes, self.experiment_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How bytes travel."""
+class TransferRoute:
+    """Route of a transfer."""
 
     key: str
     expires_at: datetime
     url: str = ""
     """Empty: through this process."""
     stored: bool = False
-    """They are there already."""
+    """The blob is stored already."""
 
 
-class ByteExchange:
-    """Takes bytes in and gives them out.
+class BlobTransfers:
+    """Use cases that upload and download blobs.
 
     Args:
         blobs: the store.
-        urls: makes URLs; None: the store has none.
-        use: counts, and knows the quotas.
-        clock: tells what is young.
+        urls: signs URLs; None: the store has none.
+        usage: counter of usage, with the quotas.
+        clock: source of time.
     """
 
     def __init__(
-        self, blobs: BlobStore, urls: PresignedUrls | None, use: UsageCounter, clock: Clock
+        self, blobs: BlobStore, urls: PresignedUrls | None, usage: UsageCounter, clock: Clock
     ) -> None:
         self._blobs = blobs
         self._urls = urls
-        self._use = use
+        self._usage = usage
         self._clock = clock
 
-    async def prepare_upload(self, upload: Upload) -> Way:
-        """Tell how to bring some bytes; see the proto.
+    async def prepare_upload(self, upload: Upload) -> TransferRoute:
+        """Return the route of an upload; see the proto.
 
         Raises:
             InvalidArgumentError: a field breaks a rule.
@@ -116,18 +116,18 @@ class ByteExchange:
         check_upload(upload)
         expires_at = self._clock.now() + URL_LIFETIME
         if await self._is_stored(upload):
-            return Way(upload.key, expires_at, stored=True)
-        await self._use.admit(upload.wanted, self._clock.now(), expires_at)
+            return TransferRoute(upload.key, expires_at, stored=True)
+        await self._usage.admit(upload.pending, self._clock.now(), expires_at)
         if self._urls is None:
-            return Way(upload.key, expires_at)
+            return TransferRoute(upload.key, expires_at)
         url = await self._urls.put_url(upload.key, URL_LIFETIME)
-        return Way(upload.key, expires_at, url)
+        return TransferRoute(upload.key, expires_at, url)
 
     async def complete_upload(self, upload: Upload) -> None:
-        """Compare what has come by URL with what was announced.
+        """Check the blob that was uploaded by URL against its description.
 
         Raises:
-            FailedPreconditionError: nothing has come, or something else.
+            FailedPreconditionError: nothing was uploaded, or another content.
         """
         check_upload(upload)
         try:
@@ -142,45 +142,45 @@ class ByteExchange:
                 f"{info.size_bytes} bytes were stored as {upload.key!r}, {upload.size_bytes} were "
                 f"announced; they were deleted, so send them again"
             )
-        self._use.stored(upload.wanted)
+        self._usage.stored(upload.pending)
 
-    async def take(self, upload: Upload, chunks: AsyncIterator[bytes]) -> str:
-        """Take the bytes themselves; return their key.
+    async def receive(self, upload: Upload, chunks: AsyncIterator[bytes]) -> str:
+        """Store an uploaded blob; return its key.
 
         Raises:
-            InvalidArgumentError: they are more, fewer or others than announced.
+            InvalidArgumentError: the content differs from the description.
             ResourceExhaustedError: a quota would be exceeded.
         """
         check_upload(upload)
         now = self._clock.now()
-        await self._use.admit(upload.wanted, now, now + URL_LIFETIME)
+        await self._usage.admit(upload.pending, now, now + URL_LIFETIME)
         with TemporaryDirectory(prefix="nni-upload-") as folder:
             path = Path(folder) / "blob"
             await _write(path, chunks, upload)
             key = await self._blobs.put_file(path)
             if upload.key != key:
                 await self._blobs.put_named_file(upload.key, path)
-        self._use.stored(upload.wanted)
+        self._usage.stored(upload.pending)
         return upload.key
 
-    async def prepare_download(self, key: str) -> Way:
-        """Tell where a blob can be had.
+    async def prepare_download(self, key: str) -> TransferRoute:
+        """Return the route of a download.
 
         Raises:
-            NotFoundError: it is not there.
+            NotFoundError: there is no such blob.
         """
         _check_readable(key)
         expires_at = self._clock.now() + URL_LIFETIME
         await self._blobs.info(key)
         if self._urls is None:
-            return Way(key, expires_at)
-        return Way(key, expires_at, await self._urls.get_url(key, URL_LIFETIME))
+            return TransferRoute(key, expires_at)
+        return TransferRoute(key, expires_at, await self._urls.get_url(key, URL_LIFETIME))
 
-    async def give(self, key: str) -> AsyncGenerator[bytes, None]:
-        """Give a blob piece by piece.
+    async def send(self, key: str) -> AsyncGenerator[bytes, None]:
+        """Yield the content of a blob in chunks.
 
         Raises:
-            NotFoundError: it is not there.
+            NotFoundError: there is no such blob.
             DataLossError: it is damaged.
         """
         _check_readable(key)
@@ -192,7 +192,7 @@ class ByteExchange:
                     yield chunk
 
     async def _is_stored(self, upload: Upload) -> bool:
-        """Tell whether the same content is there, and so young that it is no garbage meanwhile."""
+        """Return whether the content is stored and too young to become garbage meanwhile."""
         if upload.purpose is Purpose.OUTPUT:
             return False
         try:
@@ -204,7 +204,7 @@ class ByteExchange:
 
 
 def check_upload(upload: Upload) -> None:
-    """Make sure that an upload says what it must.
+    """Raise InvalidArgumentError unless a description is complete and within limits.
 
     Raises:
         InvalidArgumentError: a field breaks a rule.
@@ -228,13 +228,13 @@ def check_upload(upload: Upload) -> None:
 
 
 def _check_readable(key: str) -> None:
-    """Only what is found by its content is given: whoever knows the hash was told of it."""
+    """Raise InvalidArgumentError unless the key is a hash: only content addresses are readable."""
     if digest_of(check_key(key)) is None:
         raise InvalidArgumentError("key", f"must start with '{CONTENT_KIND}/'", key[:80])
 
 
 async def _write(path: Path, chunks: AsyncIterator[bytes], upload: Upload) -> None:
-    """Write what comes, and make sure that it is what was announced."""
+    """Write the chunks to a file and check size and hash."""
     received = 0
     digest = hashlib.sha256()
     rule = "must be that of the bytes"

@@ -1,4 +1,4 @@
-"""Results of earlier experiments for the tuner of a new one."""
+"""Warm start of a new experiment's tuner from results of earlier experiments."""
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
@@ -9,19 +9,19 @@ from svc_manager.domain.trial import Trial
 
 
 class WarmStart:
-    """Collects samples from experiments that are known here.
+    """Collector of samples from experiments of this installation.
 
     Args:
-        roster: the experiments.
-        big_values: brings large values back, and keeps the samples out of messages.
+        registry: registry of the actors.
+        large_values: store of large values.
     """
 
     def __init__(self, registry: ActorRegistry, large_values: LargeValues) -> None:
         self._registry = registry
         self._large_values = large_values
 
-    async def bring(self, search: config_pb2.SearchConfig) -> None:
-        """Put the results of `warm_start_from` behind the samples that are known.
+    async def add_samples(self, search: config_pb2.SearchConfig) -> None:
+        """Append the results of `warm_start_from` to the known samples.
 
         Raises:
             InvalidArgumentError: one of the experiments does not exist.

@@ -89,7 +89,7 @@ class ExperimentUseCases(Protocol):
         """Yield a log from byte ``offset`` on."""
         ...
 
-    async def bring_output(self, experiment_id: str, trial_id: str) -> None:
+    async def fetch_output(self, experiment_id: str, trial_id: str) -> None:
         """Fetch the folder of an ended trial that ran on another machine."""
         ...
 

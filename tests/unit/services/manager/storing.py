@@ -10,12 +10,12 @@ from nni_proto.experiment.v1 import event_pb2
 from svc_common.clock import ManualClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_manager.blobs.garbage_collector import Collection
+from svc_manager.blobs.garbage_collector import GarbageCollector
 from svc_manager.blobs.references import References
 from svc_manager.blobs.usage import UsageCounter
 from svc_manager.domain.quota import Quota
 from svc_manager.domain.state import Experiment
-from svc_manager.usecases.uploads import ByteExchange, Purpose, Upload
+from svc_manager.usecases.uploads import BlobTransfers, Purpose, Upload
 
 GRACE = timedelta(hours=2)
 NO_LIMIT = Quota(0, 0)
@@ -45,8 +45,8 @@ class Shelf:
         self.blobs = InMemoryBlobStore(self.clock)
         self.references = References(self.bus.events)
         self.use = UsageCounter(self.blobs, self.references, self.quota)
-        self.exchange = ByteExchange(self.blobs, self.urls, self.use, self.clock)
-        self.collection = Collection(
+        self.exchange = BlobTransfers(self.blobs, self.urls, self.use, self.clock)
+        self.collection = GarbageCollector(
             self.blobs, self.references, self.use, lambda: self.live, GRACE
         )
 

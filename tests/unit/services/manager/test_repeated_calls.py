@@ -49,7 +49,7 @@ async def face(tmp_path: Path) -> AsyncIterator[Face]:
         manager = world.manager
         made = Face(
             world,
-            ExperimentServicer(manager.experiments, manager.runners, manager.diagnosis),
+            ExperimentServicer(manager.experiments, manager.agent_directory, manager.diagnosis),
             TrialServicer(manager.trials),
         )
         made.experiment_id = await world.create(max_trial_number=50)

@@ -25,11 +25,11 @@ from svc_common.messaging.ports import Bus
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_manager.adapters.blob_views import BlobViews
-from svc_manager.app import assemble
+from svc_manager.app import build_with_local_adapters
 from svc_manager.ports import PortTakenError
 from svc_manager.settings import Settings
+from svc_manager.usecases.activation import NewExperiment
 from svc_manager.usecases.experiments import Experiments
-from svc_manager.usecases.opening import NewExperiment
 from svc_manager.wiring import Manager, Stores
 
 POOL = "local"
@@ -346,7 +346,7 @@ async def manager_on(
     )
     blobs = DirectoryBlobStore(folder / "nni" / "blobs")
     stores = Stores(blobs, BlobViews(blobs))
-    manager = assemble(settings, bus, stores, listeners, PickyChecker())
+    manager = build_with_local_adapters(settings, bus, stores, listeners, PickyChecker())
     tasks = TaskOwner(raise_failure)
     await manager.registry.open()
     manager.agents.attach(manager.registry)

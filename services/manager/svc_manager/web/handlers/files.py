@@ -45,7 +45,7 @@ async def get_trial_file(call: Call) -> Response:
     name = call.path["name"]
     if name in TRIAL_SOURCES:
         return await _log(call, TRIAL_SOURCES[name], trial.id)
-    await call.dependencies.experiments.bring_output(call.experiment_id, trial.id)
+    await call.dependencies.experiments.fetch_output(call.experiment_id, trial.id)
     path = file_inside(trial.directory, name)
     file, size = await asyncio.to_thread(_open_regular, Path(trial.directory), path, name)
     text = path.suffix in _SHOWN_AS_TEXT or not path.suffix

@@ -79,7 +79,7 @@ async def test_nothing_is_placed_over_what_is_there(tmp_path: Path) -> None:
     (tmp_path / "exp").mkdir()
     (tmp_path / "exp" / "mine").touch()
 
-    with pytest.raises(FailedPreconditionError, match="remove what is there"):
+    with pytest.raises(FailedPreconditionError, match="remove it, or choose another folder"):
         await stage.place(tmp_path / "exp")
 
     await stage.discard()

@@ -17,7 +17,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.ports import TaskFeed
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.actors.effect_runner import EffectRunner
-from svc_manager.blobs.checkpoints import dead_checkpoints, folder_named, saving_trial
+from svc_manager.blobs.checkpoints import checkpoint_folder, dead_checkpoints, saving_trial
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.domain import events
 from svc_manager.domain.checkpoints import SavedCheckpoint
@@ -212,7 +212,7 @@ async def test_released_checkpoint_is_dead_when_its_last_reader_is_over() -> Non
     ],
 )
 def test_only_text_at_the_top_names_a_folder(parameters: object, folder: str) -> None:
-    assert folder_named(to_value(parameters), "load_checkpoint_dir") == folder
+    assert checkpoint_folder(to_value(parameters), "load_checkpoint_dir") == folder
 
 
 async def test_trial_does_not_wait_for_itself() -> None:

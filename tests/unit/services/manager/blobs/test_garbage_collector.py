@@ -11,7 +11,7 @@ from svc_common.errors import UnavailableError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.ports import BlobInfo
-from svc_manager.blobs.garbage_collector import Collection
+from svc_manager.blobs.garbage_collector import GarbageCollector
 from svc_manager.blobs.usage import UsageCounter
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.quota import Quota
@@ -116,7 +116,7 @@ async def test_what_is_stored_again_while_it_is_swept_stays() -> None:
         shelf = Shelf(bus)
         blobs = BusyStore(shelf.clock)
         use = UsageCounter(blobs, shelf.references, Quota(0, 0))
-        collection = Collection(blobs, shelf.references, use, list, GRACE)
+        collection = GarbageCollector(blobs, shelf.references, use, list, GRACE)
         key = await blobs.put(b"content")
         shelf.clock.advance(LONG_S)
 
@@ -158,13 +158,13 @@ async def test_collection_that_failed_is_made_when_it_is_wanted_again() -> None:
         shelf = Shelf(bus)
         blobs = AwayStore()
         use = UsageCounter(blobs, shelf.references, Quota(0, 0))
-        collection = Collection(blobs, shelf.references, use, list, GRACE)
+        collection = GarbageCollector(blobs, shelf.references, use, list, GRACE)
         running = asyncio.create_task(collection.run())
-        collection.want()
+        collection.request()
         async with asyncio.timeout(5):
             await blobs.refused.wait()
 
-            collection.want()
+            collection.request()
 
             await blobs.asked.wait()
         assert not running.done()
@@ -191,11 +191,11 @@ async def test_what_was_too_young_is_collected_without_being_asked_for() -> None
         blobs = TellingStore()
         use = UsageCounter(blobs, shelf.references, Quota(0, 0))
         grace = timedelta(milliseconds=50)
-        collection = Collection(blobs, shelf.references, use, list, grace)
+        collection = GarbageCollector(blobs, shelf.references, use, list, grace)
         key = await blobs.put(b"other")
         running = asyncio.create_task(collection.run())
 
-        collection.want()
+        collection.request()
 
         async with asyncio.timeout(10):  # beside the grace, 2 s for clocks with whole seconds
             await blobs.deleted.wait()

@@ -26,7 +26,7 @@ async def test_folder_of_another_machine_appears_here(tmp_path: Path) -> None:
     blobs = InMemoryBlobStore()
     await stored(tmp_path, blobs)
 
-    await TrialOutputs(blobs).bring(tmp_path / "e1", "e1", "t1", 1)
+    await TrialOutputs(blobs).fetch(tmp_path / "e1", "e1", "t1", 1)
 
     place = tmp_path / "e1" / "trials" / "t1"
     names = sorted(path.name for path in place.iterdir())
@@ -39,7 +39,7 @@ async def test_last_attempt_is_the_one_that_counts(tmp_path: Path) -> None:
     for attempt in (1, 2):
         await stored(tmp_path, blobs, attempt)
 
-    await TrialOutputs(blobs).bring(tmp_path / "e1", "e1", "t1", 2)
+    await TrialOutputs(blobs).fetch(tmp_path / "e1", "e1", "t1", 2)
 
     assert (tmp_path / "e1/trials/t1/model").read_text() == "of attempt 2"
 
@@ -48,7 +48,7 @@ async def test_output_that_is_still_coming_is_not_brought(tmp_path: Path) -> Non
     blobs = InMemoryBlobStore()
     await blobs.put_named("output/e1/t1/1/stdout", b"said")
 
-    await TrialOutputs(blobs).bring(tmp_path / "e1", "e1", "t1", 1)
+    await TrialOutputs(blobs).fetch(tmp_path / "e1", "e1", "t1", 1)
 
     assert not (tmp_path / "e1/trials/t1").exists()
 
@@ -58,7 +58,7 @@ async def test_folder_that_is_here_is_left_alone(tmp_path: Path) -> None:
     await stored(tmp_path, blobs)
     (tmp_path / "e1/trials/t1").mkdir(parents=True)
 
-    await TrialOutputs(blobs).bring(tmp_path / "e1", "e1", "t1", 1)
+    await TrialOutputs(blobs).fetch(tmp_path / "e1", "e1", "t1", 1)
 
     assert list((tmp_path / "e1/trials/t1").iterdir()) == []
 
@@ -68,7 +68,7 @@ async def test_many_readers_bring_it_once(tmp_path: Path) -> None:
     await stored(tmp_path, blobs)
     outputs = TrialOutputs(blobs)
 
-    await asyncio.gather(*(outputs.bring(tmp_path / "e1", "e1", "t1", 1) for _ in range(5)))
+    await asyncio.gather(*(outputs.fetch(tmp_path / "e1", "e1", "t1", 1) for _ in range(5)))
 
     assert [path.name for path in (tmp_path / "e1/trials").iterdir()] == ["t1"]
 
@@ -78,6 +78,6 @@ async def test_archive_that_is_none_is_said_and_leaves_nothing(tmp_path: Path) -
     await blobs.put_named("output/e1/t1/1/files.tar", b"no archive")
 
     with pytest.raises(ServiceError, match="cannot be unpacked"):
-        await TrialOutputs(blobs).bring(tmp_path / "e1", "e1", "t1", 1)
+        await TrialOutputs(blobs).fetch(tmp_path / "e1", "e1", "t1", 1)
 
     assert list((tmp_path / "e1/trials").iterdir()) == []

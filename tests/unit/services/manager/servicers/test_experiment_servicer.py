@@ -55,7 +55,8 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
         manager = world.manager
         server.register(
             lambda raw: experiment_service_pb2_grpc.add_ExperimentServiceServicer_to_server(
-                ExperimentServicer(manager.experiments, manager.runners, manager.diagnosis), raw
+                ExperimentServicer(manager.experiments, manager.agent_directory, manager.diagnosis),
+                raw,
             )
         )
         server.register(

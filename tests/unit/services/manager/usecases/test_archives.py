@@ -27,9 +27,9 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.directory import DirectoryBlobStore
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
+from svc_manager.usecases.activation import NewExperiment, ReopenRequest
 from svc_manager.usecases.archives import ArchiveDependencies, Archives
 from svc_manager.usecases.experiments import ConfigChange
-from svc_manager.usecases.opening import NewExperiment, ReopenRequest
 from tests.unit.services.manager.world import World, world_on
 
 DONE = experiment_pb2.EXPERIMENT_STATE_DONE
@@ -229,10 +229,10 @@ async def test_a_large_value_that_is_missing_or_false_is_refused(
     name = f"values/{digest}"
     others = [piece for piece in saved.pieces if piece.name != name]
 
-    with pytest.raises(InvalidArgumentError, match="must be there"):
+    with pytest.raises(InvalidArgumentError, match="must be in the archive"):
         await here.load(Saved(saved.about, others))
     false = pb.FilePiece(name=name, data=b"false", last=True)
-    with pytest.raises(InvalidArgumentError, match="must be what its name says"):
+    with pytest.raises(InvalidArgumentError, match="must have the hash in its name"):
         await here.load(Saved(saved.about, [*others, false]))
 
     await nothing_is_left(here, experiment_id)
@@ -274,7 +274,7 @@ async def test_a_folder_in_the_way_is_refused_and_kept(
     taken.mkdir(parents=True)
     (taken / "mine").touch()
 
-    with pytest.raises(FailedPreconditionError, match="remove what is there"):
+    with pytest.raises(FailedPreconditionError, match="remove it, or choose another folder"):
         await here.load(await there.save(experiment_id))
 
     assert [path.name for path in taken.iterdir()] == ["mine"]
@@ -315,7 +315,10 @@ def named(name: str) -> Break:
             lambda pieces: [pb.FilePiece(name="folder/x"), *pieces],
             "one file after the other",
         ),
-        (lambda _: [pb.FilePiece(name="events.log", data=b"junk", last=True)], "log of events"),
+        (
+            lambda _: [pb.FilePiece(name="events.log", data=b"junk", last=True)],
+            "must be an event log",
+        ),
     ],
 )
 async def test_a_broken_archive_is_refused_and_leaves_nothing(

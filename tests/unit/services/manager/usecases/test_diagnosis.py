@@ -8,7 +8,7 @@ from svc_common.errors import UnavailableError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.ports import StreamFacts
 from svc_manager.agents.liveness import AgentMonitor
-from svc_manager.usecases.diagnosis import Diagnosis, Finding, Result, of_streams
+from svc_manager.usecases.diagnosis import Diagnosis, Finding, Result, stream_findings
 
 VERSION = "4.0.0"
 
@@ -45,7 +45,7 @@ def presence(
 async def look(
     bus: InMemoryBus, agents: AgentMonitor, **probes: Callable[[], Awaitable[str]]
 ) -> list[Finding]:
-    return await Diagnosis(bus, agents, probes, VERSION).look()
+    return await Diagnosis(bus, agents, probes, VERSION).run()
 
 
 async def test_an_installation_in_order_has_only_good_findings(
@@ -127,7 +127,7 @@ def test_missing_streams_and_missing_copies_are_told() -> None:
         StreamFacts("TASKS", 0, 0, 1, 0, 0),
     ]
 
-    found = {finding.check: finding for finding in of_streams(facts)}
+    found = {finding.check: finding for finding in stream_findings(facts)}
 
     assert {check: finding.result for check, finding in found.items()} == {
         "stream EXPERIMENTS": Result.BAD,

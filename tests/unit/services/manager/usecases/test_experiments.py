@@ -26,8 +26,8 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_manager.adapters.event_file import read_records
 from svc_manager.domain.inputs import RecordedCommand, Update
 from svc_manager.ports import PortTakenError
+from svc_manager.usecases.activation import NewExperiment, ReopenRequest
 from svc_manager.usecases.experiments import ConfigChange
-from svc_manager.usecases.opening import NewExperiment, ReopenRequest
 from tests.unit.services.manager.world import (
     PATIENCE_S,
     InMemoryListeners,

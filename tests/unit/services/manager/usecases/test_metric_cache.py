@@ -23,10 +23,10 @@ def lost(trial_id: str) -> event_pb2.Event:
 def test_a_lost_attempt_takes_its_metrics_along_and_shifts_no_other() -> None:
     book = ExperimentMetrics()
     for event in (reported("a", 0), reported("b", 0), reported("a", 1), reported("b", 1)):
-        book.take(event)
+        book.add(event)
 
-    book.take(lost("a"))
-    book.take(reported("a", 0))
+    book.add(lost("a"))
+    book.add(reported("a", 0))
 
     assert [(number, row.trial_id) for number, row in book.rows] == [(2, "b"), (4, "b"), (5, "a")]
     assert [number for number, _ in book.by_trial["a"]] == [5]
@@ -35,6 +35,6 @@ def test_a_lost_attempt_takes_its_metrics_along_and_shifts_no_other() -> None:
 def test_a_result_of_a_lost_attempt_stays() -> None:
     book = ExperimentMetrics()
     for event in (reported("a", 0), reported("a", 1, final=True), lost("a")):
-        book.take(event)
+        book.add(event)
 
     assert [number for number, _ in book.rows] == [2]

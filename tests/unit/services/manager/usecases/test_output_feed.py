@@ -128,7 +128,7 @@ async def test_a_dead_agent_owes_its_last_words_only_for_a_while(world: World, h
         held.task.trial_id,
         output_pb2.OUTPUT_STREAM_STDOUT,
         0,
-        last_words_s=0.05,
+        grace_s=0.05,
     )
 
     async with asyncio.timeout(PATIENCE_S):

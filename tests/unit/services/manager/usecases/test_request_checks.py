@@ -10,9 +10,9 @@ from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
 from svc_common.errors import InvalidArgumentError
 from svc_manager.usecases.request_checks import (
+    check_config_values,
     check_environment,
-    check_given,
-    check_parts_of,
+    check_storable,
     check_text,
     length_ms,
 )
@@ -23,7 +23,7 @@ def test_a_value_that_cannot_be_read_back_is_refused_with_its_place() -> None:
     value.map_value.entries[0].value.list_value.items[1].big_int_value = "7x"
 
     with pytest.raises(InvalidArgumentError, match=r"parameters must be .*a\[1\].*'7x'"):
-        check_given(value, "parameters")
+        check_storable(value, "parameters")
 
 
 def set_class_args(config: config_pb2.ExperimentConfig) -> None:
@@ -62,11 +62,11 @@ def test_a_configuration_with_a_part_of_no_use_is_refused(
 ) -> None:
     config = config_pb2.ExperimentConfig(trial_command="true")
     config.tuner.class_args.CopyFrom(to_value({"seed": 1}))
-    check_parts_of(config)
+    check_config_values(config)
     change(config)
 
     with pytest.raises(InvalidArgumentError) as caught:
-        check_parts_of(config)
+        check_config_values(config)
 
     assert caught.value.field == field
 
@@ -95,8 +95,8 @@ def test_the_text_of_a_refused_variable_is_not_shown() -> None:
 
 
 def test_what_the_wire_makes_is_always_right() -> None:
-    check_given(to_value({"a": [None, True, -(2**80), {"b": {}}]}), "data")
-    check_given(value_pb2.Value(), "data")
+    check_storable(to_value({"a": [None, True, -(2**80), {"b": {}}]}), "data")
+    check_storable(value_pb2.Value(), "data")
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,11 @@ async def test_bytes_come_here_where_there_are_no_urls(bus: InMemoryBus) -> None
     shelf = Shelf(bus)
     way = await shelf.exchange.prepare_upload(CODE)
 
-    key = await shelf.exchange.take(CODE, pieces(b"co", b"de"))
+    key = await shelf.exchange.receive(CODE, pieces(b"co", b"de"))
 
     assert (way.url, way.stored) == ("", False)
     assert key == way.key
-    assert b"".join([piece async for piece in shelf.exchange.give(key)]) == b"code"
+    assert b"".join([piece async for piece in shelf.exchange.send(key)]) == b"code"
 
 
 async def test_content_that_is_there_is_not_sent_again_unless_it_is_old(bus: InMemoryBus) -> None:
@@ -73,7 +73,7 @@ async def test_output_replaces_an_earlier_one(bus: InMemoryBus) -> None:
     shelf = Shelf(bus)
     for text in (b"first", b"second"):
         assert not (await shelf.exchange.prepare_upload(output_of(text))).stored
-        await shelf.exchange.take(output_of(text), pieces(text))
+        await shelf.exchange.receive(output_of(text), pieces(text))
 
     assert await shelf.blobs.get("output/e1/t1/1/stdout") == b"second"
 
@@ -110,7 +110,7 @@ async def test_other_bytes_than_announced_are_refused_and_not_kept(
     shelf = Shelf(bus)
 
     with pytest.raises(InvalidArgumentError, match="must be that of the bytes"):
-        await shelf.exchange.take(CODE, pieces(*data))
+        await shelf.exchange.receive(CODE, pieces(*data))
 
     assert await shelf.blobs.keys("sha256/") == []
 
@@ -121,7 +121,7 @@ async def test_what_is_over_the_quota_is_refused_both_ways(bus: InMemoryBus) -> 
     with pytest.raises(ResourceExhaustedError, match="at most 3 bytes"):
         await shelf.exchange.prepare_upload(CODE)
     with pytest.raises(ResourceExhaustedError):
-        await shelf.exchange.take(CODE, pieces(b"code"))
+        await shelf.exchange.receive(CODE, pieces(b"code"))
 
 
 async def test_what_has_come_counts(bus: InMemoryBus) -> None:
@@ -167,7 +167,7 @@ async def test_only_what_is_found_by_its_content_is_given(bus: InMemoryBus) -> N
     with pytest.raises(InvalidArgumentError, match="must start with 'sha256/'"):
         await shelf.exchange.prepare_download("output/e1/t1/1/stdout")
     with pytest.raises(InvalidArgumentError):
-        await anext(shelf.exchange.give("output/e1/t1/1/stdout"))
+        await anext(shelf.exchange.send("output/e1/t1/1/stdout"))
 
 
 async def test_missing_blob_is_said_before_it_is_asked_for(bus: InMemoryBus) -> None:

@@ -29,7 +29,7 @@ async def test_results_of_earlier_experiments_follow_the_samples(world: World) -
         warm_start_from=[experiment_id], known=to_value([{"parameter": {"x": 9}, "value": 1}])
     )
 
-    await WarmStart(world.manager.registry, values).bring(search)
+    await WarmStart(world.manager.registry, values).add_samples(search)
 
     known = from_value(search.known)
     assert known[0] == {"parameter": {"x": 9}, "value": 1}

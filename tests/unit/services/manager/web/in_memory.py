@@ -98,7 +98,7 @@ class InMemoryExperiments:
         self._manager.put(experiment)
         return ActivatedExperiment(experiment, [f"http://127.0.0.1:{new.port}"])
 
-    async def bring_output(self, experiment_id: str, trial_id: str) -> None:
+    async def fetch_output(self, experiment_id: str, trial_id: str) -> None:
         """Everything is here."""
 
     async def get(self, experiment_id: str) -> ActivatedExperiment:

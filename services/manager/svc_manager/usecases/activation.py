@@ -1,4 +1,4 @@
-"""How experiments come to life here: created, resumed, or opened for reading."""
+"""Activation of experiments: creation, resumption, and opening for reading."""
 
 import asyncio
 import sys
@@ -26,9 +26,9 @@ from svc_manager.domain.events import ExperimentCreated
 from svc_manager.domain.inputs import Command, Create, RecordedCommand, Resume, View
 from svc_manager.domain.requests import check_repetition, fingerprint
 from svc_manager.event_log.folder_import import import_folder
-from svc_manager.ports import AlgorithmChecker, Folders, Journals, Listeners, TrialIds
+from svc_manager.ports import AlgorithmChecker, Folders, IdSource, Journals, Listeners
 from svc_manager.usecases.config_checks import check_config, choose_tuner
-from svc_manager.usecases.request_checks import check_environment, check_parts_of, check_text
+from svc_manager.usecases.request_checks import check_config_values, check_environment, check_text
 from svc_manager.usecases.warm_start import WarmStart
 
 _MODES = {
@@ -38,12 +38,12 @@ _MODES = {
 }
 _LAST_PORT = 65535
 _DRAWS = 100
-"""Ids tried for a new experiment until one is unused."""
+"""Maximum ids drawn for a new experiment until one is unused."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewExperiment:
-    """What a client says to create one."""
+    """Request to create an experiment."""
 
     config: config_pb2.ExperimentConfig
     request_id: str = ""
@@ -58,14 +58,14 @@ class NewExperiment:
 
 @dataclass(frozen=True, slots=True)
 class ReopenRequest:
-    """What a client says to resume or view one."""
+    """Request to resume or view an experiment."""
 
     experiment_id: str
     request_id: str = ""
     port: int = 0
     url_prefix: str = ""
     experiment_directory: str = ""
-    """Where its folder lies now; empty: where the log says."""
+    """Current folder of the experiment; empty: the folder of the log."""
     environment: Mapping[str, str] = field(default_factory=dict)
     interpreter: str = ""
     debug: bool = False
@@ -73,7 +73,7 @@ class ReopenRequest:
 
 @dataclass(frozen=True, slots=True)
 class ActivatedExperiment:
-    """An experiment that was created, resumed or opened for reading."""
+    """Experiment that was created, resumed or opened for reading."""
 
     experiment: experiment_pb2.Experiment
     urls: list[str]
@@ -83,28 +83,28 @@ class ActivatedExperiment:
 
 @dataclass(frozen=True, slots=True)
 class ActivationDependencies:
-    """What opening an experiment needs from outside."""
+    """Ports that activation needs."""
 
     events: EventLog
     journals: Journals
     folders: Folders
     listeners: Listeners
     checker: AlgorithmChecker
-    ids: TrialIds
+    ids: IdSource
     clock: Clock
 
 
 class Activations:
-    """Creates and reopens experiments; a refusal leaves nothing behind.
+    """Use cases that create and reopen experiments; a refused request leaves nothing behind.
 
     Args:
-        roster: where they are from then on.
-        ports: what is needed from outside.
-        big_values: keeps large values out of messages.
+        registry: registry of the actors.
+        ports: ports of the manager.
+        large_values: store of large values.
         default_root: folder of experiments that name none.
         version: of NNI.
         environment: of this installation, for experiments whose code came as an archive: nothing
-            of their client's machine is here.
+            of their client's machine exists here.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Activations:
         self._registry = registry
         self._ports = ports
         self._large_values = large_values
-        self._earlier = WarmStart(registry, large_values)
+        self._warm_start = WarmStart(registry, large_values)
         self._default_root = default_root
         self._version = version
         self._environment = dict(environment or {})
@@ -127,7 +127,7 @@ class Activations:
         self.events = ports.events
 
     def urls(self, view: experiment_pb2.Experiment) -> list[str]:
-        """Give the addresses of an experiment's page; none if it has no port."""
+        """Return the addresses of an experiment's page; none without a port."""
         return self._ports.listeners.urls(view.port, view.url_prefix) if view.port else []
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
@@ -136,22 +136,22 @@ class Activations:
             return await self._create(new, self._unused_id())
         async with self._creating.setdefault(new.request_id, asyncio.Lock()):
             for draw in range(_DRAWS):
-                # The id follows from the request, so whichever manager is asked again finds it.
+                # The id is derived from the request, so that a repetition at any manager finds it.
                 experiment_id = self._ports.ids.experiment_id(new.request_id, draw)
                 if await self._ports.events.last(experiment_id) is None:
                     return await self._create(new, experiment_id)
                 actor = await self._registry.find(experiment_id)
                 known = actor.experiment.requests.get(new.request_id)
                 if known is not None:
-                    check_repetition(known, new.request_id, CREATE_METHOD, _print(new))
-                    return self._opened(actor.view())
+                    check_repetition(known, new.request_id, CREATE_METHOD, _fingerprint_of(new))
+                    return self._activated(actor.view())
         raise AlreadyExistsError("experiment", experiment_id)
 
     async def _create(self, new: NewExperiment, experiment_id: str) -> ActivatedExperiment:
         config = self._completed(new.config)
         choose_tuner(config)
         check_config(config)
-        check_parts_of(config)
+        check_config_values(config)
         check_environment(new.environment)
         check_text(new.interpreter, "interpreter")
         _check_port(new.port)
@@ -163,7 +163,7 @@ class Activations:
         if config.HasField("search_space"):
             config.search_space.CopyFrom(await self._large_values.put(config.search_space))
         if config.HasField("search"):
-            await self._earlier.bring(config.search)
+            await self._warm_start.add_samples(config.search)
         prefix = new.url_prefix.strip("/")
         if new.port:
             await self._ports.listeners.open_listener(new.port, experiment_id, prefix)
@@ -182,22 +182,25 @@ class Activations:
             resolved_mode=_MODES.get(mode, metric_pb2.OPTIMIZE_MODE_UNSPECIFIED),
         )
         view = await self._start(created, new, prefix)
-        return self._opened(view, warnings)
+        return self._activated(view, warnings)
 
     async def _start(
         self, created: ExperimentCreated, new: NewExperiment, prefix: str
     ) -> experiment_pb2.Experiment:
-        """Write the first facts; a client that goes away meanwhile finds it by its request id."""
+        """Append the first events.
+
+        A client that disconnects meanwhile finds them by its request id.
+        """
         experiment_id = created.experiment_id
         command = Create(created, new.port, prefix)
         debug = created.settings.debug
         try:
             actor = await self._registry.start(experiment_id, created.directory, debug=debug)
             await actor.submit(
-                RecordedCommand(command, new.request_id, CREATE_METHOD, "", _print(new))
+                RecordedCommand(command, new.request_id, CREATE_METHOD, "", _fingerprint_of(new))
             )
         except (LostOwnershipError, OwnedElsewhereError):
-            # The same request at another manager came first: log and folder are that one's.
+            # Another manager handled the same request first: log and folder belong to it.
             await self._ports.listeners.close_listener(experiment_id)
             raise
         except ServiceError:
@@ -213,12 +216,12 @@ class Activations:
         """See `Experiments.resume`."""
         check_environment(reopening.environment)
         check_text(reopening.interpreter, "interpreter")
-        actor = await self._known(reopening)
+        actor = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ResumeExperiment"):
-            return self._opened(actor.view())
+            return self._activated(actor.view())
         directory = Path(_directory(actor, reopening))
-        told = bool(reopening.environment or reopening.interpreter)
-        if told and directory.is_dir():  # noqa: ASYNC240 - one stat
+        has_environment = bool(reopening.environment or reopening.interpreter)
+        if has_environment and directory.is_dir():  # noqa: ASYNC240 - one stat
             await self._ports.folders.create(
                 directory,
                 reopening.environment,
@@ -230,9 +233,9 @@ class Activations:
 
     async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
         """See `Experiments.view`."""
-        actor = await self._known(reopening)
+        actor = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ViewExperiment"):
-            return self._opened(actor.view())
+            return self._activated(actor.view())
         prefix = reopening.url_prefix.strip("/") or actor.experiment.url_prefix
         command = View(reopening.port, prefix, reopening.experiment_directory.rstrip("/"))
         return await self._reopen(actor, reopening, command, "ViewExperiment")
@@ -251,10 +254,10 @@ class Activations:
             if opens and actor.experiment.port != reopening.port:
                 await self._ports.listeners.close_listener(actor.id)
             raise
-        return self._opened(actor.view())
+        return self._activated(actor.view())
 
-    async def _known(self, reopening: ReopenRequest) -> ExperimentActor:
-        """Find the experiment, importing its folder if it is unknown here."""
+    async def _find_or_import(self, reopening: ReopenRequest) -> ExperimentActor:
+        """Return the actor of the experiment; import its folder if it is unknown here."""
         check_text(reopening.experiment_directory, "experiment_directory")
         try:
             return await self._registry.find(reopening.experiment_id)
@@ -286,13 +289,13 @@ class Activations:
                 "upload it with ByteService, then create the experiment",
             )
 
-    def _opened(
+    def _activated(
         self, view: experiment_pb2.Experiment, warnings: list[str] | None = None
     ) -> ActivatedExperiment:
         return ActivatedExperiment(view, self.urls(view), warnings or [])
 
     def _completed(self, config: config_pb2.ExperimentConfig) -> config_pb2.ExperimentConfig:
-        """Return the configuration with what the user left to us."""
+        """Return the configuration with defaults for omitted fields."""
         full = config_pb2.ExperimentConfig()
         full.CopyFrom(config)
         if not full.experiment_working_directory:
@@ -311,14 +314,17 @@ class Activations:
         raise AlreadyExistsError("experiment", experiment_id)
 
 
-def _print(new: NewExperiment) -> str:
-    """Return the fingerprint of a creation: of what was asked, without what is drawn for it."""
+def _fingerprint_of(new: NewExperiment) -> str:
+    """Return the fingerprint of a creation, without the values that are drawn for it."""
     config = new.config.SerializeToString(deterministic=True)
     return fingerprint((config, new.port, new.url_prefix))
 
 
 def _repeats(actor: ExperimentActor, reopening: ReopenRequest, method: str) -> bool:
-    """Tell whether a request was carried out before; another one with its id is refused later."""
+    """Return whether a request was carried out before.
+
+    `decide_recorded` refuses another one with its id.
+    """
     known = actor.experiment.requests.get(reopening.request_id, "")
     return known.partition(" ")[0] == method
 
