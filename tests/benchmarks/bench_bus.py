@@ -15,7 +15,8 @@ from pathlib import Path
 
 import nats
 
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from tests.benchmarks.measure import print_figure, print_header, private_home
 from tests.support.servers import nats_server
 

@@ -22,7 +22,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from nni_proto.experiment.v1 import event_pb2, inbox_pb2
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from tests.integration.dispatcher.host_processes import host_pid
 from tests.support.scripted_manager import (
     ScriptedManager,

@@ -35,7 +35,8 @@ from nni_proto.tuning.v1 import algorithm_service_pb2_grpc
 from nni_wire.metadata import bearer
 from nni_wire.values import to_value
 from svc_common.garbage_collection import GcFreezer
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.rpc.server import GrpcServer
 from tests.benchmarks.measure import print_figure, print_header, private_home
 from tests.integration.manager.harness import TOKEN, Agreeing, manager_process

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from nni_proto.runner.v1.task_pb2 import RunnerPresence
 
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.subjects import presence_subject
 from tests.support import wait
 from tests.support.browser import Browser, Page

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,10 @@ import pytest
 from svc_common import subjects
 from svc_common.bus_users import main, write_users
 from svc_common.errors import PermissionDeniedError, UnauthenticatedError
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_jetstream import JetStream, JetStreamError
-from svc_common.messaging.nats_login import Login
+from svc_common.messaging.nats_settings import NatsSettings
 from tests.support.servers import NatsServer, nats_server
 
 RUNNERS = {"box-1": "local", "box-2": "local", "box-3": "gpu"}
@@ -35,28 +36,24 @@ def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         yield started
 
 
-def login(folder: Path, user: str) -> Login:
+def login(folder: Path, url: str, user: str) -> NatsSettings:
     lines = (folder / f"{user}.env").read_text().splitlines()
     variables = dict(line.split("=", 1) for line in lines)
-    return Login(user=variables["NNI_NATS_USER"], password=variables["NNI_NATS_PASSWORD"])
+    return NatsSettings(
+        url, user=variables["NNI_NATS_USER"], password=variables["NNI_NATS_PASSWORD"]
+    )
 
 
 @asynccontextmanager
 async def bus(server: NatsServer, folder: Path, user: str) -> AsyncIterator[NatsBus]:
-    known = login(folder, user)
-    settings = NatsSettings(
-        server.url,
-        user=known.user,
-        password=known.password,
-        owns_streams=user == "manager",
-    )
+    settings = replace(login(folder, server.url, user), owns_streams=user == "manager")
     async with asyncio.timeout(20), NatsBus(settings) as opened:
         yield opened
 
 
 @asynccontextmanager
 async def connected(server: NatsServer, folder: Path, user: str) -> AsyncIterator[Connection]:
-    connection = Connection(server.url, login=login(folder, user))
+    connection = Connection(login(folder, server.url, user))
     await connection.open()
     try:
         yield connection
@@ -274,10 +271,16 @@ async def test_dispatcher_reads_nothing_but_logs(
 
 
 @pytest.mark.parametrize(
-    "shown", [Login(), Login(token="x"), Login(user="manager", password="x"), Login("", "root")]
+    "shown",
+    [
+        NatsSettings(""),
+        NatsSettings("", token="x"),
+        NatsSettings("", user="manager", password="x"),
+        NatsSettings("", user="root"),
+    ],
 )
-async def test_strangers_are_turned_away(server: NatsServer, shown: Login) -> None:
-    connection = Connection(server.url, login=shown)
+async def test_strangers_are_turned_away(server: NatsServer, shown: NatsSettings) -> None:
+    connection = Connection(replace(shown, url=server.url))
 
     with pytest.raises(UnauthenticatedError):
         async with asyncio.timeout(10):

@@ -20,7 +20,8 @@ from svc_common.access.keyring import Keyring
 from svc_common.access.security import ON_LOOPBACK, Guard, SecuritySettings
 from svc_common.access.transport import PLAIN, Transport
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.rpc.client import open_channel
 from svc_common.rpc.server import GrpcServer
 from svc_manager.web.listeners.server import WebServer

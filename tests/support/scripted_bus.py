@@ -3,11 +3,21 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from svc_common.messaging import nats_wire as wire
+NO_RESPONDERS = b"NATS/1.0 503\r\n\r\n"
+
+
+def encode_headers(headers: Mapping[str, str]) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"NATS/1.0\r\n{lines}\r\n".encode()
+
+
+def decode_headers(block: bytes) -> dict[str, str]:
+    lines = (line.partition(": ") for line in block.decode().split("\r\n")[1:] if line)
+    return {name: value for name, _, value in lines}
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,7 @@ class ScriptedBus:
     ) -> None:
         match words[0]:
             case b"PING":
-                writer.write(wire.PONG)
+                writer.write(b"PONG\r\n")
             case b"SUB":
                 self._subscriptions[int(words[-1])] = words[1].decode()
             case b"UNSUB":
@@ -113,6 +123,10 @@ class ScriptedBus:
                     content[:size],
                     content[size:-2],
                 )
+                if message.subject.startswith("_INBOX."):
+                    # Nothing subscribes to an inbox that is only published to.
+                    self.deliver(message.reply, message.reply, headers=NO_RESPONDERS)
+                    return
                 self.published.append(message)
                 self._arrived.set()
                 self.on_publish(self, message)

@@ -24,7 +24,8 @@ from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
 from svc_common import subjects
 from svc_common.garbage_collection import GcFreezer
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.ports import Task
 
 POOL: Final = "local"

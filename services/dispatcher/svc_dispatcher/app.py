@@ -13,7 +13,8 @@ from svc_common.access.security import Guard, forbid_inspection
 from svc_common.access.transport import names_loopback
 from svc_common.clock import SystemClock
 from svc_common.lifecycle import Service
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
 from svc_common.storage.factory import open_blob_store

@@ -19,7 +19,8 @@ from svc_common.clock import SystemClock
 from svc_common.errors import InvalidArgumentError, ServiceError
 from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.ports import Bus
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.client import open_channel

@@ -11,7 +11,8 @@ import pytest
 
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.ports import Bus
 from tests.support.servers import NatsServer, nats_server
 

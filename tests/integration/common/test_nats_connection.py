@@ -11,9 +11,10 @@ from svc_common.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_requests import DisconnectedError, NoRespondersError
+from svc_common.messaging.nats_settings import NatsSettings
 from tests.support.servers import NatsServer, nats_server
 
 TOKEN = "s3cr/et+"
@@ -21,7 +22,7 @@ TOKEN = "s3cr/et+"
 
 @pytest.fixture
 async def connection(shared_nats: NatsServer) -> Connection:
-    opened = Connection(shared_nats.url)
+    opened = Connection(NatsSettings(shared_nats.url))
     await opened.open()
     return opened
 
@@ -71,18 +72,18 @@ async def test_opening_can_be_given_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["127.0.0.1:4222", "http://x:1", "nats://"])
 def test_address_of_another_kind_is_refused(url: str) -> None:
     with pytest.raises(InvalidArgumentError, match="must be nats://HOST:PORT"):
-        Connection(url)
+        Connection(NatsSettings(url))
 
 
 async def test_password_is_not_in_the_error_of_a_bad_address() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        Connection("http://user:hunter2@host:1")
+        Connection(NatsSettings("http://user:hunter2@host:1"))
 
     assert "hunter2" not in str(caught.value)
 
 
 async def test_second_server_is_used_when_the_first_is_away(shared_nats: NatsServer) -> None:
-    connection = Connection(f"nats://127.0.0.1:9,{shared_nats.url}")
+    connection = Connection(NatsSettings(f"nats://127.0.0.1:9,{shared_nats.url}"))
 
     async with asyncio.timeout(10):
         await connection.open()
@@ -106,7 +107,7 @@ async def test_request_to_nobody_fails_at_once(connection: Connection) -> None:
 
 
 async def test_requests_under_way_fail_when_the_bus_dies(own_nats: NatsServer) -> None:
-    connection = Connection(own_nats.url)
+    connection = Connection(NatsSettings(own_nats.url))
     await connection.open()
     connection.subscribe("silent", lambda *_: None)
     asking = [connection.request("silent", b"", timeout_s=60.0) for _ in range(3)]

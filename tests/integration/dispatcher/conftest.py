@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from svc_common.clock import SystemClock
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.adapters.host_launcher import SelectingHostLauncher

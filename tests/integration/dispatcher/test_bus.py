@@ -3,7 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from tests.integration.dispatcher.conftest import Dispatcher
 from tests.support.scripted_manager import ScriptedManager, named
 from tests.support.servers import NatsServer

@@ -17,7 +17,8 @@ from nni_proto.experiment.v1 import experiment_service_pb2_grpc
 from nni_proto.tuning.v1 import algorithm_service_pb2, algorithm_service_pb2_grpc
 from nni_wire.metadata import bearer
 from svc_common.access.security import ON_LOOPBACK, Guard, SecuritySettings
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.rpc.client import open_channel
 from svc_common.rpc.server import GrpcServer
 from svc_common.tasks import TaskOwner

@@ -10,7 +10,8 @@ import pytest
 
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.errors import ResourceExhaustedError
-from svc_common.messaging.nats_bus import LOG_LINES_LIMIT_BYTES, NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import LOG_LINES_LIMIT_BYTES, NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_manager.usecases.experiments import ConfigChange
 from tests.support.servers import NatsServer
 from tests.unit.services.manager.world import World, world_on

@@ -12,7 +12,8 @@ import pytest
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_wire.values import from_value
 from svc_common.errors import AbortedError, FailedPreconditionError
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.tasks import TaskOwner
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.domain.inputs import RecordedCommand, Update

@@ -20,7 +20,8 @@ STAND_IN = textwrap.dedent(
     from svc_common import environment
     from svc_common.access.security import read_security_settings
     from svc_common.lifecycle import Service, run_process
-    from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+    from svc_common.messaging.nats_bus import NatsBus
+    from svc_common.messaging.nats_settings import NatsSettings
 
     async def build(service):
         settings = NatsSettings.confined(
@@ -105,7 +106,8 @@ def test_bus_that_was_killed_comes_back_on_its_port(shape: LocalShape) -> None:
     code = textwrap.dedent(
         """
         import asyncio, json, sys
-        from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+        from svc_common.messaging.nats_bus import NatsBus
+        from svc_common.messaging.nats_settings import NatsSettings
 
         async def main(endpoint):
             settings = NatsSettings(endpoint["nats"], user="operator", password=endpoint["token"])

@@ -16,7 +16,8 @@ from nni_proto.experiment.v1 import inbox_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
 from nni_wire.values import from_value, write_value
-from svc_common.messaging.nats_bus import NatsBus, NatsSettings
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.subjects import control_subject
 from tests.support.wait import until
 

@@ -1,17 +1,12 @@
 """The ports of `svc_common.messaging.ports` on NATS."""
 
-import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Self
 
 from svc_common import subjects
-from svc_common.access.security import SecuritySettings
-from svc_common.environment import NNI_NATS_URL
 from svc_common.errors import LostOwnershipError, UnavailableError
-from svc_common.messaging import nats_wire as wire
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.limits import LOG_LINES_PER_TRIAL, SERVER_PAYLOAD_LIMIT_BYTES
 from svc_common.messaging.nats_connection import Connection
@@ -21,12 +16,12 @@ from svc_common.messaging.nats_jetstream import (
     JetStreamError,
     Stored,
 )
-from svc_common.messaging.nats_login import Login
 from svc_common.messaging.nats_requests import (
     DisconnectedError,
     NoRespondersError,
     RequestTimeoutError,
 )
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.nats_tasks import NatsTaskQueue
 from svc_common.messaging.ports import InboxMessage, LogChunk, LogMessage, Signal, StreamFacts
 
@@ -59,9 +54,7 @@ class NatsEventLog:
     ) -> int:
         """See `EventLog.append`."""
         subject = subjects.event_subject(experiment_id)
-        headers = wire.encode_headers(
-            {_EXPECTED: str(expected_sequence), _EPOCH: str(epoch), _APPEND_ID: append_id}
-        )
+        headers = {_EXPECTED: str(expected_sequence), _EPOCH: str(epoch), _APPEND_ID: append_id}
         in_doubt = False
         while True:
             try:
@@ -149,9 +142,7 @@ class NatsInbox:
     ) -> int:
         """See `Inbox.publish`."""
         subject = subjects.inbox_subject(experiment_id, source)
-        return await self._js.publish(
-            subject, payload, wire.encode_headers({_MESSAGE_ID: message_id})
-        )
+        return await self._js.publish(subject, payload, {_MESSAGE_ID: message_id})
 
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
@@ -210,7 +201,7 @@ class NatsSignals:
         """See `Signals.subscribe`."""
         box: CallbackQueue[Signal] = CallbackQueue()
 
-        def receive(subject: str, reply: str, _headers: bytes, payload: bytes) -> None:
+        def receive(subject: str, reply: str, _headers: Mapping[str, str], payload: bytes) -> None:
             box.put(Signal(subject, payload, reply))
 
         sid = self._connection.subscribe(subject, receive)
@@ -273,66 +264,6 @@ class NatsLogLines:
         await self._js.purge(subjects.STREAM_LOGS, subjects.log_filter(experiment_id))
 
 
-@dataclass(frozen=True, slots=True)
-class NatsSettings:
-    """How to reach the bus."""
-
-    url: str
-    """`nats://host:port` (or `tls://`), or several of them separated by commas."""
-    token: str | None = field(default=None, repr=False)
-    """None = the address holds the credentials, or the server wants none. Not used with `user`."""
-    name: str = ""
-    """How the server lists this client."""
-    replicas: int = 1
-    """Copies of each stream; 3 in a cluster."""
-    tls: ssl.SSLContext | None = None
-    """Encrypts the connection; None: it is not encrypted."""
-    tls_first: bool = False
-    """Whether the server speaks TLS from the first byte on."""
-    user: str = ""
-    """User whose permissions confine this client; empty: the server knows tokens only."""
-    password: str = field(default="", repr=False)
-    owns_streams: bool = True
-    """Whether this client makes the streams, and consumers of pools; only the manager must."""
-
-    @classmethod
-    def confined(
-        cls, url: str, security: SecuritySettings, *, token: str, name: str, replicas: int = 1
-    ) -> Self:
-        """Return the settings of a process that is no manager: it makes nothing at the bus.
-
-        Where the bus knows no users, everybody may make everything, and does.
-        """
-        settings = cls.of(url, security, token=token, name=name, replicas=replicas)
-        return replace(settings, owns_streams=not settings.user)
-
-    @classmethod
-    def of(
-        cls, url: str, security: SecuritySettings, *, token: str, name: str, replicas: int = 1
-    ) -> Self:
-        """Return the settings of a process with these security settings.
-
-        Raises:
-            FailedPreconditionError: the bus is another machine and would be called in plain text.
-            InvalidArgumentError: a file of the settings cannot be used.
-        """
-        transport, login = security.transport, security.bus
-        transport.check_url(NNI_NATS_URL, url)
-        encrypted = transport.ca is not None or any(
-            part.strip().startswith("tls:") for part in url.split(",")
-        )
-        return cls(
-            url=url,
-            token=token,
-            name=name,
-            replicas=replicas,
-            tls=transport.client_context() if encrypted else None,
-            tls_first=login.tls_first,
-            user=login.user,
-            password=login.password,
-        )
-
-
 class NatsBus:
     """All ports on one connection: `async with NatsBus(settings) as bus`.
 
@@ -346,13 +277,7 @@ class NatsBus:
     """
 
     def __init__(self, settings: NatsSettings) -> None:
-        self._connection = Connection(
-            settings.url,
-            login=Login(settings.token or "", settings.user, settings.password),
-            name=settings.name,
-            tls=settings.tls,
-            tls_first=settings.tls_first,
-        )
+        self._connection = Connection(settings)
         self._replicas = settings.replicas
         self._owns_streams = settings.owns_streams
         self._js = JetStream(self._connection, waits_for_streams=not settings.owns_streams)
@@ -461,7 +386,7 @@ def _stream_facts(name: str, answer: Mapping[str, Any]) -> StreamFacts:
 
 
 def _log_message(stored: Stored) -> LogMessage:
-    headers = wire.decode_headers(stored.headers)
+    headers = stored.headers
     return LogMessage(
         experiment_id=subjects.experiment_of_event(stored.subject),
         sequence=stored.sequence,

@@ -1,17 +1,24 @@
-"""One connection to NATS that stays: it reconnects for ever and says so.
+"""Connection to NATS that reconnects for ever, with a nats-py client for each connection.
 
-All methods belong to the loop that opened it. Writes are collected during one turn of the loop and
-sent together. While the server is away, `publish` drops and requests fail at once with
-`DisconnectedError`: whoever must not lose a message repeats it after `wait_connected`
-(`svc_common.messaging.nats_jetstream` does).
+nats-py's own reconnection sends what was left unsent before an outage, retries wrong credentials
+for ever and does not reopen a client that it closed on an error of the server.
 """
 
 import asyncio
 import itertools
+import re
 import secrets
 import ssl
-from collections.abc import Callable, Mapping
-from typing import Final
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeVar
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error
 
 from svc_common.errors import (
     FailedPreconditionError,
@@ -21,75 +28,74 @@ from svc_common.errors import (
     UnavailableError,
 )
 from svc_common.logs import get_logger
-from svc_common.messaging import nats_wire as wire
-from svc_common.messaging.nats_greeting import encrypted, introduction, untrusted
-from svc_common.messaging.nats_heartbeat import Heartbeat
-from svc_common.messaging.nats_login import ANYBODY, Login, Server, servers_of
-from svc_common.messaging.nats_requests import DisconnectedError, NoRespondersError, RequestTable
+from svc_common.messaging.nats_requests import (
+    Answer,
+    DisconnectedError,
+    Headers,
+    NoRespondersError,
+    RequestTable,
+)
+from svc_common.messaging.nats_settings import NatsSettings, Server
 from svc_common.subjects import check_id
 
 FIRST_RETRY_S: Final = 0.01
-"""The bus is starting beside us: look again soon."""
+"""The bus may be starting beside this process."""
 LAST_RETRY_S: Final = 2.0
-CONNECT_TIMEOUT_S: Final = 5.0
-_WRITE_LIMIT_BYTES: Final = 4 * 1024 * 1024
-"""Beyond so many unsent bytes `writable` waits."""
+TIMEOUT_S: Final = 5
+"""Limit of a handshake, and of a close while the server does not read."""
+UNSENT_LIMIT_BYTES: Final = 4 * 1024 * 1024
+_HEADERS_LIMIT_BYTES: Final = 1024
+"""More than the headers of any message."""
+_FORBIDDEN: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]+)"')
+"""Error of the server, which nats-py puts in lower case."""
 
-Receive = Callable[[str, str, bytes, bytes], None]
-"""Called with subject, reply, headers and payload of a message."""
+Receive = Callable[[str, str, Headers, bytes], object]
+"""Callback with subject, reply, headers and payload of a message."""
+T = TypeVar("T")
 
 
-class Connection(asyncio.Protocol):
-    """A client connection.
+class _Delivery(asyncio.Future[Msg]):
+    """Subscriber in the place of the future that nats-py completes with an answer.
 
-    Args:
-        url: of one server or several, see `nats_login.servers_of`.
-        login: used if the address holds no user information.
-        name: how the server lists this client.
-        tls: encrypts the connection; without it, a server that wants encryption is refused.
-        tls_first: the server speaks TLS from the first byte on (`handshake_first`); else it says
-            first, in plain text, that it does.
+    A callback of nats-py costs a queue and a task switch, and messages of two subscriptions would
+    overtake each other. nats-py drops the messages of a cancelled future.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        login: Login = ANYBODY,
-        name: str = "",
-        tls: ssl.SSLContext | None = None,
-        tls_first: bool = False,
-    ) -> None:
-        self._servers = itertools.cycle(servers_of(url, login))
-        self._name = name
-        self._tls = tls
-        self._tls_first = tls_first
-        self._hello: asyncio.Future[Mapping[str, object]] | None = None
-        self._forbidden: set[str] = set()
-        self._transport: asyncio.Transport | None = None
-        self._parser = self._new_parser()
-        self._up = asyncio.Event()
-        self._down = asyncio.Event()
-        self._down.set()
-        self._lost = asyncio.Event()
-        self._welcome: asyncio.Future[None] | None = None
-        self._outgoing: list[bytes] = []
-        self._writable = asyncio.Event()
-        self._writable.set()
-        self._sids = itertools.count(1)
-        self._subscriptions: dict[int, tuple[str, Receive]] = {}
-        # A user's permissions keep its answers from other users: they go below its own name.
-        own = f"{check_id('user of the bus', login.user)}." if login.user else ""
-        self._inbox = f"_INBOX.{own}{secrets.token_hex(8)}"
-        self._requests = RequestTable()
-        self._inboxes = itertools.count(1)
-        self._heartbeat = Heartbeat(self._ping, self._silent)
-        self._keeper: asyncio.Task[None] | None = None
-        self._reconnected: list[Callable[[], None]] = []
-        self._closed = False
-        self.max_payload = 1024 * 1024
+    def __init__(self, receive: Receive) -> None:
+        super().__init__()
+        self.receive = receive
 
-    # -- life ---------------------------------------------------------------------------------
+    def set_result(self, message: Msg) -> None:
+        self.receive(message.subject, message.reply, message.headers or {}, message.data)
+
+
+class Connection:
+    """Client connection; all methods belong to the loop that opened it.
+
+    While the server is away, `publish` drops and requests fail at once with `DisconnectedError`:
+    a caller that must not lose a message repeats it after `wait_connected`.
+    """
+
+    def __init__(self, settings: NatsSettings) -> None:
+        self._settings = settings
+        self._servers = settings.servers()
+        # A user's permissions keep answers from other users: they go below the user's own name.
+        own = f"{check_id('user of the bus', settings.user)}." if settings.user else ""
+        self._inbox = f"_INBOX.{own}{secrets.token_hex(8)}"
+        self._numbers = itertools.count(1)
+        self._requests = RequestTable()
+        self._subjects: dict[int, tuple[str, Receive]] = {}
+        self._subscriptions: dict[int, tuple[Subscription, _Delivery]] = {}
+        self._forbidden: set[str] = set()
+        self._callbacks: list[Callable[[], None]] = []
+        self._client: Client | None = None
+        self._up, self._down = asyncio.Event(), asyncio.Event()
+        self._down.set()
+        self._keeper: asyncio.Task[None] | None = None
+        self._attempt: asyncio.Timeout | None = None
+        self.closed = False
+        """Whether `aclose` was called."""
+        self.max_payload = 1024 * 1024
 
     async def open(self) -> None:
         """Connect, waiting for the server as long as it takes.
@@ -97,44 +103,36 @@ class Connection(asyncio.Protocol):
         Raises:
             UnauthenticatedError: the server refuses the credentials.
             FailedPreconditionError: one side wants encryption and the other does not have it, or
-                the server's certificate is not to be trusted.
+                the server's certificate cannot be trusted.
         """
-        self._loop = asyncio.get_running_loop()
         self.subscribe(f"{self._inbox}.*", self._answered)
-        first: asyncio.Future[None] = self._loop.create_future()
-        self._keeper = self._loop.create_task(self._keep(first), name="nats connection")
+        first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._keeper = asyncio.create_task(self._keep(first), name="nats connection")
         try:
-            await first  # has a result as soon as the server has accepted us
+            await asyncio.wait({first, self._keeper}, return_when=asyncio.FIRST_COMPLETED)
+            if not first.done():
+                await self._keeper
         except BaseException:
             await self.aclose()
             raise
 
     async def aclose(self) -> None:
         """Send what is waiting and close; may be called twice."""
-        self._closed = True
+        self.closed = True
+        self._lose(self._client)
+        if self._attempt is not None:
+            with suppress(RuntimeError):  # it has ended and is being closed
+                self._attempt.reschedule(0)
         if self._keeper is not None:
-            keeper, self._keeper = self._keeper, None
-            self._flush()
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
-        if self._transport is not None:
-            self._transport.close()
-        self._requests.fail_all()
-        self._down.set()
-        self._up.set()  # whoever waits for it finds the connection closed
-        self._heartbeat.stop()
-        for callback in self._reconnected:
+            await asyncio.gather(self._keeper, return_exceptions=True)
+        self._up.set()  # `wait_connected` finds the connection closed
+        for callback in tuple(self._callbacks):
             callback()
-
-    @property
-    def closed(self) -> bool:
-        """Whether `aclose` was called."""
-        return self._closed
 
     @property
     def connected(self) -> bool:
         """Whether the server can be reached now."""
-        return self._up.is_set() and not self._closed
+        return self._up.is_set() and not self.closed
 
     async def wait_connected(self) -> None:
         """Wait until the server can be reached.
@@ -142,10 +140,9 @@ class Connection(asyncio.Protocol):
         Raises:
             UnavailableError: the connection was closed.
         """
-        if self._closed:
-            raise UnavailableError("the connection to the bus is closed")
-        await self._up.wait()
-        if self._closed:
+        if not self.closed:
+            await self._up.wait()
+        if self.closed:
             raise UnavailableError("the connection to the bus is closed")
 
     async def wait_disconnected(self) -> None:
@@ -153,266 +150,267 @@ class Connection(asyncio.Protocol):
         await self._down.wait()
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Have `callback` called after each reconnection and at the close; give its removal."""
-        self._reconnected.append(callback)
-        return lambda: self._reconnected.remove(callback)
-
-    # -- messages -----------------------------------------------------------------------------
+        """Call ``callback`` after each reconnection and at the close; return its removal."""
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
 
     def publish(
-        self, subject: str, payload: bytes, *, reply: str = "", headers: bytes = b""
+        self, subject: str, payload: bytes, *, reply: str = "", headers: Headers | None = None
     ) -> bool:
-        """Send a message; False if the server is away and it was dropped.
+        """Send a message; return False if the server is away and the message was dropped.
 
         Raises:
-            ResourceExhaustedError: it is larger than the server allows.
+            ResourceExhaustedError: the message is larger than the server allows.
         """
-        if len(payload) + len(headers) > self.max_payload:
-            raise ResourceExhaustedError(
-                f"a message of {len(payload)} bytes is larger than the bus allows "
-                f"({self.max_payload})"
-            )
-        if not self.connected:
+        size, limit = len(payload), self.max_payload
+        if size + (_HEADERS_LIMIT_BYTES if headers else 0) > limit:
+            text = f"a message of {size} bytes is larger than the bus allows ({limit})"
+            raise ResourceExhaustedError(text)
+        if self._client is None:
             return False
-        self._write(wire.publish(subject, reply, headers, payload))
+        try:
+            _run(self._client.publish(subject, payload, reply, headers))
+        except Error:  # closed or reconnecting, of which nats-py has not informed us yet
+            self._lose(self._client)
+            return False
         return True
 
     @property
     def congested(self) -> bool:
-        """Whether so much is unsent that whoever can should wait."""
-        return not self._writable.is_set()
+        """Whether so much is unsent that senders should wait."""
+        return self._client is not None and self._client.pending_data_size > UNSENT_LIMIT_BYTES
 
     async def writable(self) -> None:
         """Wait while too much is unsent."""
-        if not self._writable.is_set():
-            await self._writable.wait()
+        while self.congested:
+            with suppress(UnavailableError):
+                await self.flush()
 
     def subscribe(self, subject: str, receive: Receive) -> int:
-        """Listen to a subject or pattern, also after reconnections; give the subscription's id."""
-        sid = next(self._sids)
-        self._subscriptions[sid] = (subject, receive)
-        if self.connected:
-            self._write(wire.subscribe(subject, sid))
+        """Subscribe to a subject or pattern, also after reconnections; return an id."""
+        sid = next(self._numbers)
+        self._subjects[sid] = (subject, receive)
+        if self._client is not None:
+            self._subscribe(self._client, sid)
         return sid
 
     def check_allowed(self, subject: str) -> None:
-        """Return unless the server has said that this user must not listen to ``subject``.
-
-        Raises:
-            PermissionDeniedError: it has.
-        """
-        if subject in self._forbidden:
+        """Raise PermissionDeniedError if this user may not subscribe to ``subject``."""
+        if subject.lower() in self._forbidden:
             raise PermissionDeniedError(f"the bus forbids this user to listen to {subject}")
 
     def unsubscribe(self, sid: int) -> None:
-        """Stop listening; nothing happens if that was done already."""
-        if self._subscriptions.pop(sid, None) is not None and self.connected:
-            self._write(wire.unsubscribe(sid))
+        """End a subscription; nothing happens if that was done already."""
+        self._subjects.pop(sid, None)
+        if sid in self._subscriptions:
+            subscription, delivery = self._subscriptions.pop(sid)
+            delivery.cancel()
+            with suppress(Error):
+                _run(subscription.unsubscribe())
 
     async def drain(self, sid: int) -> None:
-        """Stop listening, but take what the server has sent already.
+        """End a subscription when all that the server has sent to it has arrived.
 
         Raises:
-            UnavailableError: it is away; what it had sent is lost.
+            UnavailableError: the server is away; what it had sent is lost.
         """
-        if self.connected and sid in self._subscriptions:
-            self._write(wire.unsubscribe(sid))
+        if sid in self._subscriptions and self.connected:
+            # nats-py 2.16 sends the PING that ends its own `drain` before UNSUB. Here the server
+            # ends the subscription after one more message than has arrived, which `last` is unless
+            # others are under way, and nats-py keeps it for those.
+            subscription, delivery = self._subscriptions[sid]
+            receive, last = delivery.receive, subscription.subject.replace("*", "last")
+            delivery.receive = lambda subject, *rest: subject == last or receive(subject, *rest)
+            _run(subscription.unsubscribe(subscription.delivered + 1))
+            self.publish(last, b"")
+            _run(subscription.unsubscribe(sys.maxsize))
         try:
             await self.flush()
         finally:
             self.unsubscribe(sid)
 
     def new_inbox(self) -> str:
-        """Give a subject that only this connection listens to, once it subscribes to it."""
-        return f"{self._inbox}-{next(self._inboxes)}"
+        """Return a subject for answers that no other connection subscribes to."""
+        return f"{self._inbox}-{next(self._numbers)}"
 
     def request(
-        self, subject: str, payload: bytes, *, timeout_s: float, headers: bytes = b""
-    ) -> asyncio.Future[tuple[bytes, bytes]]:
-        """Send a message and give the future of its answer: headers and payload.
+        self, subject: str, payload: bytes, *, timeout_s: float, headers: Headers | None = None
+    ) -> Answer:
+        """Send a message and return the future of its answer: headers and payload.
 
-        The future raises `DisconnectedError`, `NoRespondersError` or `RequestTimeoutError` (up to
-        a second late: one timer serves all requests).
+        The future raises `DisconnectedError`, `NoRespondersError`, `PermissionDeniedError` or
+        `RequestTimeoutError`.
         """
-        token, future = self._requests.add(timeout_s, subject)
+        token, answer = self._requests.add(timeout_s, subject)
         if not self.publish(subject, payload, reply=f"{self._inbox}.{token}", headers=headers):
-            self._requests.refuse(token)
-        return future
+            self._requests.fail(token, DisconnectedError("the bus is away"))
+        return answer
 
-    async def flush(self) -> None:
-        """Return once the server has handled everything sent before.
+    async def flush(self, timeout_s: float = TIMEOUT_S) -> None:
+        """Wait until the server has handled everything sent before.
 
         Raises:
-            UnavailableError: it is away.
+            UnavailableError: the server is away or does not answer.
         """
-        # Nobody listens to our own empty inbox name: the server answers so at once.
-        try:
-            await self.request(self.new_inbox(), b"", timeout_s=CONNECT_TIMEOUT_S)
-        except NoRespondersError:
-            return
-
-    # -- asyncio.Protocol ---------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
-        assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(_WRITE_LIMIT_BYTES)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
-        try:
-            self._parser.feed(data)
-        except wire.ProtocolError as error:
-            get_logger().error("bus protocol broken", error=error.message)
-            if self._transport is not None:
-                self._transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
-        self._transport = None
-        if not self._closed:
-            self._up.clear()
-        self._down.set()
-        self._lost.set()
-        self._writable.set()
-        self._outgoing.clear()
-        for waited in (self._hello, self._welcome):
-            if waited is not None and not waited.done():
-                waited.set_exception(DisconnectedError("the bus closed the connection"))
-                waited.exception()  # seen: only one of the two is waited for
-        self._requests.fail_all()
-
-    def pause_writing(self) -> None:
-        """See `asyncio.Protocol`."""
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
-        """See `asyncio.Protocol`."""
-        self._writable.set()
-
-    # -- inside -------------------------------------------------------------------------------
+        with suppress(NoRespondersError):  # the server's answer: that inbox has no subscriber
+            await self.request(self.new_inbox(), b"", timeout_s=timeout_s)
 
     async def _keep(self, first: asyncio.Future[None]) -> None:
         """Connect again whenever the connection is lost."""
-        wait_s = FIRST_RETRY_S
-        for server in self._servers:
+        wait_s = 0.0
+        for server in itertools.cycle(self._servers):
+            if self.closed:
+                return
+            client = Client()
             try:
-                await self._connect_once(server)
+                async with asyncio.timeout(None) as self._attempt:
+                    await asyncio.sleep(wait_s)
+                    await self._connect(client, server)
+                    wait_s = 0.0
+                    await self._serve(client, first)
             except (UnauthenticatedError, FailedPreconditionError) as error:
                 if not first.done():
-                    first.set_exception(error)
-                    return
+                    raise
                 get_logger().error("bus cannot be used", error=error.message)
-            except (OSError, TimeoutError, UnavailableError) as error:
-                # It is not there yet, or gone again: the next round tries.
-                if isinstance(error, ssl.SSLError):
+            except (UnavailableError, TimeoutError) as error:
+                if isinstance(error.__cause__, ssl.SSLError):
                     get_logger().warning("bus connection not encrypted", error=str(error))
-            else:
-                if not first.done():
-                    first.set_result(None)
-                wait_s = FIRST_RETRY_S
-                await self._lost.wait()
-                get_logger().warning("bus connection lost")
-            await asyncio.sleep(wait_s)
-            wait_s = min(wait_s * 2, LAST_RETRY_S)
+            finally:
+                self._lose(client)
+                with suppress(Error, OSError, TimeoutError):
+                    async with asyncio.timeout(TIMEOUT_S):
+                        await client.close()
+            wait_s = min(max(wait_s * 2, FIRST_RETRY_S), LAST_RETRY_S)
 
-    async def _connect_once(self, server: Server) -> None:
-        self._lost.clear()
-        self._parser = self._new_parser()
-        self._welcome = self._loop.create_future()
-        self._hello = self._loop.create_future()
-        first = self._tls if self._tls_first else None
-        try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self._loop.create_connection(
-                    lambda: self, server.host, server.port, ssl=first
+    async def _connect(self, client: Client, server: Server) -> None:
+        """Open a client; see `open` for the errors."""
+        settings = self._settings
+        tls = settings.tls and settings.tls()
+        host = f"[{server.host}]" if ":" in server.host else server.host
+
+        def reveal(secret: str) -> str:
+            # The context is of this connection only: it has made one handshake, or none.
+            if tls is not None and not tls.session_stats()["connect_good"]:
+                raise FailedPreconditionError(
+                    f"the bus at {server.host} does not offer encryption, so no secret is sent to "
+                    "it; add a tls block to its configuration"
                 )
-                hello = await self._hello
-                assert self._transport is not None, "it has just said hello"
-                if first is None:
-                    self.connection_made(
-                        await encrypted(self._transport, self, self._tls, server.host, hello)
-                    )
-                subjects = {sid: subject for sid, (subject, _) in self._subscriptions.items()}
-                self._transport.write(introduction(self._name, server.credentials, subjects))
-                await self._welcome
-        except BaseException as error:
-            if self._transport is not None:
-                self._transport.abort()
-                self._transport = None
-            if isinstance(error, ssl.SSLCertVerificationError):
-                raise untrusted(server.host, server.port, error) from error
-            raise
+            return secret
 
-    def _new_parser(self) -> wire.Parser:
-        return wire.Parser(
-            on_message=self._received,
-            on_info=self._informed,
-            on_ping=self._pinged,
-            on_pong=self._ponged,
-            on_error=self._refused,
-        )
+        async def disconnected() -> None:
+            self._lose(client)
+            if client.is_reconnecting:  # by itself
+                raise asyncio.CancelledError
 
-    def _informed(self, info: Mapping[str, object]) -> None:
-        limit = info.get("max_payload")
-        if isinstance(limit, int):
-            self.max_payload = limit
-        if self._hello is not None and not self._hello.done():
-            self._hello.set_result(info)
+        async def lame_duck() -> None:
+            get_logger().warning("bus is shutting down", host=server.host)
+            if len(self._servers) > 1:
+                self._lose(client)
 
-    def _pinged(self) -> None:
-        if self._transport is not None:
-            self._transport.write(wire.PONG)
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                await client.connect(
+                    f"nats://{host}:{server.port}",
+                    name=settings.name,
+                    # A context without authorities fails a handshake that is not wanted.
+                    tls=tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+                    tls_handshake_first=settings.tls_first and tls is not None,
+                    user=partial(reveal, server.user) if server.user else None,
+                    password=partial(reveal, server.password),
+                    token=partial(reveal, server.token) if server.token else None,
+                    connect_timeout=TIMEOUT_S,
+                    pending_size=0,  # see `_run`
+                    flusher_queue_size=0,
+                    error_cb=partial(self._on_error, client),
+                    disconnected_cb=disconnected,
+                    lame_duck_mode_cb=lame_duck,
+                )
+            reveal("")
+        except (Error, OSError, ValueError) as error:
+            raise _translated(error, server, encrypted=tls is not None) from error
 
-    def _ponged(self) -> None:
-        self._heartbeat.answered()
-        if self._welcome is None or self._welcome.done():
-            return
-        self._welcome.set_result(None)
-        self._up.set()
+    async def _serve(self, client: Client, first: asyncio.Future[None]) -> None:
+        """Use a client until its connection is lost.
+
+        Raises:
+            UnavailableError: the server does not answer.
+        """
+        self._client = client
         self._down.clear()
-        self._heartbeat.start()
-        for callback in tuple(self._reconnected):
+        self.max_payload = client.max_payload
+        for sid in self._subjects:
+            self._subscribe(client, sid)
+        await self.flush()  # now the server knows the subscriptions
+        self._up.set()
+        if not first.done():
+            first.set_result(None)
+        for callback in tuple(self._callbacks):
             callback()
+        while not self._down.is_set():
+            try:
+                async with asyncio.timeout(self._settings.heartbeat_s):
+                    await self._down.wait()
+            except TimeoutError:
+                await self.flush(self._settings.heartbeat_s)
 
-    def _ping(self) -> None:
-        if self._transport is not None:
-            self._transport.write(wire.PING)
+    def _lose(self, client: Client | None) -> None:
+        """Fail and drop what depends on a client, unless it is no longer in use."""
+        if client is None or client is not self._client:
+            return
+        if not self.closed:
+            get_logger().warning("bus connection lost", error=str(client.last_error or ""))
+        self._client = None
+        self._up.clear()
+        self._down.set()
+        for _, delivery in self._subscriptions.values():
+            delivery.cancel()
+        self._subscriptions.clear()
+        self._requests.fail_all()
 
-    def _silent(self) -> None:
-        if self._transport is not None:
-            get_logger().warning("bus does not answer")
-            self._transport.abort()
+    def _subscribe(self, client: Client, sid: int) -> None:
+        subject, receive = self._subjects[sid]
+        delivery = _Delivery(receive)
+        with suppress(Error):  # closed, of which nats-py has not informed us yet
+            self._subscriptions[sid] = _run(client.subscribe(subject, future=delivery)), delivery
 
-    def _refused(self, text: str) -> None:
-        lower = text.lower()
-        if "authorization" in lower or "authentication" in lower:
-            error = UnauthenticatedError(f"the bus refuses the credentials: {text}")
-            if self._welcome is not None and not self._welcome.done():
-                self._welcome.set_exception(error)
-                return
-        forbidden = wire.forbidden(text)
-        if forbidden is not None and forbidden.to_publish:
-            self._requests.forbid(forbidden.subject)
-        elif forbidden is not None:
-            self._forbidden.add(forbidden.subject)
-        get_logger().warning("bus refused an operation", error=text)
+    async def _on_error(self, client: Client, error: Exception) -> None:
+        if client is not self._client:
+            raise error  # while it connects: nats-py would go on trying for ever
+        violation = _FORBIDDEN.search(str(error))
+        if violation is None:
+            return
+        get_logger().warning("bus refused an operation", error=str(error))
+        if violation[1] == "publish":
+            self._requests.forbid(violation[2])
+        else:
+            self._forbidden.add(violation[2])
 
-    def _received(self, sid: int, subject: str, reply: str, headers: bytes, payload: bytes) -> None:
-        found = self._subscriptions.get(sid)
-        if found is not None:
-            found[1](subject, reply, headers, payload)
+    def _answered(self, subject: str, _reply: str, headers: Headers, payload: bytes) -> None:
+        self._requests.complete(subject.rpartition(".")[2], headers, payload)
 
-    def _answered(self, subject: str, _reply: str, headers: bytes, payload: bytes) -> None:
-        self._requests.answer(subject.rpartition(".")[2], headers, payload)
 
-    def _write(self, data: bytes) -> None:
-        if not self._outgoing:
-            self._loop.call_soon(self._flush)
-        self._outgoing.append(data)
+def _run(coroutine: Coroutine[object, None, T]) -> T:
+    """Run a coroutine of nats-py that only fills its buffers, which have no limit here."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise RuntimeError("nats-py waits where it must not")
 
-    def _flush(self) -> None:
-        if self._outgoing and self._transport is not None:
-            self._transport.write(b"".join(self._outgoing))
-        self._outgoing.clear()
+
+def _translated(error: Exception, server: Server, *, encrypted: bool) -> Exception:
+    """Return the error of `Connection.open` for one of nats-py."""
+    place = f"the bus at {server.host}:{server.port}"
+    match error:
+        case ssl.SSLError() if not encrypted:
+            return FailedPreconditionError(
+                f"{place} demands encryption; set NNI_TLS_CA_FILE to its authority"
+            )
+        case ssl.SSLCertVerificationError():
+            reason = f"cannot be trusted ({error.verify_message}); check NNI_TLS_CA_FILE"
+            return FailedPreconditionError(f"the certificate of {place} {reason}")
+        case Error() if "auth" in str(error).lower():
+            return UnauthenticatedError(f"the bus refuses the credentials: {error}")
+        case _:
+            return UnavailableError(f"{place} cannot be used: {error}")

@@ -19,11 +19,11 @@ from svc_common.errors import (
     UnavailableError,
 )
 from svc_common.logs import get_logger
-from svc_common.messaging import nats_wire as wire
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_requests import (
     DisconnectedError,
+    Headers,
     NoRespondersError,
     RequestTimeoutError,
 )
@@ -72,7 +72,7 @@ class Stored:
     subject: str
     sequence: int
     payload: bytes
-    headers: bytes
+    headers: Headers
     time_ns: int
 
 
@@ -89,7 +89,7 @@ class JetStream:
         self.connection = connection
         self._waits_for_streams = waits_for_streams
 
-    async def publish(self, subject: str, payload: bytes, headers: bytes = b"") -> int:
+    async def publish(self, subject: str, payload: bytes, headers: Headers | None = None) -> int:
         """Store a message and return its sequence; repeats until the server has answered.
 
         Raises:
@@ -108,7 +108,9 @@ class JetStream:
                 await asyncio.sleep(retry_s)
                 retry_s = min(retry_s * 2, LAST_RETRY_S)
 
-    async def publish_once(self, subject: str, payload: bytes, headers: bytes = b"") -> int:
+    async def publish_once(
+        self, subject: str, payload: bytes, headers: Headers | None = None
+    ) -> int:
         """Store a message and return its sequence, or raise if the outcome is in doubt.
 
         Raises:
@@ -279,9 +281,9 @@ class _Follower:
             "num_replicas": 1,
         }
 
-    def _receive(self, subject: str, reply: str, headers: bytes, payload: bytes) -> None:
+    def _receive(self, subject: str, reply: str, headers: Headers, payload: bytes) -> None:
         self._heard_s = self._loop.time()
-        if headers and wire.status_of(headers):
+        if "Status" in headers:
             self._hear(reply, headers)
             return
         # $JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>
@@ -295,7 +297,7 @@ class _Follower:
             self._last = sequence
             self._box.put(Stored(subject, sequence, payload, headers, int(parts[-2])))
 
-    def _hear(self, reply: str, headers: bytes) -> None:
+    def _hear(self, reply: str, headers: Headers) -> None:
         """Handle a heartbeat or a request of flow control."""
         if reply:
             if len(self._box) < _FLOW_LIMIT_MESSAGES:
@@ -303,11 +305,10 @@ class _Follower:
             else:
                 self._flow_reply = reply
             return
-        facts = wire.decode_headers(headers)
-        stalled = facts.get("Nats-Consumer-Stalled")
+        stalled = headers.get("Nats-Consumer-Stalled")
         if stalled and not self._flow_reply:
             self._connection.publish(stalled, b"")
-        if int(facts.get("Nats-Last-Consumer", self._delivered)) != self._delivered:
+        if int(headers.get("Nats-Last-Consumer", self._delivered)) != self._delivered:
             self._doubtful.set()
 
     def _check_silence(self) -> None:
@@ -347,6 +348,12 @@ def _stored(message: Mapping[str, Any]) -> Stored:
         subject=message["subject"],
         sequence=int(message["seq"]),
         payload=base64.b64decode(message.get("data", "")),
-        headers=base64.b64decode(message.get("hdrs", "")),
+        headers=_decode_headers(base64.b64decode(message.get("hdrs", ""))),
         time_ns=int(time.timestamp() * 1e9) if time else 0,
     )
+
+
+def _decode_headers(block: bytes) -> Headers:
+    """Return the headers of a stored message; nats-py has no public function for it."""
+    lines = (line.partition(":") for line in block.decode().split("\r\n")[1:])
+    return {name: value.strip() for name, colon, value in lines if colon}

@@ -12,7 +12,6 @@ from typing import Final
 
 from svc_common import subjects
 from svc_common.errors import UnavailableError
-from svc_common.messaging import nats_wire as wire
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.nats_jetstream import (
     ANSWER_TIMEOUT_S,
@@ -24,6 +23,7 @@ from svc_common.messaging.nats_jetstream import (
 )
 from svc_common.messaging.nats_requests import (
     DisconnectedError,
+    Headers,
     NoRespondersError,
     RequestTimeoutError,
 )
@@ -60,7 +60,7 @@ class NatsTaskQueue:
         """See `TaskQueue.publish`."""
         await self.open_pool(pool)
         return await self._js.publish(
-            subjects.task_subject(pool), payload, wire.encode_headers({_MESSAGE_ID: message_id})
+            subjects.task_subject(pool), payload, {_MESSAGE_ID: message_id}
         )
 
     async def delete(self, sequence: int) -> None:
@@ -223,13 +223,14 @@ class NatsTaskFeed:
         if self._watchdog is None:
             self._watchdog = self._loop.call_later(_WATCHDOG_S, self._watch)
 
-    def _receive(self, subject: str, reply: str, headers: bytes, payload: bytes) -> None:
-        if headers and wire.status_of(headers):
+    def _receive(self, subject: str, reply: str, headers: Headers, payload: bytes) -> None:
+        status = headers.get("Status")
+        if status is not None:
             # The request expired, or its consumer moved: the rest of it is asked for again.
             number = subject.rpartition(".")[2]
             rest, _ = self._standing.pop(number, (0, 0.0))
             self._wanted += rest
-            if wire.status_of(headers) in _SERVED:
+            if status in _SERVED:
                 self._ask_soon()
             else:
                 # There is no such consumer (yet, or any more): to ask at once would go on for ever.

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from svc_common.errors import LostOwnershipError, ResourceExhaustedError
-from svc_common.messaging import nats_wire as wire
 from svc_common.messaging.nats_bus import NatsEventLog, NatsInbox
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_jetstream import JetStream, JetStreamError
-from tests.support.scripted_bus import Published, ScriptedBus
+from svc_common.messaging.nats_settings import NatsSettings
+from tests.support.scripted_bus import Published, ScriptedBus, decode_headers, encode_headers
 
 EVENT = "nni.experiment.e.event"
 WRONG_SEQUENCE = {"error": {"code": 400, "err_code": 10071, "description": "wrong last sequence"}}
@@ -24,7 +24,7 @@ Answer = Callable[[ScriptedBus, Published], None]
 @asynccontextmanager
 async def scripted(answer: Answer) -> AsyncIterator[tuple[ScriptedBus, JetStream]]:
     async with asyncio.timeout(10), ScriptedBus(answer) as server:
-        connection = Connection(server.url)
+        connection = Connection(NatsSettings(server.url))
         await connection.open()
         try:
             yield server, JetStream(connection)
@@ -35,7 +35,7 @@ async def scripted(answer: Answer) -> AsyncIterator[tuple[ScriptedBus, JetStream
 def last_message(sequence: int, epoch: int, append_id: str) -> dict[str, object]:
     import base64
 
-    headers = wire.encode_headers({"Nni-Epoch": str(epoch), "Nni-Append": append_id})
+    headers = encode_headers({"Nni-Epoch": str(epoch), "Nni-Append": append_id})
     return {
         "message": {
             "subject": EVENT,
@@ -121,7 +121,7 @@ async def test_append_names_what_it_expects() -> None:
         await append(jetstream)
 
     (sent,) = await server.seen(EVENT)
-    assert wire.decode_headers(sent.headers) == {
+    assert decode_headers(sent.headers) == {
         "Nats-Expected-Last-Subject-Sequence": "4",
         "Nni-Epoch": "2",
         "Nni-Append": "a",
@@ -147,7 +147,7 @@ async def test_publish_is_repeated_with_its_message_id_until_it_is_acknowledged(
 
     sent = await server.seen("nni.inbox.e.r", 4)
     assert sequence == 3
-    assert {wire.decode_headers(one.headers)["Nats-Msg-Id"] for one in sent} == {"m1"}
+    assert {decode_headers(one.headers)["Nats-Msg-Id"] for one in sent} == {"m1"}
 
 
 async def test_bus_out_of_room_says_so() -> None:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_jetstream import JetStream
+from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.nats_tasks import NatsTaskFeed, NatsTaskQueue
 from tests.support.scripted_bus import Published, ScriptedBus
 
@@ -22,7 +23,7 @@ def answer(server: ScriptedBus, message: Published) -> None:
 @asynccontextmanager
 async def feed() -> AsyncIterator[tuple[ScriptedBus, NatsTaskFeed]]:
     async with asyncio.timeout(10), ScriptedBus(answer) as server:
-        connection = Connection(server.url)
+        connection = Connection(NatsSettings(server.url))
         await connection.open()
         opened = await NatsTaskQueue(JetStream(connection)).pull("p")
         try:

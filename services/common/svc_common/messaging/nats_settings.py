@@ -1,0 +1,111 @@
+"""How a process reaches the bus: addresses of its servers, credentials, encryption."""
+
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, Self
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from svc_common.access.security import SecuritySettings
+from svc_common.environment import NNI_NATS_URL
+from svc_common.errors import InvalidArgumentError
+
+DEFAULT_PORT: Final = 4222
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server of the bus, and the credentials for it: user and password, a token, or none."""
+
+    host: str
+    port: int
+    user: str = ""
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NatsSettings:
+    """Settings of one client of the bus."""
+
+    url: str
+    """`nats://host:port` (or `tls://`), or several of them separated by commas. User information
+    is a token (`nats://token@host`) or user and password; it is used instead of those below."""
+    token: str | None = field(default=None, repr=False)
+    """None: the address holds the credentials, or the server wants none. Not used with `user`."""
+    name: str = ""
+    """How the server lists this client."""
+    replicas: int = 1
+    """Copies of each stream; 3 in a cluster."""
+    tls: Callable[[], ssl.SSLContext] | None = None
+    """Makes the context that encrypts one connection; None: no encryption."""
+    tls_first: bool = False
+    """Whether the server speaks TLS from the first byte on (`handshake_first`)."""
+    user: str = ""
+    """User whose permissions confine this client; empty: the server knows tokens only. One token
+    of a subject: answers to this user's requests go below it."""
+    password: str = field(default="", repr=False)
+    owns_streams: bool = True
+    """Whether this client makes the streams, and consumers of pools; only the manager must."""
+    heartbeat_s: float = 20.0
+    """Interval of the round trips that show that the server answers, and the limit of each."""
+
+    @classmethod
+    def confined(
+        cls, url: str, security: SecuritySettings, *, token: str, name: str, replicas: int = 1
+    ) -> Self:
+        """Return the settings of a process other than the manager, which makes no streams.
+
+        Where the bus knows no users, every process may make them, and does.
+        """
+        settings = cls.of(url, security, token=token, name=name, replicas=replicas)
+        return replace(settings, owns_streams=not settings.user)
+
+    @classmethod
+    def of(
+        cls, url: str, security: SecuritySettings, *, token: str, name: str, replicas: int = 1
+    ) -> Self:
+        """Return the settings of a process with these security settings.
+
+        Raises:
+            FailedPreconditionError: the bus is another machine and would be called in plain text.
+            InvalidArgumentError: a file of the settings cannot be used.
+        """
+        transport, login = security.transport, security.bus
+        transport.check_url(NNI_NATS_URL, url)
+        encrypted = transport.ca is not None or any(
+            part.strip().startswith("tls:") for part in url.split(",")
+        )
+        if encrypted:
+            transport.client_context()  # raises now if a file cannot be used
+        return cls(
+            url=url,
+            token=token,
+            name=name,
+            replicas=replicas,
+            tls=transport.client_context if encrypted else None,
+            tls_first=login.tls_first,
+            user=login.user,
+            password=login.password,
+        )
+
+    def servers(self) -> list[Server]:
+        """Return the servers that the address names.
+
+        Raises:
+            InvalidArgumentError: the text is not such an address.
+        """
+        return [self._server(urlsplit(part.strip())) for part in self.url.split(",")]
+
+    def _server(self, url: SplitResult) -> Server:
+        if url.scheme not in {"nats", "tls"} or not url.hostname:
+            text = url.geturl().rpartition("@")[2]
+            raise InvalidArgumentError("address of the bus", "must be nats://HOST:PORT", text)
+        host, port = url.hostname, url.port or DEFAULT_PORT
+        if url.username and url.password:
+            return Server(host, port, unquote(url.username), unquote(url.password))
+        if url.username:
+            return Server(host, port, token=unquote(url.username))
+        if self.user:
+            return Server(host, port, self.user, self.password)
+        return Server(host, port, token=self.token or "")
