@@ -36,6 +36,11 @@ class ScriptedBus:
 
     on_publish: Callable[["ScriptedBus", Published], None]
     published: list[Published] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    """Control lines of the client in use."""
+    line_arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    connections: int = 0
+    """How many clients have connected so far."""
     _subscriptions: dict[int, str] = field(default_factory=dict)
     _writer: asyncio.StreamWriter | None = None
     _server: asyncio.Server | None = None
@@ -76,6 +81,17 @@ class ScriptedBus:
                 )
                 self._writer.write(line.encode() + b"\r\n" + headers + payload + b"\r\n")
 
+    def sid_of(self, pattern: str) -> int:
+        """Return the id of the client's subscription to a pattern."""
+        return next(sid for sid, found in self._subscriptions.items() if found == pattern)
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send bytes as they are, and let the client read them."""
+        assert self._writer is not None
+        self._writer.write(data)
+        await self._writer.drain()
+        await asyncio.sleep(0)
+
     def disconnect(self) -> None:
         """Close the connection to the client."""
         if self._writer is not None:
@@ -92,10 +108,14 @@ class ScriptedBus:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._subscriptions.clear()
+        self.lines.clear()
+        self.connections += 1
         self._writer = writer
         writer.write(b'INFO {"max_payload": 1048576, "headers": true}\r\n')
         try:
             while line := await reader.readline():
+                self.lines.append(line)
+                self.line_arrived.set()
                 await self._handle(line.split(), reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the test went on without this connection

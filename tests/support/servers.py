@@ -76,6 +76,11 @@ class NatsServer:
     def stop(self) -> None:
         self._end(signal.SIGTERM)
 
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to the running server."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def _end(self, number: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(number)

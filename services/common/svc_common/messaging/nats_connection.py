@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
-from nats.errors import Error
+from nats.errors import Error, ProtocolError
 
 from svc_common.errors import (
     FailedPreconditionError,
@@ -66,7 +66,12 @@ class _Delivery(asyncio.Future[Msg]):
         self.receive = receive
 
     def set_result(self, message: Msg) -> None:
-        self.receive(message.subject, message.reply, message.headers or {}, message.data)
+        try:
+            self.receive(message.subject, message.reply, message.headers or {}, message.data)
+        except Exception as error:
+            # nats-py would stop reading without a word; a broken protocol makes it disconnect.
+            get_logger().error("bus message not handled", exc_info=error)
+            raise ProtocolError from error
 
 
 class Connection:
