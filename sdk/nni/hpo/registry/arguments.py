@@ -170,6 +170,11 @@ def arguments_of(cls: type) -> tuple[Argument, ...]:
     )
 
 
+def fields_of(cls: type) -> Fields:
+    """Return the rule of a dict whose items are arguments of a class."""
+    return Fields(arguments_of(cls))
+
+
 def _argument(parameter: inspect.Parameter, hint: object, meanings: Mapping[str, str]) -> Argument:
     rule, nullable, marked = _rule_of(hint)
     without = parameter.default is inspect.Parameter.empty

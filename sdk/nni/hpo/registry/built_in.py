@@ -8,7 +8,7 @@ longer than others because it holds every argument of every algorithm.
 from types import MappingProxyType
 from typing import Final
 
-from nni.hpo.registry.arguments import Argument, DeclaredArguments
+from nni.hpo.registry.arguments import Argument, DeclaredArguments, Fields
 from nni.hpo.registry.entries import AlgorithmEntry
 from nni.hpo.registry.rules import (
     AbsoluteFile,
@@ -791,6 +791,54 @@ BUILT_IN: Final = (
                     rule=IntRange(low=0, high=9223372036854775807),
                     default=None,
                     meaning="of all draws; None for different ones in every process.",
+                    nullable=True,
+                ),
+                Argument(
+                    name="tpe_args",
+                    rule=Fields(
+                        arguments=(
+                            Argument(
+                                name="constant_liar_type",
+                                rule=OneOf("best", "worst", "mean"),
+                                default=None,
+                                meaning="`best`, `worst` or `mean` of the losses known so far, which running trials get as a result; None for no such result. If it is given it takes precedence over `parallel_optimize` and `constant_liar_type` of `TPETuner`.",
+                                nullable=True,
+                            ),
+                            Argument(
+                                name="n_startup_jobs",
+                                rule=IntRange(low=0, high=2147483647),
+                                default=10,
+                                meaning="results before which proposals are draws from the prior.",
+                            ),
+                            Argument(
+                                name="n_ei_candidates",
+                                rule=IntRange(low=1, high=2147483647),
+                                default=32,
+                                meaning="draws of the good density that compete in one proposal.",
+                            ),
+                            Argument(
+                                name="linear_forgetting",
+                                rule=IntRange(low=1, high=2147483647),
+                                default=None,
+                                meaning="number of newest results that keep their full weight, and upper limit of the number of good ones; the weight of older results falls linearly with their age.",
+                                nullable=True,
+                            ),
+                            Argument(
+                                name="prior_weight",
+                                rule=FloatRange(low=0),
+                                default=1.0,
+                                meaning="weight of the prior in both densities, where 1 is that of a result.",
+                            ),
+                            Argument(
+                                name="gamma",
+                                rule=FloatRange(low=0, open_low=True),
+                                default=0.45,
+                                meaning="of n results `ceil(gamma * sqrt(n))` count as good.",
+                            ),
+                        )
+                    ),
+                    default=None,
+                    meaning="settings of the model by the names of NNI 3.0, see `TpeArguments`.",
                     nullable=True,
                 ),
             ),

@@ -8,9 +8,11 @@ homes and `__all__` follow from it.
 
 import ast
 import importlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from nni.hpo.registry import rules
@@ -40,7 +42,7 @@ longer than others because it holds every argument of every algorithm.
 from types import MappingProxyType
 from typing import Final
 
-from nni.hpo.registry.arguments import REQUIRED, Argument, DeclaredArguments
+from nni.hpo.registry.arguments import REQUIRED, Argument, DeclaredArguments, Fields
 from nni.hpo.registry.rules import {rules}
 from nni.hpo.registry.entries import AlgorithmEntry
 
@@ -161,6 +163,10 @@ def _assignment(tree: ast.Module, name: str) -> ast.stmt:
 
 def main() -> None:
     """Write the table and the exports; the caller formats them."""
+    # An old table may not be importable, after a merge or the removal of a rule.
+    empty = ModuleType("nni.hpo.registry.built_in")
+    vars(empty)["BUILT_IN"] = ()
+    sys.modules[empty.__name__] = empty
     entries = declared_entries()
     TABLE.write_text(table_source(entries), "utf-8")
     source = EXPORTS.read_text("utf-8")

@@ -32,13 +32,20 @@ from nni.hpo.base import Tuner, samples
 from nni.hpo.encoding.columns import Level, Row, configuration_of, levels_of, rows_of
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import Objectives, objectives_of
-from nni.hpo.registry.arguments import Mode, Seed
+from nni.hpo.registry.arguments import Mode, Seed, fields_of
 from nni.hpo.registry.declaration import algorithm
-from nni.hpo.registry.rules import OneOf
+from nni.hpo.registry.rules import MANY, FloatRange, IntRange, OneOf
 from nni.hpo.space.domains import Space
 from nni.hpo.space.parser import contains, parse_space, place
 from nni.hpo.tuners._repair import repaired
-from nni.hpo.tuners.density.level_model import LevelModel, Pending
+from nni.hpo.tuners.density.level_model import (
+    CANDIDATES,
+    GOOD_FACTOR,
+    GOOD_LIMIT,
+    DensitySettings,
+    LevelModel,
+    Pending,
+)
 from nni.hpo.tuners.density.liars import LIARS, Extent
 from nni.hpo.tuners.density.rankings import Outcome
 
@@ -49,6 +56,50 @@ _TRIES: Final = 8
 
 STARTUP_TRIALS: Final = 10
 """Results before which proposals are draws from the prior."""
+
+
+_LEAST_PRIOR_WEIGHT: Final = 1e-12
+"""Stands for a `prior_weight` of 0, of which a density has no logarithm."""
+
+_LIARS_OF_NNI_3: Final = {"best": "min", "worst": "max", "mean": "mean"}
+"""Names of the made-up results in NNI 3.0, and ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class TpeArguments:
+    """Settings of the model under the names that NNI 3.0 has for them.
+
+    The defaults are those of `TPETuner`, which differ from those of NNI 3.0.
+
+    Args:
+        constant_liar_type: `best`, `worst` or `mean` of the losses known so far, which running
+            trials get as a result; None for no such result. If it is given it takes precedence over
+            `parallel_optimize` and `constant_liar_type` of `TPETuner`.
+        n_startup_jobs: results before which proposals are draws from the prior.
+        n_ei_candidates: draws of the good density that compete in one proposal.
+        linear_forgetting: number of newest results that keep their full weight, and upper limit of
+            the number of good ones; the weight of older results falls linearly with their age.
+        prior_weight: weight of the prior in both densities, where 1 is that of a result.
+        gamma: of n results `ceil(gamma * sqrt(n))` count as good.
+    """
+
+    constant_liar_type: Annotated[str | None, OneOf(*_LIARS_OF_NNI_3)] = None
+    n_startup_jobs: Annotated[int, IntRange(0, MANY)] = STARTUP_TRIALS
+    n_ei_candidates: Annotated[int, IntRange(1, MANY)] = CANDIDATES
+    linear_forgetting: Annotated[int | None, IntRange(1, MANY)] = None
+    prior_weight: Annotated[float, FloatRange(0)] = 1.0
+    gamma: Annotated[float, FloatRange(0, open_low=True)] = GOOD_FACTOR
+
+    @property
+    def densities(self) -> DensitySettings:
+        """The settings of the model."""
+        return DensitySettings(
+            good_factor=self.gamma,
+            good_limit=self.linear_forgetting or GOOD_LIMIT,
+            candidates=self.n_ei_candidates,
+            prior_weight=max(self.prior_weight, _LEAST_PRIOR_WEIGHT),
+            newest=self.linear_forgetting,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +130,7 @@ class TPETuner(Tuner):
             `max` and `mean` spread what is proposed; `min` takes running trials for good ones and
             helps least.
         seed: of all draws; None for different ones in every process.
+        tpe_args: settings of the model by the names of NNI 3.0, see `TpeArguments`.
     """
 
     multi_objective: ClassVar[bool] = True
@@ -89,7 +141,16 @@ class TPETuner(Tuner):
         parallel_optimize: bool = False,  # noqa: FBT001, FBT002 - documented signature
         constant_liar_type: Annotated[str, OneOf(*LIARS)] = "min",
         seed: Seed = None,
+        tpe_args: Annotated[Mapping[str, JsonValue] | None, fields_of(TpeArguments)] = None,
     ) -> None:
+        given = dict(tpe_args or {})
+        model = TpeArguments(**given)
+        if "constant_liar_type" in given:
+            liar = model.constant_liar_type
+            parallel_optimize = liar is not None
+            constant_liar_type = _LIARS_OF_NNI_3[liar] if liar else constant_liar_type
+        self._densities = model.densities
+        self._startup = model.n_startup_jobs
         self._objectives = objectives_of(optimize_mode)
         self._parallel = parallel_optimize
         self._liar = constant_liar_type
@@ -147,7 +208,7 @@ class TPETuner(Tuner):
 
     def suggest(self, *, from_prior: bool = False) -> dict[str, JsonValue]:
         """Return one configuration that no trial stands for."""
-        if from_prior or len(self._observed) < STARTUP_TRIALS:
+        if from_prior or len(self._observed) < self._startup:
             return self._space.draw(self._prior)
         return self._proposal(self._pending())
 
@@ -194,7 +255,7 @@ class TPETuner(Tuner):
     def _forget(self) -> None:
         """Start without observations, in the space and for the objectives there are now."""
         objectives = len(self._objectives.items)
-        self._models = [LevelModel(level, objectives) for level in self._levels]
+        self._models = [LevelModel(level, objectives, self._densities) for level in self._levels]
         self._observed: list[tuple[JsonValue, Outcome]] = []
         self._extent = Extent()
 

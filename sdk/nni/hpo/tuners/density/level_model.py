@@ -101,6 +101,23 @@ LEAST_STEP: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
+class DensitySettings:
+    """What a user may change of the two densities; the defaults are the constants above."""
+
+    good_factor: float = GOOD_FACTOR
+    """The good set holds `ceil(good_factor * sqrt(n))` of n rows, > 0 ..."""
+    good_limit: int = GOOD_LIMIT
+    """... and never more than this, >= 1."""
+    candidates: int = CANDIDATES
+    """Draws of the good density that compete in one proposal, >= 1."""
+    prior_weight: float = 1.0
+    """Weight of the prior in both densities, > 0, where 1 is that of a result."""
+    newest: int | None = None
+    """Number of newest results that keep their weight, >= 1; the weight of older ones rises
+    linearly with their order, from `1 / n` to 1. None: all keep their weight."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pending:
     """Trials that run, with what they are taken for until they have a result."""
 
@@ -116,10 +133,14 @@ class LevelModel:
     Args:
         level: whose rows are proposed.
         objectives: how many losses results have, >= 1.
+        settings: of the densities.
     """
 
-    def __init__(self, level: Level, objectives: int = 1) -> None:
+    def __init__(
+        self, level: Level, objectives: int = 1, settings: DensitySettings | None = None
+    ) -> None:
         self.level = level
+        self._settings = settings or DensitySettings()
         self._frame = Frame(
             bounded=np.array([column.bounded for column in level.numeric], dtype=bool),
             bell_width=BELL_WIDTH,
@@ -130,7 +151,8 @@ class LevelModel:
         self._offsets = np.array([column.grid_offset() for column in level.numeric])
         self._stepped = self._steps > 0
         columns = len(level.numeric) + len(level.choices)
-        self._crossed = CROSSED_CANDIDATES if columns >= CROSSED_COLUMNS else 0
+        crossed = CROSSED_CANDIDATES * self._settings.candidates // CANDIDATES
+        self._crossed = crossed if columns >= CROSSED_COLUMNS else 0
         self._slip_factors = np.array(
             [
                 BRANCH_SLIP_FACTOR if column.opens_branches else SLIP_FACTOR
@@ -167,7 +189,8 @@ class LevelModel:
         lied = pending is not None and pending.lie is not None
         thinning = LIED_THINNING if lied and not self._finite else 1
         crossed = self._crossed if crowded else 0
-        points, options = _candidates(good, rng, CANDIDATES // thinning, crossed // thinning)
+        count = max(self._settings.candidates // thinning, 1)
+        points, options = _candidates(good, rng, count, crossed // thinning)
         points = self._on_grid(points)
         gain = good.log_density(points, options) - rest.log_density(points, options)
         # An unbounded column would drift without an end where the results say nothing about it.
@@ -190,7 +213,8 @@ class LevelModel:
         ranking, told = known.ranking, len(known)
         running = pending.rows if pending else []
         lie = pending.lie if pending else None
-        split = min(math.ceil(GOOD_FACTOR * math.sqrt(told)), GOOD_LIMIT)
+        settings = self._settings
+        split = min(math.ceil(settings.good_factor * math.sqrt(told)), settings.good_limit)
         best, weights = ranking.best(split)
         # Lies that rank among the good ones join them, but do not displace what is known.
         joining = running if lie is not None and ranking.place(lie) < split else []
@@ -202,6 +226,9 @@ class LevelModel:
         shares = np.full(len(joining), JOINT_LIE_WEIGHT / max(len(joining), 1))
         repelling = np.full(len(opposed), RUNNING_WEIGHT if lie is None else 1.0)
         near_weights = np.append(np.ones(len(near)), repelling)
+        if settings.newest is not None:
+            weights = weights * age_weights(best, told, settings.newest)
+            near_weights[: len(near)] *= age_weights(near, told, settings.newest)
         others = told - len(best) - len(near)
         return (
             self._good(*good, np.append(weights, shares), floor),
@@ -229,7 +256,7 @@ class LevelModel:
             options=options,
             slip=self._slip(count),
             weights=weights,
-            prior_weight=1.0,
+            prior_weight=self._settings.prior_weight,
         )
 
     def _rest(
@@ -245,7 +272,7 @@ class LevelModel:
             options=options,
             slip=self._slip(len(centres) + others),
             weights=weights,
-            prior_weight=1.0 + others,
+            prior_weight=self._settings.prior_weight + others,
         )
 
     def _slip(self, kernels: int) -> Floats:
@@ -271,6 +298,23 @@ class LevelModel:
         rows = zip(points.tolist(), options.tolist(), strict=True)
         keys = [row_key(tuple(point), tuple(option)) for point, option in rows]
         return np.array([key in taken or self.observations.has(key) for key in keys])
+
+
+def age_weights(positions: Sequence[int], count: int, newest: int) -> Floats:
+    """Return `(k,)` factors in (0, 1] that fade old results, as in hyperopt's linear forgetting.
+
+    Args:
+        positions: of k results in the order in which they came, from 0.
+        count: of all results.
+        newest: how many of the newest have the factor 1.
+    """
+    older = count - newest
+    if older <= 0:
+        return np.ones(len(positions))
+    ramp: Floats = np.linspace(1.0 / count, 1.0, older)
+    factors = np.concatenate([ramp, np.ones(newest)])
+    found: Floats = factors[np.array(positions, dtype=np.int64)]
+    return found
 
 
 def _candidates(

@@ -10,6 +10,7 @@ import pytest
 
 from nni.hpo import Study, TPETuner, optimize
 from nni.hpo.objectives import objectives_of
+from nni.hpo.registry.factory import create
 from nni.hpo.space.parser import contains, parse_space
 from nni.hpo.tuners.tpe import STARTUP_TRIALS
 
@@ -387,3 +388,93 @@ def test_ten_in_parallel_keep_nine_tenths_of_what_is_gained_on_random_search(
 
     # Random search has 0.76 after 100 trials, by the specification.
     assert 0.76 - found >= 0.9 * (0.76 - alone)
+
+
+NNI_3_EXAMPLE = {
+    "constant_liar_type": "mean",
+    "n_startup_jobs": 10,
+    "n_ei_candidates": 20,
+    "linear_forgetting": 100,
+    "prior_weight": 0,
+    "gamma": 0.5,
+}
+"""Of the page of TPE in the documentation of NNI 3.0."""
+
+
+def proposals(tuner: TPETuner, count: int) -> list[dict[str, Any]]:
+    found = []
+    for parameter_id in range(count):
+        found.append(tuner.generate_parameters(parameter_id))
+        if parameter_id % 2:
+            for ended in (parameter_id - 1, parameter_id):
+                loss = abs(found[ended]["x"] - 0.7)
+                tuner.receive_trial_result(ended, found[ended], loss)
+                tuner.trial_end(ended, True)
+    return found
+
+
+def test_settings_of_nni_3_are_taken_over() -> None:
+    tuner = create("tuner", "TPE", {"optimize_mode": "minimize", "tpe_args": NNI_3_EXAMPLE}, 0)
+    assert isinstance(tuner, TPETuner)
+    tuner.update_search_space(LINE)
+
+    tell(tuner, 40)
+
+    assert abs(tuner.suggest()["x"] - 0.7) < 0.1
+
+
+def test_settings_without_a_change_propose_the_same() -> None:
+    settings = {"n_startup_jobs": 10, "n_ei_candidates": 32, "prior_weight": 1, "gamma": 0.45}
+
+    assert proposals(ready(seed=1, tpe_args=settings), 40) == proposals(ready(seed=1), 40)
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments"),
+    [
+        ({"constant_liar_type": "best"}, {"parallel_optimize": True, "constant_liar_type": "min"}),
+        ({"constant_liar_type": "worst"}, {"parallel_optimize": True, "constant_liar_type": "max"}),
+        ({"constant_liar_type": "mean"}, {"parallel_optimize": True, "constant_liar_type": "mean"}),
+        ({"constant_liar_type": None}, {"parallel_optimize": False}),
+    ],
+)
+def test_liar_of_nni_3_is_ours_under_another_name(
+    settings: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    renamed = ready(seed=2, parallel_optimize=True, tpe_args=settings)
+
+    assert proposals(renamed, 40) == proposals(ready(seed=2, **arguments), 40)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n_startup_jobs": 0},
+        {"n_startup_jobs": 30},
+        {"n_ei_candidates": 1},
+        {"linear_forgetting": 3},
+        {"prior_weight": 0},
+        {"gamma": 2},
+    ],
+)
+def test_each_setting_changes_proposals_within_the_space(settings: dict[str, Any]) -> None:
+    found = proposals(ready(seed=3, tpe_args=settings), 40)
+
+    assert found != proposals(ready(seed=3), 40)
+    assert all(contains(parse_space(LINE), one) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"gamma": 0}, "tpe_args.gamma must be a number > 0, got 0"),
+        ({"n_ei_candidates": 0}, "tpe_args.n_ei_candidates must be an int in"),
+        ({"constant_liar_type": "min"}, "tpe_args.constant_liar_type must be one of 'best'"),
+        ({"n_candidates": 3}, "unknown argument 'tpe_args.n_candidates'.*n_ei_candidates"),
+    ],
+)
+def test_bad_settings_of_nni_3_are_refused(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        ready(tpe_args=settings)
+    with pytest.raises(ValueError, match=text):
+        create("tuner", "TPE", {"tpe_args": settings})

@@ -7,7 +7,7 @@ import pytest
 
 from nni.hpo.encoding.columns import Row, levels_of
 from nni.hpo.space.parser import parse_space
-from nni.hpo.tuners.density.level_model import REST_LIMIT, LevelModel, Pending
+from nni.hpo.tuners.density.level_model import REST_LIMIT, LevelModel, Pending, age_weights
 from nni.hpo.tuners.density.rankings import Outcome
 
 
@@ -216,3 +216,13 @@ def test_proposals_of_two_objectives_lie_between_their_optima() -> None:
 
     # Everything from 0.3 to 0.5 is on the front, a fifth of the range.
     assert sum(0.28 < x < 0.52 for x in proposals) >= 45
+
+
+def test_old_results_fade_linearly_with_their_order() -> None:
+    assert age_weights([0, 3, 4, 9], 10, 6).tolist() == pytest.approx([0.1, 1.0, 1.0, 1.0])
+    assert age_weights([1], 10, 6).tolist() == pytest.approx([0.4])
+
+
+def test_few_results_do_not_fade() -> None:
+    assert age_weights([0, 2], 3, 3).tolist() == [1.0, 1.0]
+    assert age_weights([], 9, 3).tolist() == []
