@@ -1,4 +1,7 @@
-"""Documented spelling of the contract for assessors; its home is `nni.hpo.base`."""
+"""Documented import path for `nni.hpo.base`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.base import Assessor, AssessResult
 

@@ -1,4 +1,7 @@
-"""Documented spelling of the contract for tuners; its home is `nni.hpo.base`."""
+"""Documented import path for `nni.errors` and `nni.hpo.base`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.base import Tuner

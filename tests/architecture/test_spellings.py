@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from nni.spellings import SPELLINGS, exported_name, module_source
+
 SDK = Path(__file__).parents[2] / "sdk" / "nni"
 TABLE = {
-    "nni.tuner": "Tuner",
+    "nni.tuner": "Tuner NoMoreTrialError",
     "nni.assessor": "Assessor AssessResult",
-    "nni.runtime.msg_dispatcher_base": "MsgDispatcherBase",
+    "nni.runtime.msg_dispatcher_base": "MsgDispatcherBase CommandType MetricType send",
     "nni.runtime.protocol": "CommandType send",
     "nni.algorithms.hpo.batch_tuner": "BatchTuner",
     "nni.algorithms.hpo.bohb_advisor": "BOHB",
@@ -26,7 +28,9 @@ TABLE = {
     "nni.algorithms.hpo.networkmorphism_tuner": "NetworkMorphismTuner",
     "nni.algorithms.hpo.networkmorphism_tuner.graph": "Graph json_to_graph",
     "nni.algorithms.hpo.pbt_tuner": "PBTTuner",
+    "nni.algorithms.hpo.random_tuner": "RandomTuner",
     "nni.algorithms.hpo.smac_tuner": "SMACTuner",
+    "nni.algorithms.hpo.tpe_tuner": "TpeTuner TpeArguments",
     "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
     "nni.hpo.configspace": "from_configspace parameters_of to_configspace",
 }
@@ -74,6 +78,29 @@ def test_another_spelling_holds_imports_and_nothing_else(module: str) -> None:
 
 def test_every_spelling_is_in_the_table() -> None:
     assert set(ALL) == set(TABLE)
+
+
+def test_the_one_table_of_spellings_has_what_users_import() -> None:
+    written = {module: set(map(exported_name, SPELLINGS[module])) for module in SPELLINGS}
+
+    assert written == {module: set(names.split()) for module, names in TABLE.items()}
+
+
+@pytest.mark.parametrize("module", SPELLINGS)
+def test_a_spelling_is_written_from_the_table(module: str) -> None:
+    expected = ast.parse(module_source(module))
+
+    assert imports_of(tree_of(module)) == imports_of(expected), "run ./dev algorithms"
+    assert ast.get_docstring(tree_of(module)) == ast.get_docstring(expected)
+
+
+def imports_of(tree: ast.Module) -> set[str]:
+    return {
+        f"{statement.module}:{alias.name} as {alias.asname or alias.name}"
+        for statement in tree.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
 
 
 def test_no_home_imports_another_spelling() -> None:

@@ -1,4 +1,7 @@
-"""Documented spelling of the conversion to ConfigSpace; its home is `nni.hpo.space.configspace`."""
+"""Documented import path for `nni.hpo.space.configspace`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.space.configspace import from_configspace, parameters_of, to_configspace
 

@@ -1,4 +1,7 @@
-"""Documented spelling of the base of advisors; its home is `nni.hpo.advisor`."""
+"""Documented import path for `nni.hpo.advisor` and `nni.hpo.commands`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.commands import CommandType, MetricType, send

@@ -1,4 +1,7 @@
-"""Documented spelling of an advisor's commands; their home is `nni.hpo.commands`."""
+"""Documented import path for `nni.hpo.commands`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.commands import CommandType, send
 

@@ -5,6 +5,13 @@ Subclass a suite in a test module, say how to build the algorithm, and let pytes
 
 from nni.testing.advisors import AdvisorConformance, AdvisorDriver
 from nni.testing.assessors import AssessorConformance
+from nni.testing.declarations import DeclarationConformance
 from nni.testing.tuners import TunerConformance
 
-__all__ = ["AdvisorConformance", "AdvisorDriver", "AssessorConformance", "TunerConformance"]
+__all__ = [
+    "AdvisorConformance",
+    "AdvisorDriver",
+    "AssessorConformance",
+    "DeclarationConformance",
+    "TunerConformance",
+]

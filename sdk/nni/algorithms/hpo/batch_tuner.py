@@ -1,4 +1,7 @@
-"""Documented spelling of the batch tuner; its home is `nni.hpo.tuners.batch`."""
+"""Documented import path for `nni.hpo.tuners.batch`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.tuners.batch import BatchTuner
 

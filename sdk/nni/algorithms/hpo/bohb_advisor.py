@@ -1,4 +1,7 @@
-"""Documented spelling of BOHB; its home is `nni.hpo.advisors.bohb`."""
+"""Documented import path for `nni.hpo.advisors.bohb`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.advisors.bohb import BOHB
 

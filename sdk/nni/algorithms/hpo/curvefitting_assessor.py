@@ -1,4 +1,7 @@
-"""Documented spelling of curve fitting; its home is `nni.hpo.assessors.curve_fitting`."""
+"""Documented import path for `nni.hpo.assessors.curve_fitting`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.assessors.curve_fitting import CurvefittingAssessor
 

@@ -1,4 +1,7 @@
-"""Documented spelling of DNGO; its home is `nni.hpo.tuners.dngo`."""
+"""Documented import path for `nni.hpo.tuners.dngo`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.tuners.dngo import DNGOTuner
 

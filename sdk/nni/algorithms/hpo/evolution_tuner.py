@@ -1,4 +1,7 @@
-"""Documented spelling of naive evolution; its home is `nni.hpo.tuners.evolution`."""
+"""Documented import path for `nni.hpo.tuners.evolution`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.tuners.evolution import EvolutionTuner
 

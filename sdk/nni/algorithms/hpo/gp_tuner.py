@@ -1,4 +1,7 @@
-"""Documented spelling of the Gaussian process tuner; its home is `nni.hpo.tuners.gp`."""
+"""Documented import path for `nni.hpo.tuners.gp`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.tuners.gp import GPTuner
 

@@ -1,4 +1,7 @@
-"""Documented spelling of the grid search tuner; its home is `nni.hpo.tuners.grid_search`."""
+"""Documented import path for `nni.hpo.tuners.grid_search`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.tuners.grid_search import GridSearchTuner
 

@@ -1,4 +1,7 @@
-"""Documented spelling of Hyperband; its home is `nni.hpo.advisors.hyperband`."""
+"""Documented import path for `nni.hpo.advisors.hyperband`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.advisors.hyperband import Hyperband
 

@@ -1,4 +1,7 @@
-"""Documented spelling of TPE, Random and Anneal; their home is `nni.hpo.tuners.hyperopt_tuner`."""
+"""Documented import path for `nni.hpo.tuners.hyperopt_tuner`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.tuners.hyperopt_tuner import HyperoptTuner
 

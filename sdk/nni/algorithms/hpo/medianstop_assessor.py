@@ -1,4 +1,7 @@
-"""Documented spelling of the median stop assessor; its home is `nni.hpo.assessors.median_stop`."""
+"""Documented import path for `nni.hpo.assessors.median_stop`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.assessors.median_stop import MedianstopAssessor
 

@@ -1,4 +1,7 @@
-"""Documented spelling of Metis; its home is `nni.hpo.tuners.metis`."""
+"""Documented import path for `nni.hpo.tuners.metis`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.tuners.metis import MetisTuner
 

@@ -1,4 +1,7 @@
-"""Documented spelling of population based training; its home is `nni.hpo.tuners.pbt`."""
+"""Documented import path for `nni.hpo.tuners.pbt`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.tuners.pbt import PBTTuner
 

@@ -1,4 +1,7 @@
-"""Documented spelling of SMAC; its home is `nni.hpo.tuners.smac`."""
+"""Documented import path for `nni.hpo.tuners.smac`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.tuners.smac import SMACTuner
 

@@ -47,6 +47,7 @@ from nni.hpo.registry.rules import (
     IntRange,
     OneOf,
     Rule,
+    Text,
 )
 from nni.hpo.registry.validation import ClassArgsValidator
 
@@ -192,6 +193,7 @@ _RULES: Final[Mapping[object, Rule]] = {
     bool: Boolean(),
     int: IntRange(-MANY, MANY),
     float: FloatRange(),
+    str: Text(),
 }
 
 
@@ -207,8 +209,7 @@ def _rule_of(hint: object) -> tuple[Rule, bool, bool]:
         nullable = len(parts) < len(get_args(hint))
         hint = parts[0] if len(parts) == 1 else object
     rules = [item for item in metadata if hasattr(item, "accepts")]
-    default = AnyValue("str" if hint is str else "any")
-    rule: JsonValue = rules[0] if rules else _RULES.get(hint, default)
+    rule: JsonValue = rules[0] if rules else _RULES.get(hint, AnyValue())
     return rule, nullable, IN_CONFIGURATIONS in metadata
 
 

@@ -12,7 +12,6 @@ from nni.hpo.registry.arguments import Argument, DeclaredArguments, Fields
 from nni.hpo.registry.entries import AlgorithmEntry
 from nni.hpo.registry.rules import (
     AbsoluteFile,
-    AnyValue,
     Boolean,
     FloatRange,
     IntAbove,
@@ -21,6 +20,7 @@ from nni.hpo.registry.rules import (
     OneOf,
     PathText,
     PositiveNumbers,
+    Text,
     WholeNumber,
 )
 
@@ -987,7 +987,7 @@ BUILT_IN: Final = (
                 ),
                 Argument(
                     name="searcher",
-                    rule=AnyValue(type="str"),
+                    rule=Text(),
                     default="Random",
                     meaning="name of the tuner that proposes configurations; `Random` draws from the prior.",
                 ),

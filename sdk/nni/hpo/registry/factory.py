@@ -7,8 +7,9 @@ algorithm before it is asked for.
 
 import importlib
 import inspect
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -90,10 +91,27 @@ def find(kind: Kind, name: str) -> AlgorithmEntry:
     if name in entries:
         return entries[name]
     known = ", ".join(entries) or "none"
-    folded = {known_name.casefold(): known_name for known_name in entries}
-    close = get_close_matches(str(name).casefold(), folded, n=1)
-    hint = f"; did you mean {folded[close[0]]!r}?" if close else _hint_of_kind(name)
+    hint = _hint_of_name(str(name), entries) or _hint_of_kind(name)
     raise ValueError(f"{kind} name must be one of {known}; got {name!r}{hint}")
+
+
+_REMOVED: Final[Mapping[str, str]] = {
+    "PPOTuner": "it searched network architectures only; for hyperparameters use 'auto' or 'TPE'",
+}
+"""Names that NNI 2.x had, and the remedy."""
+
+_DECORATION: Final = re.compile(r"[^a-z0-9]|tuner|search|assessor|advisor|naive|stopping")
+"""Parts of a name that differ between NNI's names of an algorithm, folded to lower case."""
+
+
+def _hint_of_name(name: str, names: Iterable[str]) -> str:
+    """Return the end of an error that says which known name is meant by an unknown one."""
+    if name in _REMOVED:
+        return f"; {_REMOVED[name]}"
+    folded = {_DECORATION.sub("", known.casefold()): known for known in names}
+    bare = _DECORATION.sub("", name.casefold())
+    close = [bare] if bare in folded else get_close_matches(bare, folded, n=1)
+    return f"; did you mean {folded[close[0]]!r}?" if close else ""
 
 
 def validate(

@@ -3,7 +3,7 @@
 It writes the table `nni.hpo.registry.built_in`, and in `nni/hpo/__init__.py` the names of the
 algorithms: the import lines for type checkers, the homes for lazy imports, and `__all__`. The
 import lines under `TYPE_CHECKING` are the one list of the other exports, which people edit; the
-homes and `__all__` follow from it.
+homes and `__all__` follow from it. And it writes a module for each row of `nni.spellings`.
 """
 
 import ast
@@ -20,6 +20,7 @@ from nni.hpo.registry.arguments import DeclaredArguments
 from nni.hpo.registry.declaration import declaration_of, is_declared
 from nni.hpo.registry.entries import AlgorithmEntry
 from nni.hpo.registry.rules import OneOf
+from nni.spellings import SPELLINGS, module_source
 
 _ROOT: Final = Path(__file__).parents[1]
 _PACKAGES: Final = ("tuners", "assessors", "advisors")
@@ -161,8 +162,14 @@ def _assignment(tree: ast.Module, name: str) -> ast.stmt:
     raise ValueError(f"the package does not assign {name}")
 
 
+def spelling_path(module: str) -> Path:
+    """Return the file of a module of `nni`; of a package, that of its `__init__`."""
+    folder = _ROOT.parent.parent.joinpath(*module.split("."))
+    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+
+
 def main() -> None:
-    """Write the table and the exports; the caller formats them."""
+    """Write the table, the exports and the other spellings; the caller formats them."""
     # An old table may not be importable, after a merge or the removal of a rule.
     empty = ModuleType("nni.hpo.registry.built_in")
     vars(empty)["BUILT_IN"] = ()
@@ -171,6 +178,8 @@ def main() -> None:
     TABLE.write_text(table_source(entries), "utf-8")
     source = EXPORTS.read_text("utf-8")
     EXPORTS.write_text(exports_source(source, exported_names(source, entries)), "utf-8")
+    for module in SPELLINGS:
+        spelling_path(module).write_text(module_source(module), "utf-8")
 
 
 if __name__ == "__main__":

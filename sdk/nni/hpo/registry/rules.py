@@ -287,10 +287,24 @@ class Modes:
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """Any text."""
+
+    type = "str"
+    range = ""
+    text = "a text"
+
+    def accepts(self, value: object, others: Mapping[str, object]) -> bool:
+        """See `Rule`."""
+        del others
+        return isinstance(value, str)
+
+
+@dataclass(frozen=True, slots=True)
 class AnyValue:
     """No condition; of an argument whose annotation says nothing."""
 
-    type: str = "any"
+    type = "any"
     range = ""
     text = "any value"
 

@@ -1,6 +1,6 @@
 """The documented class behind the names TPE, Random and Anneal; a thin front of the three."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.tuners._delegating import DelegatingTuner
@@ -9,6 +9,14 @@ from nni.hpo.tuners.random_search import RandomTuner
 
 if TYPE_CHECKING:
     from nni.hpo.tuners.tpe import TPETuner
+
+
+_RENAMED: Final = {
+    "hyperopt_tpe": "tpe",
+    "hyperopt_random": "random_search",
+    "hyperopt_annealing": "anneal",
+}
+"""Values of `algorithm_name` before NNI 1.0, and those of today."""
 
 
 class HyperoptTuner(DelegatingTuner):
@@ -49,8 +57,11 @@ class HyperoptTuner(DelegatingTuner):
         elif algorithm_name == "anneal":
             self._search = AnnealTuner(optimize_mode, seed)
         else:
+            renamed = _RENAMED.get(algorithm_name)
+            remedy = f"; use {renamed!r}" if renamed else ""
             raise RuntimeError(
-                f"algorithm_name must be 'tpe', 'random_search' or 'anneal', got {algorithm_name!r}"
+                "algorithm_name must be 'tpe', 'random_search' or 'anneal', "
+                f"got {algorithm_name!r}{remedy}"
             )
 
     def get_suggestion(self, random_search: bool = False) -> dict[str, JsonValue]:  # noqa: FBT001, FBT002 - documented signature

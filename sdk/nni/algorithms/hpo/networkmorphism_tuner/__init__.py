@@ -1,4 +1,7 @@
-"""Documented spelling of network morphism; its home is `nni.hpo.tuners.network_morphism.tuner`."""
+"""Documented import path for `nni.hpo.tuners.network_morphism.tuner`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
 
 from nni.hpo.tuners.network_morphism.tuner import NetworkMorphismTuner
 

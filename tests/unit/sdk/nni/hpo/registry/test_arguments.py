@@ -26,6 +26,7 @@ from nni.hpo.registry.rules import (
     IntRange,
     OneOf,
     PositiveNumbers,
+    Text,
 )
 
 
@@ -61,7 +62,7 @@ class Example:
 def test_arguments_are_read_from_signature_and_docstring() -> None:
     assert arguments_of(Example) == (
         Argument("size", IntRange(1, 9), 3, "number of things, on two lines.", required=True),
-        Argument("name", AnyValue("str"), None, "of the thing.", nullable=True),
+        Argument("name", Text(), None, "of the thing.", nullable=True),
         Argument("mode", OneOf("maximize", "minimize"), "maximize", "`maximize` or `minimize`."),
         Argument("seed", IntRange(0, 2**63 - 1), None, "of all draws.", nullable=True),
         Argument("flag", Boolean(), False),

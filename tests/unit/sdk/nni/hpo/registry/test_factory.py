@@ -198,6 +198,37 @@ def test_unknown_name_that_is_close_gets_a_hint() -> None:
         factory.find("tuner", "tpe")
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "meant"),
+    [
+        ("tuner", "Random Search", "Random"),
+        ("tuner", "Naive Evolution", "Evolution"),
+        ("tuner", "Batch tuner", "BatchTuner"),
+        ("tuner", "Grid Search", "GridSearch"),
+        ("tuner", "Network Morphism", "NetworkMorphism"),
+        ("tuner", "Metis Tuner", "MetisTuner"),
+        ("tuner", "Metis", "MetisTuner"),
+        ("tuner", "GP", "GPTuner"),
+        ("tuner", "PBT", "PBTTuner"),
+        ("tuner", "DNGO", "DNGOTuner"),
+        ("tuner", "Batch", "BatchTuner"),
+        ("assessor", "Median Stop", "Medianstop"),
+        ("assessor", "Curve Fitting", "Curvefitting"),
+        ("advisor", "bohb", "BOHB"),
+    ],
+)
+def test_display_name_of_nni_is_refused_with_the_name_to_use(
+    kind: factory.Kind, name: str, meant: str
+) -> None:
+    with pytest.raises(ValueError, match=f"'{meant}'"):
+        factory.find(kind, name)
+
+
+def test_tuner_of_architectures_is_refused_with_a_remedy() -> None:
+    with pytest.raises(ValueError, match="got 'PPOTuner'; it searched network architectures only"):
+        factory.find("tuner", "PPOTuner")
+
+
 def test_tuner_name_is_no_assessor_name() -> None:
     with pytest.raises(ValueError, match="assessor name must be one of Curvefitting, Medianstop"):
         factory.find("assessor", "TPE")

@@ -19,6 +19,7 @@ from nni.hpo.registry.rules import (
     PathText,
     PositiveNumbers,
     Rule,
+    Text,
     WholeNumber,
 )
 
@@ -41,6 +42,7 @@ HERE = str(Path(__file__).resolve())
         (AbsoluteFile(), [HERE], ["a.pcs", "/no/such/file", "", None]),
         (PositiveNumbers(), [[1.2, 0.8], (1,)], [[], [0], [math.inf], [True], "12", None]),
         (Modes(), ["maximize", {"a": "minimize"}], ["max", {}, {"a": "up"}, None]),
+        (Text(), ["", "x"], [1, None, ["x"]]),
         (AnyValue(), [None, 1, "x"], []),
     ],
 )
@@ -60,7 +62,7 @@ def test_rule_separates_good_values_from_bad_ones(
         FloatRange(0, open_low=True),
         OneOf("a", hint="b"),
         Modes(),
-        AnyValue("str"),
+        Text(),
     ],
 )
 def test_repr_of_a_rule_builds_it(rule: Rule) -> None:

@@ -48,3 +48,16 @@ def test_suggestions_stand_for_no_trial(name: str) -> None:
 
 def test_signature_defaults_to_minimize() -> None:
     assert play(HyperoptTuner("tpe", seed=1)) == play(HyperoptTuner("tpe", "minimize", seed=1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("hyperopt_tpe", "tpe"),
+        ("hyperopt_random", "random_search"),
+        ("hyperopt_annealing", "anneal"),
+    ],
+)
+def test_old_algorithm_name_is_refused_with_the_new_one(old: str, new: str) -> None:
+    with pytest.raises(RuntimeError, match=f"got '{old}'; use '{new}'"):
+        HyperoptTuner(old)

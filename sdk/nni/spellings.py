@@ -1,0 +1,89 @@
+"""Table of documented import paths, most of NNI 2.x and 3.0, and the homes of their names.
+
+`./dev algorithms` writes a module for each row, which re-exports the names and holds nothing else,
+so that type checkers and editors follow it. A name without a difference is a row here; a class
+whose arguments differ is an adapter in its home.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "nni.algorithms.hpo.batch_tuner": ("nni.hpo.tuners.batch:BatchTuner",),
+    "nni.algorithms.hpo.bohb_advisor": ("nni.hpo.advisors.bohb:BOHB",),
+    "nni.algorithms.hpo.curvefitting_assessor": (
+        "nni.hpo.assessors.curve_fitting:CurvefittingAssessor",
+    ),
+    "nni.algorithms.hpo.dngo_tuner": ("nni.hpo.tuners.dngo:DNGOTuner",),
+    "nni.algorithms.hpo.evolution_tuner": ("nni.hpo.tuners.evolution:EvolutionTuner",),
+    "nni.algorithms.hpo.gp_tuner": ("nni.hpo.tuners.gp:GPTuner",),
+    "nni.algorithms.hpo.gridsearch_tuner": ("nni.hpo.tuners.grid_search:GridSearchTuner",),
+    "nni.algorithms.hpo.hyperband_advisor": ("nni.hpo.advisors.hyperband:Hyperband",),
+    "nni.algorithms.hpo.hyperopt_tuner": ("nni.hpo.tuners.hyperopt_tuner:HyperoptTuner",),
+    "nni.algorithms.hpo.medianstop_assessor": ("nni.hpo.assessors.median_stop:MedianstopAssessor",),
+    "nni.algorithms.hpo.metis_tuner": ("nni.hpo.tuners.metis:MetisTuner",),
+    "nni.algorithms.hpo.networkmorphism_tuner": (
+        "nni.hpo.tuners.network_morphism.tuner:NetworkMorphismTuner",
+    ),
+    "nni.algorithms.hpo.networkmorphism_tuner.graph": (
+        "nni.hpo.tuners.network_morphism.graph:Graph",
+        "nni.hpo.tuners.network_morphism.graph:json_to_graph",
+    ),
+    "nni.algorithms.hpo.pbt_tuner": ("nni.hpo.tuners.pbt:PBTTuner",),
+    "nni.algorithms.hpo.random_tuner": ("nni.hpo.tuners.random_search:RandomTuner",),
+    "nni.algorithms.hpo.smac_tuner": ("nni.hpo.tuners.smac:SMACTuner",),
+    "nni.algorithms.hpo.tpe_tuner": (
+        "nni.hpo.tuners.tpe:TpeArguments",
+        "nni.hpo.tuners.tpe:TPETuner as TpeTuner",
+    ),
+    "nni.assessor": ("nni.hpo.base:Assessor", "nni.hpo.base:AssessResult"),
+    "nni.hpo.configspace": (
+        "nni.hpo.space.configspace:from_configspace",
+        "nni.hpo.space.configspace:parameters_of",
+        "nni.hpo.space.configspace:to_configspace",
+    ),
+    "nni.networkmorphism_tuner.graph": (
+        "nni.hpo.tuners.network_morphism.graph:Graph",
+        "nni.hpo.tuners.network_morphism.graph:json_to_graph",
+    ),
+    "nni.runtime.msg_dispatcher_base": (
+        "nni.hpo.advisor:MsgDispatcherBase",
+        "nni.hpo.commands:CommandType",
+        "nni.hpo.commands:MetricType",
+        "nni.hpo.commands:send",
+    ),
+    "nni.runtime.protocol": ("nni.hpo.commands:CommandType", "nni.hpo.commands:send"),
+    "nni.tuner": ("nni.errors:NoMoreTrialError", "nni.hpo.base:Tuner"),
+}
+"""Module to the names that it exports, each as `home:name` or `home:name as other`."""
+
+
+def exported_name(entry: str) -> str:
+    """Return the name under which an entry of the table is exported.
+
+    Example:
+        >>> exported_name("nni.hpo.tuners.tpe:TPETuner as TpeTuner")
+        'TpeTuner'
+    """
+    return entry.partition(":")[2].split(" as ")[-1]
+
+
+def module_source(module: str) -> str:
+    """Return the source of the module of a row, unformatted.
+
+    Args:
+        module: key of the table.
+    """
+    entries = SPELLINGS[module]
+    homes = sorted({entry.partition(":")[0] for entry in entries})
+    imports = "".join(
+        f"from {home} import {name}\n"
+        for home, _, name in (entry.partition(":") for entry in entries)
+    )
+    names = ", ".join(f'"{name}"' for name in sorted(map(exported_name, entries)))
+    home_text = " and ".join(f"`{home}`" for home in homes)
+    return (
+        f'"""Documented import path for {home_text}.\n\n'
+        "Written by `./dev algorithms` from `nni.spellings`; do not edit.\n"
+        f'"""\n\n{imports}\n__all__ = [{names}]\n'
+    )
