@@ -1,4 +1,4 @@
-"""Sends every implementation of the manager's stores through the same tests."""
+"""Fixtures that run the conformance tests over every store of the manager."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""Every `Leases` keeps its promises: one owner at a time, and epochs that only grow."""
+"""Conformance of every `Leases`: one owner at a time, and growing epochs."""
 
 import asyncio
 
@@ -81,7 +81,7 @@ async def test_owner_that_comes_back_after_expiry_starts_a_new_epoch(
     assert await leases.renew([first], LONG_S) == [first]
 
 
-async def test_renewed_lease_lives_longer(lease_world: LeaseWorld, unique: str) -> None:
+async def test_a_renewed_lease_expires_later(lease_world: LeaseWorld, unique: str) -> None:
     leases = lease_world.leases
     short = await leases.acquire(f"{unique}-short", "a", TTL_S)
     long = await leases.acquire(f"{unique}-long", "a", TTL_S)

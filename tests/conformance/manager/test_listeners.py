@@ -1,4 +1,4 @@
-"""Sends every implementation of `svc_manager.ports.Listeners` through the same tests."""
+"""Conformance of every `Listeners`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_a_closed_port_is_free_at_once(listeners: Listeners, port: int) ->
 
 
 async def test_closing_what_is_not_open_changes_nothing(listeners: Listeners, port: int) -> None:
-    await listeners.close_listener("nobody")
+    await listeners.close_listener("unknown")
 
-    await listeners.open_listener(port, "somebody", "")
+    await listeners.open_listener(port, "another", "")
     assert listeners.urls(port, "")

@@ -1,4 +1,4 @@
-"""Every `Presences` keeps its promises."""
+"""Conformance of every `Presences`."""
 
 from tests.conformance.manager.conftest import TTL_S, PresenceWorld
 

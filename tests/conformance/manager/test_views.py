@@ -1,4 +1,4 @@
-"""Every `Views` keeps its promises."""
+"""Conformance of every `Views`."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""Managers as processes, and what they need around them: a bus, a dispatcher, an agent."""
+"""Manager processes with a bus, a dispatcher and an agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several manager processes that share the experiments of one bus, and clients of each."""
+"""Manager processes that share the experiments of one bus, with clients of each."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Shared:
     followed: set[str] = field(default_factory=set)
 
     security: SecuritySettings = ON_LOOPBACK
-    """Of the managers, and of whoever calls them as their operator."""
+    """Certificate of the managers and of their operator."""
 
     async def manager(self, **more: str) -> tuple[Process, Client]:
         """Start a manager; give it and a client of it."""

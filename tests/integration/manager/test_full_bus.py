@@ -1,4 +1,4 @@
-"""A bus whose disk is full: experiments wait, say so, and go on when there is room."""
+"""A full bus: experiments wait with a visible reason, and go on when there is room."""
 
 from __future__ import annotations
 

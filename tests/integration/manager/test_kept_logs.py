@@ -1,4 +1,4 @@
-"""Logs and archives that each version has kept: this one must open them all."""
+"""Logs and archives of earlier versions, which this version must open."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_there_is_a_log_and_it_tells_of_much() -> None:
         assert counts.keys() >= {"SUCCEEDED", "FAILED", "USER_CANCELED", "EARLY_STOPPED"}
 
 
-def test_log_folds_to_what_it_told_its_own_version(kept: Path) -> None:
+def test_log_folds_to_the_state_of_its_own_version(kept: Path) -> None:
     assert summary_of(kept / "events.log") == summary(kept)
 
 
@@ -102,14 +102,14 @@ async def test_archive_loads_and_is_the_same_experiment(
         assert "trial.py" in archive.manifest.code
         loaded = await saves.load(requests(archive, tmp_path / "code"))
 
-    told = summary(kept)
+    expected = summary(kept)
     assert loaded.state == experiment_pb2.EXPERIMENT_STATE_STOPPED
-    assert (loaded.id, loaded.best_trial_id) == (told["id"], told["bestTrial"])
+    assert (loaded.id, loaded.best_trial_id) == (expected["id"], expected["bestTrial"])
     journal = Path(loaded.directory) / "db" / "events.log"
     here = summary_of(journal)
     for name in ("trials", "counts", "bestValue", "revision", "executionTimeMs", "replay"):
-        assert here[name] == told[name]
+        assert here[name] == expected[name]
     assert here["kinds"].pop("experiment_moved") == 1
-    assert here["kinds"] == told["kinds"]
-    trial_id = told["bestTrial"]
+    assert here["kinds"] == expected["kinds"]
+    trial_id = expected["bestTrial"]
     assert (Path(loaded.directory) / "trials" / trial_id / "trial.log").exists()

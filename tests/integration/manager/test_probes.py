@@ -1,4 +1,4 @@
-"""Whether the manager finds out that a server it needs is away: with the real servers."""
+"""Diagnosis of servers that are away, with the real servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manager as a process: readiness, both faces, and what TERM does."""
+"""The manager as a process: readiness, both APIs, and TERM."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_term_stops_every_experiment_before_the_process_ends(site: Site) -
     assert {trial.state.name for trial in experiment.trials.values()} == {"SYS_CANCELED"}
 
 
-async def test_term_leaves_experiments_to_the_next_manager_if_told_so(site: Site) -> None:
+async def test_term_leaves_experiments_to_the_next_manager_if_configured(site: Site) -> None:
     variables = {**site.variables, "NNI_STOP_ON_TERM": "0"}
     async with manager_process(variables) as process:
         experiment_id = await running(site, process)

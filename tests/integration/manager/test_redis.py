@@ -1,4 +1,4 @@
-"""What a Redis that goes away means to those who use it."""
+"""A Redis that goes away, and its users."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def connection(own_redis: RedisServer) -> AsyncIterator[RedisConnection]:
         yield opened
 
 
-async def test_redis_that_is_away_is_told_and_used_again_when_it_is_back(
+async def test_a_redis_that_is_away_is_reported_and_used_again_later(
     own_redis: RedisServer, connection: RedisConnection
 ) -> None:
     views = RedisViews(connection)
@@ -62,7 +62,7 @@ async def test_lease_after_a_loss_goes_on_from_the_epoch_in_the_log(
 
 
 async def test_refused_account_is_explained(own_redis: RedisServer) -> None:
-    url = own_redis.url.replace("redis://", "redis://nobody:hush@")
+    url = own_redis.url.replace("redis://", "redis://unknown:hush@")
     async with RedisConnection(url) as refused:
         with pytest.raises(PermissionDeniedError, match="check NNI_REDIS_URL") as refusal:
             await RedisViews(refused).get(["e1"])

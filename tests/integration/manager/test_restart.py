@@ -1,4 +1,4 @@
-"""A manager that dies at any moment and the one that comes after it, over a real bus."""
+"""A manager that dies at any moment and its successor, over a real bus."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ async def test_an_experiment_in_a_copied_folder_is_the_same_experiment_elsewhere
 
 
 async def test_two_managers_at_once_write_one_log(site: Site, agent: ScriptedAgent) -> None:
-    """Whoever appends second loses; the log stays one line of facts."""
+    """The second writer loses its ownership; the log stays one sequence of events."""
     agent.script = hold
     async with site.manager(agent) as one, site.manager(agent) as two:
         experiment_id = await one.create()

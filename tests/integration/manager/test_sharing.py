@@ -1,4 +1,4 @@
-"""Several manager processes that share the experiments of one bus by leases in a real Redis."""
+"""Manager processes that share the experiments of one bus by leases in a real Redis."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_experiments_of_a_killed_manager_go_on_elsewhere_within_five_secon
     await shared.site.agent.holds(3)
 
 
-async def test_a_manager_that_is_told_to_go_leaves_its_experiments_at_once(shared: Shared) -> None:
+async def test_a_terminated_manager_releases_its_experiments_at_once(shared: Shared) -> None:
     process, one = await shared.manager()
     _, two = await shared.manager()
     experiment_id = await shared.create(one)

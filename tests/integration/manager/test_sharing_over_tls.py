@@ -1,4 +1,4 @@
-"""Managers that share experiments over mTLS: whoever calls any of them has their own rights."""
+"""Managers that share experiments over mTLS: forwarded calls keep the caller's rights."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ async def test_calls_are_passed_on_with_the_rights_of_who_makes_them(keep: Keep)
     other, two = await keep.manager()
     experiment_id = await keep.create(one)
     uma, vic = await keep.as_(other, "uma.lab"), await keep.as_(other, "vic.lab")
-    stranger = await keep.as_(other, "nobody.lab")
-    vera = await keep.as_(other, "nobody.lab", VERA_TOKEN)
+    stranger = await keep.as_(other, "unknown.lab")
+    vera = await keep.as_(other, "unknown.lab", VERA_TOKEN)
 
     assert await two.update(experiment_id, 3) == 3
     assert await uma.update(experiment_id, 4) == 4
@@ -128,7 +128,7 @@ async def test_rest_is_passed_on_with_the_rights_of_who_asks(keep: Keep) -> None
     assert callers.count("uma") == 2
 
 
-async def test_only_a_manager_is_believed_for_whom_it_asks(keep: Keep) -> None:
+async def test_only_a_manager_may_call_on_behalf_of_others(keep: Keep) -> None:
     _, one = await keep.manager()
     other, _ = await keep.manager()
     experiment_id = await keep.create(one)

@@ -1,4 +1,4 @@
-"""Experiments for tests of the manager's domain, made by the events that real ones have."""
+"""Experiments for tests of the manager's domain, built from the events of real ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXPERIMENT_ID = "expt1234"
 
 
 class CountingIds:
-    """`TrialIds` that count: 00000, 00001, ..."""
+    """`IdSource` and `TrialIds` that count: 00000, 00001, ..."""
 
     def __init__(self) -> None:
         self._count = itertools.count()
@@ -77,7 +77,7 @@ def created(
 
 
 class Lab:
-    """One experiment, its log and its clock, driven as an actor drives it."""
+    """One experiment with its log and clock, driven like an actor drives it."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Lab:
         return round_.events
 
     def refolded(self) -> Experiment:
-        """Fold the log from nothing."""
+        """Fold the log from the first event."""
         experiment = Experiment()
         for time_ms, event in self.log:
             fold(experiment, event, time_ms)
@@ -134,13 +134,13 @@ class Lab:
             self.notification(generated(request_id, given, exhausted=exhausted, deferred=deferred))
 
     def waiting(self) -> Trial:
-        """Give the first trial that waits, asking the algorithm if there is none."""
+        """Return the first waiting trial; ask the algorithm if there is none."""
         if not any(t.state is TrialState.WAITING for t in self.experiment.live.values()):
             self.answer()
         return next(t for t in self.experiment.live.values() if t.state is TrialState.WAITING)
 
     def running(self, claim: str = "claim", runner: str = "r1") -> Trial:
-        """Give a trial that has just started."""
+        """Return a trial that has just started."""
         trial = self.waiting()
         self.report(trial, 0, Started(self.now_ms), claim=claim, runner=runner)
         return trial
@@ -149,7 +149,7 @@ class Lab:
         self,
         trial: Trial,
         sequence: int,
-        saying: ReportBody,
+        body: ReportBody,
         *,
         claim: str = "claim",
         runner: str = "r1",
@@ -162,12 +162,12 @@ class Lab:
                 trial.attempt if attempt is None else attempt,
                 sequence,
                 claim,
-                saying,
+                body,
             )
         )
 
     def finish(self, trial: Trial, value: float = 1.0) -> None:
-        """Let a running trial report a result and end well."""
+        """Report a result of a running trial and its successful end."""
         sequence = trial.report_sequence
         self.report(trial, sequence + 1, final(value), claim=trial.claim_id)
         self.report(trial, sequence + 2, exited(), claim=trial.claim_id)

@@ -1,4 +1,4 @@
-"""Parts of the manager that look after the byte store, over a store and logs in memory."""
+"""Parts of the manager that use the byte store, over a store and logs in memory."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class SignedUrls:
 
 
 @dataclass
-class Shelf:
-    """The store and everything around it."""
+class StoreFixture:
+    """Byte store with its counter, collector and use cases."""
 
     bus: InMemoryBus
     quota: Quota = NO_LIMIT
@@ -45,13 +45,13 @@ class Shelf:
         self.blobs = InMemoryBlobStore(self.clock)
         self.references = References(self.bus.events)
         self.use = UsageCounter(self.blobs, self.references, self.quota)
-        self.exchange = BlobTransfers(self.blobs, self.urls, self.use, self.clock)
-        self.collection = GarbageCollector(
+        self.transfers = BlobTransfers(self.blobs, self.urls, self.use, self.clock)
+        self.collector = GarbageCollector(
             self.blobs, self.references, self.use, lambda: self.live, GRACE
         )
 
     async def log(self, experiment_id: str, *hashes: str) -> None:
-        """Append facts that name bytes to the log of an experiment."""
+        """Append events that name blobs to the log of an experiment."""
         last = await self.bus.events.last(experiment_id)
         sequence = last.sequence if last else 0
         for number, sha256 in enumerate(hashes):

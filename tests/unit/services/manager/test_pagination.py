@@ -34,7 +34,7 @@ def test_what_goes_between_two_pages_shifts_nothing() -> None:
 
 
 @pytest.mark.parametrize("token", ["-1", "x", "1.5", "\uff19", "9" * 30])
-def test_a_token_that_nobody_gave_is_refused(token: str) -> None:
+def test_an_unknown_token_is_refused(token: str) -> None:
     with pytest.raises(InvalidArgumentError, match="page_token"):
         page_behind([1], int, token, 1, number_of)
 
@@ -84,6 +84,6 @@ def test_all_pages_of_a_list_are_of_the_moment_of_the_first() -> None:
 @pytest.mark.parametrize(
     "token", ["-1", "x", "1_0_1.0", "1_2_1.0_1", "1_0_nan_1", "1_0_1.0_x", "1_0_1.0_" + "9" * 30]
 )
-def test_a_place_that_nobody_gave_is_refused(token: str) -> None:
+def test_an_unknown_place_is_refused(token: str) -> None:
     with pytest.raises(InvalidArgumentError, match="page_token"):
         page_after(ranked({0: 0.0}), token, 1)

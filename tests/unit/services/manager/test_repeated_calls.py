@@ -1,4 +1,4 @@
-"""Every changing call of the manager, made twice: the second one changes nothing."""
+"""Every changing call of the manager, made twice: the second call changes nothing."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ NO_CONTEXT = cast("Context", None)
 
 
 @dataclass
-class Face:
-    """A manager as its callers see it, with one experiment."""
+class Api:
+    """API of a manager, with one experiment."""
 
     world: World
     experiments: ExperimentServicer
@@ -44,10 +44,10 @@ class Face:
 
 
 @pytest.fixture
-async def face(tmp_path: Path) -> AsyncIterator[Face]:
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
     async with InMemoryBus() as bus, world_on(bus, tmp_path, hold) as world:
         manager = world.manager
-        made = Face(
+        made = Api(
             world,
             ExperimentServicer(manager.experiments, manager.agent_directory, manager.diagnosis),
             TrialServicer(manager.trials),
@@ -59,77 +59,77 @@ async def face(tmp_path: Path) -> AsyncIterator[Face]:
         yield made
 
 
-Call = Callable[[Face, str], Awaitable[Message]]
+Call = Callable[[Api, str], Awaitable[Message]]
 
 
-async def resume(face: Face, request_id: str) -> Message:
-    return await face.experiments.ResumeExperiment(
-        pb.ResumeExperimentRequest(request_id=request_id, experiment_id=face.experiment_id),
+async def resume(api: Api, request_id: str) -> Message:
+    return await api.experiments.ResumeExperiment(
+        pb.ResumeExperimentRequest(request_id=request_id, experiment_id=api.experiment_id),
         NO_CONTEXT,
     )
 
 
-async def view(face: Face, request_id: str) -> Message:
-    return await face.experiments.ViewExperiment(
-        pb.ViewExperimentRequest(request_id=request_id, experiment_id=face.experiment_id),
+async def view(api: Api, request_id: str) -> Message:
+    return await api.experiments.ViewExperiment(
+        pb.ViewExperimentRequest(request_id=request_id, experiment_id=api.experiment_id),
         NO_CONTEXT,
     )
 
 
-async def stop(face: Face, request_id: str) -> Message:
-    return await face.experiments.StopExperiment(
-        pb.StopExperimentRequest(request_id=request_id, experiment_id=face.experiment_id),
+async def stop(api: Api, request_id: str) -> Message:
+    return await api.experiments.StopExperiment(
+        pb.StopExperimentRequest(request_id=request_id, experiment_id=api.experiment_id),
         NO_CONTEXT,
     )
 
 
-async def delete(face: Face, request_id: str) -> Message:
-    return await face.experiments.DeleteExperiment(
-        pb.DeleteExperimentRequest(request_id=request_id, experiment_id=face.experiment_id),
+async def delete(api: Api, request_id: str) -> Message:
+    return await api.experiments.DeleteExperiment(
+        pb.DeleteExperimentRequest(request_id=request_id, experiment_id=api.experiment_id),
         NO_CONTEXT,
     )
 
 
-async def update(face: Face, request_id: str) -> Message:
-    return await face.experiments.UpdateExperiment(
+async def update(api: Api, request_id: str) -> Message:
+    return await api.experiments.UpdateExperiment(
         pb.UpdateExperimentRequest(
-            request_id=request_id, experiment_id=face.experiment_id, max_trial_number=60
+            request_id=request_id, experiment_id=api.experiment_id, max_trial_number=60
         ),
         NO_CONTEXT,
     )
 
 
-async def import_data(face: Face, request_id: str) -> Message:
-    return await face.experiments.ImportData(
+async def import_data(api: Api, request_id: str) -> Message:
+    return await api.experiments.ImportData(
         pb.ImportDataRequest(
             request_id=request_id,
-            experiment_id=face.experiment_id,
+            experiment_id=api.experiment_id,
             data=to_value([{"parameter": {"x": 1, "y": 2}, "value": 0.5}]),
         ),
         NO_CONTEXT,
     )
 
 
-async def drain(face: Face, request_id: str) -> Message:
-    return await face.experiments.DrainRunner(
-        pb.DrainRunnerRequest(request_id=request_id, runner_id=face.world.agent.runner_id),
+async def drain(api: Api, request_id: str) -> Message:
+    return await api.experiments.DrainRunner(
+        pb.DrainRunnerRequest(request_id=request_id, runner_id=api.world.agent.runner_id),
         NO_CONTEXT,
     )
 
 
-async def kill(face: Face, request_id: str) -> Message:
-    return await face.trials.KillTrial(
+async def kill(api: Api, request_id: str) -> Message:
+    return await api.trials.KillTrial(
         trial_pb.KillTrialRequest(
-            request_id=request_id, experiment_id=face.experiment_id, trial_id=face.trial_id
+            request_id=request_id, experiment_id=api.experiment_id, trial_id=api.trial_id
         ),
         NO_CONTEXT,
     )
 
 
-async def add(face: Face, request_id: str) -> Message:
-    return await face.trials.AddTrial(
+async def add(api: Api, request_id: str) -> Message:
+    return await api.trials.AddTrial(
         trial_pb.AddTrialRequest(
-            request_id=request_id, experiment_id=face.experiment_id, parameters=to_value({"x": 7})
+            request_id=request_id, experiment_id=api.experiment_id, parameters=to_value({"x": 7})
         ),
         NO_CONTEXT,
     )
@@ -175,61 +175,61 @@ def shown(answer: Message) -> dict[str, Any]:
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
 async def test_a_repeated_call_changes_nothing_and_gets_the_same_answer(
-    face: Face, call: Call
+    api: Api, call: Call
 ) -> None:
     if call in ON_STOPPED:
-        await face.stop()
-    first = await call(face, "req-1")
-    recorded = await requests_in_log(face)
+        await api.stop()
+    first = await call(api, "req-1")
+    recorded = await requests_in_log(api)
 
-    second = await call(face, "req-1")
+    second = await call(api, "req-1")
 
     assert shown(first) == shown(second)
-    assert await requests_in_log(face) == recorded
+    assert await requests_in_log(api) == recorded
 
 
-async def requests_in_log(face: Face) -> int:
+async def requests_in_log(api: Api) -> int:
     """Give how many requests of users have been carried out."""
-    if await face.end() == 0:
+    if await api.end() == 0:
         return 0
-    actor = await face.world.manager.registry.find(face.experiment_id)
+    actor = await api.world.manager.registry.find(api.experiment_id)
     experiment = actor.experiment
     return len(experiment.requests) + experiment.revision + len(experiment.custom_ids)
 
 
-async def test_a_repeated_creation_gives_the_same_experiment(face: Face) -> None:
-    request = pb.CreateExperimentRequest(request_id="create-1", config=face.world.config())
+async def test_a_repeated_creation_gives_the_same_experiment(api: Api) -> None:
+    request = pb.CreateExperimentRequest(request_id="create-1", config=api.world.config())
 
-    answers = [await face.experiments.CreateExperiment(request, NO_CONTEXT) for _ in range(3)]
+    answers = [await api.experiments.CreateExperiment(request, NO_CONTEXT) for _ in range(3)]
 
     assert len({answer.experiment.id for answer in answers}) == 1
-    assert len((await face.world.experiments.list()).items) == 2
+    assert len((await api.world.experiments.list()).items) == 2
     request.config.trial_concurrency += 1
     with pytest.raises(InvalidArgumentError, match="request_id must name one request only"):
-        await face.experiments.CreateExperiment(request, NO_CONTEXT)
+        await api.experiments.CreateExperiment(request, NO_CONTEXT)
 
 
 @pytest.mark.parametrize("call", [stop, update, import_data, kill, add])
-async def test_the_id_of_one_request_is_refused_for_another(face: Face, call: Call) -> None:
+async def test_the_id_of_one_request_is_refused_for_another(api: Api, call: Call) -> None:
     other = kill if call is not kill else add
-    await other(face, "req-1")
+    await other(api, "req-1")
 
     with pytest.raises(InvalidArgumentError, match="request_id must name one request only"):
-        await call(face, "req-1")
+        await call(api, "req-1")
 
 
-async def test_a_second_identical_end_is_fine_and_a_different_one_is_an_error(face: Face) -> None:
-    await kill(face, "req-1")
-    (held,) = [one for one in face.world.agent.held.values() if one.task.trial_id == face.trial_id]
-    await face.world.agent.exit(held)
-    await ended(face)
+async def test_a_second_identical_end_is_fine_and_a_different_one_is_an_error(api: Api) -> None:
+    await kill(api, "req-1")
+    (held,) = [one for one in api.world.agent.held.values() if one.task.trial_id == api.trial_id]
+    await api.world.agent.exit(held)
+    await ended(api)
 
-    await kill(face, "req-1")
+    await kill(api, "req-1")
     with pytest.raises(FailedPreconditionError, match="is over"):
-        await kill(face, "req-2")
+        await kill(api, "req-2")
 
 
-async def ended(face: Face) -> None:
-    actor = await face.world.manager.registry.find(face.experiment_id)
-    while actor.experiment.trials[face.trial_id].live:
+async def ended(api: Api) -> None:
+    actor = await api.world.manager.registry.find(api.experiment_id)
+    while actor.experiment.trials[api.trial_id].live:
         await actor.next_change.wait()

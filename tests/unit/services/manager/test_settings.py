@@ -89,7 +89,7 @@ def test_senseless_grace_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) 
         ("manager-2.lab", "0.0.0.0", "manager-2.lab"),
     ],
 )
-def test_other_managers_are_told_a_host_that_they_can_reach(
+def test_other_managers_get_a_host_that_they_can_reach(
     monkeypatch: pytest.MonkeyPatch, given: str, listens_on: str, reached_at: str
 ) -> None:
     monkeypatch.setenv("NNI_MANAGER_HOST", given)

@@ -1,7 +1,7 @@
-"""A manager with everything around it: fakes of dispatcher and agent that speak the real protocol.
+"""Manager with fakes of dispatcher and agent that use the real protocol.
 
-They are clients of the bus and know nothing of the manager's inside, so the same tests run over the
-bus in memory and over a real nats-server.
+The fakes are clients of the bus and know no internals of the manager, so the same tests run over
+the bus in memory and over a real nats-server.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from svc_manager.wiring import Manager, Stores
 
 POOL = "local"
 PATIENCE_S = 20.0
-"""For what a busy machine does in milliseconds."""
+"""Time limit for steps that take milliseconds on an idle machine."""
 
 
 class InMemoryListeners:
-    """`Listeners` that only keep books."""
+    """`Listeners` that only record ports."""
 
     def __init__(self) -> None:
         self.open: dict[str, tuple[int, str]] = {}
         self.taken: dict[int, str] = {}
-        """Ports that somebody else holds, and who."""
+        """Ports of other programs, with their holders."""
         self.opened = asyncio.Event()
 
     async def open_listener(self, port: int, experiment_id: str, url_prefix: str) -> None:
@@ -63,7 +63,7 @@ class InMemoryListeners:
 
 
 class PickyChecker:
-    """`AlgorithmChecker` that knows one algorithm."""
+    """`AlgorithmChecker` that accepts one algorithm."""
 
     async def check(
         self,
@@ -78,7 +78,7 @@ class PickyChecker:
 
 
 class CountingDispatcher:
-    """Answers requests with `{"x": parameter id}`, at most ``limit`` of them."""
+    """Dispatcher that answers with `{"x": parameter id}`, at most ``limit`` times."""
 
     def __init__(self, bus: Bus, limit: int = 10**9) -> None:
         self._bus = bus
@@ -101,7 +101,7 @@ class CountingDispatcher:
         position = event_pb2.EventPosition(sequence=sequence, index=index)
         if event.HasField("algorithm_requested"):
             started = event_pb2.AlgorithmStarted(generation=event.algorithm_requested.generation)
-            await self._say(experiment_id, inbox_pb2.InboxMessage(algorithm_started=started))
+            await self._publish(experiment_id, inbox_pb2.InboxMessage(algorithm_started=started))
         elif event.HasField("data_imported"):
             self.imported.append(from_value(event.data_imported.data))
         elif event.HasField("trials_requested"):
@@ -115,9 +115,11 @@ class CountingDispatcher:
             for parameter_id in ids:
                 item = generated.parameters.add(parameter_id=parameter_id)
                 item.parameters.CopyFrom(to_value({"x": parameter_id}))
-            await self._say(experiment_id, inbox_pb2.InboxMessage(parameters_generated=generated))
+            await self._publish(
+                experiment_id, inbox_pb2.InboxMessage(parameters_generated=generated)
+            )
 
-    async def _say(self, experiment_id: str, message: inbox_pb2.InboxMessage) -> None:
+    async def _publish(self, experiment_id: str, message: inbox_pb2.InboxMessage) -> None:
         payload = message.SerializeToString()
         await self._bus.inbox.publish(
             experiment_id, "dispatcher", payload, message_id=f"{hash(payload)}"
@@ -126,7 +128,7 @@ class CountingDispatcher:
 
 @dataclass(slots=True)
 class Held:
-    """A trial in the hands of the agent."""
+    """Trial that the agent holds."""
 
     task: task_pb2.TrialTask
     ack_subject: str
@@ -137,7 +139,7 @@ class Held:
 
 @dataclass(slots=True)
 class ScriptedAgent:
-    """Takes tasks and does with each trial what ``script`` says; reports as a real one does."""
+    """Agent that runs ``script`` for each task, and reports like a real agent."""
 
     bus: Bus
     script: Callable[[ScriptedAgent, Held], Any]
@@ -179,7 +181,7 @@ class ScriptedAgent:
                     self._forget(control.forget_experiment.experiment_id)
 
     def announce(self) -> None:
-        """Say that it lives."""
+        """Publish a presence."""
         presence = task_pb2.RunnerPresence(runner_id=self.runner_id, pool=POOL)
         self.bus.signals.publish(
             subjects.presence_subject(self.runner_id), presence.SerializeToString()
@@ -192,7 +194,7 @@ class ScriptedAgent:
                 self.dropped.append(held.task.trial_id)
 
     async def holds(self, count: int) -> list[Held]:
-        """Wait until it holds so many trials that are not over."""
+        """Wait until the agent holds ``count`` trials that have not ended; return them."""
         async with asyncio.timeout(PATIENCE_S), self.holding:
             await self.holding.wait_for(lambda: len(self.live()) >= count)
         return self.live()
@@ -257,7 +259,7 @@ class ScriptedAgent:
 
 
 async def succeed(agent: ScriptedAgent, held: Held) -> None:
-    """Run a trial: its result is its parameter `x`."""
+    """Run a trial whose result is its parameter `x`."""
     await agent.start(held)
     x = from_value(held.task.parameters)["x"]
     await agent.intermediate(held, x / 2, 0)
@@ -272,7 +274,7 @@ async def hold(agent: ScriptedAgent, held: Held) -> None:
 
 @dataclass(slots=True)
 class World:
-    """One manager and those around it."""
+    """Manager with its fakes."""
 
     bus: Bus
     folder: Path
@@ -287,7 +289,7 @@ class World:
         return self.manager.experiments
 
     async def create(self, *, port: int = 0, request_id: str = "", **config: Any) -> str:
-        """Create an experiment and let the dispatcher follow it; give its id."""
+        """Create an experiment that the dispatcher follows; return its id."""
         new = NewExperiment(
             self.config(**config), request_id, port, "", {"HOME": "/home/u"}, "/usr/bin/python3"
         )
@@ -296,11 +298,11 @@ class World:
         return opened.experiment.id
 
     def follow(self, experiment_id: str) -> None:
-        """Let the dispatcher follow an experiment."""
+        """Start the dispatcher for an experiment."""
         self.tasks.start(self.dispatcher.run(experiment_id), f"dispatcher {experiment_id}")
 
     def config(self, **fields: Any) -> config_pb2.ExperimentConfig:
-        """Give a valid configuration; ``fields`` replace some of it."""
+        """Return a valid configuration with ``fields`` replaced."""
         values: Mapping[str, Any] = {
             "trial_command": "python3 trial.py",
             "trial_code_directory": str(self.folder),
@@ -318,7 +320,7 @@ class World:
         return config
 
     async def wait_for_state(self, experiment_id: str, *states: int) -> Any:
-        """Wait for a state and give the experiment."""
+        """Wait for a state and return the experiment."""
         async with asyncio.timeout(PATIENCE_S):
             return await self.experiments.wait(experiment_id, states)  # type: ignore[arg-type] # enum values
 
@@ -331,7 +333,7 @@ def raise_failure(name: str, error: BaseException) -> None:
 async def manager_on(
     bus: Bus, folder: Path, listeners: InMemoryListeners
 ) -> AsyncIterator[Manager]:
-    """Run a manager on a bus until the block ends; what it leaves is what a stop leaves."""
+    """Run a manager on a bus until the block ends; its state is that after a stop."""
     settings = Settings(
         home=folder / "nni",
         nats_url="",
@@ -362,7 +364,7 @@ async def manager_on(
 async def world_on(
     bus: Bus, folder: Path, script: Callable[[ScriptedAgent, Held], Any] = succeed
 ) -> AsyncIterator[World]:
-    """Put a whole world on a bus."""
+    """Run a manager and its fakes on a bus until the block ends."""
     listeners = InMemoryListeners()
     tasks = TaskOwner(raise_failure)
     agent = ScriptedAgent(bus, script)

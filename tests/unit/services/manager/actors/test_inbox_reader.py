@@ -49,7 +49,7 @@ async def test_too_much_at_once_is_given_in_parts() -> None:
         await reader.aclose()
 
 
-async def test_reading_that_fails_wakes_and_is_told_by_take() -> None:
+async def test_a_failed_read_wakes_the_actor_and_is_raised_by_take() -> None:
     bus = InMemoryBus()
     wake = asyncio.Event()
     reader = InboxReader(bus.inbox, "exp", wake.set)

@@ -1,4 +1,4 @@
-"""Two managers and their leases, with a clock that is turned by hand."""
+"""Ownership of experiments between two managers with manual clocks."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Store(InMemoryLeases):
 
 
 @dataclass
-class Kept:
-    """A manager that keeps its leases, and what it was told."""
+class RecordingManager:
+    """Manager that keeps its leases and records the callbacks."""
 
     ownership: Ownership
     lost: list[str] = field(default_factory=list)
@@ -68,12 +68,12 @@ class Place:
     store: Store
     bus: InMemoryBus
 
-    def manager(self, name: str, *, shared: bool = True) -> Kept:
+    def manager(self, name: str, *, shared: bool = True) -> RecordingManager:
         ownership = Ownership(
             self.store, ManagerId(name), self.clock, self.bus.signals, shared=shared
         )
         ownership.set_addresses(f"{name}:1", f"{name}:2")
-        return Kept(ownership)
+        return RecordingManager(ownership)
 
     async def passes(self, duration_s: float) -> None:
         """Let time pass in steps that are shorter than those of the managers."""
@@ -125,7 +125,7 @@ async def test_experiments_of_a_dead_manager_are_vacant_after_their_time(place: 
         await place.passes(TTL_S + LOOK_EVERY_S)
 
         assert two.ownerless == ["e1"]
-        assert two.doubts == 1, "it may have had more that nobody saw"
+        assert two.doubts == 1, "it may have had more experiments, unseen"
         assert await two.ownership.take("e1", 1) == 2
 
 
@@ -153,7 +153,7 @@ async def test_an_owner_that_slept_too_long_learns_that_it_has_lost(place: Place
     with one.living():
         await place.passes(1.0)
 
-    assert one.lost == ["e1"], "nobody has taken the other one meanwhile"
+    assert one.lost == ["e1"], "the other one was not taken meanwhile"
     assert one.doubts == 1
 
 
@@ -175,7 +175,7 @@ async def test_leases_that_their_store_lost_go_back_to_their_owners(place: Place
     assert (one.lost, two.ownerless) == ([], [])
 
 
-async def test_while_the_store_is_away_everybody_goes_on_and_nothing_is_taken_away(
+async def test_while_the_store_is_away_all_managers_keep_their_experiments(
     place: Place,
 ) -> None:
     one, two = place.manager("one"), place.manager("two")
@@ -185,7 +185,7 @@ async def test_while_the_store_is_away_everybody_goes_on_and_nothing_is_taken_aw
         place.store.away = True
         await place.passes(3 * TTL_S)
 
-        assert await two.ownership.take("new", 0) == 1, "nobody else can know of it"
+        assert await two.ownership.take("new", 0) == 1, "no other manager can know of it"
         with pytest.raises(OwnedElsewhereError):
             await two.ownership.take("e1", 1)
         place.store.away = False
@@ -197,7 +197,7 @@ async def test_while_the_store_is_away_everybody_goes_on_and_nothing_is_taken_aw
     assert ManagerId.of(holders["new"].owner).boot_id == "two"
 
 
-async def test_a_manager_takes_over_at_once_from_its_earlier_life(place: Place) -> None:
+async def test_a_manager_takes_over_at_once_from_its_earlier_process(place: Place) -> None:
     before, after = place.manager("before"), place.manager("after")
     after.ownership.set_addresses("before:1", "before:2")
     await before.ownership.take("e1", 0)

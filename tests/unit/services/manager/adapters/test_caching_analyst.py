@@ -1,4 +1,4 @@
-"""What was computed once is computed no second time, and what failed by accident is tried again."""
+"""Cached analyses: computed requests are not repeated, failed ones are."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from svc_manager.adapters.caching_analyst import ANSWERS_KEPT, CachingAnalyst
 
 
 class CountingAnalyst:
-    """`Analyst` that tells how many results it was given; optionally it refuses."""
+    """`Analyst` that returns the number of results, or refuses."""
 
     def __init__(self, refusal: ServiceError | None = None) -> None:
         self.refusal = refusal

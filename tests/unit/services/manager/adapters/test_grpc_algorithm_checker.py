@@ -82,7 +82,7 @@ async def test_the_word_of_the_dispatcher_is_passed_on(
     assert from_value(asked.search_space) == {"x": 1}
 
 
-async def test_several_objectives_and_limits_are_told(
+async def test_several_objectives_and_limits_are_sent(
     checker: GrpcAlgorithmChecker, dispatcher: Strict
 ) -> None:
     plain, several, limited = config("TPE"), config("TPE"), config("TPE")
@@ -96,7 +96,7 @@ async def test_several_objectives_and_limits_are_told(
     assert [asked.several_outcomes for asked in dispatcher.asked] == [False, True, True]
 
 
-async def test_points_to_be_tried_first_are_told_at_creation_only(
+async def test_enqueued_configurations_are_sent_at_creation_only(
     checker: GrpcAlgorithmChecker, dispatcher: Strict
 ) -> None:
     asked = config("TPE")

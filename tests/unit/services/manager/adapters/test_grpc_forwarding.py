@@ -1,4 +1,4 @@
-"""A manager that has no experiment, and the one that has them all, each with a real server."""
+"""Forwarding from a manager without experiments to the owner of all, each with a real server."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ async def test_what_was_read_beyond_the_first_message_cannot_be_passed_on(pair: 
     assert "try again" in str(refusal.value.details())
 
 
-async def test_an_owner_that_does_not_answer_is_told_with_what_to_do(pair: Pair) -> None:
+async def test_an_owner_that_does_not_answer_is_reported_with_the_remedy(pair: Pair) -> None:
     await pair.stop_owner(0)
 
     with pytest.raises(grpc.aio.AioRpcError) as refusal:

@@ -54,7 +54,7 @@ async def replayer() -> AsyncIterator[GrpcReplayer]:
     await server.stop(0)
 
 
-async def told(
+async def replayed(
     replayer: GrpcReplayer, experiment_id: str
 ) -> list[history_service_pb2.ReplayExperimentResponse]:
     async with aclosing(replayer.replay(experiment_id)) as messages:
@@ -62,7 +62,7 @@ async def told(
 
 
 async def test_words_of_the_dispatcher_are_passed_on(replayer: GrpcReplayer) -> None:
-    progress, difference, verdict = await told(replayer, "exp")
+    progress, difference, verdict = await replayed(replayer, "exp")
 
     assert (progress.progress.handled, progress.progress.total) == (1, 2)
     assert difference.difference.trial_id == "t"
@@ -71,4 +71,4 @@ async def test_words_of_the_dispatcher_are_passed_on(replayer: GrpcReplayer) -> 
 
 async def test_an_unknown_experiment_stays_an_unknown_experiment(replayer: GrpcReplayer) -> None:
     with pytest.raises(NotFoundError):
-        await told(replayer, "other")
+        await replayed(replayer, "other")

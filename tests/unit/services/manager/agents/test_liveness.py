@@ -32,15 +32,15 @@ from tests.unit.services.manager.building import EXPERIMENT_ID, Lab
 
 
 class Listening:
-    """An experiment that writes down what it is told."""
+    """Experiment that records its notifications."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.id = EXPERIMENT_ID
         self.experiment = experiment
-        self.told: list[Notification] = []
+        self.notified: list[Notification] = []
 
     def notify(self, notification: Notification) -> None:
-        self.told.append(notification)
+        self.notified.append(notification)
 
 
 class One:
@@ -90,12 +90,12 @@ async def test_an_agent_falls_silent_then_is_gone() -> None:
         await turns()
         clock.advance(SILENT_AFTER_S)
         await turns()
-        assert actor.told == [AgentSilent("r1")]
+        assert actor.notified == [AgentSilent("r1")]
         assert watch.of_pools(["local"]) == []
         clock.advance(GONE_AFTER_S - SILENT_AFTER_S)
         await turns()
 
-    assert isinstance(actor.told[-1], AgentGone)
+    assert isinstance(actor.notified[-1], AgentGone)
     assert watch.get("r1") is None
 
 
@@ -110,11 +110,11 @@ async def test_an_agent_that_only_the_log_names_has_the_whole_time() -> None:
         await turns()
         clock.advance(SILENT_AFTER_S - 1)
         await turns()
-        assert actor.told == []
+        assert actor.notified == []
         clock.advance(2)
         await turns()
 
-    assert actor.told == [AgentSilent("r1")]
+    assert actor.notified == [AgentSilent("r1")]
 
 
 async def test_an_agent_that_speaks_in_time_is_never_judged() -> None:
@@ -130,10 +130,10 @@ async def test_an_agent_that_speaks_in_time_is_never_judged() -> None:
             clock.advance(SILENT_AFTER_S / 2)
             await turns()
 
-    assert actor.told == []
+    assert actor.notified == []
 
 
-async def test_an_agent_that_holds_what_it_should_not_is_told_on() -> None:
+async def test_an_agent_that_holds_a_wrong_attempt_is_reported_to_the_experiment() -> None:
     lab = Lab()
     trial = lab.running()
     actor = Listening(lab.experiment)
@@ -142,7 +142,7 @@ async def test_an_agent_that_holds_what_it_should_not_is_told_on() -> None:
 
     watch.handle_presence(presence((trial.id, 1, "claim"), ("zzzzz", 1, "other")))
 
-    (notification,) = actor.told
+    (notification,) = actor.notified
     assert isinstance(notification, AgentSeen)
 
 
@@ -161,7 +161,7 @@ async def test_what_a_restarted_agent_has_forgotten_is_lost_after_a_while() -> N
             clock.advance(SUSPECT_AFTER_S / 3)
             await turns()
 
-    (notification,) = actor.told
+    (notification,) = actor.notified
     assert isinstance(notification, AttemptGone)
     assert notification.held == HeldAttempt(forgotten.id, 1, "c2")
     lab.notification(notification)
@@ -211,10 +211,10 @@ async def test_an_agent_that_leaves_is_not_counted_on_and_soon_gone() -> None:
         clock.advance(GONE_AFTER_S)
         await turns()
 
-    assert actor.told[-1] == AgentGone("r1", "its agent has left")
+    assert actor.notified[-1] == AgentGone("r1", "its agent has left")
 
 
-async def test_nobody_is_judged_for_the_time_the_bus_was_away() -> None:
+async def test_silence_does_not_count_while_the_bus_is_away() -> None:
     lab = Lab()
     lab.running()
     bus = InMemoryBus()
@@ -235,7 +235,7 @@ async def test_nobody_is_judged_for_the_time_the_bus_was_away() -> None:
         await turns()
 
     forgiving.cancel()
-    assert actor.told == []
+    assert actor.notified == []
 
 
 async def test_agents_that_the_log_of_a_taken_experiment_names_have_the_whole_time() -> None:
@@ -248,16 +248,16 @@ async def test_agents_that_the_log_of_a_taken_experiment_names_have_the_whole_ti
         await turns()
         clock.advance(GONE_AFTER_S)
         await turns()
-        actor.told.clear()
+        actor.notified.clear()
 
         watch.expect(EXPERIMENT_ID, lab.experiment)
         clock.advance(GONE_AFTER_S - 1)
         await turns()
-        assert not any(isinstance(notification, AgentGone) for notification in actor.told)
+        assert not any(isinstance(notification, AgentGone) for notification in actor.notified)
         clock.advance(1)
         await turns()
 
-    assert isinstance(actor.told[-1], AgentGone)
+    assert isinstance(actor.notified[-1], AgentGone)
 
 
 async def test_attempts_of_a_taken_experiment_that_their_agent_does_not_hold_are_gone() -> None:
@@ -276,7 +276,9 @@ async def test_attempts_of_a_taken_experiment_that_their_agent_does_not_hold_are
             watch.handle_presence(presence())
         await turns()
 
-    gone = [notification for notification in actor.told if isinstance(notification, AttemptGone)]
+    gone = [
+        notification for notification in actor.notified if isinstance(notification, AttemptGone)
+    ]
     assert [notification.held for notification in gone] == [HeldAttempt(trial.id, 1, "claim")]
 
 
@@ -296,7 +298,7 @@ async def test_an_attempt_that_its_agent_says_to_hold_after_all_is_not_suspected
             clock.advance(5)
         await turns()
 
-    assert actor.told == []
+    assert actor.notified == []
 
 
 async def test_only_a_stop_makes_an_agent_that_does_not_answer_a_matter_of_seconds() -> None:
@@ -311,15 +313,15 @@ async def test_only_a_stop_makes_an_agent_that_does_not_answer_a_matter_of_secon
         await turns()
         clock.advance(OVERDUE_AFTER_S + 1)
         await turns()
-        assert actor.told == []
+        assert actor.notified == []
         lab.command(Stop())
         clock.advance(OVERDUE_AFTER_S / 4)
         await turns()
 
-    assert set(actor.told) == {AgentOverdue("r1")}
+    assert set(actor.notified) == {AgentOverdue("r1")}
 
 
-def test_who_waits_for_a_task_of_a_restarted_agent_is_told_so() -> None:
+def test_experiments_with_unclaimed_tasks_are_notified_of_a_restarted_agent() -> None:
     lab = Lab()
     lab.waiting()
     actor = Listening(lab.experiment)
@@ -329,11 +331,11 @@ def test_who_waits_for_a_task_of_a_restarted_agent_is_told_so() -> None:
     first.boot_id, second.boot_id = "boot1", "boot2"
 
     watch.handle_presence(first)
-    assert actor.told == []
+    assert actor.notified == []
     watch.handle_presence(second)
     watch.handle_presence(second)
-    assert actor.told == [AgentRestarted("local", "boot2")]
+    assert actor.notified == [AgentRestarted("local", "boot2")]
     second.restarted = True
     watch.handle_presence(second)
 
-    assert actor.told == [AgentRestarted("local", "boot2")] * 2
+    assert actor.notified == [AgentRestarted("local", "boot2")] * 2

@@ -98,7 +98,7 @@ async def test_nonsense_on_the_bus_or_in_the_store_is_passed_over() -> None:
     assert agents.of_pools({"local"}) == ["r2"]
 
 
-async def test_nobody_notices_that_the_store_is_away() -> None:
+async def test_a_store_that_is_away_raises_nothing() -> None:
     clock = ManualClock()
     async with RedisConnection("redis://127.0.0.1:1/0") as redis, InMemoryBus() as bus:
         agents = AgentMonitor(bus, clock)

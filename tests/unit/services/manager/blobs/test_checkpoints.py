@@ -1,4 +1,4 @@
-"""Tasks of trials that load what others save, and what is over of it."""
+"""Tasks of trials that load checkpoints, and checkpoints that are no longer needed."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ SAVED = SavedCheckpoint("/c/0/0", "ab" * 32, 7)
 
 
 class NoAgents:
-    """`Agents` that nobody has heard of."""
+    """`Agents` without any agent."""
 
     def of_pools(self, pools: Collection[str]) -> list[str]:
         return []
 
     def expect(self, *_: object) -> None:
-        """Nobody is waited for."""
+        """Do nothing."""
 
 
 class Publishing:
@@ -67,7 +67,7 @@ class Publishing:
         )
 
     async def _no_summary(self) -> None:
-        """Nobody lists this experiment."""
+        """Write no summary."""
 
     async def suggest(self, *parameters: dict[str, Any], released: tuple[str, ...] = ()) -> None:
         """Let the algorithm answer what it was asked, or what it has deferred."""
@@ -163,7 +163,7 @@ async def test_checkpoint_of_a_failed_trial_is_not_taken() -> None:
     assert world.lab.experiment.checkpoints == {}
 
 
-async def test_folders_that_all_see_hold_up_nobody() -> None:
+async def test_shared_folders_delay_no_task() -> None:
     async with publishing(travel=False) as world:
         await world.suggest(FIRST)
         await world.start(world.trials[0])

@@ -16,25 +16,25 @@ from svc_manager.blobs.usage import UsageCounter
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.quota import Quota
 from svc_manager.domain.state import Experiment
-from tests.unit.services.manager.storing import GRACE, Shelf, digest
+from tests.unit.services.manager.storing import GRACE, StoreFixture, digest
 
 LONG_S = 2 * GRACE.total_seconds()
 
 
 @pytest.fixture
-async def shelf() -> AsyncIterator[Shelf]:
+async def shelf() -> AsyncIterator[StoreFixture]:
     async with InMemoryBus() as bus:
-        yield Shelf(bus)
+        yield StoreFixture(bus)
 
 
-async def test_what_no_log_names_goes_and_the_rest_stays(shelf: Shelf) -> None:
+async def test_what_no_log_names_goes_and_the_rest_stays(shelf: StoreFixture) -> None:
     named, other = await shelf.blobs.put(b"named"), await shelf.blobs.put(b"other")
     await shelf.blobs.put_named("snapshot/e1/state", b"x")
     await shelf.blobs.put_named("snapshot/e2/state", b"xyz")
     await shelf.log("e1", digest(b"named"))
     shelf.clock.advance(LONG_S)
 
-    done = await shelf.collection.collect()
+    done = await shelf.collector.collect()
 
     assert {blob.key for blob in done.deleted} == {other, "snapshot/e2/state"}
     assert (done.deleted_bytes, done.kept_count, done.kept_bytes) == (8, 2, 6)
@@ -42,22 +42,22 @@ async def test_what_no_log_names_goes_and_the_rest_stays(shelf: Shelf) -> None:
     assert not await shelf.blobs.exists(other)
 
 
-async def test_dry_run_deletes_nothing(shelf: Shelf) -> None:
+async def test_dry_run_deletes_nothing(shelf: StoreFixture) -> None:
     key = await shelf.blobs.put(b"other")
     shelf.clock.advance(LONG_S)
 
-    done = await shelf.collection.collect(dry_run=True)
+    done = await shelf.collector.collect(dry_run=True)
 
     assert [blob.key for blob in done.deleted] == [key]
     assert await shelf.blobs.exists(key)
 
 
-async def test_what_is_young_stays_until_it_is_old(shelf: Shelf) -> None:
+async def test_what_is_young_stays_until_it_is_old(shelf: StoreFixture) -> None:
     key = await shelf.blobs.put(b"about to be named")
 
-    first = await shelf.collection.collect()
+    first = await shelf.collector.collect()
     shelf.clock.advance(LONG_S)
-    second = await shelf.collection.collect()
+    second = await shelf.collector.collect()
 
     assert first.deleted == ()
     assert first.next_in is not None
@@ -66,7 +66,7 @@ async def test_what_is_young_stays_until_it_is_old(shelf: Shelf) -> None:
     assert second.next_in is None
 
 
-async def test_released_checkpoint_goes_though_the_log_names_it(shelf: Shelf) -> None:
+async def test_released_checkpoint_goes_though_the_log_names_it(shelf: StoreFixture) -> None:
     old, new = await shelf.blobs.put(b"old"), await shelf.blobs.put(b"new")
     await shelf.log("e1", digest(b"old"), digest(b"new"))
     experiment = Experiment(id="e1")
@@ -76,13 +76,13 @@ async def test_released_checkpoint_goes_though_the_log_names_it(shelf: Shelf) ->
     shelf.live.append(experiment)
     shelf.clock.advance(LONG_S)
 
-    await shelf.collection.collect()
+    await shelf.collector.collect()
 
     assert not await shelf.blobs.exists(old)
     assert await shelf.blobs.exists(new)
 
 
-async def test_checkpoint_that_another_experiment_names_stays(shelf: Shelf) -> None:
+async def test_checkpoint_that_another_experiment_names_stays(shelf: StoreFixture) -> None:
     key = await shelf.blobs.put(b"shared")
     for experiment_id in ("e1", "e2"):
         await shelf.log(experiment_id, digest(b"shared"))
@@ -91,7 +91,7 @@ async def test_checkpoint_that_another_experiment_names_stays(shelf: Shelf) -> N
     shelf.live.append(experiment)
     shelf.clock.advance(LONG_S)
 
-    await shelf.collection.collect()
+    await shelf.collector.collect()
 
     assert await shelf.blobs.exists(key)
 
@@ -113,7 +113,7 @@ class BusyStore(InMemoryBlobStore):
 
 async def test_what_is_stored_again_while_it_is_swept_stays() -> None:
     async with InMemoryBus() as bus:
-        shelf = Shelf(bus)
+        shelf = StoreFixture(bus)
         blobs = BusyStore(shelf.clock)
         use = UsageCounter(blobs, shelf.references, Quota(0, 0))
         collection = GarbageCollector(blobs, shelf.references, use, list, GRACE)
@@ -125,12 +125,12 @@ async def test_what_is_stored_again_while_it_is_swept_stays() -> None:
         assert await blobs.exists(key)
 
 
-async def test_clock_of_the_store_decides_what_is_young(shelf: Shelf) -> None:
+async def test_clock_of_the_store_decides_what_is_young(shelf: StoreFixture) -> None:
     # This process believes that it is 2020 plus nothing; the store's own time is what counts.
     key = await shelf.blobs.put(b"other")
     shelf.clock.advance((GRACE - timedelta(seconds=1)).total_seconds())
 
-    await shelf.collection.collect()
+    await shelf.collector.collect()
 
     assert await shelf.blobs.exists(key)
 
@@ -148,14 +148,14 @@ class AwayStore(InMemoryBlobStore):
         self.listings += 1
         if not self.refused.is_set():
             self.refused.set()
-            raise UnavailableError("nobody is there")
+            raise UnavailableError("the store is away")
         self.asked.set()
         return await super().listing(prefix)
 
 
 async def test_collection_that_failed_is_made_when_it_is_wanted_again() -> None:
     async with InMemoryBus() as bus:
-        shelf = Shelf(bus)
+        shelf = StoreFixture(bus)
         blobs = AwayStore()
         use = UsageCounter(blobs, shelf.references, Quota(0, 0))
         collection = GarbageCollector(blobs, shelf.references, use, list, GRACE)
@@ -187,7 +187,7 @@ class TellingStore(InMemoryBlobStore):
 
 async def test_what_was_too_young_is_collected_without_being_asked_for() -> None:
     async with InMemoryBus() as bus:
-        shelf = Shelf(bus)
+        shelf = StoreFixture(bus)
         blobs = TellingStore()
         use = UsageCounter(blobs, shelf.references, Quota(0, 0))
         grace = timedelta(milliseconds=50)

@@ -6,7 +6,7 @@ from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.blobs.references import hashes_in
-from tests.unit.services.manager.storing import Shelf, digest
+from tests.unit.services.manager.storing import StoreFixture, digest
 
 A, B, C = digest(b"a"), digest(b"b"), digest(b"c")
 
@@ -33,7 +33,7 @@ def test_value_that_lies_elsewhere_is_found_deep_in_parameters() -> None:
 
 async def test_log_is_read_once_and_then_from_where_it_grew() -> None:
     async with InMemoryBus() as bus:
-        shelf = Shelf(bus)
+        shelf = StoreFixture(bus)
         await shelf.log("e1", A)
         assert await shelf.references.of("e1") == {A}
 
@@ -44,7 +44,7 @@ async def test_log_is_read_once_and_then_from_where_it_grew() -> None:
 
 async def test_log_that_is_gone_names_nothing() -> None:
     async with InMemoryBus() as bus:
-        shelf = Shelf(bus)
+        shelf = StoreFixture(bus)
         await shelf.log("e1", A)
         await shelf.log("e2", C)
         await shelf.references.of("e1")

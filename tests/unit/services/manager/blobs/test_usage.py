@@ -10,7 +10,7 @@ from svc_common.errors import ResourceExhaustedError
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.blobs.usage import BlobUsage, PendingUpload
 from svc_manager.domain.quota import Quota
-from tests.unit.services.manager.storing import Shelf, digest
+from tests.unit.services.manager.storing import StoreFixture, digest
 
 _keys = itertools.count()
 
@@ -24,8 +24,8 @@ async def bus() -> AsyncIterator[InMemoryBus]:
 async def test_experiment_uses_what_its_log_names_and_what_its_trials_wrote(
     bus: InMemoryBus,
 ) -> None:
-    shelf = Shelf(bus)
-    for content in (b"shared", b"own", b"nobody's"):
+    shelf = StoreFixture(bus)
+    for content in (b"shared", b"own", b"unowned"):
         await shelf.blobs.put(content)
     await shelf.blobs.put_named("output/e1/t/1/stdout", b"text")
     await shelf.blobs.put_named("output/e10/t/1/stdout", b"of another")
@@ -42,12 +42,12 @@ def wanted(size_bytes: int, experiment_id: str = "", key: str = "") -> PendingUp
     return PendingUpload(key or f"sha256/{next(_keys)}", size_bytes, experiment_id)
 
 
-async def admit(shelf: Shelf, one: PendingUpload) -> None:
+async def admit(shelf: StoreFixture, one: PendingUpload) -> None:
     now = shelf.clock.now()
     await shelf.use.admit(one, now, now + timedelta(minutes=10))
 
 
-async def is_full(shelf: Shelf, experiment_id: str = "") -> bool:
+async def is_full(shelf: StoreFixture, experiment_id: str = "") -> bool:
     """Tell whether not a single byte more may come."""
     try:
         await admit(shelf, wanted(1, experiment_id))
@@ -57,7 +57,7 @@ async def is_full(shelf: Shelf, experiment_id: str = "") -> bool:
 
 
 async def test_more_than_the_quota_of_an_experiment_is_refused(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus, Quota(0, 10))
+    shelf = StoreFixture(bus, Quota(0, 10))
     await shelf.blobs.put_named("output/e1/t/1/stdout", b"123456")
 
     await admit(shelf, one := wanted(4, "e1"))
@@ -69,7 +69,7 @@ async def test_more_than_the_quota_of_an_experiment_is_refused(bus: InMemoryBus)
 
 
 async def test_more_than_the_quota_of_the_installation_is_refused(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus, Quota(10, 0))
+    shelf = StoreFixture(bus, Quota(10, 0))
     await shelf.blobs.put(b"123456")
 
     await admit(shelf, one := wanted(4))
@@ -80,7 +80,7 @@ async def test_more_than_the_quota_of_the_installation_is_refused(bus: InMemoryB
 
 
 async def test_what_is_on_its_way_has_its_room(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus, Quota(0, 10))
+    shelf = StoreFixture(bus, Quota(0, 10))
     await admit(shelf, wanted(6, "e1"))
 
     with pytest.raises(ResourceExhaustedError, match="e1 uses 6 bytes"):
@@ -90,7 +90,7 @@ async def test_what_is_on_its_way_has_its_room(bus: InMemoryBus) -> None:
 
 
 async def test_asking_twice_for_the_same_takes_no_more_room(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus, Quota(0, 10))
+    shelf = StoreFixture(bus, Quota(0, 10))
     one = wanted(6, "e1")
 
     await admit(shelf, one)
@@ -101,7 +101,7 @@ async def test_asking_twice_for_the_same_takes_no_more_room(bus: InMemoryBus) ->
 
 
 async def test_room_for_what_never_came_is_free_again(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus, Quota(0, 10))
+    shelf = StoreFixture(bus, Quota(0, 10))
     await admit(shelf, wanted(6, "e1"))
 
     shelf.clock.advance(600)
@@ -111,7 +111,7 @@ async def test_room_for_what_never_came_is_free_again(bus: InMemoryBus) -> None:
 
 
 async def test_what_is_said_to_have_come_twice_counts_once(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus, Quota(10, 0))
+    shelf = StoreFixture(bus, Quota(10, 0))
     await admit(shelf, one := wanted(6, key=f"sha256/{digest(b'123456')}"))
     await shelf.blobs.put(b"123456")
 
@@ -123,7 +123,7 @@ async def test_what_is_said_to_have_come_twice_counts_once(bus: InMemoryBus) -> 
 
 
 async def test_room_that_was_made_is_seen(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus, Quota(10, 0))
+    shelf = StoreFixture(bus, Quota(10, 0))
     key = await shelf.blobs.put(b"1234567890")
     with pytest.raises(ResourceExhaustedError):
         await admit(shelf, wanted(1))

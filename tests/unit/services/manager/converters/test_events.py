@@ -1,4 +1,4 @@
-"""Every fact survives the log."""
+"""Round trips of all events through the log."""
 
 import typing
 
@@ -52,7 +52,7 @@ METRIC = Metric(
     {"default": 1.0, "loss": 0.5},
     1_234,
 )
-SAYINGS: list[ReportBody] = [
+BODIES: list[ReportBody] = [
     Started(5, 77, (0, 1), True),
     METRIC,
     Exited(9, ExitCause.ENDED, 0, 0, ""),
@@ -62,7 +62,7 @@ SAYINGS: list[ReportBody] = [
     Exited(7, ExitCause.ENDED, 0, checkpoint=SavedCheckpoint("/c/0/1", "ab", 9)),
 ]
 REPORTS = [
-    Report("r1", "abcde", 1, sequence, "claim", saying) for sequence, saying in enumerate(SAYINGS)
+    Report("r1", "abcde", 1, sequence, "claim", body) for sequence, body in enumerate(BODIES)
 ]
 SAMPLES: list[events.Event] = [
     CREATED,

@@ -83,7 +83,7 @@ def test_an_update_out_of_range_is_refused_and_changes_nothing(
     assert lab.experiment.budget == before
 
 
-def test_stopping_cancels_what_lives_and_ends_when_the_last_trial_has_ended() -> None:
+def test_a_stop_cancels_live_trials_and_ends_with_the_last_one() -> None:
     lab = Lab(Budget(trial_concurrency=2))
     lab.answer()
     running = lab.running()
@@ -163,7 +163,7 @@ def test_a_resumed_experiment_keeps_its_trials_and_counts_on() -> None:
     assert lab.experiment.state.name == "INITIALIZED"
     assert lab.experiment.algorithm.generation == 2
     lab.notification(events.AlgorithmStarted(1, lookahead=False, assesses=False, provenance={}))
-    assert lab.experiment.state.name == "INITIALIZED"  # the word of an earlier life
+    assert lab.experiment.state.name == "INITIALIZED"  # the answer of an earlier generation
     lab.command(inputs.Update(max_trial_number=made + 1))
     lab.notification(events.AlgorithmStarted(2, lookahead=False, assesses=False, provenance={}))
     lab.answer()
@@ -262,7 +262,7 @@ def test_an_id_that_another_request_has_is_refused() -> None:
         lab.command(inputs.KillTrial(first.id), "req-2")
 
 
-def test_requests_are_told_apart_after_their_log_is_read_again() -> None:
+def test_requests_are_distinguished_after_their_log_is_folded_again() -> None:
     lab = Lab()
     lab.command(inputs.Update(trial_concurrency=3), "req-1")
     lab.experiment = lab.refolded()
@@ -278,7 +278,7 @@ def test_stopping_ends_trials_of_an_agent_that_does_not_answer() -> None:
     trial = lab.running()
 
     lab.notification(inputs.AgentOverdue("r1"))
-    assert trial.state.name == "RUNNING", "nobody wants it to end"
+    assert trial.state.name == "RUNNING", "no stop was requested"
     lab.command(inputs.Stop())
     lab.notification(inputs.AgentOverdue("other"))
     assert lab.experiment.state.name == "STOPPING"

@@ -74,7 +74,7 @@ def test_a_deferred_report_that_comes_twice_is_kept_once() -> None:
     assert lab.report(trial, 2, exited()) == []
 
 
-def test_the_first_claim_in_the_log_wins_and_others_are_told_to_drop() -> None:
+def test_the_first_claim_in_the_log_wins_and_others_get_drop_orders() -> None:
     lab = Lab()
     trial = lab.running(claim="first", runner="r1")
 
@@ -241,7 +241,7 @@ def test_a_natural_end_that_races_a_stop_gives_one_final_state() -> None:
     assert len([x for _, x in lab.log if isinstance(x, events.TrialEnded)]) == 1
 
 
-def test_a_stop_nobody_here_asked_for_cancels_by_the_system() -> None:
+def test_a_stop_without_a_request_cancels_by_the_system() -> None:
     lab = Lab()
     trial = lab.running()
 
@@ -374,7 +374,7 @@ def test_an_unknown_trial_can_be_cancelled() -> None:
     assert SendDrop("r1", trial.id, 1, "claim") in lab.effects
 
 
-def test_an_agent_that_missed_an_order_hears_it_again() -> None:
+def test_a_missed_order_is_sent_again() -> None:
     lab = Lab()
     stopped = lab.running()
     lab.command(inputs.KillTrial(stopped.id))

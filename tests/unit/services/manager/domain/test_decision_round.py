@@ -1,4 +1,4 @@
-"""The whole domain under random work: what a log says is what was decided."""
+"""The whole domain under random work: the folded log equals the decided state."""
 
 import random
 
@@ -25,9 +25,9 @@ class Agent:
             key = (trial.id, trial.attempt)
             if key not in self.begun:
                 self.begun.add(key)
-                self.outbox.extend(self._life(trial.id, trial.attempt))
+                self.outbox.extend(self._reports_of(trial.id, trial.attempt))
 
-    def _life(self, trial_id: str, attempt: int) -> list[Report]:
+    def _reports_of(self, trial_id: str, attempt: int) -> list[Report]:
         claim = f"{trial_id}-{attempt}"
         ends: list[ReportBody] = [
             exited(),
@@ -36,8 +36,8 @@ class Agent:
             Lost("killed"),
         ]
         end = self.rng.choice(ends)
-        sayings: list[ReportBody] = [Started(1), intermediate(0.5), final(self.rng.random()), end]
-        return [Report("r1", trial_id, attempt, n, claim, x) for n, x in enumerate(sayings)]
+        bodies: list[ReportBody] = [Started(1), intermediate(0.5), final(self.rng.random()), end]
+        return [Report("r1", trial_id, attempt, n, claim, x) for n, x in enumerate(bodies)]
 
     def deliver(self, lab: Lab) -> None:
         self.rng.shuffle(self.outbox)

@@ -12,7 +12,7 @@ from svc_manager.domain.state import Experiment
 from tests.unit.services.manager.building import Lab, created
 
 
-def test_tasks_that_nobody_has_claimed_are_published_again() -> None:
+def test_unclaimed_tasks_are_published_again() -> None:
     lab = Lab(Budget(trial_concurrency=3))
     lab.answer()
     lab.running()

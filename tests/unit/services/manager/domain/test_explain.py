@@ -1,4 +1,4 @@
-"""Why trials were stopped, failed, or run: one test per reason."""
+"""Explanations of trials that run, were stopped or failed: one test per reason."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def failed(end: Exited) -> Explanation:
     return explanation
 
 
-def test_a_running_trial_is_told_with_its_agent_and_age() -> None:
+def test_a_running_trial_is_explained_with_its_agent_and_age() -> None:
     lab = Lab()
 
     explanation = why(lab, lab.running())
@@ -58,7 +58,7 @@ def test_a_trial_of_a_silent_agent_is_unknown() -> None:
     assert "for 31 s" in explanation.reasons[0].text
 
 
-def test_a_success_is_told_with_what_it_took() -> None:
+def test_a_success_is_explained_with_its_duration() -> None:
     lab = Lab()
     trial = lab.running()
     lab.finish(trial)
@@ -77,7 +77,7 @@ def test_a_success_without_a_result_says_so() -> None:
     assert why(lab, trial).summary.endswith("but reported no final result")
 
 
-def test_an_exit_code_is_told_with_the_tail_of_stderr() -> None:
+def test_an_exit_code_is_explained_with_the_tail_of_stderr() -> None:
     explanation = failed(exited(1, detail="Traceback\nValueError: no"))
 
     assert explanation.reasons[0].kind is ReasonKind.EXIT_CODE
@@ -102,7 +102,7 @@ def test_a_shell_that_passes_a_signal_on_is_seen_through() -> None:
     assert "memory" in explanation.reasons[0].remedy
 
 
-def test_a_signal_is_told_by_its_name() -> None:
+def test_a_signal_is_explained_by_its_name() -> None:
     explanation = failed(exited(None, detail="last words"))
 
     assert explanation.reasons[0].text == "its command was killed by SIGKILL (signal 9)"
@@ -110,7 +110,7 @@ def test_a_signal_is_told_by_its_name() -> None:
     assert explanation.stderr_tail == "last words"
 
 
-def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+def test_a_signal_without_a_name_is_explained_by_its_number() -> None:
     explanation = failed(Exited(9_000, ExitCause.ENDED, None, 77))
 
     assert explanation.reasons[0].text == "its command was killed by a signal (signal 77)"

@@ -1,4 +1,4 @@
-"""Why trials wait: one test per reason."""
+"""Explanations of waiting trials: one test per reason."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from svc_manager.domain.values import OptimizeMode
 from tests.unit.services.manager.building import Lab, exited
 
 R1 = AgentFacts("r1", "local", 1.0, silent=False, draining=False, held_count=0)
-NOBODY: tuple[AgentFacts, ...] = ()
+NO_AGENTS: tuple[AgentFacts, ...] = ()
 
 
 def why(lab: Lab, trial: Trial, *agents: AgentFacts, bus: str = "") -> Explanation:
@@ -50,7 +50,7 @@ def test_a_pool_whose_agents_have_fallen_silent_counts_as_empty() -> None:
     assert kind is ReasonKind.POOL
 
 
-def test_agents_that_take_no_more_are_told_as_draining() -> None:
+def test_draining_agents_are_named() -> None:
     lab = Lab()
 
     kind, text = first(why(lab, lab.waiting(), replace(R1, draining=True)))
@@ -61,7 +61,7 @@ def test_agents_that_take_no_more_are_told_as_draining() -> None:
     )
 
 
-def test_a_task_that_nobody_has_taken_waits_for_a_slot() -> None:
+def test_an_unclaimed_task_waits_for_a_slot() -> None:
     lab = Lab()
 
     kind, text = first(why(lab, lab.waiting(), replace(R1, held_count=4)))
@@ -83,7 +83,7 @@ def test_what_an_agent_says_about_gpus_is_passed_on() -> None:
     )
 
 
-def test_an_agent_that_waits_for_bytes_is_told() -> None:
+def test_an_agent_that_waits_for_a_blob_is_named() -> None:
     lab = Lab()
 
     kind, text = first(why(lab, lab.waiting(), replace(R1, waits_for="its code and parameters")))
@@ -118,7 +118,7 @@ def test_without_the_bus_nothing_is_given_out() -> None:
     assert (kind, text) == (ReasonKind.BUS, "no task can be published: the bus is out of room")
 
 
-def test_a_lost_attempt_is_told_beside_what_it_waits_for_now() -> None:
+def test_a_lost_attempt_is_explained_beside_the_current_delay() -> None:
     lab = Lab()
     trial = lab.running()
     lab.report(trial, 1, Lost("its agent was stopped"))
@@ -132,7 +132,7 @@ def test_a_lost_attempt_is_told_beside_what_it_waits_for_now() -> None:
     ]
 
 
-def test_a_command_that_is_run_again_is_told_as_failed() -> None:
+def test_a_retried_command_is_explained_as_failed() -> None:
     settings = Settings(optimize_mode=OptimizeMode.MINIMIZE, retry_failed_trials=1)
     lab = Lab(settings=settings)
     trial = lab.running()
@@ -147,7 +147,9 @@ def test_a_command_that_is_run_again_is_told_as_failed() -> None:
 
 
 def next_reasons(lab: Lab, bus: str = "") -> list[tuple[ReasonKind, str]]:
-    explanation = explain_next(lab.experiment, ExplanationContext(lab.now_ms + 5_000, NOBODY, bus))
+    explanation = explain_next(
+        lab.experiment, ExplanationContext(lab.now_ms + 5_000, NO_AGENTS, bus)
+    )
     assert (explanation.outcome, explanation.trial_id) == (TrialOutcome.NOT_CREATED, "")
     assert explanation.reasons[0].text in explanation.summary
     return [(reason.kind, reason.text) for reason in explanation.reasons]

@@ -11,7 +11,7 @@ from svc_manager.domain.lease import (
 
 
 def held(*names: str, by: str = "other") -> dict[str, Lease]:
-    """Give leases of a manager, and that it lives."""
+    """Return the leases of a manager, its presence included."""
     owner = str(ManagerId(by, "h:1", "h:2"))
     return {name: Lease(name, owner, 1) for name in (*names, f"manager/{by}")}
 
@@ -21,7 +21,7 @@ def test_manager_is_read_back_from_the_owner_of_a_lease() -> None:
 
     assert ManagerId.of(str(manager)) == manager
     assert ManagerId.of(str(ManagerId("alone"))) == ManagerId("alone")
-    assert ManagerId.of("somebody else's word") == ManagerId("somebody", "else's", "word")
+    assert ManagerId.of("other owner's text") == ManagerId("other", "owner's", "text")
 
 
 def test_all_managers_agree_who_comes_first_and_experiments_spread() -> None:
@@ -37,48 +37,48 @@ def test_all_managers_agree_who_comes_first_and_experiments_spread() -> None:
 
 
 def test_experiments_of_others_stay_theirs_while_their_managers_live() -> None:
-    vacancies = TakeoverSchedule("me")
+    takeovers = TakeoverSchedule("me")
 
-    assert vacancies.due(held("exp1"), 0.0) == []
-    assert vacancies.due(held("exp1"), 100.0) == []
+    assert takeovers.due(held("exp1"), 0.0) == []
+    assert takeovers.due(held("exp1"), 100.0) == []
 
 
-def test_experiment_that_loses_its_owner_is_told_once_to_the_one_whose_turn_it_is() -> None:
-    vacancies = TakeoverSchedule("me")
-    vacancies.due(held("exp1"), 0.0)
+def test_an_experiment_without_owner_is_returned_once_to_its_first_choice() -> None:
+    takeovers = TakeoverSchedule("me")
+    takeovers.due(held("exp1"), 0.0)
 
-    assert vacancies.due({}, 5.0) == ["exp1"], "nobody else lives"
-    assert vacancies.due({}, 50.0) == []
+    assert takeovers.due({}, 5.0) == ["exp1"], "no other manager is live"
+    assert takeovers.due({}, 50.0) == []
 
 
 def test_others_wait_for_their_turn() -> None:
     name = next(n for n in (f"e{i}" for i in range(99)) if first_choice(n, ["me", "b"]) == "b")
-    vacancies = TakeoverSchedule("me")
-    vacancies.due(held(name, by="dead"), 0.0)
+    takeovers = TakeoverSchedule("me")
+    takeovers.due(held(name, by="dead"), 0.0)
 
-    assert vacancies.due(held(by="b"), 1.0) == []
-    assert vacancies.due(held(by="b"), 1.0 + TURN_S / 2) == []
-    assert vacancies.due(held(by="b"), 1.0 + TURN_S) == [name]
+    assert takeovers.due(held(by="b"), 1.0) == []
+    assert takeovers.due(held(by="b"), 1.0 + TURN_S / 2) == []
+    assert takeovers.due(held(by="b"), 1.0 + TURN_S) == [name]
 
 
-def test_experiment_that_is_taken_in_time_is_told_to_nobody() -> None:
+def test_an_experiment_that_is_taken_in_time_is_not_returned() -> None:
     name = next(n for n in (f"e{i}" for i in range(99)) if first_choice(n, ["me", "b"]) == "b")
-    vacancies = TakeoverSchedule("me")
-    vacancies.due(held(name, by="dead"), 0.0)
-    vacancies.due(held(by="b"), 1.0)
+    takeovers = TakeoverSchedule("me")
+    takeovers.due(held(name, by="dead"), 0.0)
+    takeovers.due(held(by="b"), 1.0)
 
-    assert vacancies.due(held(name, by="b"), 1.5) == []
-    assert vacancies.due(held(name, by="b"), 9.0) == []
+    assert takeovers.due(held(name, by="b"), 1.5) == []
+    assert takeovers.due(held(name, by="b"), 9.0) == []
 
 
 def test_experiment_that_was_noted_or_taken_here_is_no_longer_vacant() -> None:
-    vacancies = TakeoverSchedule("me")
-    vacancies.add("noted", 0.0)
-    vacancies.add("taken", 0.0)
-    vacancies.drop("taken")
+    takeovers = TakeoverSchedule("me")
+    takeovers.add("noted", 0.0)
+    takeovers.add("taken", 0.0)
+    takeovers.drop("taken")
 
-    assert vacancies.due({}, 0.0) == ["noted"]
+    assert takeovers.due({}, 0.0) == ["noted"]
 
 
-def test_only_leases_of_life_tell_who_lives() -> None:
+def test_only_presence_leases_name_live_managers() -> None:
     assert living_managers(held("exp1", by="b") | {"x": Lease("x", "dead", 1)}) == {"b"}

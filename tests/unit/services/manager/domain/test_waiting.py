@@ -20,7 +20,7 @@ def test_trials_without_an_agent_wait_for_one() -> None:
     assert waiting_for(lab.experiment, 0) == "3 trials wait for an agent: none is connected"
 
 
-def test_one_trial_is_told_in_the_singular() -> None:
+def test_one_trial_is_written_in_the_singular() -> None:
     lab = Lab(Budget(trial_concurrency=1))
     lab.answer()
 

@@ -9,7 +9,7 @@ from svc_manager.adapters.redis_connection import RedisConnection
 from svc_manager.adapters.redis_views import RedisViews
 from svc_manager.event_log.summaries import Summaries
 
-NOBODY = "redis://127.0.0.1:1/0"
+CLOSED_PORT = "redis://127.0.0.1:1/0"
 """Nothing listens on this port."""
 
 
@@ -44,8 +44,8 @@ async def test_deleted_summary_is_gone(summaries: Summaries) -> None:
     assert await summaries.get({"e1": 7}) == {}
 
 
-async def test_nobody_notices_that_the_store_of_views_is_away() -> None:
-    async with RedisConnection(NOBODY) as redis:
+async def test_a_store_of_views_that_is_away_raises_nothing() -> None:
+    async with RedisConnection(CLOSED_PORT) as redis:
         summaries = Summaries(RedisViews(redis), InMemoryBlobStore())
 
         await summaries.put(view("e1"), 7)

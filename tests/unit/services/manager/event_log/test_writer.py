@@ -133,7 +133,7 @@ async def test_an_append_that_takes_long_and_a_bus_that_is_away_show(desk: Desk)
     assert await appending > 0
 
 
-async def test_of_two_owners_with_one_epoch_the_second_is_told(desk: Desk) -> None:
+async def test_of_two_owners_with_one_epoch_the_second_loses_its_ownership(desk: Desk) -> None:
     one, two = desk.writer(), desk.writer()
     await one.append(b"one", 0)
 

@@ -1,4 +1,4 @@
-"""The gRPC face, over a real server and channel in this process."""
+"""gRPC API over a real server and channel in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gRPC face on logs, over a real server and channel in this process."""
+"""gRPC API of histories over a real server and channel in this process."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ async def test_replay_of_a_known_experiment_is_the_dispatchers_word(client: Clie
     experiment_id = await client.finished()
 
     request = pb.ReplayExperimentRequest(experiment_id=experiment_id)
-    (told,) = [message async for message in client.histories.ReplayExperiment(request)]
+    (answer,) = [message async for message in client.histories.ReplayExperiment(request)]
 
-    assert told.verdict.reason == experiment_id
+    assert answer.verdict.reason == experiment_id
 
 
 async def test_replay_of_an_unknown_experiment_is_not_found(client: Client) -> None:

@@ -1,4 +1,4 @@
-"""What the manager counts."""
+"""Metrics of the manager."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_facts_are_counted_by_kind(seen: tuple[Lab, Registry]) -> None:
     assert found["nni_attempts_lost_total", ("agent",)] == 1
 
 
-def test_latencies_of_trials_are_told_in_seconds(seen: tuple[Lab, Registry]) -> None:
+def test_latencies_of_trials_are_observed_in_seconds(seen: tuple[Lab, Registry]) -> None:
     found = figures(seen[1])
 
     assert found["nni_trial_start_seconds_count", ()] == 1

@@ -1,4 +1,4 @@
-"""The manager's part of a trial's trace."""
+"""Spans of the manager in a trial's trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients are told of agents."""
+"""Lists of agents for clients."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the manager asks the dispatcher's mathematics, and what it makes of the answers."""
+"""Requests of analyses to the dispatcher, and their results."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -69,15 +69,17 @@ async def test_importance_is_learnt_from_the_trials_with_results(world: World) -
     await world.wait_for_state(experiment_id, DONE)
     analyst = RecordingAnalyst()
 
-    told = await Analyses(world.manager.registry, values(world), analyst).importance(experiment_id)
+    result = await Analyses(world.manager.registry, values(world), analyst).importance(
+        experiment_id
+    )
 
     (request,) = analyst.measured
-    assert told.found.outcomes == 5
+    assert result.found.outcomes == 5
     assert from_value(request.search_space)["x"]["_type"] == "randint"
     assert [from_value(outcome.parameters) for outcome in request.outcomes] == [
         {"x": number} for number in range(5)
     ]
-    assert (told.objective.metric, told.objective.mode) == (
+    assert (result.objective.metric, result.objective.mode) == (
         "default",
         metric_pb2.OPTIMIZE_MODE_MINIMIZE,
     )
@@ -88,9 +90,9 @@ async def test_another_metric_may_be_asked_for(world: World) -> None:
     analyst = RecordingAnalyst()
 
     analyses = Analyses(world.manager.registry, values(world), analyst)
-    told = await analyses.importance(experiment_id, "cost")
+    result = await analyses.importance(experiment_id, "cost")
 
-    assert told.objective.metric == "cost"
+    assert result.objective.metric == "cost"
 
 
 async def test_front_gives_the_trials_themselves(world: World) -> None:
@@ -99,12 +101,12 @@ async def test_front_gives_the_trials_themselves(world: World) -> None:
     analyst = RecordingAnalyst()
     wanted = [metric_pb2.Objective(metric="default", mode=metric_pb2.OPTIMIZE_MODE_MINIMIZE)]
 
-    told = await Analyses(world.manager.registry, values(world), analyst).front(
+    result = await Analyses(world.manager.registry, values(world), analyst).front(
         experiment_id, wanted
     )
 
-    assert [from_value(trial.parameters) for trial in told.trials] == [{"x": 0}]
-    assert told.finished == 5
+    assert [from_value(trial.parameters) for trial in result.trials] == [{"x": 0}]
+    assert result.finished == 5
     assert list(analyst.fronts[0].objectives) == wanted
 
 
@@ -132,7 +134,7 @@ async def test_imports_are_warned_of(world: World) -> None:
     )
 
 
-async def test_without_constraints_nobody_is_asked(world: World) -> None:
+async def test_without_constraints_the_dispatcher_is_not_asked(world: World) -> None:
     actor = await world.manager.registry.find(await world.create())
 
     await ConstraintChecker(values(world), RecordingAnalyst(away=True)).check(

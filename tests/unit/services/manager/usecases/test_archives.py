@@ -1,4 +1,4 @@
-"""Saving an experiment and loading it into another installation, on buses in memory."""
+"""Archives of experiments between two installations, on buses in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of all managers' experiments, with managers that may not answer."""
+"""Lists of all managers' experiments, with managers that may not respond."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         yield Place(world, summaries, others, everywhere)
 
 
-async def test_own_experiments_those_of_others_and_those_of_nobody_are_listed(
+async def test_experiments_of_this_manager_of_others_and_without_owner_are_listed(
     place: Place,
 ) -> None:
     own = await place.world.create()

@@ -1,4 +1,4 @@
-"""A deletion asked for twice is one deletion: after a restart, after a cut, after a new life."""
+"""Repeated deletions: after a restart, an interruption, and a reuse of the id."""
 
 from __future__ import annotations
 

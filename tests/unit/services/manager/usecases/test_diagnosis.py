@@ -35,11 +35,11 @@ def agents(bus: InMemoryBus, clock: ManualClock) -> AgentMonitor:
 def presence(
     clock: ManualClock, ahead_s: int = 0, version: str = VERSION
 ) -> task_pb2.RunnerPresence:
-    told = task_pb2.RunnerPresence(
+    message = task_pb2.RunnerPresence(
         runner_id="r1", boot_id="b", pool="local", host_name="box", version=version
     )
-    told.sent_at.FromSeconds(int(clock.now().timestamp()) + ahead_s)
-    return told
+    message.sent_at.FromSeconds(int(clock.now().timestamp()) + ahead_s)
+    return message
 
 
 async def look(
@@ -63,7 +63,7 @@ async def test_an_installation_in_order_has_only_good_findings(
     assert notifications(findings, "agents") == [(Result.OK, "1 connected")]
 
 
-async def test_a_bus_that_is_away_is_told(bus: InMemoryBus, agents: AgentMonitor) -> None:
+async def test_a_bus_that_is_away_is_reported(bus: InMemoryBus, agents: AgentMonitor) -> None:
     bus.broker.stop()
 
     ((result, text),) = notifications(await look(bus, agents), "bus")
@@ -87,7 +87,7 @@ async def test_without_agents_no_trial_can_start(bus: InMemoryBus, agents: Agent
     assert notifications(await look(bus, agents), "agents")[0][0] is Result.BAD
 
 
-async def test_an_agent_of_another_version_is_told(
+async def test_an_agent_of_another_version_is_reported(
     bus: InMemoryBus, agents: AgentMonitor, clock: ManualClock
 ) -> None:
     agents.handle_presence(presence(clock, version="3.0"))
@@ -99,7 +99,7 @@ async def test_an_agent_of_another_version_is_told(
 
 
 @pytest.mark.parametrize(("ahead_s", "word"), [(30, "30.0 s ahead"), (-30, "30.0 s behind")])
-async def test_a_clock_that_differs_is_told(
+async def test_a_clock_that_differs_is_reported(
     bus: InMemoryBus, agents: AgentMonitor, clock: ManualClock, ahead_s: int, word: str
 ) -> None:
     agents.handle_presence(presence(clock, ahead_s))
@@ -120,7 +120,7 @@ async def test_a_draining_agent_is_worth_a_note(
     assert notifications(await look(bus, agents), "agent r1")[0][0] is Result.NOTE
 
 
-def test_missing_streams_and_missing_copies_are_told() -> None:
+def test_missing_streams_and_replicas_are_reported() -> None:
     facts = [
         StreamFacts("EXPERIMENTS", 1, 10, 3, 1, 0),
         StreamFacts("INBOX", 200_000, 10, 1, 0, 0),

@@ -51,7 +51,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def holding(tmp_path: Path) -> AsyncIterator[World]:
-    """A world whose trials run until somebody ends them."""
+    """World whose trials run until a test ends them."""
     async with InMemoryBus() as bus, world_on(bus, tmp_path, hold) as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""Metrics in the order of their log, each with a number that nothing changes."""
+"""Metrics in the order of their log, each with a fixed number."""
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import event_pb2

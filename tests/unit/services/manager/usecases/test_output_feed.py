@@ -36,7 +36,7 @@ async def held(world: World) -> Held:
     return held
 
 
-def say(
+def publish(
     world: World,
     held: Held,
     data: bytes,
@@ -74,40 +74,40 @@ async def collect(
 
 
 async def test_output_is_followed_to_its_end(world: World, held: Held) -> None:
-    say(world, held, b"one ")
+    publish(world, held, b"one ")
     following = asyncio.ensure_future(collect(world, held))
-    say(world, held, b"two", 4)
-    say(world, held, b"oh", stream=output_pb2.OUTPUT_STREAM_STDERR)
+    publish(world, held, b"two", 4)
+    publish(world, held, b"oh", stream=output_pb2.OUTPUT_STREAM_STDERR)
     await world.agent.exit(held)
-    say(world, held, b"", 7, at_end=True)
+    publish(world, held, b"", 7, at_end=True)
 
     assert await following == [(0, b"one "), (4, b"two")]
 
 
 async def test_the_other_stream_has_its_own_offsets(world: World, held: Held) -> None:
-    say(world, held, b"one ")
-    say(world, held, b"oh", stream=output_pb2.OUTPUT_STREAM_STDERR)
+    publish(world, held, b"one ")
+    publish(world, held, b"oh", stream=output_pb2.OUTPUT_STREAM_STDERR)
 
     assert await collect(world, held, STDERR, follow=False) == [(0, b"oh")]
 
 
 async def test_output_is_given_from_an_offset_on(world: World, held: Held) -> None:
-    say(world, held, b"one ")
-    say(world, held, b"two", 4)
+    publish(world, held, b"one ")
+    publish(world, held, b"two", 4)
 
     assert await collect(world, held, offset=2, follow=False) == [(2, b"e "), (4, b"two")]
 
 
 async def test_what_was_skipped_shows_in_the_offsets(world: World, held: Held) -> None:
-    say(world, held, b"one")
-    say(world, held, b"later", 1000)
+    publish(world, held, b"one")
+    publish(world, held, b"later", 1000)
 
     assert await collect(world, held, follow=False) == [(0, b"one"), (1000, b"later")]
 
 
 async def test_a_new_attempt_begins_anew(world: World, held: Held) -> None:
-    say(world, held, b"first", attempt=1)
-    say(world, held, b"again", attempt=2)
+    publish(world, held, b"first", attempt=1)
+    publish(world, held, b"again", attempt=2)
 
     assert await collect(world, held, follow=False) == [(0, b"first"), (0, b"again")]
 
@@ -117,8 +117,10 @@ async def test_without_output_there_is_a_clear_error(world: World, held: Held) -
         await collect(world, held, follow=False)
 
 
-async def test_a_dead_agent_owes_its_last_words_only_for_a_while(world: World, held: Held) -> None:
-    say(world, held, b"last")
+async def test_the_output_of_a_dead_agent_is_awaited_for_a_limited_time(
+    world: World, held: Held
+) -> None:
+    publish(world, held, b"last")
     await world.agent.exit(held)
     await world.wait_for_state(held.task.experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
     actor = await world.manager.registry.find(held.task.experiment_id)

@@ -15,7 +15,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.ports import REFRESH_AFTER
 from svc_manager.domain.quota import Quota
 from svc_manager.usecases.uploads import BLOB_LIMIT_BYTES, CODE_LIMIT_BYTES, Purpose, Upload
-from tests.unit.services.manager.storing import Shelf, SignedUrls, output_of, upload_of
+from tests.unit.services.manager.storing import SignedUrls, StoreFixture, output_of, upload_of
 
 CODE = upload_of(b"code", Purpose.CODE)
 
@@ -32,73 +32,73 @@ async def pieces(*data: bytes) -> AsyncIterator[bytes]:
 
 
 async def test_bytes_go_straight_to_a_store_with_urls(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus, urls=SignedUrls())
+    shelf = StoreFixture(bus, urls=SignedUrls())
 
-    way = await shelf.exchange.prepare_upload(CODE)
+    way = await shelf.transfers.prepare_upload(CODE)
 
     assert way.url.startswith(f"http://store/sha256/{CODE.sha256}?put=")
     assert way.expires_at > shelf.clock.now()
 
 
 async def test_bytes_come_here_where_there_are_no_urls(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus)
-    way = await shelf.exchange.prepare_upload(CODE)
+    shelf = StoreFixture(bus)
+    way = await shelf.transfers.prepare_upload(CODE)
 
-    key = await shelf.exchange.receive(CODE, pieces(b"co", b"de"))
+    key = await shelf.transfers.receive(CODE, pieces(b"co", b"de"))
 
     assert (way.url, way.stored) == ("", False)
     assert key == way.key
-    assert b"".join([piece async for piece in shelf.exchange.send(key)]) == b"code"
+    assert b"".join([piece async for piece in shelf.transfers.send(key)]) == b"code"
 
 
 async def test_content_that_is_there_is_not_sent_again_unless_it_is_old(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus)
+    shelf = StoreFixture(bus)
     await shelf.blobs.put(b"code")
-    young = await shelf.exchange.prepare_upload(CODE)
+    young = await shelf.transfers.prepare_upload(CODE)
 
     shelf.clock.advance(REFRESH_AFTER.total_seconds())
 
     assert young.stored
-    assert not (await shelf.exchange.prepare_upload(CODE)).stored
+    assert not (await shelf.transfers.prepare_upload(CODE)).stored
 
 
 async def test_content_that_is_there_in_part_is_sent_again(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus)
+    shelf = StoreFixture(bus)
     await shelf.blobs.put_named(CODE.key, b"co")
 
-    assert not (await shelf.exchange.prepare_upload(CODE)).stored
+    assert not (await shelf.transfers.prepare_upload(CODE)).stored
 
 
 async def test_output_replaces_an_earlier_one(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus)
+    shelf = StoreFixture(bus)
     for text in (b"first", b"second"):
-        assert not (await shelf.exchange.prepare_upload(output_of(text))).stored
-        await shelf.exchange.receive(output_of(text), pieces(text))
+        assert not (await shelf.transfers.prepare_upload(output_of(text))).stored
+        await shelf.transfers.receive(output_of(text), pieces(text))
 
     assert await shelf.blobs.get("output/e1/t1/1/stdout") == b"second"
 
 
 async def test_completion_tells_when_nothing_has_come(bus: InMemoryBus) -> None:
     with pytest.raises(FailedPreconditionError, match="send the bytes first"):
-        await Shelf(bus).exchange.complete_upload(CODE)
+        await StoreFixture(bus).transfers.complete_upload(CODE)
 
 
 async def test_completion_deletes_what_is_not_what_was_announced(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus)
+    shelf = StoreFixture(bus)
     await shelf.blobs.put_named(CODE.key, b"something else")
 
     with pytest.raises(FailedPreconditionError, match="14 bytes were stored"):
-        await shelf.exchange.complete_upload(CODE)
+        await shelf.transfers.complete_upload(CODE)
 
     assert not await shelf.blobs.exists(CODE.key)
 
 
 async def test_completion_may_be_said_twice(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus)
+    shelf = StoreFixture(bus)
     await shelf.blobs.put(b"code")
 
-    await shelf.exchange.complete_upload(CODE)
-    await shelf.exchange.complete_upload(CODE)
+    await shelf.transfers.complete_upload(CODE)
+    await shelf.transfers.complete_upload(CODE)
 
     assert await shelf.blobs.exists(CODE.key)
 
@@ -107,33 +107,33 @@ async def test_completion_may_be_said_twice(bus: InMemoryBus) -> None:
 async def test_other_bytes_than_announced_are_refused_and_not_kept(
     bus: InMemoryBus, data: tuple[bytes, ...]
 ) -> None:
-    shelf = Shelf(bus)
+    shelf = StoreFixture(bus)
 
     with pytest.raises(InvalidArgumentError, match="must be that of the bytes"):
-        await shelf.exchange.receive(CODE, pieces(*data))
+        await shelf.transfers.receive(CODE, pieces(*data))
 
     assert await shelf.blobs.keys("sha256/") == []
 
 
 async def test_what_is_over_the_quota_is_refused_both_ways(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus, Quota(3, 0))
+    shelf = StoreFixture(bus, Quota(3, 0))
 
     with pytest.raises(ResourceExhaustedError, match="at most 3 bytes"):
-        await shelf.exchange.prepare_upload(CODE)
+        await shelf.transfers.prepare_upload(CODE)
     with pytest.raises(ResourceExhaustedError):
-        await shelf.exchange.receive(CODE, pieces(b"code"))
+        await shelf.transfers.receive(CODE, pieces(b"code"))
 
 
 async def test_what_has_come_counts(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus, Quota(0, 6))
+    shelf = StoreFixture(bus, Quota(0, 6))
     first, second = (upload_of(text, Purpose.CHECKPOINT, "e1") for text in (b"1234", b"5678"))
-    await shelf.exchange.prepare_upload(first)
+    await shelf.transfers.prepare_upload(first)
     await shelf.blobs.put(b"1234")
 
-    await shelf.exchange.complete_upload(first)
+    await shelf.transfers.complete_upload(first)
 
     with pytest.raises(ResourceExhaustedError, match="e1 uses 4 bytes"):
-        await shelf.exchange.prepare_upload(second)
+        await shelf.transfers.prepare_upload(second)
 
 
 @pytest.mark.parametrize(
@@ -155,22 +155,22 @@ async def test_upload_that_breaks_a_rule_is_refused(
     bus: InMemoryBus, upload: Upload, field: str
 ) -> None:
     with pytest.raises(InvalidArgumentError) as refusal:
-        await Shelf(bus).exchange.prepare_upload(upload)
+        await StoreFixture(bus).transfers.prepare_upload(upload)
 
     assert refusal.value.field == field
 
 
 async def test_only_what_is_found_by_its_content_is_given(bus: InMemoryBus) -> None:
-    shelf = Shelf(bus)
+    shelf = StoreFixture(bus)
     await shelf.blobs.put_named("output/e1/t1/1/stdout", b"secret")
 
     with pytest.raises(InvalidArgumentError, match="must start with 'sha256/'"):
-        await shelf.exchange.prepare_download("output/e1/t1/1/stdout")
+        await shelf.transfers.prepare_download("output/e1/t1/1/stdout")
     with pytest.raises(InvalidArgumentError):
-        await anext(shelf.exchange.send("output/e1/t1/1/stdout"))
+        await anext(shelf.transfers.send("output/e1/t1/1/stdout"))
 
 
 async def test_missing_blob_is_said_before_it_is_asked_for(bus: InMemoryBus) -> None:
-    for shelf in (Shelf(bus), Shelf(bus, urls=SignedUrls())):
+    for shelf in (StoreFixture(bus), StoreFixture(bus, urls=SignedUrls())):
         with pytest.raises(NotFoundError):
-            await shelf.exchange.prepare_download(CODE.key)
+            await shelf.transfers.prepare_download(CODE.key)

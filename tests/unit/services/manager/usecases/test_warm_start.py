@@ -1,4 +1,4 @@
-"""Results of earlier experiments for a new one."""
+"""Warm start of a new experiment from earlier results."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

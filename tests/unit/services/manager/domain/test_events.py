@@ -1,0 +1,16 @@
+"""The events of the domain and those of the proto contract."""
+
+import re
+
+from nni_proto.experiment.v1 import event_pb2
+from svc_manager.domain import events
+
+
+def test_every_event_of_the_contract_has_a_class_of_the_same_name() -> None:
+    contract = {field.name for field in event_pb2.Event.DESCRIPTOR.oneofs_by_name["kind"].fields}
+
+    classes = {
+        re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower() for kind in events.Event.__args__
+    }
+
+    assert classes == contract

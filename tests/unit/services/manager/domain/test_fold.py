@@ -1,0 +1,191 @@
+"""Fold of experiment events: one test per rule that is not a plain assignment."""
+
+import pytest
+
+from svc_manager.domain import events
+from svc_manager.domain.experiment import Budget, ExperimentState
+from svc_manager.domain.fold import ERRORS_KEPT, fold
+from svc_manager.domain.state import Experiment
+from tests.unit.services.manager.building import Lab, created, encoded, generated
+
+
+def requested(lab: Lab, *ids: int, request_id: str = "1-0") -> None:
+    fold(lab.experiment, events.TrialsRequested(request_id, ids), 1)
+
+
+def lab_without_requests() -> Lab:
+    lab = Lab(started=False)
+    fold(lab.experiment, events.AlgorithmStarted(1, False, False, {"nni": "0"}), 1)
+    return lab
+
+
+def test_creation_sets_the_fixed_part_of_the_state() -> None:
+    experiment = Experiment()
+
+    fold(experiment, created(Budget(trial_concurrency=3)), 1_000)
+
+    assert experiment.created
+    assert experiment.budget.trial_concurrency == 3
+    assert (experiment.created_at_ms, experiment.changed_at_ms) == (1_000, 1_000)
+
+
+def test_a_new_generation_drops_requests_and_suggestions_but_counts_requests_on() -> None:
+    lab = lab_without_requests()
+    requested(lab, 0, 1)
+    fold(lab.experiment, generated("1-0", [0, 1]), 2)
+
+    fold(lab.experiment, events.AlgorithmRequested(2, True, "/root"), 3)
+
+    algorithm = lab.experiment.algorithm
+    assert (algorithm.generation, algorithm.request_count) == (2, 1)
+    assert not algorithm.queue
+    assert not algorithm.started
+
+
+def test_a_request_reserves_its_parameter_ids() -> None:
+    lab = lab_without_requests()
+
+    requested(lab, 0, 1, 2)
+
+    assert lab.experiment.next_parameter_id == 3
+    assert lab.experiment.algorithm.outstanding == 3
+
+
+def test_deferred_parameters_stay_outstanding_until_they_come() -> None:
+    lab = lab_without_requests()
+    requested(lab, 0, 1)
+
+    fold(lab.experiment, generated("1-0", [0], deferred=1), 2)
+    assert lab.experiment.algorithm.outstanding == 1
+    fold(lab.experiment, generated("", [1]), 3)
+
+    assert lab.experiment.algorithm.outstanding == 0
+    assert not lab.experiment.algorithm.exhausted
+    assert list(lab.experiment.algorithm.queue) == [0, 1]
+
+
+def test_an_answer_to_a_later_request_may_hold_a_deferred_id() -> None:
+    lab = lab_without_requests()
+    requested(lab, 0, 1)
+    fold(lab.experiment, generated("1-0", [0], deferred=1), 2)
+    requested(lab, 2, request_id="1-1")
+
+    fold(lab.experiment, generated("1-1", [1], deferred=1), 3)
+
+    algorithm = lab.experiment.algorithm
+    assert algorithm.late_ids == {2}
+    assert algorithm.outstanding == 1
+
+
+def test_fewer_parameters_than_requested_exhaust_the_algorithm() -> None:
+    lab = lab_without_requests()
+    requested(lab, 0, 1)
+
+    fold(lab.experiment, generated("1-0", [0]), 2)
+
+    assert lab.experiment.algorithm.exhausted
+
+
+def test_an_exhausted_algorithm_withdraws_what_it_deferred() -> None:
+    lab = lab_without_requests()
+    requested(lab, 0, 1)
+    fold(lab.experiment, generated("1-0", [0], deferred=1), 2)
+
+    fold(lab.experiment, generated("", [], exhausted=True), 3)
+
+    assert lab.experiment.algorithm.exhausted
+    assert lab.experiment.algorithm.outstanding == 0
+
+
+@pytest.mark.parametrize(
+    "event",
+    [events.SearchSpaceChanged(encoded({})), events.DataImported("i1", encoded([]))],
+    ids=["space", "data"],
+)
+def test_a_new_space_or_new_data_end_the_exhaustion(event: events.Event) -> None:
+    lab = lab_without_requests()
+    lab.experiment.algorithm.exhausted = True
+
+    fold(lab.experiment, event, 2)
+
+    assert not lab.experiment.algorithm.exhausted
+
+
+def test_a_change_of_the_budget_keeps_the_limits_that_it_does_not_name() -> None:
+    lab = lab_without_requests()
+    before = lab.experiment.revision
+
+    fold(lab.experiment, events.BudgetChanged(None, 77, None), 2)
+
+    assert lab.experiment.budget == Budget(2, 77, None)
+    assert lab.experiment.revision == before + 1
+
+
+def test_only_the_last_errors_are_kept() -> None:
+    lab = lab_without_requests()
+
+    for number in range(ERRORS_KEPT + 5):
+        text = f"Traceback\nValueError: {number}"
+        fold(lab.experiment, events.AlgorithmFailed("generate", text, (number, 0), True), 2)
+
+    assert len(lab.experiment.errors) == ERRORS_KEPT
+    assert lab.experiment.errors[-1] == f"generate: ValueError: {ERRORS_KEPT + 4}"
+
+
+def test_the_reason_of_an_error_state_is_not_repeated() -> None:
+    lab = lab_without_requests()
+    fold(lab.experiment, events.AlgorithmFailed("__init__", "ValueError: no", (1, 0), False), 2)
+
+    changed = events.ExperimentStateChanged(
+        ExperimentState.INITIALIZED, ExperimentState.ERROR, "ValueError: no", 0
+    )
+    fold(lab.experiment, changed, 3)
+
+    assert lab.experiment.errors == ["__init__: ValueError: no"]
+
+
+def test_the_end_of_an_experiment_is_cleared_when_it_is_resumed() -> None:
+    lab = lab_without_requests()
+    path = ["RUNNING", "STOPPING", "STOPPED"]
+    for time_ms, name in enumerate(path, start=10):
+        change = events.ExperimentStateChanged(lab.experiment.state, ExperimentState[name], "", 0)
+        fold(lab.experiment, change, time_ms)
+    assert (lab.experiment.started_at_ms, lab.experiment.ended_at_ms) == (10, 12)
+
+    resumed = events.ExperimentStateChanged(
+        ExperimentState.STOPPED, ExperimentState.INITIALIZED, "", 0
+    )
+    fold(lab.experiment, resumed, 20)
+
+    assert (lab.experiment.started_at_ms, lab.experiment.ended_at_ms) == (10, 0)
+
+
+def test_an_illegal_transition_is_refused() -> None:
+    lab = lab_without_requests()
+    change = events.ExperimentStateChanged(
+        ExperimentState.INITIALIZED, ExperimentState.VIEWED, "", 0
+    )
+
+    with pytest.raises(ValueError, match="cannot go from INITIALIZED to VIEWED"):
+        fold(lab.experiment, change, 1)
+
+
+def test_a_move_keeps_the_code_folder_unless_it_names_one() -> None:
+    lab = lab_without_requests()
+    fold(lab.experiment, events.ExperimentMoved("/a", "/code"), 1)
+
+    fold(lab.experiment, events.ExperimentMoved("/b"), 2)
+
+    assert (lab.experiment.directory, lab.experiment.code_directory) == ("/b", "/code")
+
+
+def test_a_custom_trial_reserves_its_id_and_leaves_with_the_end() -> None:
+    lab = lab_without_requests()
+    fold(lab.experiment, events.CustomTrialAdded("r1", 6, encoded({"x": 1})), 1)
+    assert lab.experiment.next_parameter_id == 7
+    assert lab.experiment.custom_ids == {"r1": 6}
+
+    fold(lab.experiment, events.ExperimentEnded(ExperimentState.STOPPED, ""), 2)
+
+    assert not lab.experiment.custom_queue
+    assert lab.experiment.custom_ids == {"r1": 6}

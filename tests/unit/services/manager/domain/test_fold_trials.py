@@ -1,0 +1,186 @@
+"""Fold of trial events: counts, attempts, reports and the best trial."""
+
+import math
+
+import pytest
+
+from svc_manager.domain import events
+from svc_manager.domain.experiment import Budget, Settings
+from svc_manager.domain.fold import fold
+from svc_manager.domain.reports import Report
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import Trial, TrialState
+from svc_manager.domain.values import OptimizeMode, ParameterSource
+from tests.unit.services.manager.building import created, encoded, exited, final, intermediate
+
+
+def experiment_with_trial(
+    mode: OptimizeMode = OptimizeMode.MINIMIZE,
+) -> tuple[Experiment, Trial]:
+    experiment = Experiment()
+    fold(experiment, created(Budget(), Settings(optimize_mode=mode)), 0)
+    schedule(experiment, "t0")
+    return experiment, experiment.trials["t0"]
+
+
+def schedule(experiment: Experiment, trial_id: str) -> None:
+    number = len(experiment.trials)
+    event = events.TrialScheduled(
+        trial_id, number, number, encoded({"x": number}), ParameterSource.ALGORITHM, "local"
+    )
+    fold(experiment, event, 5)
+
+
+def start(experiment: Experiment, trial_id: str = "t0", claim: str = "c1") -> None:
+    attempt = experiment.trials[trial_id].attempt
+    fold(experiment, events.TrialStarted(trial_id, attempt, claim, "r1", 9, (0, 1), 0), 9)
+
+
+def report_final(experiment: Experiment, trial_id: str, value: float) -> None:
+    trial = experiment.trials[trial_id]
+    event = events.MetricReported(trial_id, trial.attempt, trial.parameter_id, final(value), 1)
+    fold(experiment, event, 10)
+
+
+def end(experiment: Experiment, state: TrialState, trial_id: str = "t0") -> None:
+    trial = experiment.trials[trial_id]
+    event = events.TrialEnded(trial_id, trial.attempt, state, 0, 20, "", 2)
+    fold(experiment, event, 20)
+
+
+def test_a_scheduled_trial_is_live_and_waits() -> None:
+    experiment, trial = experiment_with_trial()
+
+    assert experiment.live == {"t0": trial}
+    assert experiment.counts[TrialState.WAITING] == 1
+    assert trial.created_at_ms == 5
+
+
+def test_a_started_trial_belongs_to_its_claim() -> None:
+    experiment, trial = experiment_with_trial()
+
+    start(experiment)
+
+    assert trial.is_claimed_by(1, "c1")
+    assert not trial.is_claimed_by(1, "c2")
+    assert (trial.runner_id, trial.gpu_indices) == ("r1", (0, 1))
+    assert experiment.counts == {TrialState.WAITING: 0, TrialState.RUNNING: 1}
+
+
+def test_an_ended_trial_is_no_longer_live() -> None:
+    experiment, trial = experiment_with_trial()
+    start(experiment)
+
+    end(experiment, TrialState.SUCCEEDED)
+
+    assert not experiment.live
+    assert experiment.trials == {"t0": trial}
+    assert experiment.counts[TrialState.SUCCEEDED] == 1
+
+
+def test_a_lost_attempt_starts_anew_without_its_results() -> None:
+    experiment, trial = experiment_with_trial()
+    start(experiment)
+    metric = events.MetricReported("t0", 1, 0, intermediate(0.5), 1)
+    fold(experiment, metric, 10)
+
+    fold(experiment, events.TrialLost("t0", 1, "gone", False), 11)
+
+    assert (trial.state, trial.attempt, trial.claim_id) == (TrialState.WAITING, 2, "")
+    assert (trial.intermediate_count, trial.last_intermediate) == (0, None)
+    assert trial.report_sequence == -1
+    assert trial.losses == 1
+    assert [lost.reason for lost in trial.lost_attempts] == ["gone"]
+
+
+def test_a_loss_before_the_start_is_counted_apart() -> None:
+    experiment, trial = experiment_with_trial()
+
+    fold(experiment, events.TrialLost("t0", 1, "gone", False), 11)
+
+    assert (trial.losses, trial.never_started) == (0, 1)
+    assert experiment.counts[TrialState.WAITING] == 1
+
+
+def test_a_retried_failure_is_no_loss() -> None:
+    experiment, trial = experiment_with_trial()
+    start(experiment)
+
+    fold(experiment, events.TrialLost("t0", 1, "exit code 1", True), 11)
+
+    assert (trial.failures, trial.losses) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "best"), [(OptimizeMode.MINIMIZE, "t1"), (OptimizeMode.MAXIMIZE, "t0")]
+)
+def test_the_best_trial_follows_the_mode(mode: OptimizeMode, best: str) -> None:
+    experiment, _ = experiment_with_trial(mode)
+    schedule(experiment, "t1")
+    for trial_id, value in (("t0", 2.0), ("t1", 1.0)):
+        start(experiment, trial_id)
+        report_final(experiment, trial_id, value)
+
+    assert experiment.best_trial_id == best
+
+
+def test_a_result_that_is_no_number_is_never_best() -> None:
+    experiment, _ = experiment_with_trial()
+    start(experiment)
+
+    report_final(experiment, "t0", math.nan)
+
+    assert (experiment.best_trial_id, experiment.best_value) == ("", None)
+
+
+def test_a_report_ends_the_unknown_state() -> None:
+    experiment, trial = experiment_with_trial()
+    start(experiment)
+    fold(experiment, events.TrialUnknown("t0", 1), 10)
+    assert experiment.counts[TrialState.UNKNOWN] == 1
+
+    fold(experiment, events.MetricReported("t0", 1, 0, intermediate(1.0), 1), 11)
+
+    assert trial.state is TrialState.RUNNING
+
+
+def test_a_deferred_report_is_kept_until_it_is_applied() -> None:
+    experiment, trial = experiment_with_trial()
+    start(experiment)
+    report = Report("r1", "t0", 1, 2, "c1", exited())
+
+    fold(experiment, events.ReportDeferred(report), 10)
+    assert experiment.deferred == {("t0", 1, "c1"): {2: report}}
+    end(experiment, TrialState.SUCCEEDED)
+
+    assert not experiment.deferred
+    assert trial.report_sequence == 2
+
+
+def test_deferred_reports_of_a_lost_attempt_are_dropped() -> None:
+    experiment, _ = experiment_with_trial()
+    start(experiment)
+    fold(experiment, events.ReportDeferred(Report("r1", "t0", 1, 5, "c1", exited())), 10)
+
+    fold(experiment, events.TrialLost("t0", 1, "gone", False), 11)
+
+    assert not experiment.deferred
+
+
+def test_an_ignored_report_uses_its_sequence() -> None:
+    experiment, trial = experiment_with_trial()
+    start(experiment)
+
+    fold(experiment, events.ReportIgnored("t0", 1, 1, "a second result"), 10)
+
+    assert trial.report_sequence == 1
+    assert trial.final is None
+
+
+def test_a_waiting_report_claims_the_attempt_and_gives_its_reason() -> None:
+    experiment, trial = experiment_with_trial()
+
+    fold(experiment, events.TrialWaits("t0", 1, "c1", "r1", "no GPU is free", 0), 10)
+
+    assert (trial.state, trial.claim_id) == (TrialState.WAITING, "c1")
+    assert trial.reason == "no GPU is free"
