@@ -1,4 +1,6 @@
-"""Compares ways to search: NNI's and those of other libraries, on the same problems and seeds.
+"""Benchmarks of hyperparameter optimisation: tuners of NNI and other libraries, on equal terms.
+
+All searchers get the same problems, seeds and numbers of trials.
 
 `python -m nni_benchmark --help`; or from Python:
 
@@ -8,7 +10,7 @@
     runs = search_all(chosen_searchers(["TPE", "Random"]), problems, range(5), 50)
     print(report_of(runs, problems, [25, 50]).to_text())
 
-Needs the extra `nni[hpo]`; recording tables and the benchmark on data sets `nni[benchmark]`.
+`python -m nni.hpo.benchmark` and `nni.hpo.benchmark` are other spellings of this package.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands of `python -m nni_benchmark`."""
+"""Command line of the benchmark: `python -m nni_benchmark COMMAND`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from nni_benchmark.suite import (
     RECORDED_SEARCHES,
     SCHEDULER_CELLS,
     all_schedulers,
-    beside,
     chosen_problems,
     chosen_searchers,
     recorded_runs,
     schedule_all,
     search_all,
     suite_problems,
+    with_recorded,
 )
 from nni_benchmark.tables import CURVES, path_of, read_text, write_text
 
@@ -39,10 +39,10 @@ _WRITTEN_EVERY_S: Final = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status: 0, or 2 if an argument is wrong.
+    """Run one command and return the exit status: 0, or 2 for a wrong argument.
 
     Args:
-        arguments: as on the command line; None for that of the process.
+        arguments: command-line arguments; None for those of the process.
     """
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], None] = options.command
@@ -66,14 +66,18 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--problems", nargs="+", default=[], help="names, kinds, or `classic`")
     compare.add_argument("--trials", type=int, default=_TRIALS)
     compare.add_argument("--cells", type=int, nargs="+", help=f"default: {CELLS}, up to TRIALS")
-    compare.add_argument("--judge", nargs="*", default=["auto"], help="told cell by cell")
-    compare.add_argument("--alone", action="store_true", help="leave out the recorded peers")
-    compare.add_argument("--limit", type=float, metavar="SECONDS", help="start no search after it")
-    compare.add_argument("--runs", type=Path, help="file of runs to go on with and write to")
     compare.add_argument(
-        "--missing", action="store_true", help="of peers run only what was not recorded as long"
+        "--judge", nargs="*", default=["auto"], help="searchers whose cells are listed"
     )
-    compare.add_argument("--processes", type=int, default=1, help="searches at a time")
+    compare.add_argument("--alone", action="store_true", help="leave out the recorded peers")
+    compare.add_argument(
+        "--limit", type=float, metavar="SECONDS", help="time after which no search starts"
+    )
+    compare.add_argument("--runs", type=Path, help="file of runs to continue and to write")
+    compare.add_argument(
+        "--missing", action="store_true", help="run peers only where no recorded run is long enough"
+    )
+    compare.add_argument("--processes", type=int, default=1, help="number of concurrent searches")
     _add_outputs(compare)
     compare.set_defaults(command=_compare)
 
@@ -84,12 +88,14 @@ def _parser() -> argparse.ArgumentParser:
     curves.set_defaults(command=_curves)
     _add_automl(commands)
 
-    keep = commands.add_parser("keep", help="add peers' runs of files to those that come with NNI")
-    keep.add_argument("files", nargs="+", type=Path, help="as `compare --runs` writes them")
-    keep.add_argument("--into", type=Path, help="another file than the installed one (.json.gz)")
+    keep = commands.add_parser("keep", help="add runs of peers to the recorded ones")
+    keep.add_argument("files", nargs="+", type=Path, help="files of `compare --runs`")
+    keep.add_argument(
+        "--into", type=Path, help="target file (.json.gz); default: the installed one"
+    )
     keep.set_defaults(command=_keep)
 
-    record = commands.add_parser("record", help="make the recorded tables again")
+    record = commands.add_parser("record", help="record the tables again")
     record.add_argument("folder", type=Path)
     record.add_argument("names", nargs="*", help="default: all")
     record.set_defaults(command=_record)
@@ -97,29 +103,29 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_size(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, default=_SEEDS, help="how many, from 0 on")
+    parser.add_argument("--seeds", type=int, default=_SEEDS, help="number of seeds, from 0")
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, help="file to write the report to")
-    parser.add_argument("--plots", type=Path, help="folder to draw into; needs matplotlib")
+    parser.add_argument("--plots", type=Path, help="folder for plots")
 
 
 def _add_automl(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    automl = commands.add_parser("automl", help="compare tuners on data sets, with a test part")
+    automl = commands.add_parser("automl", help="compare tuners on data sets with a test split")
     automl.add_argument("tuners", nargs="*", help="default: the eight of the published table")
     automl.add_argument("--benchmark", default="nnivalid", help="name or YAML file; or `offline`")
-    automl.add_argument("--frameworks", type=Path, help="YAML file that names more of them")
+    automl.add_argument("--frameworks", type=Path, help="YAML file of further frameworks")
     automl.add_argument("--architecture", default="random_forest", help="or mlp")
     automl.add_argument("--trials", type=int, default=_TRIALS)
     automl.add_argument("--time-limit", type=float, default=math.inf, help="seconds a search")
-    automl.add_argument("--trees", type=int, help="largest forest, to make a search short")
-    automl.add_argument("--folds", type=int, help="in place of those of the tasks")
+    automl.add_argument("--trees", type=int, help="largest number of trees, for a short search")
+    automl.add_argument("--folds", type=int, help="number of folds; default: those of the tasks")
     automl.add_argument("--output", type=Path, help="default: results_<time>")
     automl.set_defaults(command=_automl)
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
 
@@ -128,17 +134,17 @@ def _list(_: argparse.Namespace) -> None:
     from nni_benchmark.automl.tasks import BENCHMARKS
     from nni_benchmark.peers import peer_searchers
 
-    _say("searchers")
+    _print("searchers")
     for searcher in (*chosen_searchers(), *peer_searchers()):
         missing = "" if installed(searcher) else f"  (needs {', '.join(searcher.packages)})"
-        _say(f"  {searcher.name}{missing}")
-    _say("problems")
+        _print(f"  {searcher.name}{missing}")
+    _print("problems")
     for problem in suite_problems().values():
-        _say(f"  {problem.name:24} {', '.join(sorted(problem.kinds))}")
-    _say("learning curves\n  " + "\n  ".join(CURVES))
-    _say("benchmarks on data sets")
+        _print(f"  {problem.name:24} {', '.join(sorted(problem.kinds))}")
+    _print("learning curves\n  " + "\n  ".join(CURVES))
+    _print("benchmarks on data sets")
     for name, tasks in BENCHMARKS.items():
-        _say(f"  {name:24} {', '.join(task.name for task in tasks)}")
+        _print(f"  {name:24} {', '.join(task.name for task in tasks)}")
 
 
 def _compare(options: argparse.Namespace) -> None:
@@ -147,10 +153,10 @@ def _compare(options: argparse.Namespace) -> None:
     if options.runs and options.runs.exists():
         runs = Runs.from_json(options.runs.read_text("utf-8"))
     if options.missing:
-        # Runs of other versions are not gone on with: they could not be repeated together.
+        # Runs of other versions are refused: they could not be repeated together.
         here = versions(name for one in searchers for name in one.packages)
         runs = merged([recorded_runs(), runs, Runs(here)])
-    kept = _Kept(runs, options.runs)
+    kept = _RunsFile(runs, options.runs)
     try:
         search_all(
             searchers,
@@ -159,26 +165,26 @@ def _compare(options: argparse.Namespace) -> None:
             options.trials,
             runs=runs,
             limit_s=options.limit,
-            told=kept.tell,
+            on_run=kept.report,
             processes=options.processes,
         )
     finally:
         kept.write()
-    together = runs if options.alone else beside(runs, recorded_runs(), options.seeds)
+    together = runs if options.alone else with_recorded(runs, recorded_runs(), options.seeds)
     cells = options.cells or [cell for cell in CELLS if cell <= options.trials] or [options.trials]
     _publish(report_of(together, problems, cells, judge=options.judge), together, options)
 
 
 @dataclass(slots=True)
-class _Kept:
-    """A file of runs, written now and then, so that a comparison that is broken off goes on."""
+class _RunsFile:
+    """File of runs, written every few seconds, so that an interrupted comparison can continue."""
 
     runs: Runs
     path: Path | None
     _written_s: float = field(default_factory=time.monotonic)
 
-    def tell(self, run: Run, cpu_s: float) -> None:
-        """Say what became of a search."""
+    def report(self, run: Run, cpu_s: float) -> None:
+        """Print the regret and CPU time of a search."""
         sys.stderr.write(
             f"{run.searcher} on {run.problem}, seed {run.seed}: {run.regret(run.trials):.3g} "
             f"({cpu_s:.1f} s CPU)\n"
@@ -187,7 +193,7 @@ class _Kept:
             self.write()
 
     def write(self) -> None:
-        """Put the file in place, whole or not at all."""
+        """Write the file atomically."""
         if self.path:
             new = self.path.with_name(f"{self.path.name}.new")
             new.write_text(self.runs.to_json(), "utf-8")
@@ -203,12 +209,12 @@ def _curves(options: argparse.Namespace) -> None:
             if is_peer(run.searcher):
                 kept.add(run)
         options.runs.write_text(kept.to_json(), "utf-8")
-    together = beside(runs, recorded_runs(RECORDED_SCHEDULES), options.seeds)
+    together = with_recorded(runs, recorded_runs(RECORDED_SCHEDULES), options.seeds)
     _publish(schedule_report(together, CURVES, SCHEDULER_CELLS), together, options)
 
 
 def _publish(report: Report, runs: Runs, options: argparse.Namespace) -> None:
-    _say(report.to_text())
+    _print(report.to_text())
     if options.json:
         options.json.write_text(report.to_json(), "utf-8")
     if options.plots:
@@ -236,16 +242,16 @@ def _automl(options: argparse.Namespace) -> None:
     wanted = tasks.benchmark(options.benchmark)
     if options.folds:
         wanted = tuple(replace(task, folds=options.folds) for task in wanted)
-    found = runner.run_benchmark(chosen, wanted, told=_tell_task)
+    found = runner.run_benchmark(chosen, wanted, on_result=_report_task)
     now = datetime.datetime.now(datetime.UTC)
     folder = options.output or Path(f"results_{now:%Y%m%dT%H%M%S}")
     reports = results.write_reports(found, folder)
-    _say((reports / "performances.txt").read_text("utf-8"))
-    _say((reports / "rankings.txt").read_text("utf-8"))
-    _say(f"reports are in {reports}")
+    _print((reports / "performances.txt").read_text("utf-8"))
+    _print((reports / "rankings.txt").read_text("utf-8"))
+    _print(f"reports are in {reports}")
 
 
-def _tell_task(one: TaskResult | Skipped) -> None:
+def _report_task(one: TaskResult | Skipped) -> None:
     from nni_benchmark.automl.runner import TaskResult
 
     if isinstance(one, TaskResult):
@@ -260,7 +266,7 @@ def _keep(options: argparse.Namespace) -> None:
     new = [Runs.from_json(file.read_text("utf-8")) for file in options.files]
     together = merged([*known, *new], is_peer)
     write_text(path, together.to_json())
-    _say(f"{path} holds {len(together)} runs of {', '.join(together.searchers)}")
+    _print(f"{path} holds {len(together)} runs of {', '.join(together.searchers)}")
 
 
 def _record(options: argparse.Namespace) -> None:
@@ -268,4 +274,4 @@ def _record(options: argparse.Namespace) -> None:
 
     options.folder.mkdir(parents=True, exist_ok=True)
     for name in options.names or recorded_names():
-        _say(str(record(name, options.folder)))
+        _print(str(record(name, options.folder)))

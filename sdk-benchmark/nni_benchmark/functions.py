@@ -1,4 +1,4 @@
-"""Test functions of global optimisation, on vectors; each with its least value where it is known.
+"""Test functions of global optimisation on vectors, with their minima where known.
 
 Source: Surjanovic and Bingham, Virtual Library of Simulation Experiments; the pairs of losses from
 Zitzler, Deb and Thiele, Comparison of Multiobjective Evolutionary Algorithms, 2000.
@@ -69,7 +69,7 @@ def levy(x: Vector) -> float:
 
 
 def styblinski_tang(x: Vector) -> float:
-    """Return the function of Styblinski and Tang, moved so that its least value is 0."""
+    """Return the function of Styblinski and Tang, shifted to a minimum of 0."""
     return float(0.5 * (x**4 - 16 * x**2 + 5 * x).sum()) + 39.166165703771 * len(x)
 
 
@@ -96,12 +96,12 @@ def sphere(x: Vector, centre: float) -> float:
 
 
 def zdt1(x: Vector) -> tuple[float, float]:
-    """Return the two losses of ZDT1, whose front is convex; numbers in [0, 1]."""
+    """Return the two losses of ZDT1, with a convex front; numbers in [0, 1]."""
     g = 1 + 9 * float(x[1:].mean())
     return float(x[0]), g * (1 - math.sqrt(x[0] / g))
 
 
 def zdt2(x: Vector) -> tuple[float, float]:
-    """Return the two losses of ZDT2, whose front is concave; numbers in [0, 1]."""
+    """Return the two losses of ZDT2, with a concave front; numbers in [0, 1]."""
     g = 1 + 9 * float(x[1:].mean())
     return float(x[0]), g * (1 - float(x[0] / g) ** 2)

@@ -1,4 +1,4 @@
-"""Graphs of comparisons; importing this needs matplotlib: `pip install 'nni[benchmark]'`."""
+"""Plots of comparisons by matplotlib."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 
 from nni_benchmark.automl.runner import TaskResult
 from nni_benchmark.automl.tasks import GREATER_IS_BETTER
+from nni_benchmark.comparisons import RankTable
 from nni_benchmark.runs import Runs
-from nni_benchmark.verdicts import RankTable
 
 
 def save_regrets(runs: Runs, problem: str, path: Path) -> None:
-    """Draw the median regret of every search on a problem, trial by trial."""
+    """Plot the median regret of every searcher on a problem over trials."""
     figure, axes = _figure(problem, "trial", "median regret")
     shown = False
     for name in runs.searchers:
@@ -39,7 +39,7 @@ def save_regrets(runs: Runs, problem: str, path: Path) -> None:
 
 
 def save_ranks(table: RankTable, path: Path) -> None:
-    """Draw mean ranks as bars, with the critical difference from the best."""
+    """Plot mean ranks as bars, with the critical difference from the best."""
     figure, axes = _figure(f"{table.group} @{table.after}", "mean rank", "")
     places = range(len(table.searchers))
     axes.barh(places, table.means)
@@ -51,7 +51,7 @@ def save_ranks(table: RankTable, path: Path) -> None:
 
 
 def save_task_graphs(results: Sequence[TaskResult], folder: Path) -> None:
-    """Draw two graphs per fold of each task: best score so far, and score, per trial."""
+    """Plot incumbent and score over trials, for each fold of each task."""
     keys = dict.fromkeys((result.task, result.fold) for result in results)
     for task, fold in keys:
         better = max if task.metric in GREATER_IS_BETTER else min

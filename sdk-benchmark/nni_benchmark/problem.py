@@ -1,4 +1,4 @@
-"""What searches are compared on: a space, losses over it, and the least loss there is."""
+"""Problems of the benchmark: space, losses and optimum; evaluation with regret."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from nni.hpo.pareto import pareto_front
 from nni.hpo.space.domains import CONSTRAINTS_KEY
 from nni.hpo.space.parser import parse_space
 
-Point: TypeAlias = dict[str, Any]
-"""A configuration, as searches propose it."""
+Configuration: TypeAlias = dict[str, Any]
+"""A configuration of a problem's space."""
 Losses: TypeAlias = tuple[float, ...]
 
 Kind = Literal[
     "continuous", "mixed", "nested", "noisy", "constrained", "limited", "objectives", "table"
 ]
-"""`constrained`: the space has `_constraints`; `limited`: there is a limit on an outcome;
-`objectives`: there are several; `table`: looked up in a recorded table."""
+"""`constrained`: the space has `_constraints`; `limited`: an outcome has a limit; `objectives`:
+several objectives; `table`: losses of a recorded table."""
 
 METRIC: Final = "loss"
 """Name of the first objective; the others are `loss1`, `loss2`, ..."""
 LIMITED_METRIC: Final = "excess"
-"""Name of the outcome that must be <= 0."""
+"""Name of the limited outcome, which must be <= 0."""
 _OBJECTIVES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something to minimise."""
+    """Minimisation problem with a known optimum."""
 
     name: str
     space: dict[str, JsonValue]
-    """As tuners take it."""
-    losses: Callable[[Point], Losses]
-    """One loss; or two, with several objectives. Without the noise."""
-    least: float
-    """The least loss; with several objectives minus the largest hypervolume. Regret counts from
-    here."""
+    """Search space in JSON."""
+    losses: Callable[[Configuration], Losses]
+    """Function of a configuration: one loss, or two with several objectives; without noise."""
+    optimum: float
+    """Least loss; with several objectives the negative of the largest hypervolume. Regret is the
+    difference from it."""
     kinds: frozenset[Kind] = frozenset()
     noise: float = 0.0
-    """Standard deviation of what is added to the losses that searches see."""
-    excess: Callable[[Point], float] | None = None
-    """Outcome that must be <= 0 for a point to count; None: there is no such limit."""
+    """Standard deviation of the noise on observed losses."""
+    excess: Callable[[Configuration], float] | None = None
+    """Limited outcome, feasible if <= 0; None without a limit."""
     reference: Losses = ()
-    """Corner up to which hypervolume counts; empty with one objective."""
+    """Reference point of the hypervolume; empty with one objective."""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -59,40 +59,40 @@ class Problem:
 
     @property
     def flat(self) -> bool:
-        """Whether no parameter depends on another one."""
+        """Whether the space has no nested parameters."""
         return "nested" not in self.kinds
 
-    def allows(self, point: Point) -> bool:
-        """Return whether a point keeps the constraints of the space."""
+    def allows(self, point: Configuration) -> bool:
+        """Return whether a configuration satisfies the constraints of the space."""
         return CONSTRAINTS_KEY not in self.space or parse_space(self.space).allows(point)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a search learns of one point."""
+    """Observation of one configuration, as a searcher gets it."""
 
     losses: Losses | None
-    """None: the point breaks a constraint of the space, and was not evaluated."""
+    """None for a configuration that violates a constraint of the space."""
     excess: float = 0.0
-    """By how much the limit on an outcome is exceeded; 0: it is kept, or there is none."""
+    """Violation of the limit on an outcome; 0 if feasible."""
 
 
 @dataclass(slots=True)
 class Evaluation:
-    """Evaluates the points of one search and keeps account of its regret.
+    """Objective function of one search, which records the regret.
 
     Args:
-        problem: what is minimised.
-        seed: of the noise.
-        trials: how many points may be evaluated, >= 1.
+        problem: the problem.
+        seed: seed of the noise.
+        trials: budget of evaluations, >= 1.
     """
 
     problem: Problem
     seed: int
     trials: int
     regrets: list[float] = field(default_factory=list)
-    """After each trial: by how much the point that seemed best is worse than the best there is;
-    inf until one keeps all limits. With several objectives: the hypervolume that is missing."""
+    """Simple regret of the incumbent after each trial; inf before the first feasible one. With
+    several objectives the difference to the largest hypervolume."""
     _seen: float = math.inf
     _front: list[Losses] = field(default_factory=list)
     _rng: np.random.Generator = field(init=False, repr=False)
@@ -104,11 +104,11 @@ class Evaluation:
 
     @property
     def left(self) -> int:
-        """How many trials may follow."""
+        """Remaining number of trials."""
         return self.trials - len(self.regrets)
 
-    def __call__(self, point: Point) -> Outcome:
-        """Evaluate a point; a trial is spent on it in any case."""
+    def __call__(self, point: Configuration) -> Outcome:
+        """Evaluate a configuration, which uses one trial in any case."""
         if not self.left:
             raise ValueError(f"the {self.trials} trials of this search are spent")
         regret = self.regrets[-1] if self.regrets else math.inf
@@ -126,15 +126,15 @@ class Evaluation:
             self._front.append(losses)
             self._front = [self._front[place] for place in pareto_front(self._front)]
             covered = hypervolume(self._front, self.problem.reference)
-            return max(0.0, -covered - self.problem.least)
+            return max(0.0, -covered - self.problem.optimum)
         if losses[0] + noise >= self._seen:
             return regret
         self._seen = losses[0] + noise
-        return max(0.0, losses[0] - self.problem.least)
+        return max(0.0, losses[0] - self.problem.optimum)
 
 
 def hypervolume(losses: Sequence[Losses], reference: Losses) -> float:
-    """Return the area that pairs of losses dominate, up to the reference."""
+    """Return the area that pairs of losses dominate, up to the reference point."""
     if len(reference) != _OBJECTIVES:
         raise ValueError(f"reference must hold {_OBJECTIVES} losses, got {len(reference)}")
     inside = [pair for pair in losses if pair[0] < reference[0] and pair[1] < reference[1]]
@@ -145,32 +145,32 @@ def hypervolume(losses: Sequence[Losses], reference: Losses) -> float:
     return area
 
 
-def uniform(lower: float, upper: float) -> Point:
-    """Return a parameter that is any number between two."""
+def uniform(lower: float, upper: float) -> Configuration:
+    """Return the entry of a uniform parameter."""
     return {"_type": "uniform", "_value": [lower, upper]}
 
 
-def loguniform(lower: float, upper: float) -> Point:
-    """Return a parameter whose logarithm is spread evenly."""
+def loguniform(lower: float, upper: float) -> Configuration:
+    """Return the entry of a log-uniform parameter."""
     return {"_type": "loguniform", "_value": [lower, upper]}
 
 
-def randint(lower: int, upper: int) -> Point:
-    """Return an integer parameter below `upper`."""
+def randint(lower: int, upper: int) -> Configuration:
+    """Return the entry of an integer parameter below `upper`."""
     return {"_type": "randint", "_value": [lower, upper]}
 
 
-def choice(*options: JsonValue) -> Point:
-    """Return a parameter with options; those that are dicts with `_name` are branches."""
+def choice(*options: JsonValue) -> Configuration:
+    """Return the entry of a categorical parameter; dicts with `_name` are branches."""
     return {"_type": "choice", "_value": list(options)}
 
 
 def floats(count: int, lower: float, upper: float) -> dict[str, JsonValue]:
-    """Return a space of numbers `x0`, `x1`, ... in one range."""
+    """Return a space of uniform parameters `x0`, `x1`, ..."""
     return {f"x{place}": uniform(lower, upper) for place in range(count)}
 
 
 def vector(point: Mapping[str, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return `(count,)`, the `x0`, `x1`, ... of a point."""
+    """Return the `x0`, `x1`, ... of a configuration, `(count,)`."""
     count = sum(1 for name in point if name[0] == "x" and name[1:].isdigit())
     return np.array([point[f"x{place}"] for place in range(count)], dtype=float)

@@ -1,4 +1,4 @@
-"""Searches in several processes at once, each with one thread for its arithmetic."""
+"""Pool of processes for searches, each with one BLAS thread."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from nni_benchmark.runs import Run, run
 from nni_benchmark.searcher import Searcher
 
 Job: TypeAlias = tuple[Searcher, str, int]
-"""Who searches, name of a problem, seed."""
+"""Searcher, name of a problem, seed."""
 Problems: TypeAlias = Callable[[], Mapping[str, Problem]]
-"""Gives problems by name: they hold functions, which do not travel between processes."""
+"""Function that returns problems by name, since their functions cannot be pickled."""
 Timed: TypeAlias = tuple[Run, float]
-"""A run and the CPU seconds that it took."""
+"""A run and its CPU seconds."""
 
 
 def timed_run(searcher: Searcher, problem: Problem, seed: int, trials: int) -> Timed:
-    """Search once."""
+    """Run one search and measure its CPU time."""
     before_s = time.process_time()
     made = run(searcher, problem, seed, trials)
     return made, time.process_time() - before_s
 
 
-def searched_in_processes(
+def search_in_processes(
     jobs: Iterable[Job], problems: Problems, trials: int, processes: int, until_s: float
 ) -> Iterator[Timed]:
-    """Yield the runs of jobs as they end.
+    """Run jobs in processes and yield the runs in order of completion.
 
     Args:
-        jobs: started in this order.
-        problems: a function of a module, which each process calls for itself.
-        trials: of each search.
-        processes: how many, >= 1; each is started anew, so that none has threads of the caller's.
-        until_s: no search is started after this moment of the monotonic clock.
+        jobs: jobs in order of start.
+        problems: module-level function, called by each process.
+        trials: trials of each search.
+        processes: number of processes, >= 1; each is spawned, without threads of the caller.
+        until_s: monotonic time after which no search starts.
 
     Raises:
         ImportError: a package of a searcher is missing.
@@ -63,17 +63,17 @@ def searched_in_processes(
 
 
 def _prepare() -> None:
-    """Keep pools of threads from fighting over the cores, and end when the caller is killed."""
+    """Limit BLAS to one thread, and end this process when the caller ends."""
     caller = multiprocessing.parent_process()
-    assert caller is not None  # this is a process of a pool
+    assert caller is not None  # runs in a process of the pool
 
-    def end_with_it() -> None:
-        # The pipe that work comes through stays open, since the other processes hold it too.
+    def exit_with_caller() -> None:
+        # The pipe of jobs stays open, since the other processes hold it too.
         caller.join()
         os._exit(1)
 
-    threading.Thread(target=end_with_it, name="caller", daemon=True).start()
-    with contextlib.suppress(ImportError):  # it comes with scikit-learn only
+    threading.Thread(target=exit_with_caller, name="caller", daemon=True).start()
+    with contextlib.suppress(ImportError):  # an optional dependency
         from threadpoolctl import threadpool_limits
 
         threadpool_limits(1)

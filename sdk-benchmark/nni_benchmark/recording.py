@@ -1,6 +1,6 @@
-"""Makes the recorded tables: scikit-learn's models on its bundled data sets, over grids.
+"""Recorder of the tables: models of scikit-learn on its bundled data sets, over grids.
 
-`python -m nni_benchmark record FOLDER [NAME ...]`; all of them take some ten minutes on one
+`python -m nni_benchmark record FOLDER [NAME ...]`; all of them take about ten minutes on one
 core. Losses are errors (for `diabetes` 1 - R²) of three-fold cross-validation.
 """
 
@@ -18,31 +18,31 @@ import numpy as np
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.simulation.curve_table import CurveTable, tabulate
-from nni_benchmark.problem import Point, choice, loguniform, randint, uniform
+from nni_benchmark.problem import Configuration, choice, loguniform, randint, uniform
 from nni_benchmark.tables import CURVES, DATA_SETS, MODELS, GridTable, write_text
 
 _FOLDS: Final = 3
 _ROWS: Final = 300
-"""Of `digits300`, and at most of the other tables with one value a point."""
+"""Rows of `digits300`, and most rows of other tables of losses."""
 _EPOCHS: Final = 27
 
 
 @dataclass(frozen=True, slots=True)
-class Architecture:
-    """A model, its space, and where it is measured."""
+class TabulatedModel:
+    """Model of scikit-learn with its space and grid."""
 
     space: dict[str, JsonValue]
     grid: dict[str, list[float]]
     classifier: str
-    """Class of scikit-learn for classes, `module.name`."""
+    """Classifier of scikit-learn, `module.name`."""
     regressor: str
-    """The same for numbers."""
+    """Regressor of scikit-learn, `module.name`."""
     fixed: dict[str, JsonValue]
-    """Its arguments that are no parameters of the space."""
+    """Arguments outside the space."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """What it calls the parameters that the space names differently."""
+    """Names of arguments that differ from the space's."""
 
-    def build(self, point: Point, *, regression: bool) -> Any:  # noqa: ANN401 - scikit-learn is untyped
+    def build(self, point: Configuration, *, regression: bool) -> Any:  # noqa: ANN401 - scikit-learn is untyped
         """Return the untrained model of a configuration."""
         path = self.regressor if regression else self.classifier
         module, _, name = path.rpartition(".")
@@ -55,8 +55,8 @@ def _decades(low: int, high: int, per_decade: int) -> list[float]:
     return [float(f"{value:.3g}") for value in np.logspace(low, high, count)]
 
 
-ARCHITECTURES: Final[dict[str, Architecture]] = {
-    "svm": Architecture(
+TABULATED_MODELS: Final[dict[str, TabulatedModel]] = {
+    "svm": TabulatedModel(
         {
             "C": loguniform(1e-2, 1e3),
             "gamma": loguniform(1e-4, 10),
@@ -67,7 +67,7 @@ ARCHITECTURES: Final[dict[str, Architecture]] = {
         "svm.SVR",
         {"max_iter": 20_000},
     ),
-    "forest": Architecture(
+    "forest": TabulatedModel(
         {
             "max_depth": randint(1, 17),
             "max_features": uniform(0.05, 1),
@@ -83,7 +83,7 @@ ARCHITECTURES: Final[dict[str, Architecture]] = {
         "ensemble.ExtraTreesRegressor",
         {"n_estimators": 20, "random_state": 0},
     ),
-    "boosting": Architecture(
+    "boosting": TabulatedModel(
         {
             "learning_rate": loguniform(1e-2, 1),
             "max_depth": randint(1, 6),
@@ -100,7 +100,7 @@ ARCHITECTURES: Final[dict[str, Architecture]] = {
         "ensemble.GradientBoostingRegressor",
         {"n_estimators": 12, "random_state": 0},
     ),
-    "mlp": Architecture(
+    "mlp": TabulatedModel(
         {
             "width": randint(4, 65),
             "rate": loguniform(1e-4, 1e-1),
@@ -117,7 +117,7 @@ ARCHITECTURES: Final[dict[str, Architecture]] = {
 
 
 def data_set(name: str, rows: int | None = _ROWS) -> tuple[Any, Any, bool]:
-    """Return features, scaled to a unit variance, targets, and whether it is a regression."""
+    """Return standardised features, targets, and whether the task is a regression."""
     from sklearn import datasets
 
     base = name.removesuffix(str(_ROWS))
@@ -130,18 +130,18 @@ def data_set(name: str, rows: int | None = _ROWS) -> tuple[Any, Any, bool]:
 
 
 def record_grid(data: str, model: str) -> GridTable:
-    """Measure one model on one data set, over its grid."""
+    """Record the losses of one model on one data set, over its grid."""
     import sklearn
     from sklearn.model_selection import cross_val_score
 
     x, y, regression = data_set(data)
-    architecture = ARCHITECTURES[model]
+    architecture = TABULATED_MODELS[model]
 
-    def train(point: Point) -> Iterator[float]:
+    def train(point: Configuration) -> Iterator[float]:
         model = architecture.build(point, regression=regression)
         scores = cross_val_score(model, x, y, cv=_FOLDS)
         loss = 1 - float(np.nan_to_num(scores.mean(), nan=-1.0))
-        # A regression that diverges is as bad as one that predicts nothing twice over.
+        # The loss of a diverged regression is clipped.
         yield min(loss, 2.0) if regression else max(loss, 0.0)
 
     kind = type(architecture.build(_first(architecture), regression=regression)).__name__
@@ -162,7 +162,7 @@ def record_grid(data: str, model: str) -> GridTable:
     return GridTable(architecture.space, {"": table})
 
 
-def _first(architecture: Architecture) -> Point:
+def _first(architecture: TabulatedModel) -> Configuration:
     return {
         name: architecture.grid[name][0] if name in architecture.grid else entry["_value"][0]
         for name, entry in architecture.space.items()
@@ -177,10 +177,12 @@ def _split(name: str) -> tuple[Any, Any, Any, Any]:
     return train_x, test_x, train_y, test_y
 
 
-def _by_epochs(data: str, build: Callable[[Point], Any]) -> Callable[[Point], Iterator[float]]:
+def _by_epochs(
+    data: str, build: Callable[[Configuration], Any]
+) -> Callable[[Configuration], Iterator[float]]:
     train_x, test_x, train_y, test_y = _split(data)
 
-    def train(point: Point) -> Iterator[float]:
+    def train(point: Configuration) -> Iterator[float]:
         model = build(point)
         for _ in range(_EPOCHS):
             model.partial_fit(train_x, train_y, classes=np.unique(train_y))
@@ -192,7 +194,7 @@ def _by_epochs(data: str, build: Callable[[Point], Any]) -> Callable[[Point], It
 def _digits_mlp() -> CurveTable:
     from sklearn.neural_network import MLPClassifier
 
-    def build(point: Point) -> Any:  # noqa: ANN401 - as above
+    def build(point: Configuration) -> Any:  # noqa: ANN401 - as above
         return MLPClassifier(
             (point["width"],),
             learning_rate_init=point["rate"],
@@ -221,7 +223,7 @@ def _digits_mlp() -> CurveTable:
 def _digits_sgd() -> CurveTable:
     from sklearn.linear_model import SGDClassifier
 
-    def build(point: Point) -> Any:  # noqa: ANN401 - as above
+    def build(point: Configuration) -> Any:  # noqa: ANN401 - as above
         return SGDClassifier(
             loss=point["loss"],
             alpha=point["alpha"],
@@ -251,7 +253,7 @@ def _cancer_boosting() -> CurveTable:
 
     train_x, test_x, train_y, test_y = _split("breast_cancer")
 
-    def train(point: Point) -> Iterator[float]:
+    def train(point: Configuration) -> Iterator[float]:
         model = GradientBoostingClassifier(n_estimators=_EPOCHS, random_state=0, **point)
         model.fit(train_x, train_y)
         for chances in model.staged_predict_proba(test_x):
@@ -293,10 +295,10 @@ def recorded_names() -> tuple[str, ...]:
 
 
 def record(name: str, folder: Path) -> Path:
-    """Make one table and return its file.
+    """Record one table and return its file.
 
     Raises:
-        ValueError: there is none of this name.
+        ValueError: the name is unknown.
     """
     if name not in recorded_names():
         raise ValueError(f"name must be one of {', '.join(recorded_names())}; got {name!r}")

@@ -1,4 +1,4 @@
-"""A comparison as text and as JSON."""
+"""Report of a comparison, as text and JSON."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from nni_benchmark.problem import Problem
-from nni_benchmark.runs import Runs
-from nni_benchmark.suite import CLASSIC
-from nni_benchmark.verdicts import (
+from nni_benchmark.comparisons import (
     FEWEST_SEEDS,
     GROUPS,
     Cell,
-    Duel,
+    HeadToHead,
     RankTable,
-    duel,
-    judged,
+    compare_with_best_peer,
+    head_to_head,
     median_regrets,
     rank_table,
 )
+from nni_benchmark.problem import Problem
+from nni_benchmark.runs import Runs
+from nni_benchmark.suite import CLASSIC
 
 DUELS: Final[Mapping[str, tuple[str, ...]]] = {
     "TPE": ("optuna-tpe", "optuna-tpe-univariate", "optuna-tpe-group"),
@@ -33,25 +33,25 @@ DUELS: Final[Mapping[str, tuple[str, ...]]] = {
     "ASHA-stopping": ("syne-asha",),
     "BOHB": ("syne-bohb",),
 }
-"""Algorithms that have a namesake elsewhere; several names: the best of its settings."""
+"""Peers of the same algorithm, per searcher; of several, the best per cell counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a comparison found."""
+    """Result of a comparison."""
 
     regrets: dict[str, dict[int, dict[str, float]]]
     """Median regret by problem, number of trials and search."""
     ranks: tuple[RankTable, ...]
     cells: tuple[Cell, ...]
-    """Of the searches that are judged, against the best peer."""
-    duels: tuple[Duel, ...]
+    """Cells of the selected searchers against their best peer."""
+    duels: tuple[HeadToHead, ...]
     versions: dict[str, str]
     undecided: tuple[str, ...] = ()
-    """Peers that were run on too few seeds, of some problem, to be judged against."""
+    """Peers with too few seeds on some problem for a test."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values; what is infinite is None."""
+        """Return the report as JSON values, with None for infinite numbers."""
         return {
             "versions": self.versions,
             "regrets": {
@@ -80,11 +80,11 @@ class Report:
         }
 
     def to_json(self) -> str:
-        """Return `as_dict` as text."""
+        """Return the report as JSON text."""
         return json.dumps(self.as_dict(), indent=1, allow_nan=False)
 
     def to_text(self) -> str:
-        """Return tables to be read."""
+        """Return the report as text tables."""
         parts = [_regret_text(self.regrets)]
         parts += [_rank_text(table) for table in self.ranks]
         for name in dict.fromkeys(cell.searcher for cell in self.cells):
@@ -95,20 +95,32 @@ class Report:
                 f"No peer of a cell where they have fewer than {FEWEST_SEEDS} seeds: {few}"
             )
         if self.duels:
-            parts.append(_duel_text(self.duels))
+            parts.append(_head_to_head_text(self.duels))
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def report_of(
     runs: Runs, problems: Sequence[Problem], cells: Sequence[int], *, judge: Sequence[str] = ()
 ) -> Report:
-    """Compare all searches that were run.
+    """Compare all searchers of some runs.
 
     Args:
-        runs: of our searches and the peers'.
-        problems: that are reported on.
+        runs: runs of tuners and peers.
+        problems: problems to report.
         cells: numbers of trials after which regrets are compared.
-        judge: searches whose cells against the best peer are told one by one.
+        judge: searchers whose cells against the best peer are listed.
+
+    Returns:
+        Median regrets, mean ranks, cells, and pairwise counts.
+
+    Example:
+        >>> from nni_benchmark import chosen_problems, chosen_searchers, report_of, search_all
+        >>> problems = chosen_problems(["branin"])
+        >>> runs = search_all(chosen_searchers(["Random"]), problems, range(1), 5)
+        >>> print(report_of(runs, problems, [5]).to_text())
+        Median regret (@ trials)
+                   Random
+        branin @5    ...
     """
     names = [problem.name for problem in problems]
     ranks = [
@@ -120,7 +132,7 @@ def report_of(
 
 
 def schedule_report(runs: Runs, curves: Sequence[str], cells: Sequence[int]) -> Report:
-    """Compare schedulers; arguments as in `report_of`."""
+    """Compare all schedulers of some runs; arguments as for `report_of`."""
     ranks = [rank_table(runs, "curves", curves, after) for after in cells]
     return _made(runs, curves, cells, [table for table in ranks if table], ())
 
@@ -133,14 +145,14 @@ def _made(
     judge: Sequence[str],
 ) -> Report:
     peers = [name for name in runs.searchers if is_peer(name)]
-    verdicts = [
-        judged(runs, searcher, peers, name, after)
+    compared = [
+        compare_with_best_peer(runs, searcher, peers, name, after)
         for searcher in judge
         for name in names
         for after in cells
     ]
     duels = [
-        duel(runs, name, rivals, names, cells)
+        head_to_head(runs, name, rivals, names, cells)
         for name, rivals in DUELS.items()
         if name in runs.searchers and any(rival in runs.searchers for rival in rivals)
     ]
@@ -151,7 +163,7 @@ def _made(
     return Report(
         {name: by_after for name, by_after in regrets.items() if by_after},
         tuple(ranks),
-        tuple(cell for cell in verdicts if cell),
+        tuple(cell for cell in compared if cell),
         tuple(one for one in duels if one.wins + one.losses + one.ties),
         runs.versions,
         tuple(
@@ -167,7 +179,7 @@ def _made(
 
 
 def is_peer(name: str) -> bool:
-    """Return whether a search is that of another library."""
+    """Return whether a searcher is one of another library."""
     return name.startswith(("optuna-", "hyperopt-", "syne-")) or name == "smac"
 
 
@@ -254,7 +266,7 @@ def _tally(head: str, cells: Sequence[Cell]) -> str:
     )
 
 
-def _duel_text(duels: Sequence[Duel]) -> str:
+def _head_to_head_text(duels: Sequence[HeadToHead]) -> str:
     rows = [
         [
             one.searcher,

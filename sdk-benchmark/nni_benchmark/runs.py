@@ -1,4 +1,4 @@
-"""What searches reached, and files of it: with versions, so that it can be repeated."""
+"""Runs of searchers with their regrets, and files of runs with the versions of packages."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from nni_benchmark.problem import Evaluation, Problem
 from nni_benchmark.searcher import Searcher
 
 FORM: Final = 1
-"""Version of the file."""
+"""Version of the file format."""
 _DIGITS: Final = 6
-"""Significant ones of a kept regret: the last bits differ from one processor to another."""
+"""Significant digits of a stored regret: the last bits differ between processors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One search."""
+    """Regret of one search over its trials."""
 
     searcher: str
     problem: str
     seed: int
     trials: int
-    """How many it was allowed; for schedulers how many parts of the time."""
+    """Budget of trials; for schedulers the number of time steps."""
     changes: tuple[tuple[int, float], ...]
-    """(trial, counted from 1, regret from it on), wherever the regret changed."""
+    """(trial, from 1, and regret from it on) at every change of the regret."""
 
     def regret(self, after: int) -> float:
-        """Return the regret after so many trials; inf: no point had kept all limits.
+        """Return the regret after a number of trials; inf before the first feasible one.
 
         Raises:
-            ValueError: the run was shorter.
+            ValueError: the run is shorter.
         """
         if not 1 <= after <= self.trials:
             raise ValueError(f"after must be from 1 to {self.trials}, got {after}")
@@ -42,7 +42,7 @@ class Run:
 
 
 def run_of(searcher: str, problem: str, seed: int, trials: int, regrets: Sequence[float]) -> Run:
-    """Return the run whose regret after each trial is given."""
+    """Return a run from its regret after each trial."""
     changes: list[tuple[int, float]] = []
     for place, regret in enumerate(regrets):
         kept = float(f"{regret:.{_DIGITS}g}")
@@ -52,7 +52,7 @@ def run_of(searcher: str, problem: str, seed: int, trials: int, regrets: Sequenc
 
 
 def run(searcher: Searcher, problem: Problem, seed: int, trials: int) -> Run:
-    """Search once.
+    """Run one search.
 
     Raises:
         ImportError: a package of the searcher is missing.
@@ -64,23 +64,23 @@ def run(searcher: Searcher, problem: Problem, seed: int, trials: int) -> Run:
 
 @dataclass(slots=True)
 class Runs:
-    """Many runs, one for each searcher, problem and seed."""
+    """Collection of runs by searcher, problem and seed."""
 
     versions: dict[str, str] = field(default_factory=dict)
-    """Of the packages that made them."""
+    """Versions of the packages of the runs."""
     _runs: dict[tuple[str, str], dict[int, Run]] = field(default_factory=dict)
-    """By search and problem, then by seed: reports ask for these again and again."""
+    """Index by searcher and problem, then by seed, for reports."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of runs."""
         return sum(len(seeds) for seeds in self._runs.values())
 
     def __iter__(self) -> Iterator[Run]:
-        """Yield them, those of one search on one problem together."""
+        """Yield all runs, grouped by searcher and problem."""
         return (run for seeds in self._runs.values() for run in seeds.values())
 
     def add(self, run: Run) -> None:
-        """Add a run, or replace the same one if that was not longer."""
+        """Add a run, or replace the existing one unless that is longer."""
         seeds = self._runs.setdefault((run.searcher, run.problem), {})
         known = seeds.get(run.seed)
         if known is None or known.trials <= run.trials:
@@ -91,22 +91,22 @@ class Runs:
         return self._runs.get((searcher, problem), {}).get(seed)
 
     def regrets(self, searcher: str, problem: str, after: int) -> dict[int, float]:
-        """Return regrets by seed, of the runs that are long enough."""
+        """Return regrets by seed, of runs with enough trials."""
         seeds = self._runs.get((searcher, problem), {})
         return {seed: run.regret(after) for seed, run in seeds.items() if run.trials >= after}
 
     @property
     def searchers(self) -> tuple[str, ...]:
-        """Names in the order of adding."""
+        """Names in order of insertion."""
         return tuple(dict.fromkeys(searcher for searcher, _ in self._runs))
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Names in the order of adding."""
+        """Names in order of insertion."""
         return tuple(dict.fromkeys(problem for _, problem in self._runs))
 
     def to_json(self) -> str:
-        """Return the text of a file."""
+        """Return the runs as JSON text."""
         tree: dict[str, dict[str, dict[str, object]]] = {}
         for run in self:
             seeds = tree.setdefault(run.searcher, {}).setdefault(run.problem, {})
@@ -116,15 +116,15 @@ class Runs:
 
     @classmethod
     def from_json(cls, text: str) -> Runs:
-        """Return the runs that a text tells.
+        """Parse runs from JSON text.
 
         Raises:
-            ValueError: it is of a later version, or none of these files.
+            ValueError: the text is no file of runs, or of a later version.
         """
         try:
             content = json.loads(text)
             if content["form"] > FORM:
-                raise ValueError(f"it has form {content['form']}, known are those up to {FORM}")  # noqa: TRY301 - said as one of its faults
+                raise ValueError(f"it has form {content['form']}, known are those up to {FORM}")  # noqa: TRY301 - mapped with the other faults
             runs = cls(dict(content["versions"]))
             for searcher, problems in content["runs"].items():
                 for problem, seeds in problems.items():
@@ -137,14 +137,14 @@ class Runs:
 
 
 def merged(parts: Iterable[Runs], wanted: Callable[[str], bool] = lambda _: True) -> Runs:
-    """Return the runs of several files as one; of a run that is in several the longest counts.
+    """Merge collections of runs; the longest one of equal runs is kept.
 
     Args:
-        parts: files of runs.
-        wanted: tells by its name whether the runs of a search are kept.
+        parts: collections of runs.
+        wanted: predicate of the names of searchers to keep.
 
     Raises:
-        ValueError: two were made with different versions of a package, so that they cannot be
+        ValueError: two collections have different versions of a package, so that they cannot be
             repeated together.
     """
     found = Runs()
@@ -162,7 +162,7 @@ def merged(parts: Iterable[Runs], wanted: Callable[[str], bool] = lambda _: True
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return the installed versions; a missing package is left out."""
+    """Return the installed versions of packages, without missing ones."""
     found: dict[str, str] = {}
     for name in packages:
         try:
@@ -173,5 +173,5 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def installed(searcher: Searcher) -> bool:
-    """Return whether the packages of a searcher are there."""
+    """Return whether the packages of a searcher are installed."""
     return len(versions(searcher.packages)) == len(searcher.packages)

@@ -1,7 +1,7 @@
-"""Early stopping, compared on recorded learning curves in virtual time.
+"""Schedulers with early stopping, on recorded learning curves in virtual time.
 
-Four workers train at once; what counts is the best value that any trial has reported, after parts
-of a time in which 16 trainings of average length would run to their end.
+Four workers train concurrently. Regret is that of the best reported value, over a duration in which
+16 trainings of mean length would finish.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nni_benchmark.tables import load_curves
 
 WORKERS: Final = 4
 TICKS: Final = 100
-"""Equal parts of the time, in which runs are kept."""
+"""Number of equal time steps of a run."""
 _FULL_TRAININGS: Final = 16
 _MOST_TRIALS: Final = 2_000
 
@@ -28,33 +28,33 @@ Report = tuple[float, float]
 
 
 class Scheduler(Protocol):
-    """A way to spend the time of some workers."""
+    """Protocol of a scheduler of trials on several workers."""
 
     @property
     def name(self) -> str:
-        """In reports."""
+        """Name in reports."""
         ...
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Installed packages that the outcome depends on, besides NNI and numpy."""
+        """Required packages besides NNI and numpy."""
         ...
 
     def reports(self, table: CurveTable, seed: int, duration_s: float) -> list[Report]:
-        """Train until the time is over and return everything that was reported, in any order.
+        """Simulate until the end of the duration and return all reports, in any order.
 
-        Everything random follows from the seed.
+        The seed determines all randomness.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedScheduler:
-    """A tuner with an assessor, or an advisor, of NNI."""
+    """Scheduler by an advisor of NNI, or a tuner with an assessor."""
 
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
-    """Of `nni.hpo.simulate`; the text `steps` among arguments means the length of the curves."""
+    """Arguments of `nni.hpo.simulate`; the value `steps` means the length of the curves."""
     packages: tuple[str, ...] = ()
 
     def reports(self, table: CurveTable, seed: int, duration_s: float) -> list[Report]:
@@ -89,7 +89,7 @@ def _reports_of(trial: SimulatedTrial, table: CurveTable) -> Iterator[Report]:
 
 
 def our_schedulers() -> tuple[SimulatedScheduler, ...]:
-    """Return the tuners, assessors and advisors that are compared."""
+    """Return the schedulers of NNI that are compared."""
     budgets = {"min_budget": 1, "max_budget": "steps", "eta": 3}
     return (
         SimulatedScheduler("ASHA", {"advisor": "ASHA", "advisor_args": budgets}),
@@ -112,7 +112,7 @@ def our_schedulers() -> tuple[SimulatedScheduler, ...]:
 
 
 def duration_of(table: CurveTable) -> float:
-    """Return the virtual seconds that schedulers get on a table."""
+    """Return the virtual duration of a comparison on a table, in seconds."""
     full_s = statistics.fmean(curve.step_s for curve in table.curves) * table.steps
     return full_s * _FULL_TRAININGS / WORKERS
 
@@ -124,7 +124,7 @@ def best_possible(table: CurveTable) -> float:
 
 
 def run_schedule(scheduler: Scheduler, curves: str, seed: int) -> Run:
-    """Run one scheduler on recorded curves; "trials" of the run are parts of the time.
+    """Run one scheduler on recorded curves; the "trials" of the run are time steps.
 
     Raises:
         ImportError: a package of the scheduler is missing.

@@ -1,4 +1,4 @@
-"""What is compared: anything that can propose points and learn from their outcomes."""
+"""Searchers: the protocol of what is compared, and tuners of NNI as searchers."""
 
 from __future__ import annotations
 
@@ -15,47 +15,46 @@ from nni.hpo.search.study import Study
 from nni_benchmark.problem import LIMITED_METRIC, METRIC, Evaluation, Problem
 
 PARALLEL_MARK: Final = "@"
-"""`TPE@10` is TPE with ten trials open at a time."""
+"""Separator of tuner and concurrency: `TPE@10` has ten trials open at a time."""
 
 
 class Searcher(Protocol):
-    """A way to search."""
+    """Protocol of a search method."""
 
     @property
     def name(self) -> str:
-        """In reports; tuners of NNI have their own, peers `library-sampler`."""
+        """Name in reports; `library-sampler` for peers."""
         ...
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Installed packages that the outcome depends on, besides NNI and numpy."""
+        """Required packages besides NNI and numpy."""
         ...
 
     def takes(self, problem: Problem) -> bool:
-        """Return whether it can search the space of a problem."""
+        """Return whether the searcher supports a problem."""
         ...
 
     def search(self, evaluation: Evaluation) -> None:
-        """Propose and learn until no trial is left, or there is nothing left to propose.
+        """Search until no trial is left, or the space is exhausted.
 
-        Everything random follows from `evaluation.seed`: the same call gives the same regrets.
+        `evaluation.seed` determines all randomness: the same call gives the same regrets.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TunerSearcher:
-    """A tuner of NNI, in a `Study`."""
+    """Searcher by a tuner of NNI in a `Study`."""
 
     tuner: str
-    """A built-in or registered name."""
+    """Built-in or registered name."""
     tuner_args: dict[str, JsonValue] = field(default_factory=dict)
     name: str = ""
-    """Its name in reports; if empty that of the tuner, followed by `@` and the concurrency unless
-    that is 1."""
+    """Name in reports; empty for the tuner's, with `@` and the concurrency unless that is 1."""
     packages: tuple[str, ...] = ()
     concurrency: int = 1
-    """How many trials are open at a time, >= 1. They end in the order in which they started."""
+    """Number of open trials, >= 1, which end in the order of start."""
 
     def __post_init__(self) -> None:
         check_count("concurrency", self.concurrency, least=1)
@@ -89,15 +88,15 @@ class TunerSearcher:
 
 
 def _end(study: Study, trial: StudyTrial, evaluation: Evaluation) -> None:
-    """Evaluate a trial and tell what came out."""
+    """Evaluate a trial and report its result to the study."""
     problem, outcome = evaluation.problem, evaluation(trial.parameters)
     if outcome.losses is None:
         study.tell(trial, None)
     elif len(problem.metrics) == 1 and problem.excess is None:
         study.tell(trial, outcome.losses[0])
     else:
-        told = dict(zip(problem.metrics, outcome.losses, strict=True))
-        study.tell(trial, {**told, LIMITED_METRIC: outcome.excess})
+        losses = dict(zip(problem.metrics, outcome.losses, strict=True))
+        study.tell(trial, {**losses, LIMITED_METRIC: outcome.excess})
 
 
 def _study(searcher: TunerSearcher, problem: Problem, seed: int) -> Study:
@@ -113,7 +112,7 @@ def _study(searcher: TunerSearcher, problem: Problem, seed: int) -> Study:
     )
 
 
-_SEARCHING: tuple[str, ...] = (
+_UNLIMITED: tuple[str, ...] = (
     "auto",
     "TPE",
     "GPTuner",
@@ -129,11 +128,11 @@ _SEARCHING: tuple[str, ...] = (
 
 
 def tuner_searchers() -> tuple[TunerSearcher, ...]:
-    """Return the built-in tuners that search any amount of points, the default one first."""
+    """Return the built-in tuners without a limit of proposals, the default one first."""
     known = {entry.name for entry in algorithms("tuner")}
-    return tuple(TunerSearcher(name) for name in _SEARCHING if name in known)
+    return tuple(TunerSearcher(name) for name in _UNLIMITED if name in known)
 
 
 def single_objective(problem: Problem) -> bool:
-    """Return whether a problem is one of one objective, for peers that know no other."""
+    """Return whether a problem has a single objective."""
     return problem.metrics == (METRIC,)

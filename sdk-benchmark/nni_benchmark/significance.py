@@ -1,4 +1,4 @@
-"""Whether one search is better than another one, or than many: ranks and tests of them."""
+"""Statistical tests: Wilcoxon's for pairs, Friedman's and Nemenyi's for mean ranks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _STUDENTIZED: Final = (
     1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164, 3.219, 3.268, 3.313, 3.354,
     3.391, 3.426, 3.458, 3.489, 3.517, 3.544,
 )  # fmt: skip
-"""Critical values of Nemenyi's test at 5 % for 2 to 20 searches, as Demšar's table 5."""
+"""Critical values of Nemenyi's test at 5 % for 2 to 20 searchers, as Demšar's table 5."""
 _LARGEST_EXACT: Final = 50
-"""Pairs up to which Wilcoxon's distribution is counted out."""
+"""Most pairs for Wilcoxon's exact distribution."""
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    """Return the place of each value, 1 for the least; those that tie share their places evenly.
+    """Return the rank of each value, 1 for the least; ties get their mean rank.
 
-    Whatever ties, the sum is `n (n + 1) / 2`.
+    The sum is alcounts `n (n + 1) / 2`.
     """
     order = sorted(range(len(values)), key=lambda place: values[place])
     found = [0.0] * len(values)
@@ -37,30 +37,30 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def wilcoxon(left: Sequence[float], right: Sequence[float]) -> float:
-    """Return the two-sided p-value that paired values differ by chance only.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test.
 
-    Exact also with ties, by counting all signs; pairs that are equal are left out. 1 if all are.
+    Exact also with ties, over all sign assignments; equal pairs are dropped. 1 if all are equal.
 
     Source: Wilcoxon, Individual Comparisons by Ranking Methods, 1945.
     Departures: for more than 50 pairs the normal approximation.
     """
-    # Not subtracted where both are infinite: that is no difference either.
+    # Pairs of infinities are equal, and their difference would be NaN.
     pairs = [(a, b) for a, b in zip(left, right, strict=True) if a != b]
     if not pairs:
         return 1.0
     gaps = [a - b for a, b in pairs]
-    # Doubled, ranks of ties are whole numbers.
+    # Doubled ranks of ties are integers.
     doubled = [round(2 * rank) for rank in ranks([abs(gap) for gap in gaps])]
     positive = sum(rank for rank, gap in zip(doubled, gaps, strict=True) if gap > 0)
     smaller = min(positive, sum(doubled) - positive)
     if len(doubled) > _LARGEST_EXACT:
         deviation = math.sqrt(sum(rank * rank for rank in doubled)) / 2
         return math.erfc((sum(doubled) / 2 - smaller) / deviation / math.sqrt(2))
-    ways = np.zeros(sum(doubled) + 1)
-    ways[0] = 1.0
+    counts = np.zeros(sum(doubled) + 1)
+    counts[0] = 1.0
     for rank in doubled:
-        ways[rank:] = ways[rank:] + ways[:-rank]
-    return min(1.0, 2 * float(ways[: smaller + 1].sum() / ways.sum()))
+        counts[rank:] = counts[rank:] + counts[:-rank]
+    return min(1.0, 2 * float(counts[: smaller + 1].sum() / counts.sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +68,19 @@ class Ranking:
     """Mean ranks over several tasks."""
 
     means: tuple[float, ...]
-    """Of each search."""
+    """Mean rank of each searcher."""
     tasks: int
     p_value: float
-    """That all are equally good, by Friedman's test."""
+    """P-value of Friedman's test that all are equal."""
     critical_difference: float
-    """Of two mean ranks, from which they differ at 5 %; NaN for more than 20 searches."""
+    """Nemenyi's critical difference of two mean ranks at 5 %; NaN for more than 20 searchers."""
 
 
 def ranking(table: Sequence[Sequence[float]]) -> Ranking:
-    """Rank searches by their values on each task, less being better.
+    """Rank searchers by their values on each task; smaller is better.
 
     Args:
-        table: a row per task, a column per search; at least one row and two columns.
+        table: a row per task, a column per searcher; at least one row and two columns.
 
     Source: Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, 2006.
     """
@@ -88,7 +88,7 @@ def ranking(table: Sequence[Sequence[float]]) -> Ranking:
     placed = np.array([ranks(row) for row in table])
     means = placed.mean(axis=0)
     middle = (count + 1) / 2
-    # With ties the variance of the ranks is smaller than that of 1 .. n.
+    # Ties reduce the variance of the ranks below that of 1 .. n.
     spread = float(((placed - middle) ** 2).sum()) / (count - 1)
     p_value = 1.0
     if spread > 0:
@@ -102,7 +102,7 @@ def ranking(table: Sequence[Sequence[float]]) -> Ranking:
 
 
 def chi_square_tail(value: float, freedom: int) -> float:
-    """Return the chance that a chi-square variable is larger, by the series for whole freedoms."""
+    """Return the upper tail probability of chi-square, for integer degrees of freedom."""
     half = value / 2
     if freedom % 2:
         chance, term, start = math.erfc(math.sqrt(half)), 2 * math.sqrt(half / math.pi), 3

@@ -1,4 +1,4 @@
-"""The offline suite: every problem, and running searches over them."""
+"""Offline suite: all problems, searchers and schedulers, and runs over them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nni.hpo.registry.validation import check_count
 from nni_benchmark.peers import peer_searchers
 from nni_benchmark.peers.syne_tune_peer import syne_tune_schedulers
 from nni_benchmark.problem import Problem
-from nni_benchmark.processes import searched_in_processes, timed_run
+from nni_benchmark.processes import search_in_processes, timed_run
 from nni_benchmark.runs import Run, Runs, installed, run, versions
 from nni_benchmark.schedulers import Scheduler, our_schedulers, run_schedule
 from nni_benchmark.searcher import PARALLEL_MARK, Searcher, TunerSearcher, tuner_searchers
@@ -24,9 +24,9 @@ from nni_benchmark.tables import CURVES, path_of, read_text, table_problems
 CELLS: Final = (50, 100, 200)
 """Numbers of trials after which regrets are compared."""
 SCHEDULER_CELLS: Final = (5, 10, 25, 50, 100)
-"""Hundredths of the time after which schedulers are compared."""
+"""Time steps (hundredths) after which schedulers are compared."""
 CLASSIC: Final = ("branin", "hartmann6", "ackley10", "rosenbrock5", "digits")
-"""Problems that comparisons of libraries have in common; reported apart as well."""
+"""Problems of many published comparisons, which are also reported separately."""
 RECORDED_SEARCHES: Final = "peers"
 RECORDED_SCHEDULES: Final = "peers-curves"
 _ALWAYS: Final = ("numpy",)
@@ -39,7 +39,7 @@ def suite_problems() -> dict[str, Problem]:
 
 
 def chosen_problems(names: Iterable[str] = ()) -> tuple[Problem, ...]:
-    """Return problems by name, by kind, or as the group `classic`; all if none is named.
+    """Return problems by name, by kind, or of the group `classic`; all without names.
 
     Raises:
         ValueError: a name is unknown.
@@ -61,8 +61,8 @@ def chosen_searchers(names: Iterable[str] = ()) -> tuple[Searcher, ...]:
     """Return searchers by name: built-in and registered tuners, and peers.
 
     Args:
-        names: none for the built-in tuners that search any amount of points. After the name of a
-            tuner `@10` may follow: it has ten trials open at a time.
+        names: names; empty for the built-in tuners without a limit of proposals. A suffix `@10`
+            means ten open trials.
 
     Raises:
         ValueError: a name is unknown.
@@ -74,7 +74,7 @@ def chosen_searchers(names: Iterable[str] = ()) -> tuple[Searcher, ...]:
 
 def _tuner_searcher(name: str) -> TunerSearcher:
     tuner, mark, count = name.partition(PARALLEL_MARK)
-    find("tuner", tuner)  # says which there are
+    find("tuner", tuner)  # raises with the known names
     if not mark:
         return TunerSearcher(tuner)
     if not count.isdecimal() or int(count) < 1:
@@ -90,24 +90,34 @@ def search_all(
     *,
     runs: Runs | None = None,
     limit_s: float | None = None,
-    told: Callable[[Run, float], None] | None = None,
+    on_run: Callable[[Run, float], None] | None = None,
     processes: int = 1,
 ) -> Runs:
-    """Run every searcher on every problem that it takes, all of them for one seed after another.
+    """Run every searcher on every problem that it supports, seed by seed.
 
     Args:
-        searchers: those whose packages are missing are passed over.
-        problems: what to search.
-        seeds: of the searches, >= 0.
-        trials: of each search.
-        runs: what is known already; these are not run again. New ones are added to it.
-        limit_s: wall-clock seconds after which no further search is started; None: no limit.
-        told: called with each new run and the CPU seconds that it took.
-        processes: how many searches run at a time, >= 1; with more than one each has a process of
-            its own, and the problems must be those of the suite.
+        searchers: searchers; those with missing packages are skipped.
+        problems: problems to search.
+        seeds: seeds of the searches, >= 0.
+        trials: trials of each search.
+        runs: existing runs, which are not repeated; new ones are added to them.
+        limit_s: wall-clock seconds after which no search starts; None for no limit.
+        on_run: callback of each new run and its CPU seconds.
+        processes: number of concurrent searches, >= 1; more than one use processes of their own,
+            and need problems of the suite.
+
+    Returns:
+        `runs` with the new runs.
 
     Raises:
-        ValueError: several processes are to search a problem that is not of the suite.
+        ValueError: several processes are requested for a problem outside the suite.
+
+    Example:
+        >>> from nni_benchmark import chosen_problems, chosen_searchers, search_all
+        >>> problems = chosen_problems(["branin"])
+        >>> runs = search_all(chosen_searchers(["Random"]), problems, range(2), 5)
+        >>> len(runs), runs.searchers, runs.problems
+        (2, ('Random',), ('branin',))
     """
     check_count("processes", processes, least=1)
     runs = Runs() if runs is None else runs
@@ -122,11 +132,11 @@ def search_all(
         )
     else:
         jobs = _of_suite(wanted)
-        made = searched_in_processes(jobs, suite_problems, trials, processes, until_s)
+        made = search_in_processes(jobs, suite_problems, trials, processes, until_s)
     for one, cpu_s in made:
         runs.add(one)
-        if told:
-            told(one, cpu_s)
+        if on_run:
+            on_run(one, cpu_s)
     return runs
 
 
@@ -160,7 +170,7 @@ def _of_suite(
 def schedule_all(
     schedulers: Sequence[Scheduler], seeds: Iterable[int], *, curves: Sequence[str] = CURVES
 ) -> Runs:
-    """Run every scheduler whose packages are installed on recorded learning curves."""
+    """Run every installed scheduler on recorded learning curves."""
     present = [one for one in schedulers if _has(one)]
     runs = Runs(versions((*_ALWAYS, *(name for one in present for name in one.packages))))
     for seed in seeds:
@@ -171,7 +181,7 @@ def schedule_all(
 
 
 def all_schedulers() -> tuple[Scheduler, ...]:
-    """Return ours and the peers'."""
+    """Return the schedulers of NNI and the peers'."""
     return (*our_schedulers(), *syne_tune_schedulers())
 
 
@@ -180,15 +190,14 @@ def _has(scheduler: Scheduler) -> bool:
 
 
 def recorded_runs(name: str = RECORDED_SEARCHES) -> Runs:
-    """Return the peers' runs that came with NNI."""
+    """Return the recorded runs of peers, which are part of this package."""
     return Runs.from_json(read_text(path_of(name)))
 
 
-def beside(runs: Runs, recorded: Runs, seeds: int) -> Runs:
-    """Return runs together with the recorded ones of the first seeds.
+def with_recorded(runs: Runs, recorded: Runs, seeds: int) -> Runs:
+    """Return runs merged with the recorded ones of the same seeds.
 
-    More seeds of the peers than of our own would compare different things; of a run that is in
-    both the new one counts.
+    Further seeds of the peers are dropped, for a fair comparison; new runs replace recorded ones.
     """
     together = Runs({**recorded.versions, **runs.versions})
     for one in (*(one for one in recorded if one.seed < seeds), *runs):
@@ -196,23 +205,23 @@ def beside(runs: Runs, recorded: Runs, seeds: int) -> Runs:
     return together
 
 
-def differing(
+def irreproducible_runs(
     recorded: Runs,
     searchers: Sequence[Searcher],
     names: Sequence[str],
     seeds: Iterable[int],
     trials: int,
 ) -> list[str]:
-    """Repeat some recorded runs and return those that came out differently, in words.
+    """Repeat recorded runs and return descriptions of those that differ.
 
-    Only searchers count whose packages are installed in the recorded versions: others may differ.
+    Searchers whose packages are not installed in the recorded versions are skipped.
 
     Args:
-        recorded: what is checked.
-        searchers: whose runs.
-        names: of problems.
-        seeds: of the runs.
-        trials: that are repeated; at most as many as were recorded.
+        recorded: recorded runs.
+        searchers: searchers to repeat.
+        names: names of problems.
+        seeds: seeds of the runs.
+        trials: trials to repeat; at most the recorded number.
     """
     problems, found = suite_problems(), []
     here = versions((*_ALWAYS, *(name for one in searchers for name in one.packages)))

@@ -1,4 +1,4 @@
-"""The synthetic problems of the suite: 2 to 20 dimensions, and all that spaces can hold."""
+"""Synthetic problems of the suite: 2 to 20 dimensions, and all features of spaces."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 from nni.hpo.json_value import JsonValue
 from nni_benchmark import functions
 from nni_benchmark.problem import (
+    Configuration,
     Kind,
     Losses,
-    Point,
     Problem,
     choice,
     floats,
@@ -22,22 +22,22 @@ from nni_benchmark.problem import (
 )
 
 _COSTS: Final = {"a": (3, 1, 4, 1), "b": (5, 9, 2, 6), "c": (5, 3, 5, 8), "d": (9, 7, 9, 3)}
-"""Of the options of `categories`, in each of its four choices."""
+"""Cost of each option of `categories`, per choice."""
 _ZDT_REFERENCE: Final = (1.1, 7.0)
 _MACHINE_REFERENCE: Final = (3.0, 3.0)
 _MACHINE_AREA: Final = 8.804633
-"""That the front of `machine` dominates, by trying every network at the best rate."""
+"""Hypervolume of the front of `machine`, by enumeration of networks at the best rate."""
 
 
-def _on_vector(function: Callable[[functions.Vector], float]) -> Callable[[Point], Losses]:
+def _on_vector(function: Callable[[functions.Vector], float]) -> Callable[[Configuration], Losses]:
     return lambda point: (function(vector(point)),)
 
 
-def _branin(point: Point) -> Losses:
+def _branin(point: Configuration) -> Losses:
     return (functions.branin(point["x0"], 15 * point["x1"]),)
 
 
-def _mixed(point: Point) -> Losses:
+def _mixed(point: Configuration) -> Losses:
     numbers = sum((point[f"f{i}"] - (1, -2, 3)[i]) ** 2 / 10 for i in range(3))
     rates = sum((math.log10(point[f"l{i}"]) + (1, 3, 4)[i]) ** 2 / 3 for i in range(3))
     integers = ((point["i0"] - 13) / 6) ** 2 + ((point["i1"] - 30) / 30) ** 2
@@ -46,7 +46,7 @@ def _mixed(point: Point) -> Losses:
     return (float(numbers + rates + integers + option + together),)
 
 
-def _categories(point: Point) -> Losses:
+def _categories(point: Configuration) -> Losses:
     options = [point[f"c{place}"] for place in range(4)]
     cost = sum(_COSTS[option][place] for place, option in enumerate(options)) - 10
     together = {("a", "b"): -2, ("b", "b"): 3}.get((options[0], options[1]), 0)
@@ -54,7 +54,7 @@ def _categories(point: Point) -> Losses:
     return (cost + together + 10 * (point["x0"] - 0.3) ** 2 + hollow,)
 
 
-def _nested(point: Point) -> Losses:
+def _nested(point: Configuration) -> Losses:
     branch, base = point["m"], 3 * (point["s"] - 0.6) ** 2
     if branch["_name"] == "flat":
         return (1 + base,)
@@ -64,13 +64,13 @@ def _nested(point: Point) -> Losses:
     return (floor + steepness * hollow + base,)
 
 
-def _network(point: Point) -> float:
-    """Return the made-up error of a network, in which large ones are better."""
+def _network(point: Configuration) -> float:
+    """Return the synthetic error of a network, which decreases with its size."""
     size = math.log2(point["width"] * point["layers"])
     return 0.15 * (11 - size) + 0.2 * (math.log10(point["rate"]) + 2.5) ** 2
 
 
-def _machine(point: Point) -> Losses:
+def _machine(point: Configuration) -> Losses:
     error = _network(point) + (point["kind"] != "b") * 0.5
     return (error, point["width"] * point["layers"] / 2048 + 0.05 * point["layers"])
 
@@ -105,7 +105,7 @@ _NETWORK_SPACE: Final[dict[str, JsonValue]] = {
 
 def _of(
     name: str,
-    losses: Callable[[Point], Losses],
+    losses: Callable[[Configuration], Losses],
     space: dict[str, JsonValue],
     least: float,
     *kinds: Kind,
@@ -194,7 +194,7 @@ def _several() -> tuple[Problem, ...]:
 
 
 def synthetic_problems() -> tuple[Problem, ...]:
-    """Return the problems that need nothing but arithmetic."""
+    """Return all synthetic problems."""
     return (
         *_continuous(),
         _of("mixed10", _mixed, _MIXED_SPACE, 0.0, "mixed"),

@@ -1,7 +1,7 @@
-"""Problems that are looked up: what real models gave on real data, at every point of a grid.
+"""Tabular problems: recorded losses of real models on real data, over grids.
 
 A file holds a search space, perhaps with branches, and for each combination of branches a
-`CurveTable`. What a search proposes is answered with the value measured nearest to it.
+`CurveTable`. A configuration gets the value of the nearest grid point.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.simulation.curve_table import CurveTable
-from nni_benchmark.problem import Kind, Losses, Point, Problem
+from nni_benchmark.problem import Configuration, Kind, Losses, Problem
 
 NESTED_TABLES: Final = ("digits",)
-"""Those in one file with branches below branches."""
+"""Tables with nested branches, in one file each."""
 DATA_SETS: Final = ("digits300", "wine", "breast_cancer", "diabetes")
 MODELS: Final = ("svm", "forest", "boosting", "mlp")
 CURVES: Final = ("curves-digits-mlp", "curves-digits-sgd", "curves-breast_cancer-boosting")
@@ -29,12 +29,12 @@ _SUFFIX: Final = ".json.gz"
 
 
 def data_folder() -> Path:
-    """Return where the recorded tables and runs lie."""
+    """Return the folder of recorded tables and runs."""
     return Path(str(resources.files("nni_benchmark"))) / "data"
 
 
 def path_of(name: str) -> Path:
-    """Return where the recorded file of a name lies."""
+    """Return the path of a recorded file."""
     return data_folder() / f"{name}{_SUFFIX}"
 
 
@@ -54,17 +54,17 @@ def write_text(path: Path, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GridTable:
-    """Losses over a space with branches."""
+    """Losses over a grid of a space with branches."""
 
     space: dict[str, JsonValue]
     leaves: Mapping[str, CurveTable]
-    """By the names of the branches taken, joined by `/`; curves of one step, to be minimised."""
+    """Tables by active branches, joined by `/`; curves of one step, to be minimised."""
 
-    def loss(self, point: Point) -> float:
-        """Return what was measured nearest to a point.
+    def loss(self, point: Configuration) -> float:
+        """Return the loss of the nearest grid point.
 
         Raises:
-            ValueError: the point takes a branch without a table.
+            ValueError: the active branches have no table.
         """
         names: list[str] = []
         parameters: dict[str, JsonValue] = {}
@@ -75,21 +75,21 @@ class GridTable:
         return self.leaves[leaf].curve(parameters).values[-1]
 
     @property
-    def least(self) -> float:
-        """The least loss of all."""
+    def optimum(self) -> float:
+        """Least loss of all leaves."""
         return min(table.best_value for table in self.leaves.values())
 
     def to_json(self) -> str:
-        """Return the text of a file."""
+        """Return the table as JSON text."""
         leaves = {name: json.loads(table.to_json()) for name, table in self.leaves.items()}
         return json.dumps({"space": self.space, "leaves": leaves}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> GridTable:
-        """Return what a text tells.
+        """Parse a table from JSON text.
 
         Raises:
-            ValueError: it is no table.
+            ValueError: the text is no table.
         """
         content = json.loads(text)
         leaves = {
@@ -98,7 +98,7 @@ class GridTable:
         return cls(content["space"], leaves)
 
 
-def _flatten(point: Point, names: list[str], parameters: dict[str, Any]) -> None:
+def _flatten(point: Configuration, names: list[str], parameters: dict[str, Any]) -> None:
     for name, value in point.items():
         if isinstance(value, dict):
             names.append(value["_name"])
@@ -120,16 +120,16 @@ def load_curves(name: str) -> CurveTable:
 
 
 def table_problem(name: str, table: GridTable, *kinds: Kind) -> Problem:
-    """Return the problem of finding the least loss in a table."""
+    """Return the minimisation problem of a table."""
 
-    def losses(point: Point) -> Losses:
+    def losses(point: Configuration) -> Losses:
         return (table.loss(point),)
 
-    return Problem(name, table.space, losses, table.least, frozenset({"table", *kinds}))
+    return Problem(name, table.space, losses, table.optimum, frozenset({"table", *kinds}))
 
 
 def table_problems() -> tuple[Problem, ...]:
-    """Return all recorded problems: each model on each data set, and the choice of a model."""
+    """Return all tabular problems: each model on each data set, and the choice of a model."""
     problems = [table_problem(name, load_grid(name), "nested") for name in NESTED_TABLES]
     for data in DATA_SETS:
         models = {model: load_grid(f"{data}-{model}") for model in MODELS}
@@ -141,7 +141,7 @@ def table_problems() -> tuple[Problem, ...]:
 
 
 def joined(models: Mapping[str, GridTable]) -> GridTable:
-    """Return the table in which the model is a choice as well."""
+    """Return the table in which the model is a choice too."""
     branches: list[JsonValue] = [{"_name": model, **table.space} for model, table in models.items()]
     leaves = {model: table.leaves[""] for model, table in models.items()}
     return GridTable({"model": {"_type": "choice", "_value": branches}}, leaves)

@@ -43,9 +43,9 @@ from nni_benchmark.suite import (
     CLASSIC,
     RECORDED_SCHEDULES,
     SCHEDULER_CELLS,
-    beside,
-    differing,
+    irreproducible_runs,
     suite_problems,
+    with_recorded,
 )
 from nni_benchmark.tables import CURVES
 from tests.benchmarks.figures import Figure, print_figures
@@ -88,7 +88,7 @@ CONFORMANCE: Final = "tests/conformance/hpo/test_claimed_types.py"
 def repetition(recorded: Runs) -> Iterator[Figure]:
     """Repeat part of the peers' runs."""
     searchers = chosen_searchers(REPEATED)
-    wrong = differing(recorded, searchers, ["branin", "nested", "zdt1"], [0, 1], 50)
+    wrong = irreproducible_runs(recorded, searchers, ["branin", "nested", "zdt1"], [0, 1], 50)
     note = "seeds 0 and 1, 50 trials" + "".join(f"; {name}" for name in wrong)
     yield Figure("peers' runs that differ when repeated", str(len(wrong)), "0", not wrong, note)
 
@@ -100,7 +100,7 @@ def quality(options: argparse.Namespace) -> Iterator[Figure]:
     problems = chosen_problems(options.problems)
     names = [problem.name for problem in problems]
     ours = _searched(options)
-    together = beside(ours, recorded, options.seeds)
+    together = with_recorded(ours, recorded, options.seeds)
     cells = [cell for cell in CELLS if cell <= options.trials] or [options.trials]
     judge = [name for name in ("auto", "TPE") if name in options.tuners]
     report = report_of(together, problems, cells, judge=judge)
@@ -123,7 +123,7 @@ def _searched(options: argparse.Namespace) -> Runs:
     if path and path.exists():
         runs = Runs.from_json(path.read_text("utf-8"))
 
-    def told(run: Run, cpu_s: float) -> None:
+    def report_run(run: Run, cpu_s: float) -> None:
         sys.stderr.write(f"{run.searcher} on {run.problem}, seed {run.seed}: {cpu_s:.1f} s CPU\n")
         if path:
             path.write_text(runs.to_json(), "utf-8")
@@ -145,7 +145,7 @@ def _searched(options: argparse.Namespace) -> Runs:
             trials,
             runs=runs,
             limit_s=left_s,
-            told=told,
+            on_run=report_run,
             processes=options.processes,
         )
     return runs
@@ -154,7 +154,7 @@ def _searched(options: argparse.Namespace) -> Runs:
 def schedulers(options: argparse.Namespace) -> Iterator[Figure]:
     """Compare schedulers, the peers' as they were recorded."""
     runs = schedule_all(all_schedulers(), range(options.seeds))
-    together = beside(runs, recorded_runs(RECORDED_SCHEDULES), options.seeds)
+    together = with_recorded(runs, recorded_runs(RECORDED_SCHEDULES), options.seeds)
     print(schedule_report(together, CURVES, SCHEDULER_CELLS).to_text())
     for name, peer in DUELS_OF_CURVES:
         yield from pair(together, name, peer, CURVES, SCHEDULER_CELLS)

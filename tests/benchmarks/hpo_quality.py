@@ -10,8 +10,15 @@ from pathlib import Path
 from typing import Final
 
 from nni_benchmark import Problem, Runs
+from nni_benchmark.comparisons import (
+    EQUAL_FRACTION,
+    MARGIN,
+    Cell,
+    CellResult,
+    head_to_head,
+    median_regrets,
+)
 from nni_benchmark.suite import CELLS, CLASSIC, suite_problems
-from nni_benchmark.verdicts import EQUAL_PART, MARGIN, Cell, Verdict, duel, median_regrets
 from tests.benchmarks.figures import Figure, at_least, at_most
 
 MEASURED: Final = Path(__file__).parents[1] / "assets" / "peers" / "quality.json"
@@ -46,7 +53,7 @@ def cell_figures(cells: Sequence[Cell], where: str) -> Iterator[Figure]:
         worst.ratio,
         LARGEST_RATIO,
         "",
-        f"{worst.problem} @{worst.after} beside {worst.peer}; {len(over)} cells are over",
+        f"{worst.problem} @{worst.after} with_recorded {worst.peer}; {len(over)} cells are over",
     )
 
 
@@ -66,11 +73,11 @@ def measured_cells(runs: Runs, searcher: str, after: int) -> list[Cell]:
             seeds = len(runs.regrets(searcher, problem, cell))
             if cell > after or not seeds:
                 continue
-            least = EQUAL_PART * regrets["optuna-random"]
+            least = EQUAL_FRACTION * regrets["optuna-random"]
             own = max(least, median_regrets(runs, problem, cell)[searcher])
             bar = max(least, best[1])
             better, worse = own < (1 - MARGIN) * bar, bar < (1 - MARGIN) * own
-            verdict: Verdict = "won" if better else "lost" if worse else "even"
+            verdict: CellResult = "won" if better else "lost" if worse else "even"
             cells.append(Cell(searcher, problem, cell, own, best[0], bar, math.nan, seeds, verdict))
     return cells
 
@@ -108,7 +115,7 @@ def tpe_pair(runs: Runs, problems: Sequence[str], cells: Sequence[int]) -> Itera
     everywhere = _with_group_everywhere(runs)
     for setting, peer in TPE_SETTINGS.items():
         yield from pair(everywhere, "TPE", peer, problems, cells, f"Optuna's TPE, {setting}")
-    best = duel(everywhere, "TPE", tuple(TPE_SETTINGS.values()), problems, cells)
+    best = head_to_head(everywhere, "TPE", tuple(TPE_SETTINGS.values()), problems, cells)
     if not math.isnan(best.mean_rank):
         yield _rank_figure(
             "TPE against the best setting of each cell", best.mean_rank, best.wins, best.losses
@@ -124,7 +131,7 @@ def pair(
     title: str = "",
 ) -> Iterator[Figure]:
     """Yield the mean rank of a search in a pair with a peer, over problems and cells."""
-    found = duel(runs, searcher, (peer,), problems, cells)
+    found = head_to_head(runs, searcher, (peer,), problems, cells)
     if not math.isnan(found.mean_rank):
         what = f"{searcher} against {title or peer}"
         yield _rank_figure(what, found.mean_rank, found.wins, found.losses)

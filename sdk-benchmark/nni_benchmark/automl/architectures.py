@@ -16,23 +16,23 @@ _HIDDEN: Final = (
 _RATES: Final = (0.1, 0.05, 0.01, 0.005, 0.001, 0.0005, 0.0001, 0.00005, 0.00001)
 _BELOW_ONE: Final = 1 - 1e-6
 _FEWEST_LEAVES: Final = 2
-"""That scikit-learn allows."""
+"""Largest seed of scikit-learn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A learning method with its space."""
+    """Learning method with its search space."""
 
     space: dict[str, JsonValue]
     numeric_space: dict[str, JsonValue]
-    """The same for tuners that know numbers only: places in the lists of options."""
+    """Space of indices into the options, for tuners that support numbers only."""
     model: Callable[[dict[str, Any], bool, int], Any]
-    """Takes hyperparameters of either space, whether it is a regression, and a seed."""
+    """Constructor from hyperparameters of either space, whether it is a regression, and a seed."""
     effort: str
-    """The integer hyperparameter to which the cost of training is proportional."""
+    """Integer hyperparameter that is proportional to the cost of training."""
 
     def cheaper(self, parameters: dict[str, Any], part: float) -> dict[str, Any]:
-        """Return hyperparameters whose training costs a part of it, in (0, 1], of the budget."""
+        """Return hyperparameters at a fidelity in (0, 1], which is the fraction of the cost."""
         lower = self.space[self.effort]["_value"][0]
         return {**parameters, self.effort: max(lower, round(part * parameters[self.effort]))}
 

@@ -1,4 +1,4 @@
-"""Data of a task: bundled with scikit-learn, or from OpenML where that can be reached."""
+"""Data of tasks: bundled with scikit-learn, or from OpenML."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from nni_benchmark.automl.tasks import Task
 _ONE_CLASS: Final = {"iris-versicolor": ("iris", 1), "wine-second": ("wine", 1)}
 """One class of a data set against the others."""
 _UPPER_HALF: Final = {"diabetes-high": "diabetes"}
-"""Whether the number of a data set is above its median."""
+"""Data sets with the binary target `number > median`."""
 BUNDLED: Final = (
     *("breast_cancer", "diabetes", "digits", "iris", "wine"),
     *(*_ONE_CLASS, *_UPPER_HALF),
 )
 _OPENML_NAMES: Final = {"blood-transfusion": "blood-transfusion-service-center"}
-"""Where OpenML says it otherwise."""
+"""Data sets with another name at OpenML."""
 _TEST_PART: Final = 0.25
 
 
 class DataUnavailableError(Exception):
-    """The data of a task can not be had here; `task` is its name."""
+    """The data of a task are unavailable; `task` is its name."""
 
     def __init__(self, task: str, reason: str) -> None:
         super().__init__(f"data of task {task!r} cannot be had: {reason}")
@@ -36,7 +36,7 @@ class Data:
     """One split of a data set."""
 
     train_x: Any
-    """`(rows, features)`, numbers without gaps."""
+    """`(rows, features)`, without missing values."""
     train_y: Any
     """`(rows,)`, numbers; for classification 0, 1, ... in the order of the classes."""
     test_x: Any
@@ -65,7 +65,7 @@ def _from_openml(task: Task) -> tuple[Any, Any]:
 
 
 def load(task: Task, fold: int, *, fetch: Callable[[Task], tuple[Any, Any]] = _from_openml) -> Data:
-    """Return one split; the same task and fold give the same.
+    """Return one train-test split, determined by task and fold.
 
     Args:
         task: whose data.
@@ -87,7 +87,7 @@ def load(task: Task, fold: int, *, fetch: Callable[[Task], tuple[Any, Any]] = _f
 
 
 def _numbers(columns: Any) -> Any:  # noqa: ANN401 - an array of any type
-    """Return features as numbers: categories by their order, gaps by the median."""
+    """Return features as numbers: categories by index, missing values by the median."""
     filled = [_column(columns[:, place]) for place in range(columns.shape[1])]
     return np.stack(filled, axis=1)
 

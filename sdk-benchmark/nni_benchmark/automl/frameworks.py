@@ -28,11 +28,11 @@ _KEYS: Final = frozenset({"tuner_type", "arch_type", "limit_type", "trial_limit"
 TUNERS: Final = (
     "TPE", "Random", "Anneal", "Evolution", "SMAC", "GPTuner", "MetisTuner", "DNGOTuner",
 )  # fmt: skip
-"""The field of the published comparison."""
+"""Tuners of the published comparison."""
 
 
 def read_frameworks(path: Path, *, time_limit_s: float = math.inf) -> dict[str, Framework]:
-    """Return what a file defines.
+    """Return the frameworks of a file.
 
     Args:
         path: of the file.
@@ -75,7 +75,7 @@ def _framework(name: str, entry: Any, path: Path, time_limit_s: float) -> Framew
 def frameworks_of(
     names: Sequence[str], known: Mapping[str, Framework], default: Framework
 ) -> list[Framework]:
-    """Return frameworks by name: those of a file, else the tuner of this name.
+    """Return frameworks by name: of a file, else of the tuner of this name.
 
     Args:
         names: none for the published field.

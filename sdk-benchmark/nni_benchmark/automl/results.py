@@ -1,4 +1,4 @@
-"""Reports of a benchmark: final scores, mean ranks, and the way there."""
+"""Reports of a benchmark: final scores, mean ranks, and scores over trials."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nni_benchmark.significance import ranks
 
 
 def results_only(found: Iterable[TaskResult | Skipped]) -> list[TaskResult]:
-    """Return what was run, without the tasks that were skipped."""
+    """Return the results without skipped tasks."""
     return [one for one in found if isinstance(one, TaskResult)]
 
 
 def mean_ranks(results: Sequence[TaskResult]) -> dict[str, dict[str, float]]:
-    """Return by metric the mean rank of each tuner over the folds of all its tasks.
+    """Return the mean rank of each tuner over the folds of all tasks, by metric.
 
     Only folds count on which all tuners were run. Tuners that tie share their places evenly, so
     that each metric's ranks sum to `n (n + 1) / 2`.
@@ -56,7 +56,7 @@ def performances_text(found: Sequence[TaskResult | Skipped]) -> str:
 
 
 def rankings_text(results: Sequence[TaskResult]) -> str:
-    """Return the mean ranks per metric, a line per tuner."""
+    """Return a table of mean ranks per metric, one line per tuner."""
     by_metric = mean_ranks(results)
     lines = [" ".join(("tuner", *by_metric))]
     tuners = dict.fromkeys(result.tuner for result in results)
@@ -68,7 +68,7 @@ def rankings_text(results: Sequence[TaskResult]) -> str:
 
 
 def write_reports(found: Sequence[TaskResult | Skipped], folder: Path) -> Path:
-    """Write `reports/` below a folder and return it: two texts, everything as JSON, graphs.
+    """Write `reports/` below a folder and return it: two texts, JSON, and plots.
 
     Graphs need matplotlib; without it there are none.
     """

@@ -1,4 +1,4 @@
-"""Runs tuners and advisors on the tasks of a benchmark."""
+"""Runs of tuners and advisors on the tasks of a benchmark."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ _BUDGETS: Final[Mapping[str, dict[str, JsonValue]]] = {
     "BOHB": {"min_budget": 1, "max_budget": _LARGEST_BUDGET, "eta": 3},
     "ASHA": {"min_budget": 1, "max_budget": _LARGEST_BUDGET, "eta": 3},
 }
-"""Arguments of advisors. A trial with part of the largest budget gets that part of the training; a
-trial of an advisor that is not named here gets all of it."""
+"""Arguments of advisors. The budget of a trial, relative to the largest one, is the fidelity of its
+training; other advisors get full training."""
 
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """A tuner with an architecture and a limit."""
+    """Tuner with an architecture and a budget."""
 
     tuner: str
     """Built-in or registered name of a tuner or an advisor."""
     architecture: str = "random_forest"
     trials: int = 100
-    """Most trials of a search."""
+    """Largest number of trials of a search."""
     time_limit_s: float = math.inf
-    """Of a search; no trial is started after it."""
+    """Time limit of a search, after which no trial starts."""
     seed: int = 0
     space: dict[str, JsonValue] | None = None
-    """In place of the architecture's own; None for that."""
+    """Search space; None for the architecture's."""
     name: str = ""
-    """In reports; that of the tuner if empty."""
+    """Name in reports; empty for the tuner's."""
 
     def __post_init__(self) -> None:
         if self.kind == "tuner":
@@ -65,11 +65,11 @@ class Framework:
 
     @property
     def kind(self) -> Literal["tuner", "advisor"]:
-        """What the name names; a tuner if it is unknown."""
+        """Kind of the algorithm; `tuner` if the name is unknown."""
         return "advisor" if self.tuner in {one.name for one in algorithms("advisor")} else "tuner"
 
     def search_space(self) -> dict[str, JsonValue]:
-        """Return the spelling of the space that the tuner takes.
+        """Return the space in the form that the tuner supports.
 
         Raises:
             ValueError: it takes none.
@@ -87,23 +87,23 @@ class Framework:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one search found on one fold of a task."""
+    """Result of one search on one fold of a task."""
 
     tuner: str
-    """Name of the framework, which is that of its tuner unless a file says otherwise."""
+    """Name of the framework."""
     task: Task
     fold: int
     scores: tuple[float, ...]
-    """Of cross-validation, trial by trial, as the metric has it."""
+    """Cross-validation score of each trial."""
     test_score: float
-    """Of the best hyperparameters, trained on the whole train part."""
+    """Test score of the incumbent, trained on the whole train split."""
     parameters: JsonValue
-    """The best ones."""
+    """Hyperparameters of the incumbent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A task whose data could not be had."""
+    """Task that was skipped for lack of data."""
 
     task: str
     reason: str
@@ -113,22 +113,22 @@ def run_benchmark(
     frameworks: Sequence[Framework],
     tasks: Sequence[Task],
     *,
-    told: Callable[[TaskResult | Skipped], None] | None = None,
+    on_result: Callable[[TaskResult | Skipped], None] | None = None,
     load_data: Callable[[Task, int], Data] = load,
 ) -> list[TaskResult | Skipped]:
-    """Run every framework on every fold of every task whose data can be had.
+    """Run every framework on every fold of every task with available data.
 
     Args:
         frameworks: one per tuner.
         tasks: of the benchmark.
-        told: called with each result.
+        on_result: callback of each result.
         load_data: gives the data of a fold of a task, see `data_sets.load`.
     """
     found: list[TaskResult | Skipped] = []
     for result in _results(frameworks, tasks, load_data):
         found.append(result)
-        if told:
-            told(result)
+        if on_result:
+            on_result(result)
     return found
 
 
@@ -149,7 +149,7 @@ def _results(
 
 
 def run_task(framework: Framework, task: Task, fold: int, data: Data) -> TaskResult:
-    """Search once, and score what was found on the test part."""
+    """Run one search and score its incumbent on the test split."""
     architecture = ARCHITECTURES[framework.architecture]
     search = _by_advisor if framework.kind == "advisor" else _by_tuner
 
@@ -169,7 +169,7 @@ def _mode(task: Task) -> str:
 def _by_tuner(
     framework: Framework, task: Task, fold: int, scored: Callable[[dict[str, Any]], float]
 ) -> tuple[list[float], dict[str, Any]]:
-    """Return the score of each trial, and the best hyperparameters."""
+    """Run a tuner and return the score of each trial with the incumbent."""
     study = Study(
         framework.search_space(),
         tuner=framework.tuner,
@@ -192,7 +192,7 @@ def _by_tuner(
 def _by_advisor(
     framework: Framework, task: Task, fold: int, scored: Callable[[dict[str, Any]], float]
 ) -> tuple[list[float], dict[str, Any]]:
-    """Return the same; trials of less than the largest budget count as well as any."""
+    """Run an advisor and return the same, with trials of all fidelities."""
     architecture, space = ARCHITECTURES[framework.architecture], framework.search_space()
     budgets = _BUDGETS.get(framework.tuner, {})
     scores: list[float] = []
@@ -237,12 +237,12 @@ def _fitted(
 ) -> Any:  # noqa: ANN401 - scikit-learn is untyped
     model = architecture.model(parameters, task.regression, 0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few iterations are part of the space
+        warnings.simplefilter("ignore")  # the space includes few iterations
         return model.fit(*part)
 
 
 def score_of(model: Any, x: Any, y: Any, metric: Metric) -> float:  # noqa: ANN401 - as above
-    """Return the score of a trained model; of several classes the AUC of one against the rest."""
+    """Return the score of a trained model; for several classes the one-vs-rest AUC."""
     from sklearn import metrics
 
     if metric == "rmse":
@@ -254,12 +254,12 @@ def score_of(model: Any, x: Any, y: Any, metric: Metric) -> float:  # noqa: ANN4
         rows = np.arange(len(y))
         places = np.searchsorted(model.classes_, y)
         return float(-np.log(np.clip(chances[rows, places], _LEAST_CHANCE, 1)).mean())
-    binary = len(model.classes_) == 2  # noqa: PLR2004 - what the word says
+    binary = len(model.classes_) == 2  # noqa: PLR2004 - the meaning of binary
     return float(metrics.roc_auc_score(y, chances[:, 1] if binary else chances, multi_class="ovr"))
 
 
 def smaller(framework: Framework, trees: int) -> Framework:
-    """Return a framework whose random forests have fewer trees, so that a search takes seconds."""
+    """Return a framework with smaller random forests, for a search of seconds."""
     space = framework.search_space()
     if "n_estimators" not in space:
         return framework

@@ -1,4 +1,4 @@
-"""Tasks and benchmarks: which data set, which metric."""
+"""Tasks and benchmarks: data sets with their metrics."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ GREATER_IS_BETTER: Final = frozenset({"auc", "r2"})
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A data set and how a model of it is scored."""
+    """Data set with the metric of its models."""
 
     name: str
-    """Of the data set: bundled with scikit-learn, or on OpenML."""
+    """Name of the data set, of scikit-learn or OpenML."""
     metric: Metric
     folds: int = 2
-    """How many splits into train and test part are scored, each with a search of its own."""
+    """Number of train-test splits, each with a search of its own."""
 
     @property
     def regression(self) -> bool:
-        """Whether the target is a number."""
+        """Whether the task is a regression."""
         return self.metric in {"rmse", "r2"}
 
 
@@ -41,7 +41,7 @@ _BINARY: Final = _tasks(
     "auc", "Australian", "blood-transfusion", "christine", "credit-g", "kc1", "kr-vs-kp",
     "phoneme", "sylvine",
 )  # fmt: skip
-# jasmine has two classes, so that it is scored as such.
+# jasmine has two classes.
 _MULTICLASS: Final = (
     *_tasks("logloss", "car", "cnae-9", "dilbert", "fabert"),
     *_tasks("auc", "jasmine"),
@@ -62,7 +62,7 @@ BENCHMARKS: Final[dict[str, tuple[Task, ...]]] = {
         Task("diabetes", "rmse"),
     ),
 }
-"""`offline` needs no network: its data sets come with scikit-learn."""
+"""Benchmarks by name; the data sets of `offline` are part of scikit-learn."""
 
 
 def benchmark(name: str) -> tuple[Task, ...]:

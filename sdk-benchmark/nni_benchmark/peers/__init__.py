@@ -1,4 +1,4 @@
-"""Other people's libraries behind the interface of `nni_benchmark.searcher`.
+"""Adapters of other libraries to the protocol of `nni_benchmark.searcher`.
 
 Each is imported when it searches; none is needed to install NNI.
 """
@@ -15,7 +15,7 @@ __all__ = ["peer_searchers"]
 
 
 def peer_searchers() -> tuple[Searcher, ...]:
-    """Return all peers, whether their packages are installed or not."""
+    """Return all peers, installed or not."""
     return (
         OptunaSearcher("tpe"),
         OptunaSearcher("tpe-univariate"),

@@ -1,4 +1,4 @@
-"""TPE of hyperopt, at its defaults."""
+"""Adapter of hyperopt's TPE with default settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space.domains import CONSTRAINTS_KEY
-from nni_benchmark.problem import Evaluation, Point, Problem
+from nni_benchmark.problem import Configuration, Evaluation, Problem
 from nni_benchmark.searcher import single_objective
 
 _MADE: Final = frozenset({CONSTRAINTS_KEY, "_name"})
@@ -21,7 +21,7 @@ _MADE: Final = frozenset({CONSTRAINTS_KEY, "_name"})
 
 @dataclass(frozen=True, slots=True)
 class HyperoptSearcher:
-    """`hyperopt.tpe.suggest`; a point beyond a limit has failed, which is all it can be told."""
+    """`hyperopt.tpe.suggest`; infeasible configurations are reported as failed."""
 
     name: str = "hyperopt-tpe"
     packages: tuple[str, ...] = ("hyperopt",)
@@ -34,7 +34,7 @@ class HyperoptSearcher:
         """See `Searcher`."""
         import hyperopt
 
-        def objective(point: Point) -> dict[str, Any]:
+        def objective(point: Configuration) -> dict[str, Any]:
             outcome = evaluation(point)
             if outcome.losses is None or outcome.excess:
                 return {"status": hyperopt.STATUS_FAIL}
@@ -73,7 +73,7 @@ def _expression(entry: JsonValue, name: str) -> Any:  # noqa: ANN401 - ships no 
     if kind == "choice":
         return hp.choice(name, [_option(option, name) for option in values])
     if kind == "randint":
-        # Its `randint` knows no order of the integers.
+        # hyperopt's `randint` is categorical.
         return hp.uniformint(name, values[0], values[1] - 1)
     if kind == "loguniform":
         return hp.loguniform(name, *(math.log(value) for value in values))

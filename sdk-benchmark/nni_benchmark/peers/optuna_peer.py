@@ -1,4 +1,4 @@
-"""Optuna's samplers, each at its defaults but for what its name says."""
+"""Adapter of Optuna's samplers, with default settings except those in the name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space.domains import CONSTRAINTS_KEY
-from nni_benchmark.problem import Evaluation, Point, Problem
+from nni_benchmark.problem import Configuration, Evaluation, Problem
 from nni_benchmark.searcher import single_objective
 
 Sampler = Literal["tpe", "tpe-univariate", "tpe-group", "gp", "cma", "nsga2", "random"]
@@ -20,7 +20,7 @@ _PAIR: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class OptunaSearcher:
-    """One sampler of Optuna."""
+    """Searcher by one sampler of Optuna."""
 
     sampler: Sampler
 
@@ -55,7 +55,7 @@ class OptunaSearcher:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         problem = evaluation.problem
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # samplers call some of their options experimental
+            warnings.simplefilter("ignore")  # some options of samplers are experimental
             study = optuna.create_study(
                 sampler=_sampler(self.sampler, problem, evaluation.seed),
                 directions=["minimize"] * len(problem.metrics),
@@ -109,7 +109,7 @@ def _types(space: Mapping[str, JsonValue]) -> set[str]:
     return found
 
 
-def _suggested(trial: Any, space: Mapping[str, JsonValue], prefix: str) -> Point:  # noqa: ANN401 - ships no types
+def _suggested(trial: Any, space: Mapping[str, JsonValue], prefix: str) -> Configuration:  # noqa: ANN401 - ships no types
     return {
         key: _value(trial, entry, prefix + key)
         for key, entry in space.items()

@@ -1,4 +1,4 @@
-"""SMAC 3 as its documentation starts with it: the facade for hyperparameters, random forest."""
+"""Adapter of SMAC 3: its default facade, a random forest."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nni_benchmark.searcher import single_objective
 
 @dataclass(frozen=True, slots=True)
 class SmacSearcher:
-    """`HyperparameterOptimizationFacade`, asked and told."""
+    """`HyperparameterOptimizationFacade` through its ask-and-tell interface."""
 
     name: str = "smac"
     packages: tuple[str, ...] = ("smac", "ConfigSpace")
 
     def takes(self, problem: Problem) -> bool:
-        """See `Searcher`; a product of parameters is no forbidden clause of its spaces."""
+        """See `Searcher`; its spaces support no constraints on products."""
         return single_objective(problem) and not problem.kinds & {"constrained", "limited"}
 
     def search(self, evaluation: Evaluation) -> None:
@@ -45,5 +45,5 @@ class SmacSearcher:
             while evaluation.left:
                 trial = facade.ask()
                 outcome = evaluation(parameters_of(space, trial.config))
-                assert outcome.losses is not None  # it takes no space with constraints
+                assert outcome.losses is not None  # spaces with constraints are unsupported
                 facade.tell(trial, TrialValue(cost=outcome.losses[0]))

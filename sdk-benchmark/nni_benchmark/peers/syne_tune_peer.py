@@ -1,4 +1,4 @@
-"""Syne Tune: its searchers on functions, and its schedulers on recorded learning curves.
+"""Adapter of Syne Tune: searchers on problems, and schedulers on recorded learning curves.
 
 Syne Tune's own simulator wants its own tables, so that its schedulers are driven here: started
 trials report after each step, in the order of virtual time, until the scheduler says stop.
@@ -29,7 +29,7 @@ _START: Final = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 
 @dataclass(frozen=True, slots=True)
 class SyneTuneSearcher:
-    """One of its searchers for full trainings: `kde` (its TPE) or `bore`."""
+    """Searcher by Syne Tune's `kde` (its TPE) or `bore`, with full training."""
 
     searcher: Literal["kde", "bore"]
 
@@ -56,7 +56,7 @@ class SyneTuneSearcher:
         from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
 
         _quiet()
-        np.random.seed(evaluation.seed)  # noqa: NPY002 - parts of it draw from the global generator
+        np.random.seed(evaluation.seed)  # noqa: NPY002 - Syne Tune uses the global generator
         scheduler = {"kde": baselines.TPE, "bore": baselines.BORE}[self.searcher](
             _space(evaluation.problem.space),
             metric=_METRIC,
@@ -67,13 +67,13 @@ class SyneTuneSearcher:
         while evaluation.left:
             trial = asked.ask()
             outcome = evaluation(_plain(trial.config))
-            assert outcome.losses is not None  # it takes no space with constraints
+            assert outcome.losses is not None  # spaces with constraints are unsupported
             asked.tell(trial, {_METRIC: outcome.losses[0]})
 
 
 @dataclass(frozen=True, slots=True)
 class SyneTuneScheduler:
-    """One of its schedulers that stop trials."""
+    """Scheduler of Syne Tune with early stopping."""
 
     scheduler: Literal["asha", "bohb"]
     packages: tuple[str, ...] = ("syne-tune",)
@@ -88,7 +88,7 @@ class SyneTuneScheduler:
         from syne_tune.optimizer import baselines
 
         _quiet()
-        np.random.seed(seed)  # noqa: NPY002 - brackets are drawn from the global generator
+        np.random.seed(seed)  # noqa: NPY002 - brackets use the global generator
         scheduler = {"asha": baselines.ASHA, "bohb": baselines.BOHB}[self.scheduler](
             _space(table.search_space),
             metric=_METRIC,
@@ -103,7 +103,7 @@ class SyneTuneScheduler:
 def _driven(scheduler: Any, table: CurveTable, duration_s: float) -> list[Report]:  # noqa: ANN401 - ships no types
     from syne_tune.backend.trial_status import Trial
 
-    # (time of the next report, id, step of it): ids part ties as they started.
+    # (time of the next report, id, step): ties are ordered by id, as of the start.
     due: list[tuple[float, int, int]] = []
     trials: dict[int, Any] = {}
     reports: list[Report] = []
@@ -156,7 +156,7 @@ def _space(space: Mapping[str, JsonValue]) -> dict[str, Any]:
 
 
 def _plain(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration without numpy's numbers."""
+    """Return a configuration with plain Python numbers."""
     return {
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in configuration.items()
@@ -164,5 +164,5 @@ def _plain(configuration: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def syne_tune_schedulers() -> tuple[SyneTuneScheduler, ...]:
-    """Return those that are compared."""
+    """Return the schedulers of Syne Tune that are compared."""
     return (SyneTuneScheduler("asha"), SyneTuneScheduler("bohb"))

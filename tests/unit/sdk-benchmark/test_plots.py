@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from nni_benchmark.comparisons import rank_table
 from nni_benchmark.runs import Run, Runs
-from nni_benchmark.verdicts import rank_table
 
 pytest.importorskip("matplotlib")
 

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from nni_benchmark.problem import Evaluation, Point, Problem, floats, hypervolume, uniform
+from nni_benchmark.problem import Configuration, Evaluation, Problem, floats, hypervolume, uniform
 
-LINE = Problem("line", {"x0": uniform(0, 10)}, lambda point: (point["x0"],), least=1.0)
+LINE = Problem("line", {"x0": uniform(0, 10)}, lambda point: (point["x0"],), optimum=1.0)
 
 
-def values(problem: Problem, points: list[Point], seed: int = 0) -> Evaluation:
+def values(problem: Problem, points: list[Configuration], seed: int = 0) -> Evaluation:
     evaluation = Evaluation(problem, seed, len(points))
     for point in points:
         evaluation(point)

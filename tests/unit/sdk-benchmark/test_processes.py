@@ -16,13 +16,13 @@ import os
 import sys
 from pathlib import Path
 
-from nni_benchmark.processes import searched_in_processes
+from nni_benchmark.processes import search_in_processes
 from nni_benchmark.searcher import TunerSearcher
 from nni_benchmark.suite import suite_problems
 
 if __name__ == "__main__":
     jobs = ((TunerSearcher("Random"), "branin", seed) for seed in range(10**6))
-    for run, _ in searched_in_processes(jobs, suite_problems, 3, 2, math.inf):
+    for run, _ in search_in_processes(jobs, suite_problems, 3, 2, math.inf):
         Path(sys.argv[1]).write_text(str(os.getpid()))
 """
 

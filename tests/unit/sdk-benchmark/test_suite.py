@@ -7,21 +7,21 @@ from dataclasses import replace
 import pytest
 
 from nni.hpo.space.parser import parse_space
+from nni_benchmark.comparisons import FEWEST_SEEDS
 from nni_benchmark.runs import Run, Runs
 from nni_benchmark.searcher import TunerSearcher
 from nni_benchmark.suite import (
     CLASSIC,
     RECORDED_SCHEDULES,
-    beside,
     chosen_problems,
     chosen_searchers,
-    differing,
+    irreproducible_runs,
     recorded_runs,
     search_all,
     suite_problems,
+    with_recorded,
 )
 from nni_benchmark.tables import CURVES
-from nni_benchmark.verdicts import FEWEST_SEEDS
 
 
 def test_every_space_is_legal_and_every_kind_is_there() -> None:
@@ -80,17 +80,17 @@ def test_several_processes_know_the_problems_of_the_suite_only() -> None:
 
 
 def test_what_was_run_is_not_run_again() -> None:
-    runs, told = Runs(), list[Run]()
+    runs, reported = Runs(), list[Run]()
     known = Run("Random", "branin", 0, 5, ((1, 1.0),))
     runs.add(known)
 
     search_all(
         [TunerSearcher("Random")], chosen_problems(["branin"]), range(2), 5,
-        runs=runs, told=lambda made, _: told.append(made),
+        runs=runs, on_run=lambda made, _: reported.append(made),
     )  # fmt: skip
 
     assert runs.get("Random", "branin", 0) == known
-    assert [made.seed for made in told] == [1]
+    assert [made.seed for made in reported] == [1]
 
 
 def test_recorded_runs_stand_beside_new_ones_of_the_same_seeds() -> None:
@@ -99,7 +99,7 @@ def test_recorded_runs_stand_beside_new_ones_of_the_same_seeds() -> None:
     for seed in range(3):
         recorded.add(Run("smac", "branin", seed, 5, ((1, 2.0),)))
 
-    together = beside(new, recorded, 2)
+    together = with_recorded(new, recorded, 2)
 
     assert [(run.searcher, run.seed) for run in together] == [("smac", 0), ("smac", 1), ("TPE", 0)]
     assert together.versions == {"a": "2", "b": "1"}
@@ -146,8 +146,10 @@ def test_schedulers_of_syne_tune_were_recorded_on_every_table_of_curves() -> Non
 def test_repeated_run_that_comes_out_differently_is_told() -> None:
     problems, searcher = chosen_problems(["branin"]), TunerSearcher("Random")
     recorded = search_all([searcher], problems, [0], 5)
-    assert differing(recorded, [searcher], ["branin"], [0, 1], 5) == []
+    assert irreproducible_runs(recorded, [searcher], ["branin"], [0, 1], 5) == []
 
     recorded.add(Run("Random", "branin", 0, 5, ((1, 1.0),)))
 
-    assert differing(recorded, [searcher], ["branin"], [0], 5) == ["Random on branin, seed 0"]
+    assert irreproducible_runs(recorded, [searcher], ["branin"], [0], 5) == [
+        "Random on branin, seed 0"
+    ]

@@ -29,9 +29,9 @@ def test_no_draw_is_better_than_the_least_loss(problem: Problem) -> None:
         losses = [problem.losses(point) for point in points if limit(point) <= 0]
 
     if problem.reference:
-        assert -hypervolume(losses, problem.reference) >= problem.least
+        assert -hypervolume(losses, problem.reference) >= problem.optimum
     else:
-        assert min(losses, default=(math.inf,))[0] >= problem.least - 1e-6
+        assert min(losses, default=(math.inf,))[0] >= problem.optimum - 1e-6
 
 
 BEST: dict[str, dict[str, Any]] = {
@@ -79,7 +79,7 @@ def test_known_best_point_has_the_least_loss(name: str) -> None:
     problem = PROBLEMS[name]
 
     # What is known of the best points has five or six digits.
-    assert problem.losses(BEST[name])[0] == pytest.approx(problem.least, abs=2e-4)
+    assert problem.losses(BEST[name])[0] == pytest.approx(problem.optimum, abs=2e-4)
     assert not problem.excess or problem.excess(BEST[name]) <= 1e-9
 
 
@@ -92,7 +92,7 @@ def test_least_of_the_categories_is_found_by_trying_all() -> None:
         for height in (0.2, 0.8)
     )
 
-    assert least == pytest.approx(problem.least)
+    assert least == pytest.approx(problem.optimum)
 
 
 def test_least_of_the_budget_lies_on_the_constraint() -> None:
@@ -100,7 +100,7 @@ def test_least_of_the_budget_lies_on_the_constraint() -> None:
     best = {"width": 512, "layers": 2, "rate": 10**-2.5}
 
     assert problem.allows(best)
-    assert problem.losses(best)[0] == pytest.approx(problem.least)
+    assert problem.losses(best)[0] == pytest.approx(problem.optimum)
     assert not problem.allows({**best, "layers": 3})
 
 
@@ -110,4 +110,4 @@ def test_areas_of_the_known_fronts_are_the_best_hypervolumes() -> None:
         area = hypervolume([front(point) for point in points], PROBLEMS[name].reference)
 
         # Steps of a 2,000th leave out less than a thousandth each way.
-        assert -PROBLEMS[name].least - 2e-3 < area <= -PROBLEMS[name].least
+        assert -PROBLEMS[name].optimum - 2e-3 < area <= -PROBLEMS[name].optimum

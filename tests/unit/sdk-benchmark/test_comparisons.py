@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from nni_benchmark.comparisons import (
+    compare_with_best_peer,
+    head_to_head,
+    median_regrets,
+    rank_table,
+)
 from nni_benchmark.runs import Run, Runs
-from nni_benchmark.verdicts import duel, judged, median_regrets, rank_table
 
 
 def runs_of(**regrets: Sequence[float]) -> Runs:
@@ -32,7 +37,9 @@ def runs_of(**regrets: Sequence[float]) -> Runs:
 def test_cell_is_lost_or_won_by_significance_and_margin(
     own: list[float], peer: list[float], verdict: str
 ) -> None:
-    cell = judged(runs_of(auto=own, optuna_tpe=peer), "auto", ["optuna-tpe"], "p", 1)
+    cell = compare_with_best_peer(
+        runs_of(auto=own, optuna_tpe=peer), "auto", ["optuna-tpe"], "p", 1
+    )
 
     assert cell is not None
     assert cell.verdict == verdict
@@ -41,7 +48,7 @@ def test_cell_is_lost_or_won_by_significance_and_margin(
 def test_regrets_under_a_thousandth_of_random_count_as_equal() -> None:
     runs = runs_of(auto=[9e-4] * 6, optuna_gp=[1e-6] * 6, Random=[1.0] * 6)
 
-    cell = judged(runs, "auto", ["optuna-gp"], "p", 1)
+    cell = compare_with_best_peer(runs, "auto", ["optuna-gp"], "p", 1)
 
     assert cell is not None
     assert (cell.verdict, cell.ratio) == ("even", 1.0)
@@ -50,7 +57,7 @@ def test_regrets_under_a_thousandth_of_random_count_as_equal() -> None:
 def test_the_best_peer_is_the_one_that_counts() -> None:
     runs = runs_of(auto=[2.0] * 6, optuna_tpe=[3.0] * 6, hyperopt_tpe=[1.0] * 6)
 
-    cell = judged(runs, "auto", ["optuna-tpe", "hyperopt-tpe"], "p", 1)
+    cell = compare_with_best_peer(runs, "auto", ["optuna-tpe", "hyperopt-tpe"], "p", 1)
 
     assert cell is not None
     assert (cell.peer, cell.verdict, cell.ratio) == ("hyperopt-tpe", "lost", 2.0)
@@ -59,7 +66,7 @@ def test_the_best_peer_is_the_one_that_counts() -> None:
 def test_too_few_common_seeds_decide_nothing() -> None:
     runs = runs_of(auto=[2.0] * 6, optuna_gp=[1.0] * 5)
 
-    assert judged(runs, "auto", ["optuna-gp"], "p", 1) is None
+    assert compare_with_best_peer(runs, "auto", ["optuna-gp"], "p", 1) is None
 
 
 def test_ranks_are_of_medians_over_problems_that_all_took() -> None:
@@ -89,7 +96,7 @@ def test_one_search_is_not_ranked() -> None:
 def test_duel_counts_the_best_setting_of_a_peer_on_common_seeds() -> None:
     runs = runs_of(TPE=[2.0, 2.0, 99.0], optuna_tpe=[3.0, 3.0], optuna_tpe_group=[1.0, 1.0])
 
-    found = duel(runs, "TPE", ["optuna-tpe", "optuna-tpe-group"], ["p"], [1])
+    found = head_to_head(runs, "TPE", ["optuna-tpe", "optuna-tpe-group"], ["p"], [1])
 
     assert (found.wins, found.losses, found.ties) == (0, 1, 0)
     assert found.mean_rank == 2.0

@@ -1,4 +1,4 @@
-"""Who won: cells of a comparison, and ranks over groups of problems."""
+"""Comparisons of searchers: tests against the best peer, mean ranks, and pairwise counts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from nni_benchmark.suite import CLASSIC
 
 SIGNIFICANT: Final = 0.05
 MARGIN: Final = 0.2
-"""Part of a median regret by which another one must be smaller to count as better."""
-EQUAL_PART: Final = 1e-3
-"""Of random search's median regret, below which regrets count as equal."""
+"""Least relative difference of median regrets that counts as better."""
+EQUAL_FRACTION: Final = 1e-3
+"""Fraction of random search's median regret below which regrets count as equal."""
 FEWEST_SEEDS: Final = 6
-"""Pairs from which the test can say anything at 5 %: 2 / 2^6 = 3 %."""
+"""Fewest pairs for a significant test at 5 %: its least p-value is 2 / 2^6 = 3 %."""
 RANDOM_NAMES: Final = ("Random", "optuna-random")
 
-Verdict = Literal["won", "even", "lost"]
+CellResult = Literal["won", "even", "lost"]
+"""Result of the paired test of one searcher against one peer."""
 _SPECIAL: Final = frozenset({"constrained", "limited", "objectives"})
 GROUPS: Final[Mapping[str, Callable[[Problem], bool]]] = {
     "classic": lambda problem: problem.name in CLASSIC,
@@ -31,28 +32,28 @@ GROUPS: Final[Mapping[str, Callable[[Problem], bool]]] = {
     "restricted": lambda problem: bool(problem.kinds & {"constrained", "limited"}),
     "objectives": lambda problem: "objectives" in problem.kinds,
 }
-"""Problems that are ranked together: not every search takes every kind."""
+"""Groups of problems that are ranked together, since not every searcher supports every kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One search against the best of its peers, on one problem after so many trials."""
+    """Comparison of one searcher with its best peer, on one problem after a number of trials."""
 
     searcher: str
     problem: str
     after: int
     median: float
-    """Regret of the search; like all here at least a thousandth of random search's."""
+    """Median regret of the searcher, clipped from below at `EQUAL_FRACTION` of random search's."""
     peer: str
-    """The one with the least median regret on the same seeds."""
+    """Peer with the least median regret on the same seeds."""
     peer_median: float
     p_value: float
     seeds: int
-    verdict: Verdict
+    verdict: CellResult
 
     @property
     def ratio(self) -> float:
-        """Regret relative to the peer's; 1 if both count as equal."""
+        """Median regret relative to the peer's; 1 if both count as equal."""
         return _ratio(self.median, self.peer_median)
 
 
@@ -62,16 +63,16 @@ def _ratio(left: float, right: float) -> float:
     return left / right if right > 0 else math.inf
 
 
-def judged(
+def compare_with_best_peer(
     runs: Runs, searcher: str, peers: Sequence[str], problem: str, after: int
 ) -> Cell | None:
-    """Compare a search with the best of its peers.
+    """Compare a searcher with its best peer.
 
-    Lost is a cell if the peer is better by a paired Wilcoxon test over the seeds (p < 0.05) and by
-    more than 20 % in median regret; won by the same test.
+    A cell is lost if the peer is better by a paired Wilcoxon test over the seeds (p < 0.05) and by
+    more than 20 % in median regret; it is won by the same criterion.
 
     Returns:
-        None if the search and a peer have fewer than six seeds in common.
+        None if no peer has six seeds in common with the searcher.
     """
     least = equal_below(runs, problem, after)
     own = _floored(runs.regrets(searcher, problem, after), least)
@@ -94,14 +95,14 @@ def judged(
                 medians[1],
                 p_value,
                 len(seeds),
-                _verdict(medians, p_value),
+                _cell_result(medians, p_value),
             )
         )
-    # Beside many seeds of one peer there may be few of another: its median on those counts.
+    # Peers may have different seeds; each median is over the common ones.
     return min(cells, key=lambda cell: (cell.peer_median, cell.peer), default=None)
 
 
-def _verdict(medians: tuple[float, float], p_value: float) -> Verdict:
+def _cell_result(medians: tuple[float, float], p_value: float) -> CellResult:
     own, other = medians
     if p_value >= SIGNIFICANT:
         return "even"
@@ -111,12 +112,12 @@ def _verdict(medians: tuple[float, float], p_value: float) -> Verdict:
 
 
 def equal_below(runs: Runs, problem: str, after: int) -> float:
-    """Return the regret up to which all count as equal; 0 if no random search was run."""
+    """Return the regret below which regrets count as equal; 0 without runs of random search."""
     for name in RANDOM_NAMES:
         regrets = runs.regrets(name, problem, after)
         finite = [regret for regret in regrets.values() if math.isfinite(regret)]
         if finite:
-            return EQUAL_PART * statistics.median(finite)
+            return EQUAL_FRACTION * statistics.median(finite)
     return 0.0
 
 
@@ -125,7 +126,7 @@ def _floored(regrets: Mapping[int, float], least: float) -> dict[int, float]:
 
 
 def median_regrets(runs: Runs, problem: str, after: int) -> dict[str, float]:
-    """Return the median regret of every search that has runs of this length."""
+    """Return the median regret of every searcher with runs of this length."""
     least = equal_below(runs, problem, after)
     found: dict[str, float] = {}
     for name in runs.searchers:
@@ -137,13 +138,13 @@ def median_regrets(runs: Runs, problem: str, after: int) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class RankTable:
-    """Mean ranks of searches over problems that all of them took."""
+    """Mean ranks of searchers over problems that all of them ran on."""
 
     group: str
     after: int
     problems: tuple[str, ...]
     searchers: tuple[str, ...]
-    """The best first."""
+    """Searchers, best first."""
     means: tuple[float, ...]
     ranking: Ranking
 
@@ -151,25 +152,25 @@ class RankTable:
 def rank_table(
     runs: Runs, group: str, problems: Sequence[str], after: int, searchers: Sequence[str] = ()
 ) -> RankTable | None:
-    """Rank searches by their median regrets.
+    """Rank searchers by their median regrets.
 
     Args:
-        runs: what is compared.
+        runs: the runs.
         group: name of the table.
-        problems: to rank on; those that no search was run on are left out.
-        after: so many trials.
-        searchers: to rank; none: all. Left out are those that lack a problem, or have fewer than
-            half of the seeds that another one has.
+        problems: names of problems; those without runs are left out.
+        after: number of trials.
+        searchers: searchers to rank, all if empty; those that lack a problem, or have fewer than
+            half of the seeds of another one, are left out.
 
     Returns:
-        None if fewer than two searches or no problem is left.
+        None if fewer than two searchers or no problem is left.
     """
     by_problem = {name: _by_searcher(runs, name, after) for name in problems}
     by_problem = {name: found for name, found in by_problem.items() if found}
     chosen = [
         name
         for name in (searchers or runs.searchers)
-        if by_problem and all(_often(found, name) for found in by_problem.values())
+        if by_problem and all(_has_enough_seeds(found, name) for found in by_problem.values())
     ]
     if len(chosen) < 2:  # noqa: PLR2004 - nothing to rank
         return None
@@ -194,41 +195,41 @@ def _by_searcher(runs: Runs, problem: str, after: int) -> dict[str, dict[int, fl
     return {name: regrets for name, regrets in found.items() if regrets}
 
 
-def _often(found: Mapping[str, Mapping[int, float]], name: str) -> bool:
-    """Return whether a search has at least half of the seeds that the best known one has."""
+def _has_enough_seeds(found: Mapping[str, Mapping[int, float]], name: str) -> bool:
+    """Return whether a searcher has at least half of the largest number of seeds."""
     return name in found and 2 * len(found[name]) >= max(len(one) for one in found.values())
 
 
 def _medians(regrets: Sequence[Mapping[int, float]], least: float) -> list[float]:
-    """Return the median of each search over the seeds that all have; over its own if none is."""
+    """Return each searcher's median over the common seeds; over its own if there are none."""
     common = set(regrets[0]).intersection(*regrets)
     return [max(least, statistics.median(one[seed] for seed in (common or one))) for one in regrets]
 
 
 @dataclass(frozen=True, slots=True)
-class Duel:
-    """One search against one peer, over all cells that both have."""
+class HeadToHead:
+    """Count of better and worse medians of a searcher against one peer, over common cells."""
 
     searcher: str
     peer: str
     wins: int
-    """Cells in which its median regret is less."""
+    """Number of cells with a smaller median regret."""
     losses: int
     ties: int
 
     @property
     def mean_rank(self) -> float:
-        """Of the search among the two, from 1 to 2."""
+        """Mean rank of the searcher among the two, from 1 to 2."""
         cells = self.wins + self.losses + self.ties
         return (self.wins + 1.5 * self.ties + 2 * self.losses) / cells if cells else math.nan
 
 
-def duel(
+def head_to_head(
     runs: Runs, searcher: str, peers: Sequence[str], problems: Sequence[str], cells: Sequence[int]
-) -> Duel:
-    """Compare with one peer, or with several as if always the best of them had been used.
+) -> HeadToHead:
+    """Compare a searcher with one peer, or with the best of several in each cell.
 
-    Only seeds count that all have on a problem.
+    Only seeds that all have on a problem count.
     """
     wins = losses = ties = 0
     for problem in problems:
@@ -246,4 +247,4 @@ def duel(
             right = min(statistics.median(other[seed] for seed in seeds) for other in others)
             wins, losses = wins + (left < right), losses + (left > right)
             ties += left == right
-    return Duel(searcher, " | ".join(peers), wins, losses, ties)
+    return HeadToHead(searcher, " | ".join(peers), wins, losses, ties)
