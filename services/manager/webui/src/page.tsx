@@ -3,17 +3,17 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 
 import type { Version } from "./api/records";
-import { Icon } from "./parts/icon";
-import { StatePill } from "./parts/state_pill";
+import { Icon } from "./components/icon";
+import { StatePill } from "./components/state_pill";
 import { type App, AppContext, type Place, useApp, useStore } from "./state/context";
-import { placeOf, search } from "./state/place";
+import { placeOf, search } from "./state/page_location";
 import { usePreference } from "./state/preferences";
 import { Store } from "./state/store";
 import { mismatches } from "./state/versions";
 import { Charts } from "./views/charts";
 import { Experiments } from "./views/experiments";
 import { Overview } from "./views/overview";
-import { More } from "./views/panels";
+import { More } from "./views/more_menu";
 import { TrialDetails } from "./views/trial_details";
 import { Trials } from "./views/trials";
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { axisOf, passes, rankColour } from "../src/charts/parallel_axes";
 import { curveRule, durationsOf, median, obeys, resultsOf } from "../src/charts/series";
 import { visibleRows } from "../src/table/visible_rows";
-import { placeOf, search } from "../src/state/place";
+import { placeOf, search } from "../src/state/page_location";
 import { trial } from "./trials";
 
 const TRIALS = [

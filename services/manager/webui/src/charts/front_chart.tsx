@@ -7,7 +7,7 @@ import { count, show } from "../format";
 import { useApp } from "../state/context";
 import type { Store } from "../state/store";
 import type { Trial } from "../state/trial";
-import { useAsked } from "./asked";
+import { useAsked } from "./analysis";
 import { Plot, type PlotSeries } from "./plot";
 import { TrialTip } from "./trial_tip";
 

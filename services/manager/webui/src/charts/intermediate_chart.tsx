@@ -10,7 +10,7 @@ import { rankColour } from "./parallel_axes";
 import { CurveStore } from "./curve_store";
 import { Plot, type PlotSeries } from "./plot";
 import { type CurveRule, type Curves, curveRule, obeys } from "./series";
-import { Scale } from "./scale";
+import { Scale } from "./colour_scale";
 import { TrialTip } from "./trial_tip";
 
 /** Lines drawn at once; more would only hide each other. */

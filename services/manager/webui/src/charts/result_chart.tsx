@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import { count, show } from "../format";
 import { useApp } from "../state/context";
 import type { Store } from "../state/store";
-import { NoResult } from "../parts/no_result";
+import { NoResult } from "../components/no_result";
 import { Plot, type PlotSeries } from "./plot";
 import { type Results, resultsOf } from "./series";
 import { TrialTip } from "./trial_tip";

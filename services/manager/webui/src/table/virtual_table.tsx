@@ -8,7 +8,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-import { Icon } from "../parts/icon";
+import { Icon } from "../components/icon";
 import { visibleRows } from "./visible_rows";
 
 export const ROW_HEIGHT = 36;

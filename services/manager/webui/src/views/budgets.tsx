@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 
 import { words } from "../api/client";
 import { durationSeconds, durationText, showDuration } from "../format";
-import { Icon } from "../parts/icon";
+import { Icon } from "../components/icon";
 import { useApp, useClock } from "../state/context";
 import type { Store } from "../state/store";
 import { doneOf } from "../state/trial";

@@ -2,11 +2,11 @@
 
 import { DurationChart } from "../charts/duration_chart";
 import { FrontChart } from "../charts/front_chart";
-import { ImportanceChart } from "../charts/importance";
+import { ImportanceChart } from "../charts/importance_chart";
 import { IntermediateChart } from "../charts/intermediate_chart";
-import { ParallelChart } from "../charts/parallel";
+import { ParallelChart } from "../charts/parallel_chart";
 import { ResultChart } from "../charts/result_chart";
-import { Tabs } from "../parts/tabs";
+import { Tabs } from "../components/tabs";
 import { useStore } from "../state/context";
 import { usePreference } from "../state/preferences";
 

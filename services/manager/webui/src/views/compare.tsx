@@ -2,9 +2,9 @@
 
 import { show, showDuration } from "../format";
 import { CurveLines, useCurves } from "../charts/intermediate_chart";
-import { Dialog } from "../parts/dialog";
-import { StatePill } from "../parts/state_pill";
-import { TrialLink } from "../parts/trial_link";
+import { Dialog } from "../components/dialog";
+import { StatePill } from "../components/state_pill";
+import { TrialLink } from "../components/trial_link";
 import type { Store } from "../state/store";
 import { type Trial, durationOf } from "../state/trial";
 

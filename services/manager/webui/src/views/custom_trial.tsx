@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 
 import { words } from "../api/client";
 import type { JsonObject } from "../api/records";
-import { Dialog } from "../parts/dialog";
+import { Dialog } from "../components/dialog";
 import { useApp } from "../state/context";
 import { type Field, fieldsOf, parametersOf, textsOf } from "../state/form";
 import { problemsWith } from "../state/space";

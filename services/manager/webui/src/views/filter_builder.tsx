@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 
-import { Menu } from "../parts/menu";
+import { Menu } from "../components/menu";
 import type { Column } from "../state/columns";
 import { dimensionsOf } from "../state/space";
 import type { Store } from "../state/store";

@@ -1,8 +1,8 @@
 // How much of the budgets is used, as bars with their words.
 
 import { showDuration } from "../format";
-import { Progress } from "../parts/progress";
-import { StatePill } from "../parts/state_pill";
+import { Progress } from "../components/progress";
+import { StatePill } from "../components/state_pill";
 import type { Store } from "../state/store";
 import { LIVE, TRIAL_STATES, doneOf } from "../state/trial";
 

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { words } from "../api/client";
 import type { TensorBoard } from "../api/records";
 import { count } from "../format";
-import { Dialog } from "../parts/dialog";
+import { Dialog } from "../components/dialog";
 import { useApp } from "../state/context";
 
 /** Return where a TensorBoard answers: on the page's own host. */

@@ -5,9 +5,9 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { count, show } from "../format";
-import { Icon } from "../parts/icon";
-import { NoResult } from "../parts/no_result";
-import { Menu } from "../parts/menu";
+import { Icon } from "../components/icon";
+import { NoResult } from "../components/no_result";
+import { Menu } from "../components/menu";
 import { useApp } from "../state/context";
 import { usePreference } from "../state/preferences";
 import { dimensionsOf } from "../state/space";
@@ -24,7 +24,7 @@ import {
   yPlace,
 } from "./parallel_canvas";
 import { colourOf } from "./plot";
-import { Scale } from "./scale";
+import { Scale } from "./colour_scale";
 import { TrialTip } from "./trial_tip";
 
 /** Axes shown before the user has chosen. */

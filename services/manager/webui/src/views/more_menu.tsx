@@ -4,11 +4,11 @@ import { useState } from "preact/hooks";
 
 import { type Page, words } from "../api/client";
 import type { Json, Metric, Profile, Trial } from "../api/records";
-import { CopyButton } from "../parts/copy_button";
-import { Dialog } from "../parts/dialog";
-import { LogView } from "../parts/log_view";
-import { Menu } from "../parts/menu";
-import { Tabs } from "../parts/tabs";
+import { CopyButton } from "../components/copy_button";
+import { Dialog } from "../components/dialog";
+import { LogView } from "../components/log_view";
+import { Menu } from "../components/menu";
+import { Tabs } from "../components/tabs";
 import { useApp, useStore } from "../state/context";
 import type { Store } from "../state/store";
 import { TensorBoards } from "./tensorboards";

@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { Importance } from "../api/records";
 import { count } from "../format";
 import type { Store } from "../state/store";
-import { useAsked } from "./asked";
+import { useAsked } from "./analysis";
 
 export function ImportanceChart({ store, metric }: { store: Store; metric: string }) {
   const results = useMemo(
