@@ -1,4 +1,4 @@
-"""The page in a real browser, on a real experiment: what a person sees and does."""
+"""The page in a real browser on a real experiment: content and actions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROWS_SHOWN = f"[...document.querySelectorAll('{ROW}')].map((row) => +row.childre
 
 
 def numbers(page: Page) -> list[int]:
-    """Give the numbers of the trials in the table, from top to bottom."""
+    """Return the numbers of the trials in the table, from top to bottom."""
     found: list[int] = page.run(ROWS_SHOWN)
     return found
 
@@ -80,19 +80,19 @@ def test_overview_shows_state_best_result_budgets_space_and_configuration(
 
 
 @pytest.mark.claim("platform", 64)
-def test_budgets_are_edited_and_wrong_ones_are_refused_in_words(
+def test_budgets_are_edited_and_invalid_values_get_a_message(
     browser: Browser, shown: Shown
 ) -> None:
     page = shown.visit(browser)
     page.click("button", "Change")
     page.fill("input[name=trialConcurrency]", "many")
     page.click("button.primary", "Save")
-    page.until_text("must be a whole number from 1 up")
+    page.until_text("must be an integer >= 1")
 
     page.fill("input[name=trialConcurrency]", "3")
     page.fill("input[name=maxExperimentDuration]", "2h")
     page.click("button.primary", "Save")
-    page.until_text("The budgets are changed")
+    page.until_text("Budgets updated")
 
     params = shown.rest("experiment")["params"]
     assert params["trialConcurrency"] == 3
@@ -191,12 +191,12 @@ def test_two_trials_are_compared_and_copied_as_python(browser: Browser, shown: S
     assert ast.literal_eval(page.run("window.copied")) == trials[0]["parameters"]
 
 
-def test_failed_trial_says_why_and_shows_its_output(browser: Browser, shown: Shown) -> None:
+def test_failed_trial_shows_its_explanation_and_output(browser: Browser, shown: Shown) -> None:
     failed = next(one for one in shown.trials() if one["status"] == "FAILED")
     page = browser.new_page()
     page.open(shown.address("detail", trial=failed["trialJobId"]))
 
-    page.until_text("Why", "dialog")
+    page.until_text("Explanation", "dialog")
     page.until_text("there is no optimiser of this name", "dialog")
     page.click("dialog [role=tab]", "Logs")
     page.click("dialog [role=tab]", "stdout")
@@ -207,19 +207,19 @@ def test_failed_trial_says_why_and_shows_its_output(browser: Browser, shown: Sho
 
 
 @pytest.mark.claim("platform", 69)
-def test_trial_of_ones_own_is_checked_and_run_and_a_live_one_is_killed(
+def test_custom_trial_is_validated_and_run_and_a_live_one_is_killed(
     browser: Browser, shown: Shown, tmp_path: Path
 ) -> None:
     own = create_waiting(shown.shape, tmp_path / "code")
     done = wait.until(own.judged, 30, "a trial is done")[0]
     page = browser.new_page()
     page.open(own.address("detail", trial=done["trialJobId"]))
-    page.click("dialog button", "Run again, changed")
+    page.click("dialog button", "Edit and run again")
     page.fill(".form-grid label:nth-child(2) input", "7")
-    page.click("button.primary", "Run it")
+    page.click("button.primary", "Run")
     page.until_text("layers must be an integer from 1 to 2, got 7")
     page.fill(".form-grid label:nth-child(2) input", "2")
-    page.click("button.primary", "Run it")
+    page.click("button.primary", "Run")
 
     made = wait.until(lambda: own.in_state("SUCCEEDED", source="customized"), 20, "it has run")
     waiting = wait.until(lambda: own.in_state("RUNNING"), 20, "a trial waits")[0]
@@ -259,7 +259,9 @@ def test_intermediate_filter_leaves_exactly_the_trials_in_range(
 @pytest.mark.parametrize(
     "tab", ["Results", "Hyper-parameters", "Intermediate results", "Durations", "Metrics"]
 )
-def test_every_chart_is_drawn_and_said_in_words(browser: Browser, shown: Shown, tab: str) -> None:
+def test_every_chart_is_drawn_and_described_in_text(
+    browser: Browser, shown: Shown, tab: str
+) -> None:
     page = shown.visit(browser, "charts")
     page.click("[role=tab]", tab)
     page.until("document.querySelector('[role=tabpanel] [role=img]')")
@@ -337,7 +339,7 @@ def test_all_experiments_are_listed_and_filtered_by_several_states(
     page.until_text(shown.experiment)
 
 
-def test_who_has_no_token_sees_everything_and_changes_nothing(
+def test_user_without_token_sees_everything_and_changes_nothing(
     browser: Browser, shown: Shown
 ) -> None:
     page = browser.new_page()
@@ -350,7 +352,7 @@ def test_who_has_no_token_sees_everything_and_changes_nothing(
 
 
 @pytest.mark.claim("platform", 70)
-def test_page_follows_without_reload_and_keeps_what_is_selected(
+def test_page_updates_without_reload_and_keeps_the_selection(
     browser: Browser, shown: Shown
 ) -> None:
     page = shown.visit(browser, "detail")
@@ -365,7 +367,7 @@ def test_page_follows_without_reload_and_keeps_what_is_selected(
     assert page.run("document.querySelector(\"input[aria-label='Select trial 3']\").checked")
 
 
-def test_experiment_that_is_not_there_is_said_in_words(browser: Browser, shown: Shown) -> None:
+def test_missing_experiment_gets_a_message(browser: Browser, shown: Shown) -> None:
     page = browser.new_page()
     page.open(shown.address().replace(shown.experiment, "nosuch00"))
 
@@ -375,7 +377,7 @@ def test_experiment_that_is_not_there_is_said_in_words(browser: Browser, shown: 
     page.until_text(shown.experiment)
 
 
-def test_page_survives_the_manager(browser: Browser, shown: Shown) -> None:
+def test_page_reconnects_after_a_restart_of_the_manager(browser: Browser, shown: Shown) -> None:
     page = shown.visit(browser)
     page.until_text("live", ".live")
     shown.shape.kill("manager")
@@ -421,8 +423,8 @@ def test_page_works_under_a_prefix(browser: Browser, shown: Shown, tmp_path: Pat
     assert page.problems() == []
 
 
-def say_that_an_agent_is_there(shown: Shown, version: str) -> None:
-    """Speak as an agent of another machine does."""
+def publish_agent_presence(shown: Shown, version: str) -> None:
+    """Publish the presence of an agent on another machine."""
     presence = RunnerPresence(runner_id="box-9", boot_id="b", pool="local", version=version)
     variables = shown.shape.variables_of("manager")
     settings = NatsSettings(
@@ -431,11 +433,11 @@ def say_that_an_agent_is_there(shown: Shown, version: str) -> None:
         password=variables["NNI_NATS_PASSWORD"],
     )
 
-    async def speak() -> None:
+    async def publish() -> None:
         async with NatsBus(settings) as bus:
             bus.signals.publish(presence_subject("box-9"), presence.SerializeToString())
 
-    asyncio.run(speak())
+    asyncio.run(publish())
     wait.until(lambda: shown.installation("version")["otherVersions"], 20, "its presence")
 
 
@@ -444,20 +446,20 @@ def test_an_agent_of_another_version_is_named_unless_in_debug_mode(
     browser: Browser, shown: Shown, tmp_path: Path
 ) -> None:
     debugging = create_shown(shown.shape, tmp_path / "code", debug=True)
-    say_that_an_agent_is_there(shown, "9.9.0")
+    publish_agent_presence(shown, "9.9.0")
 
-    told = shown.visit(browser)
-    told.until_text("agent box-9 has version 9.9.0", ".notice.warning")
-    told.click(".notice.warning button")
-    told.until("document.querySelector('.notice') === null")
-    assert told.problems() == []
+    warned = shown.visit(browser)
+    warned.until_text("agent box-9 has version 9.9.0", ".notice.warning")
+    warned.click(".notice.warning button")
+    warned.until("document.querySelector('.notice') === null")
+    assert warned.problems() == []
     quiet = debugging.visit(browser)
     quiet.until_text("Best result")
 
     assert quiet.run("document.querySelector('.notice') === null")
 
 
-def test_an_experiment_whose_trials_all_failed_says_so_and_why(
+def test_experiment_whose_trials_all_failed_shows_an_alert_with_the_error(
     browser: Browser, shown: Shown, tmp_path: Path
 ) -> None:
     script = "import nni\nnni.get_next_parameter()\nraise ValueError('no such file: data.csv')\n"
@@ -473,7 +475,9 @@ def test_an_experiment_whose_trials_all_failed_says_so_and_why(
     page.until_text("End of stderr", "dialog")
 
 
-def test_who_may_only_look_is_told_how_to_change_things(browser: Browser, shown: Shown) -> None:
+def test_read_only_notice_names_the_command_that_grants_changes(
+    browser: Browser, shown: Shown
+) -> None:
     page = browser.new_page()
     page.call("Network.clearBrowserCookies")
     page.open(shown.address(token=False))

@@ -1,6 +1,6 @@
-"""How the page looks: light and dark, wide and narrow, to the eye and to a screen reader.
+"""Appearance of the page: light and dark, wide and narrow, and its accessibility.
 
-Pictures go to the folder that `NNI_SCREENSHOTS` names, so that somebody can look at them.
+Screenshots go to the folder `NNI_SCREENSHOTS`, for review by a person.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RUN_AXE = """axe.run(document, {
 }).then(({ violations }) => violations.map((one) =>
   `${one.id}: ${one.help}: ${one.nodes.map((node) => node.target.join(' ')).slice(0, 3)}`))"""
 SCENES = (
-    "overview", "budgets", "trials", "filter", "columns", "compare", "trial", "trial-log", "own",
+    "overview", "budgets", "trials", "filter", "columns", "compare", "trial", "trial-log", "custom",
     "results", "parameters", "curves", "durations", "importance", "experiments",
     "configuration", "logs",
 )  # fmt: skip
@@ -41,7 +41,7 @@ TABS = {
 
 
 def show(page: Page, scene: str) -> None:
-    """Bring a freshly opened view to the scene."""
+    """Open a scene in a newly opened view."""
     page.until("document.querySelector('main .card')")
     if scene in TABS:
         page.click("[role=tab]", TABS[scene])
@@ -65,17 +65,17 @@ def show_trials(page: Page, scene: str) -> None:
         page.click(".t-row:nth-child(2) input")
         page.click("button", "Compare")
         page.until("document.querySelector('dialog table')")
-    if scene in {"trial", "trial-log", "own"}:
+    if scene in {"trial", "trial-log", "custom"}:
         page.click(".t-row a")
         page.until_text("Copy as Python", "dialog")
     if scene == "trial-log":
         page.click("dialog [role=tab]", "Logs")
-    if scene == "own":
-        page.click("dialog button", "Run again, changed")
+    if scene == "custom":
+        page.click("dialog button", "Edit and run again")
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_scene_is_accessible_in_light_and_dark_and_without_complaint(
+def test_scene_is_accessible_in_light_and_dark_without_browser_errors(
     browser: Browser, shown: Shown, tmp_path: Path, scene: str
 ) -> None:
     page = shown.visit(browser, VIEWS.get(scene, "detail"), width=1360, height=900)
@@ -97,7 +97,7 @@ def test_scene_is_accessible_in_light_and_dark_and_without_complaint(
 
 
 def violations(page: Page) -> list[str]:
-    """Return what axe finds wrong."""
+    """Return the accessibility violations that axe finds."""
     if not AXE.exists():
         pytest.skip("axe-core is not here; `./dev page` fetches it")
     if not page.run("Boolean(window.axe)"):

@@ -1,9 +1,9 @@
-// Values as a person reads them.
+// Formatting of values, durations, times and states for people.
 
 import type { Json } from "./api/records";
 
-/** Return a number with six digits; what is no number as text; nothing as a dash. */
-export function show(value: Json | undefined): string {
+/** Return a number with six digits, other values as text, null and undefined as a dash. */
+export function formatValue(value: Json | undefined): string {
   if (value === null || value === undefined) return "–";
   if (typeof value === "string") return value;
   if (typeof value !== "number") return JSON.stringify(value);
@@ -18,7 +18,7 @@ export function show(value: Json | undefined): string {
 }
 
 /** Return a number short enough for an axis. */
-export function showShort(value: number): string {
+export function formatShort(value: number): string {
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 1e5 || size < 1e-3)
@@ -34,31 +34,31 @@ const UNITS: [string, number][] = [
 ];
 
 /** Return seconds as e.g. `2 h 5 min`: two units, never negative. */
-export function showDuration(seconds: number): string {
+export function formatDuration(seconds: number): string {
   const left = Math.max(0, seconds);
   if (left === 0) return "0 s";
   if (left < 1) return `${Math.round(left * 1000)} ms`;
   if (left < 10) return `${left.toFixed(1)} s`;
   let rest = Math.round(left);
-  const words: string[] = [];
+  const parts: string[] = [];
   for (const [name, size] of UNITS) {
     const count = Math.floor(rest / size);
     rest -= count * size;
-    if (count > 0) words.push(`${count} ${name}`);
-    if (words.length === 2) break;
+    if (count > 0) parts.push(`${count} ${name}`);
+    if (parts.length === 2) break;
   }
-  return words.join(" ");
+  return parts.join(" ");
 }
 
 const UNIT_S: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 
-/** Return the seconds of a duration of the configuration, such as `30m`; null if it has none. */
+/** Return the seconds of a duration such as `30m`; null for other text. */
 export function durationSeconds(text: Json | undefined): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*([smhd])$/.exec(String(text ?? "").trim());
   return match ? Number(match[1]) * UNIT_S[match[2]!]! : null;
 }
 
-/** Return a duration in seconds as the configuration writes it: `90m`, `2h`. */
+/** Return seconds as a duration of the configuration: `90m`, `2h`. */
 export function durationText(seconds: number): string {
   for (const unit of ["d", "h", "m"]) {
     if (seconds >= UNIT_S[unit]! && seconds % UNIT_S[unit]! === 0)
@@ -70,21 +70,21 @@ export function durationText(seconds: number): string {
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 /** Return an instant in local time. */
-export function showTime(milliseconds: number | null | undefined): string {
+export function formatTime(milliseconds: number | null | undefined): string {
   return milliseconds ? TIME.format(milliseconds) : "–";
 }
 
 /** Return e.g. `EARLY_STOPPED` as `early stopped`. */
-export function showState(state: string): string {
-  const words: Record<string, string> = {
+export function formatState(state: string): string {
+  const labels: Record<string, string> = {
     NO_MORE_TRIAL: "budget used up",
-    TUNER_NO_MORE_TRIAL: "nothing left to try",
+    TUNER_NO_MORE_TRIAL: "search exhausted",
     USER_CANCELED: "killed",
     SYS_CANCELED: "canceled",
     INITIALIZED: "starting",
     VIEWED: "read only",
   };
-  return words[state] ?? state.toLowerCase().replaceAll("_", " ");
+  return labels[state] ?? state.toLowerCase().replaceAll("_", " ");
 }
 
 /** Return JSON as a Python literal. */

@@ -1,8 +1,8 @@
-// Starts the page.
+// Entry point: fetches the version and renders the page.
 
 import { render } from "preact";
 
-import { Client, words } from "./api/client";
+import { Client, errorMessage } from "./api/client";
 import type { Version } from "./api/records";
 import { Page } from "./page";
 
@@ -18,6 +18,6 @@ start().catch((error: unknown) => {
   const text = document.createElement("p");
   text.className = "notice error";
   text.setAttribute("role", "alert");
-  text.textContent = words(error);
+  text.textContent = errorMessage(error);
   root.querySelector("main")?.replaceChildren(text);
 });

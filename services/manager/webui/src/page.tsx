@@ -1,23 +1,23 @@
-// The whole page: header, the view one has chosen, details of a trial above it.
+// The page: header, selected view, and the details of a trial above it.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 
 import type { Version } from "./api/records";
 import { Icon } from "./components/icon";
 import { StatePill } from "./components/state_pill";
-import { type App, AppContext, type Place, useApp, useStore } from "./state/context";
-import { placeOf, search } from "./state/page_location";
+import { type App, PageContext, type PageLocation, useApp, useStore } from "./state/context";
+import { locationOf, search } from "./state/page_location";
 import { usePreference } from "./state/preferences";
 import { Store } from "./state/store";
-import { mismatches } from "./state/versions";
+import { versionWarnings } from "./state/versions";
 import { Charts } from "./views/charts";
 import { Experiments } from "./views/experiments";
 import { Overview } from "./views/overview";
-import { More } from "./views/more_menu";
+import { MoreMenu } from "./views/more_menu";
 import { TrialDetails } from "./views/trial_details";
 import { Trials } from "./views/trials";
 
-/** The version that this page was made for; put in when it is built. */
+/** Version of NNI that the page was built for; set by the build. */
 declare const PAGE_VERSION: string;
 const VIEWS = [
   ["oview", "Overview"],
@@ -31,12 +31,12 @@ export function Page({ first }: { first: Version }) {
   const id = new URLSearchParams(location.search).get("id") ?? "";
   const bound = Boolean(id || version.experimentId);
   const store = useMemo(() => new Store(id), [id]);
-  const [place, setPlace] = useState<Place>(() => placeOf(location, bound));
+  const [place, setPlace] = useState<PageLocation>(() => locationOf(location, bound));
   const [note, setNote] = useState<{ text: string; kind: "error" | "done" } | null>(null);
   const [theme, setTheme] = useTheme();
 
   useEffect(() => {
-    const moved = () => setPlace(placeOf(location, bound));
+    const moved = () => setPlace(locationOf(location, bound));
     addEventListener("popstate", moved);
     return () => removeEventListener("popstate", moved);
   }, [bound]);
@@ -50,7 +50,7 @@ export function Page({ first }: { first: Version }) {
   }, [note]);
 
   useEffect(() => {
-    // Whoever comes back after the connection was lost may be another version than before.
+    // After a lost connection the manager may have another version.
     let lost = false;
     return store.subscribe(() => {
       if (store.connection === "live" && lost)
@@ -60,7 +60,7 @@ export function Page({ first }: { first: Version }) {
   }, [store]);
 
   const app = useMemo((): App => {
-    const href = (to: Partial<Place>) => {
+    const href = (to: Partial<PageLocation>) => {
       const next = { ...place, ...to };
       return next.view + search(next, id);
     };
@@ -78,13 +78,13 @@ export function Page({ first }: { first: Version }) {
   }, [store, place, theme, id]);
 
   return (
-    <AppContext.Provider value={app}>
+    <PageContext.Provider value={app}>
       <a class="skip" href="#main">
         Skip to content
       </a>
       <header class="bar">
         <span class="brand">
-          <Mark />
+          <Logo />
           NNI
         </span>
         <nav aria-label="Pages">
@@ -105,9 +105,9 @@ export function Page({ first }: { first: Version }) {
           ))}
         </nav>
         <span class="grow" />
-        {bound ? <Which /> : null}
-        {bound ? <Live /> : null}
-        {bound ? <More version={version.version} /> : null}
+        {bound ? <ExperimentBadge /> : null}
+        {bound ? <ConnectionButton /> : null}
+        {bound ? <MoreMenu version={version.version} /> : null}
         <button
           type="button"
           class="quiet"
@@ -126,7 +126,7 @@ export function Page({ first }: { first: Version }) {
           </button>
         </div>
       ) : null}
-      <Mismatches version={version} />
+      <VersionWarnings version={version} />
       <main
         class={place.view === "detail" || place.view === "experiment" ? "content wide" : "content"}
         id="main"
@@ -135,14 +135,14 @@ export function Page({ first }: { first: Version }) {
         <View place={place} own={version.experimentId} />
       </main>
       {bound && place.trial ? <TrialDetails key={place.trial} id={place.trial} /> : null}
-    </AppContext.Provider>
+    </PageContext.Provider>
   );
 }
 
-/** What does not fit together, in words; nobody is told in debug mode. */
-function Mismatches({ version }: { version: Version }) {
+/** Warnings about incompatible versions; none in debug mode. */
+function VersionWarnings({ version }: { version: Version }) {
   const store = useStore();
-  const texts = store.profile?.params["debug"] ? [] : mismatches(PAGE_VERSION, version);
+  const texts = store.profile?.params["debug"] ? [] : versionWarnings(PAGE_VERSION, version);
   const [hidden, setHidden] = useState("");
   const all = texts.join(" ");
   if (!all || hidden === all) return null;
@@ -156,13 +156,13 @@ function Mismatches({ version }: { version: Version }) {
   );
 }
 
-/** The view one has chosen, or why it cannot be shown. */
-function View({ place, own }: { place: Place; own: string }) {
+/** The selected view, or the reason why it cannot be shown. */
+function View({ place, own }: { place: PageLocation; own: string }) {
   const store = useStore();
   if (place.view === "experiment") {
     return (
       <>
-        <h1 class="unseen">All experiments</h1>
+        <h1 class="visually-hidden">All experiments</h1>
         <Experiments own={own} />
       </>
     );
@@ -185,14 +185,14 @@ function View({ place, own }: { place: Place; own: string }) {
   if (place.view === "oview") return <Overview />;
   return (
     <>
-      <h1 class="unseen">{place.view === "detail" ? "Trials" : "Charts"}</h1>
+      <h1 class="visually-hidden">{place.view === "detail" ? "Trials" : "Charts"}</h1>
       {place.view === "detail" ? <Trials /> : <Charts />}
     </>
   );
 }
 
-/** The experiment's name and state, and whether it may be changed, on every page. */
-function Which() {
+/** Name and state of the experiment, and whether it is read only. */
+function ExperimentBadge() {
   const store = useStore();
   const { notify } = useApp();
   const name = store.profile
@@ -203,12 +203,12 @@ function Which() {
   }, [name]);
   if (!store.profile || !store.status) return null;
   return (
-    <span class="which">
-      <span class="which-name" title={store.profile.id}>
+    <span class="experiment-badge">
+      <span class="experiment-name" title={store.profile.id}>
         {name}
       </span>
       <StatePill state={store.status.status} />
-      {store.listed && !store.canChange ? (
+      {store.newestLoaded && !store.canChange ? (
         <button
           type="button"
           class="live"
@@ -230,11 +230,11 @@ const CONNECTIONS = {
   paused: "paused",
 };
 
-/** Whether what is shown is current; a click stops and starts that. */
-function Live() {
+/** Button with the state of the live updates; a click pauses and resumes them. */
+function ConnectionButton() {
   const store = useStore();
   const paused = store.connection === "paused";
-  const title = paused ? "Go on following" : "Pause: keep what is shown as it is";
+  const title = paused ? "Resume live updates" : "Pause live updates";
   return (
     <button
       type="button"
@@ -250,7 +250,7 @@ function Live() {
   );
 }
 
-function Mark() {
+function Logo() {
   return (
     <svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
       <rect width="24" height="24" rx="6" class="mark-back" />
@@ -262,7 +262,7 @@ function Mark() {
 
 type Theme = "light" | "dark";
 
-/** The theme: the system's unless the user has chosen. */
+/** Return the theme, by default the system's, and a function that changes it. */
 function useTheme(): [Theme, (theme: Theme) => void] {
   const [chosen, setChosen] = usePreference<Theme | "">("theme", "");
   const system = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);

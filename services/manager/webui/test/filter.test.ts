@@ -38,7 +38,7 @@ test.each([
   ["model=svm lr<0.02", [0, 2]],
 ])("%s finds %j", (text, numbers) => expect(found(text)).toEqual(numbers));
 
-test("what cannot be understood is said and left out", () => {
+test("invalid parts are reported and ignored", () => {
   const filter = parseFilter("depth>3 lr>many adam", COLUMNS);
 
   expect(filter.problems).toEqual([

@@ -4,10 +4,10 @@ import {
   durationSeconds,
   durationText,
   pythonLiteral,
-  show,
-  showDuration,
-  showShort,
-  showState,
+  formatValue,
+  formatDuration,
+  formatShort,
+  formatState,
 } from "../src/format";
 
 test.each([
@@ -21,7 +21,7 @@ test.each([
   [12345678.5, "1.2346e7"],
   [[1, "a"], '[1,"a"]'],
   [true, "true"],
-])("%j is shown as %s", (value, text) => expect(show(value)).toBe(text));
+])("%j is shown as %s", (value, text) => expect(formatValue(value)).toBe(text));
 
 test.each([
   [0, "0 s"],
@@ -31,7 +31,7 @@ test.each([
   [3600, "1 h"],
   [90061, "1 d 1 h"],
   [-5, "0 s"],
-])("%d seconds are shown as %s", (seconds, text) => expect(showDuration(seconds)).toBe(text));
+])("%d seconds are shown as %s", (seconds, text) => expect(formatDuration(seconds)).toBe(text));
 
 test("a duration of the configuration is read and written", () => {
   expect(durationSeconds("30m")).toBe(1800);
@@ -41,11 +41,11 @@ test("a duration of the configuration is read and written", () => {
 });
 
 test("numbers of an axis are short", () => {
-  expect([0, 1e-7, 0.123456, 250000].map(showShort)).toEqual(["0", "1e-7", "0.1235", "2.5e5"]);
+  expect([0, 1e-7, 0.123456, 250000].map(formatShort)).toEqual(["0", "1e-7", "0.1235", "2.5e5"]);
 });
 
 test("states are words", () => {
-  expect(["EARLY_STOPPED", "USER_CANCELED", "RUNNING"].map(showState)).toEqual([
+  expect(["EARLY_STOPPED", "USER_CANCELED", "RUNNING"].map(formatState)).toEqual([
     "early stopped",
     "killed",
     "running",

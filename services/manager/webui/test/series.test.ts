@@ -1,9 +1,15 @@
 import { expect, test } from "vitest";
 
 import { axisOf, passes, rankColour } from "../src/charts/parallel_axes";
-import { curveRule, durationsOf, median, obeys, resultsOf } from "../src/charts/series";
+import {
+  parseCurveFilter,
+  durationsOf,
+  median,
+  matchesCurve,
+  resultsOf,
+} from "../src/charts/series";
 import { visibleRows } from "../src/table/visible_rows";
-import { placeOf, search } from "../src/state/page_location";
+import { locationOf, search } from "../src/state/page_location";
 import { trial } from "./trials";
 
 const TRIALS = [
@@ -37,18 +43,18 @@ test("durations are in the order of the trials", () => {
 });
 
 test("the filter of intermediate results asks one place for a range", () => {
-  const rule = curveRule("4", "0.8", "1");
+  const rule = parseCurveFilter("4", "0.8", "1");
 
-  expect(obeys([0.1, 0.2, 0.3, 0.9], rule)).toBe(true);
-  expect(obeys([0.9, 0.9, 0.9, 0.7], rule)).toBe(false);
-  expect(obeys([0.9], rule)).toBe(false);
-  expect(obeys([], null)).toBe(true);
-  expect([curveRule("", "0", "1"), curveRule("0", "", ""), curveRule("x", "", "")]).toEqual([
-    null,
-    null,
-    null,
-  ]);
-  expect(obeys([5], curveRule("1", "", "4"))).toBe(false);
+  expect(matchesCurve([0.1, 0.2, 0.3, 0.9], rule)).toBe(true);
+  expect(matchesCurve([0.9, 0.9, 0.9, 0.7], rule)).toBe(false);
+  expect(matchesCurve([0.9], rule)).toBe(false);
+  expect(matchesCurve([], null)).toBe(true);
+  expect([
+    parseCurveFilter("", "0", "1"),
+    parseCurveFilter("0", "", ""),
+    parseCurveFilter("x", "", ""),
+  ]).toEqual([null, null, null]);
+  expect(matchesCurve([5], parseCurveFilter("1", "", "4"))).toBe(false);
 });
 
 test("axes place numbers by distance or ratio, and categories evenly", () => {
@@ -63,9 +69,9 @@ test("axes place numbers by distance or ratio, and categories evenly", () => {
   const words = axisOf("p:opt", all, undefined);
   const result = axisOf("m:default", all, undefined);
 
-  expect(all.map((one) => Number(ratio.place(one)!.toFixed(6)))).toEqual([0, 1, 0.5]);
-  expect(all.map(words.place)).toEqual([0, 1, null]);
-  expect(all.map(result.place)).toEqual([0, 0.5, 1]);
+  expect(all.map((one) => Number(ratio.position(one)!.toFixed(6)))).toEqual([0, 1, 0.5]);
+  expect(all.map(words.position)).toEqual([0, 1, null]);
+  expect(all.map(result.position)).toEqual([0, 0.5, 1]);
   expect([ratio.kind, words.kind, result.kind]).toEqual(["log", "category", "linear"]);
   expect(
     all.filter((one) => passes(one, [ratio, words], { "p:lr": [0.4, 1] })).map((one) => one.number),
@@ -78,9 +84,9 @@ test("axes place numbers by distance or ratio, and categories evenly", () => {
 test("an axis with one value has it in the middle", () => {
   const axis = axisOf("p:lr", [trial(0, 1, { lr: 2 })], undefined);
 
-  expect([axis.place(trial(1, 1, { lr: 2 })), axis.ticks]).toEqual([
+  expect([axis.position(trial(1, 1, { lr: 2 })), axis.ticks]).toEqual([
     0.5,
-    [{ place: 0.5, text: "2" }],
+    [{ position: 0.5, text: "2" }],
   ]);
 });
 
@@ -99,12 +105,12 @@ test("few rows of a long table are drawn, and none beyond its end", () => {
 });
 
 test("an address says where one is", () => {
-  expect(placeOf({ pathname: "/p/detail", search: "?trial=abcde" }, true)).toEqual({
+  expect(locationOf({ pathname: "/p/detail", search: "?trial=abcde" }, true)).toEqual({
     view: "detail",
     trial: "abcde",
   });
-  expect(placeOf({ pathname: "/", search: "" }, true).view).toBe("oview");
-  expect(placeOf({ pathname: "/oview", search: "" }, false).view).toBe("experiment");
+  expect(locationOf({ pathname: "/", search: "" }, true).view).toBe("oview");
+  expect(locationOf({ pathname: "/oview", search: "" }, false).view).toBe("experiment");
   expect(search({ view: "detail", trial: "abcde" }, "exp00001")).toBe("?id=exp00001&trial=abcde");
   expect(search({ view: "detail", trial: "" }, "")).toBe("");
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
-import { fieldsOf, parametersOf, textsOf } from "../src/state/form";
-import { dimensionsOf, inWords, problemsWith } from "../src/state/space";
+import { formFields, parseFields, fieldTexts } from "../src/state/form";
+import { dimensionsOf, describe, validateParameters } from "../src/state/space";
 
 const SPACE = {
   lr: { _type: "loguniform", _value: [1e-5, 0.1] },
@@ -27,23 +27,28 @@ test("dimensions are said in words, nested ones below their choice", () => {
 });
 
 test("parameters inside of the space have no problem", () => {
-  expect(problemsWith({ lr: 0.01, layers: 5, model: "linear" }, SPACE)).toEqual([]);
-  expect(problemsWith({ lr: 0.01, layers: 1, model: { _name: "svm", C: 3 } }, SPACE)).toEqual([]);
+  expect(validateParameters({ lr: 0.01, layers: 5, model: "linear" }, SPACE)).toEqual([]);
+  expect(validateParameters({ lr: 0.01, layers: 1, model: { _name: "svm", C: 3 } }, SPACE)).toEqual(
+    [],
+  );
 });
 
 test("every problem is said with name, rule and value", () => {
-  const found = problemsWith({ lr: 3, layers: 6, model: { _name: "svm", C: 11 }, more: 1 }, SPACE);
+  const found = validateParameters(
+    { lr: 3, layers: 6, model: { _name: "svm", C: 11 }, more: 1 },
+    SPACE,
+  );
 
   expect(found).toEqual([
     "lr must be from 1e-5 to 0.1, got 3",
     "layers must be an integer from 1 to 5, got 6",
     "in model: C must be from 0 to 10, got 11",
-    "more is no parameter of the search space",
+    "more is not a parameter of the search space",
   ]);
-  expect(problemsWith({ lr: 0.01, layers: 2, model: { _name: "tree" } }, SPACE)).toEqual([
+  expect(validateParameters({ lr: 0.01, layers: 2, model: { _name: "tree" } }, SPACE)).toEqual([
     "model must be one of linear, svm, got tree",
   ]);
-  expect(problemsWith({ lr: "x", model: "linear" }, SPACE)).toEqual([
+  expect(validateParameters({ lr: "x", model: "linear" }, SPACE)).toEqual([
     "lr must be a number, got x",
     "layers is missing",
   ]);
@@ -55,16 +60,16 @@ test("an unreadable space has no dimensions", () => {
 });
 
 test("a form has fields for the branch that is chosen only", () => {
-  const texts = textsOf({ lr: 0.01, layers: 2, model: { _name: "svm", C: 3 } });
+  const texts = fieldTexts({ lr: 0.01, layers: 2, model: { _name: "svm", C: 3 } });
 
   expect(texts).toEqual({ lr: "0.01", layers: "2", model: "svm", "model/C": "3" });
-  expect(fieldsOf(SPACE, texts).map((one) => one.name)).toEqual([
+  expect(formFields(SPACE, texts).map((one) => one.name)).toEqual([
     "lr",
     "layers",
     "model",
     "model/C",
   ]);
-  expect(fieldsOf(SPACE, { ...texts, model: "linear" }).map((one) => one.name)).toEqual([
+  expect(formFields(SPACE, { ...texts, model: "linear" }).map((one) => one.name)).toEqual([
     "lr",
     "layers",
     "model",
@@ -74,17 +79,17 @@ test("a form has fields for the branch that is chosen only", () => {
 test("the parameters of a form are those it was filled with", () => {
   const parameters = { lr: 0.01, layers: 2, model: { _name: "svm", C: 3 } };
 
-  expect(parametersOf(SPACE, textsOf(parameters))).toEqual({ parameters, problems: [] });
+  expect(parseFields(SPACE, fieldTexts(parameters))).toEqual({ parameters, problems: [] });
   expect(
-    parametersOf(SPACE, { lr: "1e-2", layers: " 3 ", model: "linear", "model/C": "9" }).parameters,
+    parseFields(SPACE, { lr: "1e-2", layers: " 3 ", model: "linear", "model/C": "9" }).parameters,
   ).toEqual({ lr: 0.01, layers: 3, model: "linear" });
-  expect(parametersOf(SPACE, { lr: "{1" }).problems).toEqual([
+  expect(parseFields(SPACE, { lr: "{1" }).problems).toEqual([
     "lr must be a number, a word or JSON, got {1",
   ]);
 });
 
 test("whole numbers below a bound end before it", () => {
-  expect(inWords("randint", [0, 10])).toBe("0 … 9");
-  expect(inWords("randint", [3, 4])).toBe("3");
-  expect(inWords("randint", [0, 2.5])).toBe("0 … 2");
+  expect(describe("randint", [0, 10])).toBe("0 … 9");
+  expect(describe("randint", [3, 4])).toBe("3");
+  expect(describe("randint", [0, 2.5])).toBe("0 … 2");
 });

@@ -1,6 +1,13 @@
 import { expect, test } from "vitest";
 
-import { doneOf, durationOf, flatten, lastFailure, numbersOf, ranked } from "../src/state/trial";
+import {
+  countEnded,
+  durationOf,
+  flatten,
+  lastFailure,
+  numbersOf,
+  ranked,
+} from "../src/state/trial";
 import { trial } from "./trials";
 
 test("a nested choice is flat under the name of its parameter", () => {
@@ -51,7 +58,7 @@ test("the duration runs while the trial does and is never negative", () => {
 });
 
 test("live trials are not done", () => {
-  expect(doneOf({ RUNNING: 2, WAITING: 1, SUCCEEDED: 5, FAILED: 1 })).toBe(6);
+  expect(countEnded({ RUNNING: 2, WAITING: 1, SUCCEEDED: 5, FAILED: 1 })).toBe(6);
 });
 
 test("the last failure is the newest one", () => {

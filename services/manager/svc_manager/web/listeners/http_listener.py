@@ -27,7 +27,7 @@ HEAD_TIMEOUT_S: Final = 10.0
 LINGER_S: Final = 1.0
 """Time for which a client may still send a body after the response to it is complete."""
 HEAD_LIMIT_BYTES: Final = 32 * 1024
-"""Size limit of the head of a request."""
+"""Size limit of an incomplete head of a request."""
 
 
 class _TimeLimitedProtocol(H11Protocol):

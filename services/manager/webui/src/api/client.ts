@@ -1,14 +1,14 @@
-// The manager over HTTP. Addresses are relative, so the page works under any prefix.
+// REST client of the manager. URLs are relative, so the page works under any prefix.
 
 import type { Json } from "./records";
 
 const ROOT = "api/v1/nni/";
 
-/** What the manager refused or could not do, in its own words. */
+/** Error of a request, with the message of the manager. */
 export class ApiError extends Error {
   constructor(
     message: string,
-    /** HTTP status; 0 if nobody answered. */
+    /** HTTP status; 0 without a response. */
     readonly status: number,
   ) {
     super(message);
@@ -18,104 +18,105 @@ export class ApiError extends Error {
 /** One page of a list. */
 export interface Page<T> {
   items: T[];
-  /** What to ask `page` for next; null behind the last one. */
+  /** Path of the next page; null on the last page. */
   next: string | null;
   total: number;
 }
 
-/** Asks about one experiment, or about the installation. */
+/** Client of the routes of one experiment and of the installation. */
 export class Client {
-  /** Where the paths of the experiment begin. */
+  /** Common prefix of the experiment's URLs. */
   readonly base: string;
 
-  /** `id` is empty on the address of one experiment. */
+  /** `id` is empty on the listener of one experiment. */
   constructor(id: string) {
     this.base = id ? `${ROOT}experiments/${encodeURIComponent(id)}/` : ROOT;
   }
 
-  /** Return the address of a path of the experiment, for links. */
+  /** Return the URL of a path of the experiment, for links. */
   url(path: string): string {
     return this.base + path;
   }
 
   async get<T>(path: string, signal?: AbortSignal): Promise<T> {
-    return (await unpack(await ask(this.base + path, signal ? { signal } : {}))) as T;
+    return (await parse(await request(this.base + path, signal ? { signal } : {}))) as T;
   }
 
-  /** Ask what is about the installation and not about one experiment. */
+  /** Return the response of a route of the installation. */
   async installation<T>(path: string): Promise<T> {
-    return (await unpack(await ask(ROOT + path, {}))) as T;
+    return (await parse(await request(ROOT + path, {}))) as T;
   }
 
   async page<T>(path: string, signal?: AbortSignal): Promise<Page<T>> {
-    const answer = await ask(this.base + path, signal ? { signal } : {});
-    const items = (await unpack(answer)) as T[];
-    const query = /[?]([^>]*)>; rel="next"/.exec(answer.headers.get("link") ?? "");
+    const response = await request(this.base + path, signal ? { signal } : {});
+    const items = (await parse(response)) as T[];
+    const query = /[?]([^>]*)>; rel="next"/.exec(response.headers.get("link") ?? "");
     return {
       items,
       next: query ? `${path.split("?")[0]}?${query[1]}` : null,
-      total: Number(answer.headers.get("x-total-count") ?? items.length),
+      total: Number(response.headers.get("x-total-count") ?? items.length),
     };
   }
 
   async send<T = Json>(method: "POST" | "PUT" | "DELETE", path: string, body?: Json): Promise<T> {
-    const answer = await ask(this.base + path, {
+    const response = await request(this.base + path, {
       method,
       headers: { "content-type": "application/json" },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    return (await unpack(answer)) as T;
+    return (await parse(response)) as T;
   }
 
-  /** Read text as it comes; returns when it ends. `take` is called with each piece. */
-  async stream(path: string, signal: AbortSignal, take: (text: string) => void): Promise<void> {
-    const answer = await ask(this.base + path, { signal });
-    if (!answer.ok) await unpack(answer);
-    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  /** Call `onText` with each chunk of a text response; returns at its end. */
+  async stream(path: string, signal: AbortSignal, onText: (text: string) => void): Promise<void> {
+    const response = await request(this.base + path, { signal });
+    if (!response.ok) await parse(response);
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      take(value);
+      onText(value);
     }
   }
 }
 
-async function ask(address: string, options: RequestInit): Promise<Response> {
+async function request(url: string, options: RequestInit): Promise<Response> {
   try {
-    return await fetch(address, options);
+    return await fetch(url, options);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError("The manager does not answer. `nnictl up` starts it again.", 0);
+    throw new ApiError("The manager does not respond. `nnictl up` starts it again.", 0);
   }
 }
 
-async function unpack(answer: Response): Promise<unknown> {
-  const text = await answer.text();
+/** Return the JSON of a response; throw `ApiError` for errors. */
+async function parse(response: Response): Promise<unknown> {
+  const text = await response.text();
   let data: unknown = null;
   try {
     data = text ? JSON.parse(text) : null;
   } catch {
     throw new ApiError(
-      `The manager answered with something else than JSON (${answer.status}).`,
-      answer.status,
+      `The response of the manager is not JSON (status ${response.status}).`,
+      response.status,
     );
   }
-  if (!answer.ok) {
-    const said = (data as { error?: unknown } | null)?.error;
+  if (!response.ok) {
+    const message = (data as { error?: unknown } | null)?.error;
     throw new ApiError(
-      typeof said === "string" ? said : `${answer.status} ${answer.statusText}`,
-      answer.status,
+      typeof message === "string" ? message : `${response.status} ${response.statusText}`,
+      response.status,
     );
   }
   return data;
 }
 
-/** Return what to tell a person about a failed request. */
-export function words(error: unknown): string {
+/** Return the message of an error. */
+export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether a request was given up by the page itself. */
+/** Whether the page itself aborted a request. */
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }

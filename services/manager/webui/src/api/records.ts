@@ -1,5 +1,5 @@
-// What REST answers, as far as the page reads it. A test compares the names here with the
-// OpenAPI document of the manager, so that neither side can drift away.
+// Fields of REST records that the page reads. A test of the manager checks that the OpenAPI
+// document has each of them.
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
@@ -19,14 +19,14 @@ export interface Version {
   /** Empty on the base address, which serves no single experiment. */
   experimentId: string;
   grpc: string;
-  /** Versions of agents that do not fit to the manager's, by agent. */
+  /** Versions of agents that are incompatible with the manager, by agent id. */
   otherVersions: Record<string, string>;
 }
 
 export interface Status {
   status: string;
   errors: string[];
-  /** Why nothing happens at the moment, in words; empty if something does. */
+  /** Reason for waiting; empty while the experiment progresses. */
   waitingFor: string;
 }
 
@@ -106,7 +106,7 @@ export interface TensorBoard {
   port: number;
 }
 
-/** Why a trial, or the next one, is as it is. */
+/** Explanation of the state of a trial, or why the next one was not created. */
 export interface Explanation {
   trialJobId: string | null;
   status: string | null;
@@ -118,21 +118,21 @@ export interface Explanation {
   signal: number | null;
 }
 
-/** How much of a metric's variance each parameter explains. */
+/** Share of a metric's variance that each parameter explains. */
 export interface Importance {
   metric: string;
-  /** How many trials it was learnt from. */
+  /** Number of trials the estimate is based on. */
   trials: number;
   parameters: { name: string; share: number }[];
   /** Share of the variance that no single parameter explains. */
   interactions: number;
 }
 
-/** The trials that no other one beats in every objective. */
+/** The trials that no other trial dominates. */
 export interface ParetoFront {
   objectives: { metric: string; mode: string }[];
   front: { trialJobId: string; sequenceId: number; values: Record<string, Json> }[];
-  /** How many have a result. */
+  /** Number of trials with a result. */
   trials: number;
   infeasible: number;
   incomplete: number;

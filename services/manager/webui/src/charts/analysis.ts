@@ -1,20 +1,20 @@
-// Answers that the server computes: asked again only when the results have grown enough.
+// Hook for analyses of the server: requested again when the number of results has grown enough.
 
 import { useEffect, useState } from "preact/hooks";
 
-import { isAbort, words } from "../api/client";
+import { isAbort, errorMessage } from "../api/client";
 import type { Store } from "../state/store";
 
-/** Results must have grown by so much before an analysis is asked for again: it costs seconds. */
+/** Growth of the number of results before a new request: an analysis costs seconds. */
 const GROWTH = 1.2;
 
-/** Return the answer at `path`; null while it is on its way. Nothing is asked if `path` is empty. */
-export function useAsked<T>(
+/** Return the analysis at `path`; null while it is loading. An empty `path` requests none. */
+export function useAnalysis<T>(
   store: Store,
   path: string,
   results: number,
-): { answer: T | null; problem: string } {
-  const [answer, setAnswer] = useState<T | null>(null);
+): { analysis: T | null; problem: string } {
+  const [analysis, setAnalysis] = useState<T | null>(null);
   const [problem, setProblem] = useState("");
   const step = results > 0 ? Math.floor(Math.log(results) / Math.log(GROWTH)) : -1;
   useEffect(() => {
@@ -23,13 +23,13 @@ export function useAsked<T>(
     store.client
       .get<T>(path, stop.signal)
       .then((found) => {
-        setAnswer(found);
+        setAnalysis(found);
         setProblem("");
       })
       .catch((error: unknown) => {
-        if (!isAbort(error)) setProblem(words(error));
+        if (!isAbort(error)) setProblem(errorMessage(error));
       });
     return () => stop.abort();
   }, [store, path, step]);
-  return { answer, problem };
+  return { analysis, problem };
 }

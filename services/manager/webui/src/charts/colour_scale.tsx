@@ -1,6 +1,6 @@
-// What the colours of lines mean.
+// Legend of the colour scale of lines.
 
-export function Scale() {
+export function ColourScale() {
   return (
     <span>
       worst <i class="scale" /> best trial

@@ -1,35 +1,35 @@
-// Intermediate results: asked for when they are looked at, then kept up to date by events.
+// Store of intermediate results: loaded on demand, then updated by events.
 
-import { isAbort, words } from "../api/client";
+import { isAbort, errorMessage } from "../api/client";
 import type { Json, Metric } from "../api/records";
 import type { Store } from "../state/store";
 import { numbersOf } from "../state/trial";
 import type { Curves } from "./series";
 
 const PAGE = 10_000;
-/** Most reports that are kept: each is a few dozen bytes. */
-const MOST_REPORTS = 500_000;
+/** Maximum number of reports to hold: each takes a few dozen bytes. */
+const MAX_REPORTS = 500_000;
 
 export class CurveStore {
   /** The reports of each trial, in order. */
   readonly reports = new Map<string, Json[]>();
-  /** Keys that reports have; a plain number is `default`. */
+  /** Keys of the reports; a plain number has the key `default`. */
   readonly keys = new Set<string>();
   state: "loading" | "complete" | "failed" = "loading";
   problem = "";
-  /** Whether some were left out because there are too many. */
-  cut = false;
+  /** Whether reports beyond the maximum were left out. */
+  truncated = false;
   version = 0;
   private total = 0;
-  private told: ReturnType<typeof setTimeout> | null = null;
+  private notification: ReturnType<typeof setTimeout> | null = null;
 
-  /** `changed` is called after changes, at most four times a second. */
+  /** Calls `changed` after changes, at most four times a second. */
   constructor(
     private readonly store: Store,
     private readonly changed: () => void,
   ) {}
 
-  /** Fetch all and follow; returns what ends that. */
+  /** Load all reports and follow new ones; returns a function that stops this. */
   open(): () => void {
     const stop = new AbortController();
     const end = this.store.onReport(({ trialId, sequence, data }) =>
@@ -38,13 +38,13 @@ export class CurveStore {
     this.load(stop.signal).catch((error: unknown) => {
       if (isAbort(error)) return;
       this.state = "failed";
-      this.problem = words(error);
-      this.tell();
+      this.problem = errorMessage(error);
+      this.notify();
     });
     return () => {
       stop.abort();
       end();
-      if (this.told) clearTimeout(this.told);
+      if (this.notification) clearTimeout(this.notification);
     };
   }
 
@@ -68,11 +68,11 @@ export class CurveStore {
         signal,
       );
       for (const one of page.items) this.put(one.trialJobId, one.sequence, one.data);
-      this.cut = this.total >= MOST_REPORTS && page.next !== null;
-      path = this.cut ? null : page.next;
+      this.truncated = this.total >= MAX_REPORTS && page.next !== null;
+      path = this.truncated ? null : page.next;
     }
     this.state = "complete";
-    this.tell();
+    this.notify();
   }
 
   private put(trial: string, sequence: number, data: Json): void {
@@ -81,12 +81,12 @@ export class CurveStore {
     if (!(sequence in reports)) this.total += 1;
     reports[sequence] = data;
     for (const key in numbersOf(data)) this.keys.add(key);
-    this.tell();
+    this.notify();
   }
 
-  private tell(): void {
-    this.told ??= setTimeout(() => {
-      this.told = null;
+  private notify(): void {
+    this.notification ??= setTimeout(() => {
+      this.notification = null;
       this.version += 1;
       this.changed();
     }, 250);

@@ -1,8 +1,8 @@
-// How long each trial took.
+// Chart of the duration of each trial.
 
 import { useMemo } from "preact/hooks";
 
-import { count, showDuration, showState } from "../format";
+import { count, formatDuration, formatState } from "../format";
 import { useApp, useClock } from "../state/context";
 import type { Store } from "../state/store";
 import { LIVE, TRIAL_STATES } from "../state/trial";
@@ -38,8 +38,8 @@ export function DurationChart({ store, height }: { store: Store; height: number 
   if (trials.length === 0) return <p class="empty">No trial has started yet.</p>;
   const longest = y.reduce((most, value, i) => (value > y[most]! ? i : most), 0);
   const summary =
-    `${count(trials.length, "trial")}. The middle one took ${showDuration(median(y))}, ` +
-    `the longest, trial ${trials[longest]!.number}, ${showDuration(y[longest]!)}.`;
+    `${count(trials.length, "trial")}. Median ${formatDuration(median(y))}, ` +
+    `maximum ${formatDuration(y[longest]!)} (trial ${trials[longest]!.number}).`;
   return (
     <figure class="chart">
       <Plot
@@ -52,7 +52,7 @@ export function DurationChart({ store, height }: { store: Store; height: number 
         yTitle="seconds"
         tip={(_series, index) => (
           <TrialTip trial={trials[index]!}>
-            took <b>{showDuration(y[index]!)}</b>
+            duration <b>{formatDuration(y[index]!)}</b>
           </TrialTip>
         )}
         onPick={(_series, index) => go({ trial: trials[index]!.id })}
@@ -60,7 +60,7 @@ export function DurationChart({ store, height }: { store: Store; height: number 
       <figcaption class="legend">
         {states.map((state) => (
           <span key={state}>
-            <i class="dot" data-state={state} /> {showState(state)}
+            <i class="dot" data-state={state} /> {formatState(state)}
           </span>
         ))}
         <span class="muted">{summary}</span>

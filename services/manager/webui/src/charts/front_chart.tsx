@@ -1,26 +1,26 @@
-// Two metrics of each trial, and the trials that no other one beats in every objective.
+// Scatter chart of two metrics, with the Pareto front.
 
 import { useMemo, useState } from "preact/hooks";
 
 import type { ParetoFront } from "../api/records";
-import { count, show } from "../format";
+import { count, formatValue } from "../format";
 import { useApp } from "../state/context";
 import type { Store } from "../state/store";
 import type { Trial } from "../state/trial";
-import { useAsked } from "./analysis";
+import { useAnalysis } from "./analysis";
 import { Plot, type PlotSeries } from "./plot";
 import { TrialTip } from "./trial_tip";
 
 export function FrontChart({ store, height }: { store: Store; height: number }) {
   const { go } = useApp();
   const keys = [...store.metricKeys];
-  const wanted = Array.isArray(store.profile?.params["objectives"]);
-  const { answer, problem } = useAsked<ParetoFront>(
+  const hasObjectives = Array.isArray(store.profile?.params["objectives"]);
+  const { analysis, problem } = useAnalysis<ParetoFront>(
     store,
-    wanted ? "pareto" : "",
+    hasObjectives ? "pareto" : "",
     store.counts["SUCCEEDED"] ?? 0,
   );
-  const named = answer?.objectives.map((one) => one.metric) ?? [];
+  const named = analysis?.objectives.map((one) => one.metric) ?? [];
   const [chosenX, setX] = useState("");
   const [chosenY, setY] = useState("");
   const x = chosenX || named[0] || keys[0]!;
@@ -32,16 +32,14 @@ export function FrontChart({ store, height }: { store: Store; height: number }) 
         .sort((a, b) => a.metrics[x]! - b.metrics[x]!),
     [store.version, x, y],
   );
-  const front = useMemo(() => new Set(answer?.front.map((one) => one.trialJobId)), [answer]);
+  const front = useMemo(() => new Set(analysis?.front.map((one) => one.trialJobId)), [analysis]);
   const series = useMemo(() => seriesOf(trials, y, front), [trials, y, front]);
   if (trials.length === 0) return <p class="empty">No trial has reported both metrics yet.</p>;
-  const way = answer?.objectives
-    .map(({ metric, mode }) => `${metric} ${mode === "minimize" ? "small" : "large"}`)
-    .join(", ");
-  const unbeaten = wanted
-    ? `; ${count(front.size, "trial")} that no other one beats${way ? ` (${way})` : ""}`
+  const goals = analysis?.objectives.map(({ metric, mode }) => `${mode} ${metric}`).join(", ");
+  const onFront = hasObjectives
+    ? `; ${count(front.size, "trial")} on the Pareto front${goals ? ` (${goals})` : ""}`
     : "";
-  const summary = `${count(trials.length, "trial")}${unbeaten}.`;
+  const summary = `${count(trials.length, "trial")}${onFront}.`;
   const select = (label: string, value: string, change: (key: string) => void) => (
     <label>
       {label}{" "}
@@ -55,8 +53,8 @@ export function FrontChart({ store, height }: { store: Store; height: number }) 
   return (
     <>
       <div class="tools">
-        {select("Across", x, setX)}
-        {select("Up", y, setY)}
+        {select("X axis", x, setX)}
+        {select("Y axis", y, setY)}
       </div>
       {problem ? (
         <p class="hint" role="status">
@@ -75,8 +73,8 @@ export function FrontChart({ store, height }: { store: Store; height: number }) 
           series={series}
           tip={(_series, index) => (
             <TrialTip trial={trials[index]!}>
-              {x} <b>{show(trials[index]!.metrics[x])}</b>, {y}{" "}
-              <b>{show(trials[index]!.metrics[y])}</b>
+              {x} <b>{formatValue(trials[index]!.metrics[x])}</b>, {y}{" "}
+              <b>{formatValue(trials[index]!.metrics[y])}</b>
             </TrialTip>
           )}
           onPick={(_series, index) => go({ trial: trials[index]!.id })}
@@ -85,9 +83,9 @@ export function FrontChart({ store, height }: { store: Store; height: number }) 
           <span>
             <i class="dot" /> a trial
           </span>
-          {wanted ? (
+          {hasObjectives ? (
             <span>
-              <i class="dash" /> not beaten in every objective
+              <i class="dash" /> Pareto front
             </span>
           ) : null}
           <span>{summary}</span>

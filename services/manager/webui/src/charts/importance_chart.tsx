@@ -1,11 +1,11 @@
-// How much each parameter matters for the result.
+// Bar chart of the importance of each parameter.
 
 import { useMemo } from "preact/hooks";
 
 import type { Importance } from "../api/records";
 import { count } from "../format";
 import type { Store } from "../state/store";
-import { useAsked } from "./analysis";
+import { useAnalysis } from "./analysis";
 
 export function ImportanceChart({ store, metric }: { store: Store; metric: string }) {
   const results = useMemo(
@@ -14,32 +14,32 @@ export function ImportanceChart({ store, metric }: { store: Store; metric: strin
   );
   const path =
     metric === "default" ? "importance" : `importance?metric=${encodeURIComponent(metric)}`;
-  const { answer, problem } = useAsked<Importance>(store, path, results);
+  const { analysis, problem } = useAnalysis<Importance>(store, path, results);
   if (problem)
     return (
       <p class="empty" role="status">
         {problem}
       </p>
     );
-  if (answer === null)
+  if (analysis === null)
     return (
       <p class="empty" role="status">
         Computing…
       </p>
     );
-  if (answer.parameters.length === 0)
-    return <p class="empty">There are too few results yet to tell the parameters apart.</p>;
-  const parameters = [...answer.parameters].sort((a, b) => b.share - a.share);
+  if (analysis.parameters.length === 0)
+    return <p class="empty">There are too few results to estimate the importance.</p>;
+  const parameters = [...analysis.parameters].sort((a, b) => b.share - a.share);
   return (
     <figure class="chart">
       <figcaption class="legend">
         <span>
-          Share of the variation of the result that each parameter explains, learnt from{" "}
-          {count(answer.trials, "trial")}
+          Share of the variance of the result that each parameter explains, based on{" "}
+          {count(analysis.trials, "trial")}
         </span>
       </figcaption>
       <table class="importance">
-        <thead class="unseen">
+        <thead class="visually-hidden">
           <tr>
             <th scope="col">Parameter</th>
             <th scope="col">Share</th>
@@ -49,8 +49,8 @@ export function ImportanceChart({ store, metric }: { store: Store; metric: strin
           {parameters.map(({ name, share }) => (
             <Bar key={name} name={name} share={share} />
           ))}
-          {answer.interactions > 0.001 ? (
-            <Bar name="several together" share={answer.interactions} muted />
+          {analysis.interactions > 0.001 ? (
+            <Bar name="interactions" share={analysis.interactions} muted />
           ) : null}
         </tbody>
       </table>

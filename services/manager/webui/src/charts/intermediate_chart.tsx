@@ -1,23 +1,23 @@
-// One line of intermediate results per trial, with a filter.
+// Line chart of intermediate results by trial, with a filter.
 
 import { useEffect, useMemo, useReducer, useState } from "preact/hooks";
 
-import { count, show } from "../format";
+import { count, formatValue } from "../format";
 import { useApp } from "../state/context";
 import type { Store } from "../state/store";
 import { type Trial } from "../state/trial";
 import { rankColour } from "./parallel_axes";
 import { CurveStore } from "./curve_store";
 import { Plot, type PlotSeries } from "./plot";
-import { type CurveRule, type Curves, curveRule, obeys } from "./series";
-import { Scale } from "./colour_scale";
+import { type CurveFilter, type Curves, parseCurveFilter, matchesCurve } from "./series";
+import { ColourScale } from "./colour_scale";
 import { TrialTip } from "./trial_tip";
 
-/** Lines drawn at once; more would only hide each other. */
-const MOST_LINES = 300;
-type Which = "best" | "latest";
+/** Maximum number of lines; more would hide each other. */
+const MAX_LINES = 300;
+type Selection = "best" | "latest";
 
-/** Return the curves of all trials; the caller is drawn again as they grow. */
+/** Return the curves of all trials; re-renders the caller as they grow. */
 export function useCurves(store: Store): CurveStore {
   const [, again] = useReducer((number: number) => number + 1, 0);
   const curves = useMemo(() => new CurveStore(store, () => again(null)), [store]);
@@ -36,17 +36,20 @@ export function IntermediateChart({
 }) {
   const source = useCurves(store);
   const [key, setKey] = useState("default");
-  const [which, setWhich] = useState<Which>("best");
-  const [place, setPlace] = useState("");
+  const [selection, setSelection] = useState<Selection>("best");
+  const [step, setStep] = useState("");
   const [low, setLow] = useState("");
   const [high, setHigh] = useState("");
-  const rule = curveRule(place, low, high);
+  const filter = parseCurveFilter(step, low, high);
   const curves = useMemo(() => source.curves(key), [source.version, key]);
   const matching = useMemo(
-    () => chosen(store, curves, rule),
-    [curves, place, low, high, store.version],
+    () => chosen(store, curves, filter),
+    [curves, step, low, high, store.version],
   );
-  const trials = useMemo(() => first(matching, which, minimize), [matching, which, minimize]);
+  const trials = useMemo(
+    () => first(matching, selection, minimize),
+    [matching, selection, minimize],
+  );
   return (
     <>
       <div class="tools">
@@ -69,8 +72,8 @@ export function IntermediateChart({
               inputMode="numeric"
               placeholder="4"
               aria-label="Number of the intermediate result, from 1"
-              value={place}
-              onInput={(event) => setPlace(event.currentTarget.value)}
+              value={step}
+              onInput={(event) => setStep(event.currentTarget.value)}
             />
           </label>
           <label>
@@ -96,15 +99,15 @@ export function IntermediateChart({
             />
           </label>
         </fieldset>
-        {matching.length > MOST_LINES ? (
+        {matching.length > MAX_LINES ? (
           <label>
             Show the{" "}
             <select
-              value={which}
-              onChange={(event) => setWhich(event.currentTarget.value as Which)}
+              value={selection}
+              onChange={(event) => setSelection(event.currentTarget.value as Selection)}
             >
-              <option value="best">best {MOST_LINES}</option>
-              <option value="latest">latest {MOST_LINES}</option>
+              <option value="best">best {MAX_LINES}</option>
+              <option value="latest">latest {MAX_LINES}</option>
             </select>
           </label>
         ) : null}
@@ -118,16 +121,16 @@ export function IntermediateChart({
           {source.problem}
         </p>
       ) : null}
-      {source.cut ? (
+      {source.truncated ? (
         <p class="hint">
-          There are more intermediate results than the page keeps; the first ones are shown.
+          There are more intermediate results than the page can hold; it shows the first ones.
         </p>
       ) : null}
       {trials.length === 0 ? (
         <p class="empty">
           {source.state === "loading"
             ? "Loading intermediate results…"
-            : rule
+            : filter
               ? "No trial matches."
               : "No trial has reported intermediate results."}
         </p>
@@ -144,23 +147,23 @@ export function IntermediateChart({
   );
 }
 
-function chosen(store: Store, curves: Curves, rule: CurveRule | null): Trial[] {
+function chosen(store: Store, curves: Curves, filter: CurveFilter | null): Trial[] {
   const found: Trial[] = [];
   for (const [id, curve] of curves) {
     const trial = store.trials.get(id);
-    if (trial && obeys(curve, rule)) found.push(trial);
+    if (trial && matchesCurve(curve, filter)) found.push(trial);
   }
   return found.sort((a, b) => a.number - b.number);
 }
 
-/** Return the trials to draw, worst first, so that the best lie on top. */
-function first(trials: Trial[], which: Which, minimize: boolean): Trial[] {
+/** Return the trials to draw, worst first, so that the best are on top. */
+function first(trials: Trial[], selection: Selection, minimize: boolean): Trial[] {
   const loss = (trial: Trial) =>
     trial.value === null ? Number.MAX_VALUE : minimize ? trial.value : -trial.value;
   const worstFirst = (some: Trial[]) => [...some].sort((a, b) => loss(b) - loss(a));
-  return which === "latest"
-    ? worstFirst(trials.slice(-MOST_LINES))
-    : worstFirst(trials).slice(-MOST_LINES);
+  return selection === "latest"
+    ? worstFirst(trials.slice(-MAX_LINES))
+    : worstFirst(trials).slice(-MAX_LINES);
 }
 
 interface CurveLinesProps {
@@ -171,7 +174,7 @@ interface CurveLinesProps {
   title: string;
 }
 
-/** Lines of some trials; the better a trial, the stronger its colour. */
+/** Line chart of the given trials; better trials have stronger colours. */
 export function CurveLines({ trials, curves, minimize, height, title }: CurveLinesProps) {
   const { go, theme } = useApp();
   const longest = trials.reduce(
@@ -214,7 +217,7 @@ export function CurveLines({ trials, curves, minimize, height, title }: CurveLin
         yTitle={title}
         tip={(s, index) => (
           <TrialTip trial={trials[s]!}>
-            #{index + 1}: <b>{show(series[s]!.y[index])}</b>
+            #{index + 1}: <b>{formatValue(series[s]!.y[index])}</b>
           </TrialTip>
         )}
         onPick={(s) => go({ trial: trials[s]!.id })}
@@ -230,12 +233,12 @@ export function CurveLines({ trials, curves, minimize, height, title }: CurveLin
         </figcaption>
       ) : (
         <figcaption class="legend">
-          <Scale />
+          <ColourScale />
         </figcaption>
       )}
     </figure>
   );
 }
 
-/** Colours that differ for everybody, for up to so many lines (after Okabe and Ito). */
+/** Colours of a few lines, distinct with any colour vision (after Okabe and Ito). */
 const FEW = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6"];

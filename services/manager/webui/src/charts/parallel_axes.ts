@@ -1,7 +1,7 @@
-// Axes of the parallel coordinates: from values to places between 0 (bottom) and 1 (top).
+// Axes of the parallel coordinates: map values to positions from 0 (bottom) to 1 (top).
 
 import type { Json } from "../api/records";
-import { show, showShort } from "../format";
+import { formatValue, formatShort } from "../format";
 import type { Dimension } from "../state/space";
 import type { Trial } from "../state/trial";
 
@@ -10,15 +10,15 @@ export interface Axis {
   key: string;
   title: string;
   kind: "linear" | "log" | "category";
-  /** Place of a trial's value on the axis; null where it has none. */
-  place: (trial: Trial) => number | null;
-  ticks: { place: number; text: string }[];
+  /** Position of a trial's value on the axis; null without a value. */
+  position: (trial: Trial) => number | null;
+  ticks: { position: number; text: string }[];
 }
 
-/** Most words written beside an axis of categories; more would hide each other. */
-const MOST_WORDS = 14;
+/** Maximum number of ticks of a categorical axis; more labels would hide each other. */
+const MAX_TICKS = 14;
 
-/** Return the axis of a parameter, or of a metric's key, over the trials shown. */
+/** Return the axis of a parameter or metric over the given trials. */
 export function axisOf(key: string, trials: Trial[], dimension: Dimension | undefined): Axis {
   const name = key.slice(2);
   const read = key.startsWith("p:")
@@ -45,7 +45,7 @@ export function axisOf(key: string, trials: Trial[], dimension: Dimension | unde
   );
 }
 
-/** Extremes of parts: a call with 10⁵ arguments would overflow the stack. */
+/** Return the extremes of chunks: a call with 10⁵ arguments would overflow the stack. */
 function chunked(values: number[], extreme: (...of: number[]) => number): number[] {
   const found: number[] = [];
   for (let i = 0; i < values.length; i += 10_000)
@@ -60,22 +60,22 @@ function categories(
   values: Json[],
   options: string[],
 ): Axis {
-  const words = [...new Set([...options, ...values.map(show)])];
-  const places = new Map(
-    words.map((word, i) => [word, words.length > 1 ? i / (words.length - 1) : 0.5]),
+  const labels = [...new Set([...options, ...values.map(formatValue)])];
+  const positions = new Map(
+    labels.map((word, i) => [word, labels.length > 1 ? i / (labels.length - 1) : 0.5]),
   );
-  const stride = Math.ceil(words.length / MOST_WORDS);
+  const stride = Math.ceil(labels.length / MAX_TICKS);
   return {
     key,
     title,
     kind: "category",
-    place: (trial) => {
+    position: (trial) => {
       const value = read(trial);
-      return value === null ? null : (places.get(show(value)) ?? null);
+      return value === null ? null : (positions.get(formatValue(value)) ?? null);
     },
-    ticks: words
+    ticks: labels
       .filter((_, i) => i % stride === 0)
-      .map((text) => ({ text, place: places.get(text)! })),
+      .map((text) => ({ text, position: positions.get(text)! })),
   };
 }
 
@@ -90,24 +90,24 @@ function numeric(
 ): Axis {
   const scale = log ? Math.log : (value: number) => value;
   const [from, to] = [scale(low), scale(high)];
-  const place = (value: number) => (to > from ? (scale(value) - from) / (to - from) : 0.5);
+  const position = (value: number) => (to > from ? (scale(value) - from) / (to - from) : 0.5);
   const marks =
     to > from
       ? [0, 0.25, 0.5, 0.75, 1].map((step) => unscaled(from + step * (to - from), log))
       : [low];
-  // An axis of whole numbers has whole marks.
+  // An axis of integers has integer ticks.
   const kept = whole && !log ? [...new Set(marks.map(Math.round))] : marks;
   const ticks = kept
     .filter(Number.isFinite)
-    .map((mark) => ({ place: place(mark), text: showShort(mark) }));
+    .map((mark) => ({ position: position(mark), text: formatShort(mark) }));
   return {
     key,
     title,
     kind: log ? "log" : "linear",
     ticks,
-    place: (trial) => {
+    position: (trial) => {
       const value = read(trial);
-      return typeof value === "number" && Number.isFinite(value) ? place(value) : null;
+      return typeof value === "number" && Number.isFinite(value) ? position(value) : null;
     },
   };
 }
@@ -116,20 +116,20 @@ function unscaled(value: number, log: boolean): number {
   return log ? Math.exp(value) : value;
 }
 
-/** Ranges that the user has marked on axes: key to lowest and highest place. */
+/** Ranges that the user selected on axes: lowest and highest position by key. */
 export type Brushes = Record<string, [number, number]>;
 
-/** Whether a trial passes through every marked range. */
+/** Whether a trial is within every selected range. */
 export function passes(trial: Trial, axes: Axis[], brushes: Brushes): boolean {
   return axes.every((axis) => {
     const brush = brushes[axis.key];
     if (!brush) return true;
-    const place = axis.place(trial);
-    return place !== null && place >= brush[0] && place <= brush[1];
+    const position = axis.position(trial);
+    return position !== null && position >= brush[0] && position <= brush[1];
   });
 }
 
-// A scale whose lightness rises evenly, so that it reads without colours as well (cividis-like).
+// Colour scale of even lightness steps, readable without colour vision (like cividis).
 const STOPS: Record<"light" | "dark", [number, number, number][]> = {
   light: [
     [233, 196, 66],

@@ -1,4 +1,4 @@
-// Draws parallel coordinates: many lines, a few at a time, so that the page stays responsive.
+// Canvas rendering of parallel coordinates, in batches of lines so that the page stays responsive.
 
 import { type Axis, type Brushes, passes, rankColour } from "./parallel_axes";
 import type { Trial } from "../state/trial";
@@ -11,28 +11,28 @@ export interface Frame {
 
 const TOP = 44;
 const BOTTOM = 40;
-/** Where lines pass that have no value on an axis: below it. */
+/** Distance below an axis at which lines without a value pass. */
 const LANE_PX = 24;
 const SIDE = 70;
-/** Lines between two turns of the browser: about 10 ms. */
-const AT_ONCE = 1_000;
-/** Most lines that are drawn thick: the best ones. */
-const MOST_STRONG = 10;
+/** Lines per animation frame: about 10 ms. */
+const BATCH_SIZE = 1_000;
+/** Maximum number of thick lines, for the best trials. */
+const MAX_STRONG = 10;
 
 export function axisX(frame: Frame, index: number): number {
   const gaps = frame.axes.length - 1;
   return gaps > 0 ? SIDE + (index * (frame.width - 2 * SIDE)) / gaps : frame.width / 2;
 }
 
-export function placeY(frame: Frame, place: number): number {
-  return TOP + (1 - place) * (frame.height - TOP - BOTTOM);
+export function positionY(frame: Frame, position: number): number {
+  return TOP + (1 - position) * (frame.height - TOP - BOTTOM);
 }
 
-export function yPlace(frame: Frame, y: number): number {
+export function yPosition(frame: Frame, y: number): number {
   return Math.max(0, Math.min(1, 1 - (y - TOP) / (frame.height - TOP - BOTTOM)));
 }
 
-/** Give a canvas the pixels of the screen and return its context, in CSS px. */
+/** Resize a canvas to the pixels of the screen and return its context, in CSS px. */
 function prepared(canvas: HTMLCanvasElement, { width, height }: Frame): CanvasRenderingContext2D {
   const ratio = devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
@@ -56,10 +56,10 @@ function trace(context: CanvasRenderingContext2D, frame: Frame, trial: Trial): v
   context.stroke();
 }
 
-/** A parameter of a branch that the trial did not take is passed below its axis. */
+/** Return the y position of a trial; below the axis if the trial lacks the parameter. */
 function trialY(frame: Frame, axis: Axis, trial: Trial): number {
-  const place = axis.place(trial);
-  return place === null ? frame.height - BOTTOM + LANE_PX : placeY(frame, place);
+  const position = axis.position(trial);
+  return position === null ? frame.height - BOTTOM + LANE_PX : positionY(frame, position);
 }
 
 export interface Colours {
@@ -72,7 +72,7 @@ export interface Colours {
   font: string;
 }
 
-/** Draw lines (worst first, so that the best lie on top) and axes; returns what ends the drawing. */
+/** Draw lines (worst first, so that the best are on top) and axes; returns a cancel function. */
 export function drawLines(
   canvas: HTMLCanvasElement,
   frame: Frame,
@@ -84,9 +84,9 @@ export function drawLines(
   const inside = trials.filter((trial) => passes(trial, frame.axes, brushes));
   const chosen = new Set(inside);
   const faint = trials.filter((trial) => !chosen.has(trial));
-  // Many lines must shine through each other, or the last ones would hide all.
+  // Many lines need transparency, or the last ones would hide all others.
   const opacity = Math.min(0.85, 8 / Math.sqrt(inside.length + 1));
-  const strong = inside.length - Math.min(MOST_STRONG, Math.ceil(inside.length * 0.03));
+  const strong = inside.length - Math.min(MAX_STRONG, Math.ceil(inside.length * 0.03));
   const queue = [
     ...faint.map((trial) => ({ trial, rank: -1, best: false })),
     ...inside.map((trial, i) => ({
@@ -99,7 +99,7 @@ export function drawLines(
   let at = 0;
   let turn = 0;
   const step = () => {
-    for (const end = Math.min(queue.length, at + AT_ONCE); at < end; at += 1) {
+    for (const end = Math.min(queue.length, at + BATCH_SIZE); at < end; at += 1) {
       const { trial, rank, best } = queue[at]!;
       context.lineWidth = best ? 2 : 1;
       context.strokeStyle =
@@ -126,32 +126,32 @@ function drawAxes(
     context.strokeStyle = colours.muted;
     context.lineWidth = 1;
     context.beginPath();
-    context.moveTo(x, placeY(frame, 1));
-    context.lineTo(x, placeY(frame, 0));
+    context.moveTo(x, positionY(frame, 1));
+    context.lineTo(x, positionY(frame, 0));
     context.stroke();
     const last = i === frame.axes.length - 1 && i > 0;
     context.textAlign = last ? "left" : "right";
     for (const tick of axis.ticks) {
       const text = tick.text.length > 12 ? `${tick.text.slice(0, 11)}…` : tick.text;
-      const y = placeY(frame, tick.place);
+      const y = positionY(frame, tick.position);
       const at = last ? x + 7 : x - 7;
       context.strokeStyle = colours.surface;
       context.lineWidth = 4;
       context.lineJoin = "round";
-      context.strokeText(text, at, y); // a halo, so that words stay readable over lines
+      context.strokeText(text, at, y); // a halo keeps text readable over lines
       context.fillStyle = colours.ink;
       context.fillText(text, at, y);
     }
     const brush = brushes[axis.key];
     if (brush) {
       context.fillStyle = colours.accent;
-      const top = placeY(frame, brush[1]);
-      context.fillRect(x - 4, top, 8, Math.max(2, placeY(frame, brush[0]) - top));
+      const top = positionY(frame, brush[1]);
+      context.fillRect(x - 4, top, 8, Math.max(2, positionY(frame, brush[0]) - top));
     }
   });
 }
 
-/** Draw one line on a canvas of its own, above the others. */
+/** Draw one line on the canvas above the others. */
 export function drawOne(
   canvas: HTMLCanvasElement,
   frame: Frame,
@@ -169,10 +169,10 @@ export function drawOne(
   trace(context, frame, trial);
 }
 
-/** Farthest the pointer may be from a line that it means, in px. */
+/** Maximum distance between the pointer and a picked line, in px. */
 const REACH_PX = 8;
 
-/** Return the trial whose line is nearest to a point; the last of equals, which lies on top. */
+/** Return the trial whose line is nearest to a point; among equals the top one. */
 export function lineAt(frame: Frame, trials: Trial[], x: number, y: number): Trial | null {
   const gaps = frame.axes.length - 1;
   if (gaps < 1) return null;

@@ -1,10 +1,10 @@
 // Parallel coordinates: one axis per parameter and metric, one line per trial.
 //
-// Axes move by dragging their names or with the arrow keys; dragging along an axis marks a range.
+// Dragging a name, or the arrow keys, move an axis; dragging along an axis selects a range.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { count, show } from "../format";
+import { count, formatValue } from "../format";
 import { Icon } from "../components/icon";
 import { NoResult } from "../components/no_result";
 import { Menu } from "../components/menu";
@@ -21,14 +21,14 @@ import {
   drawLines,
   drawOne,
   lineAt,
-  yPlace,
+  yPosition,
 } from "./parallel_canvas";
 import { colourOf } from "./plot";
-import { Scale } from "./colour_scale";
+import { ColourScale } from "./colour_scale";
 import { TrialTip } from "./trial_tip";
 
-/** Axes shown before the user has chosen. */
-const MOST_AXES = 9;
+/** Maximum number of axes by default. */
+const MAX_AXES = 9;
 
 interface Props {
   store: Store;
@@ -47,7 +47,7 @@ export function ParallelChart({ store, metric, minimize, height }: Props) {
   );
   const known = useMemo(() => keysOf(store), [store.version, dimensions]);
   const keys = (chosen ?? usual(known, metric)).filter((key) => known.includes(key));
-  // Worst first: the best ones are drawn on top.
+  // Worst first: the best trials are drawn on top.
   const trials = useMemo(() => {
     const all = ranked(store.trials.values(), minimize, metric).filter((trial) =>
       Number.isFinite(trial.metrics[metric]!),
@@ -69,7 +69,7 @@ export function ParallelChart({ store, metric, minimize, height }: Props) {
         <Menu label="Axes" icon="columns">
           {() => (
             <fieldset class="choices">
-              <legend class="unseen">Axes</legend>
+              <legend class="visually-hidden">Axes</legend>
               {known.map((key) => (
                 <label key={key} class="check">
                   <input
@@ -85,7 +85,7 @@ export function ParallelChart({ store, metric, minimize, height }: Props) {
                 </label>
               ))}
               <button type="button" class="plain" onClick={() => setChosen(null)}>
-                As at first
+                Reset
               </button>
             </fieldset>
           )}
@@ -122,7 +122,7 @@ export function ParallelChart({ store, metric, minimize, height }: Props) {
         onBrush={(key, range) => setBrushes(withRange(brushes, key, range))}
       />
       <p class="legend">
-        <Scale />
+        <ColourScale />
         <span class="muted">
           drag along an axis to mark a range, drag a name to move its axis; lines pass below an axis
           on which they have no value
@@ -138,7 +138,7 @@ function keysOf(store: Store): string[] {
 }
 
 function usual(known: string[], metric: string): string[] {
-  const parameters = known.filter((key) => key.startsWith("p:")).slice(0, MOST_AXES - 1);
+  const parameters = known.filter((key) => key.startsWith("p:")).slice(0, MAX_AXES - 1);
   return [...parameters, `m:${metric}`];
 }
 
@@ -196,7 +196,7 @@ function Lines({ axes, trials, inside, brushes, height, onMove, onBrush }: Lines
     return { x: event.clientX - rect.left, y: event.clientY - rect.top };
   };
   const nearAxis = (x: number) => axes.find((_, i) => Math.abs(axisX(frame, i) - x) < 12);
-  const summary = `${count(axes.length, "axis").replace("axiss", "axes")}: ${axes.map((axis) => axis.title).join(", ")}. ${bestInWords(inside, axes)}`;
+  const summary = `${count(axes.length, "axis").replace("axiss", "axes")}: ${axes.map((axis) => axis.title).join(", ")}. ${describeBest(inside, axes)}`;
   return (
     <div
       class="parallel"
@@ -206,14 +206,14 @@ function Lines({ axes, trials, inside, brushes, height, onMove, onBrush }: Lines
         const { x, y } = at(event);
         const axis = (event.target as Element).tagName === "CANVAS" ? nearAxis(x) : undefined;
         if (!axis) return;
-        brushing.current = { key: axis.key, from: yPlace(frame, y) };
+        brushing.current = { key: axis.key, from: yPosition(frame, y) };
         (event.currentTarget as Element).setPointerCapture(event.pointerId);
       }}
       onPointerMove={(event) => {
         const { x, y } = at(event);
         const mark = brushing.current;
         if (mark) {
-          const to = yPlace(frame, y);
+          const to = yPosition(frame, y);
           onBrush(mark.key, [Math.min(mark.from, to), Math.max(mark.from, to)]);
         } else {
           const trial = lineAt(frame, inside, x, y);
@@ -223,8 +223,8 @@ function Lines({ axes, trials, inside, brushes, height, onMove, onBrush }: Lines
       onPointerUp={(event) => {
         const mark = brushing.current;
         brushing.current = null;
-        // A click on an axis takes its range away.
-        if (mark && Math.abs(mark.from - yPlace(frame, at(event).y)) < 0.01)
+        // A click on an axis removes its range.
+        if (mark && Math.abs(mark.from - yPosition(frame, at(event).y)) < 0.01)
           onBrush(mark.key, null);
         else if (!mark && hit && (event.target as Element).tagName === "CANVAS")
           go({ trial: hit.trial.id });
@@ -275,12 +275,12 @@ function coloursOf(element: Element, theme: "light" | "dark"): Colours {
   };
 }
 
-function bestInWords(trials: Trial[], axes: Axis[]): string {
+function describeBest(trials: Trial[], axes: Axis[]): string {
   const best = trials.at(-1);
-  if (!best) return "No trial lies in the marked ranges.";
+  if (!best) return "No trial is within the selected ranges.";
   const values = axes
     .filter((axis) => axis.key.startsWith("p:"))
-    .map((axis) => `${axis.title} ${show(best.flat[axis.title])}`);
+    .map((axis) => `${axis.title} ${formatValue(best.flat[axis.title])}`);
   return `The best trial, ${best.number}, has ${values.join(", ")}.`;
 }
 

@@ -1,14 +1,13 @@
-// One chart on a canvas: axes, series, zoom by dragging, a tip at the nearest point.
+// Component around uPlot: axes, series, zoom by dragging, tooltip at the nearest point.
 //
-// uPlot draws; this module makes it a part of the page: sizes, colours of the theme, tips and
-// clicks. What the picture shows must also stand in words: `summary` is read to those who
-// cannot see it.
+// uPlot draws on a canvas; this module adds size, colours of the theme, tooltips and clicks. Screen
+// readers get the text `summary` instead of the picture.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 
-import { showShort } from "../format";
+import { formatShort } from "../format";
 import { useApp } from "../state/context";
 
 export interface PlotSeries {
@@ -20,14 +19,14 @@ export interface PlotSeries {
   width?: number;
   /** Size of points in px. */
   size?: number;
-  /** False: the pointer passes over it. */
+  /** False: its points have no tooltip and no click. */
   pickable?: boolean;
 }
 
 interface Props {
-  /** What the chart is, in a few words. */
+  /** Title of the chart. */
   label: string;
-  /** What it shows, in a sentence or two. */
+  /** Description of the content in a sentence or two. */
   summary: string;
   x: number[];
   series: PlotSeries[];
@@ -35,9 +34,9 @@ interface Props {
   yTitle: string;
   height: number;
   logY?: boolean;
-  /** True: x is no count, so its axis may have fractions. */
+  /** True: x is not a count, so its axis has fractions. */
   fractions?: boolean;
-  /** Words at the point under the pointer. */
+  /** Content of the tooltip of a point. */
   tip: (series: number, index: number) => ComponentChildren;
   onPick?: (series: number, index: number) => void;
 }
@@ -49,7 +48,7 @@ interface Pick {
   top: number;
 }
 
-/** How far from a point the pointer still means it, in px. */
+/** Maximum distance between the pointer and a picked point, in px. */
 const REACH_PX = 30;
 
 export function Plot(props: Props) {
@@ -164,19 +163,19 @@ function dataOf({ x, series }: Props): uPlot.AlignedData {
   return [x, ...series.map((one) => one.y)] as uPlot.AlignedData;
 }
 
-/** Return the value of a colour of the style sheet. */
+/** Return the value of a custom property, or the colour itself. */
 export function colourOf(element: Element, colour: string): string {
   return colour.startsWith("--")
     ? getComputedStyle(element).getPropertyValue(colour).trim()
     : colour;
 }
 
-interface Told {
+interface PlotListener {
   move: (pick: Pick | null) => void;
   zoom: (zoomed: boolean) => void;
 }
 
-function options(element: HTMLElement, props: Props, told: Told): uPlot.Options {
+function options(element: HTMLElement, props: Props, listener: PlotListener): uPlot.Options {
   const ink = colourOf(element, "--muted");
   const line = colourOf(element, "--grid");
   const font = `12px ${getComputedStyle(element).fontFamily}`;
@@ -212,7 +211,7 @@ function options(element: HTMLElement, props: Props, told: Told): uPlot.Options 
     },
     axes: [
       props.fractions
-        ? { ...axis(props.xTitle), size: 28, values: (_plot, all) => all.map(showShort) }
+        ? { ...axis(props.xTitle), size: 28, values: (_plot, all) => all.map(formatShort) }
         : {
             ...axis(props.xTitle),
             size: 28,
@@ -222,14 +221,14 @@ function options(element: HTMLElement, props: Props, told: Told): uPlot.Options 
       {
         ...axis(props.yTitle),
         size: 62,
-        values: (_plot, all) => all.map((one) => (one === null ? "" : showShort(one))),
+        values: (_plot, all) => all.map((one) => (one === null ? "" : formatShort(one))),
       },
     ],
     series: [{}, ...props.series.map((one) => seriesOf(element, one))],
     hooks: {
       setCursor: [
         (plot) =>
-          told.move(
+          listener.move(
             nearest(
               plot,
               props.series.map((one) => one.pickable !== false),
@@ -238,13 +237,13 @@ function options(element: HTMLElement, props: Props, told: Told): uPlot.Options 
       ],
       setSelect: [
         (plot) => {
-          if (plot.select.width > 0 || plot.select.height > 0) told.zoom(true);
+          if (plot.select.width > 0 || plot.select.height > 0) listener.zoom(true);
         },
       ],
       init: [
         (plot) => {
-          plot.over.addEventListener("dblclick", () => told.zoom(false));
-          plot.over.addEventListener("mouseleave", () => told.move(null));
+          plot.over.addEventListener("dblclick", () => listener.zoom(false));
+          plot.over.addEventListener("mouseleave", () => listener.move(null));
         },
       ],
     },
@@ -256,7 +255,7 @@ const WHOLE_STEPS = [
   1e6,
 ];
 
-/** Room at both ends, so that the first and last points are whole. */
+/** Return a range with margins, so that the first and last points are not clipped. */
 function spread(_plot: uPlot, low: number | null, high: number | null): uPlot.Range.MinMax {
   if (low === null || high === null) return [0, 1];
   const room = Math.max((high - low) * 0.015, 0.5);
@@ -294,7 +293,7 @@ function seriesOf(element: HTMLElement, one: PlotSeries): uPlot.Series {
   };
 }
 
-/** Return the point nearest to the pointer, if one is within reach. */
+/** Return the point nearest to the pointer, within `REACH_PX`. */
 function nearest(plot: uPlot, pickable: boolean[]): Pick | null {
   const { left = -1, top = -1 } = plot.cursor;
   const xs = plot.data[0];
@@ -309,7 +308,7 @@ function nearest(plot: uPlot, pickable: boolean[]): Pick | null {
       const value = pickable[s - 1] ? plot.data[s]![index] : null;
       if (value === null || value === undefined) continue;
       const y = plot.valToPos(value, "y");
-      const bar = plot.series[s]!.fill && y < top ? 0 : (y - top) ** 2; // a bar is meant anywhere on it
+      const bar = plot.series[s]!.fill && y < top ? 0 : (y - top) ** 2; // a bar is picked anywhere on it
       const distance = (x - left) ** 2 + bar;
       if (distance < least) {
         least = distance;

@@ -1,8 +1,8 @@
-// Results over trials, with the best so far.
+// Chart of results by trial, with the best so far.
 
 import { useMemo } from "preact/hooks";
 
-import { count, show } from "../format";
+import { count, formatValue } from "../format";
 import { useApp } from "../state/context";
 import type { Store } from "../state/store";
 import { NoResult } from "../components/no_result";
@@ -16,9 +16,9 @@ interface Props {
   minimize: boolean;
   height: number;
   logY?: boolean;
-  /** False: no line of the best so far. */
+  /** Whether to draw the best result so far. */
   best?: boolean;
-  /** With the table of improvements below. */
+  /** Whether to add the table of improvements. */
   table?: boolean;
 }
 
@@ -38,7 +38,7 @@ export function ResultChart({
   );
   const series = useMemo(() => seriesOf(results, best), [results, best]);
   if (results.trials.length === 0) return <NoResult store={store} />;
-  const summary = inWords(results, minimize);
+  const summary = describe(results, minimize);
   return (
     <figure class="chart">
       <Plot
@@ -52,7 +52,7 @@ export function ResultChart({
         yTitle={metric === "default" ? "result" : metric}
         tip={(_series, index) => (
           <TrialTip trial={results.trials[index]!}>
-            {metric === "default" ? "result" : metric} <b>{show(results.y[index])}</b>
+            {metric === "default" ? "result" : metric} <b>{formatValue(results.y[index])}</b>
           </TrialTip>
         )}
         onPick={(_series, index) => go({ trial: results.trials[index]!.id })}
@@ -105,13 +105,13 @@ function seriesOf(results: Results, best: boolean): PlotSeries[] {
   ];
 }
 
-function inWords(results: Results, minimize: boolean): string {
+function describe(results: Results, minimize: boolean): string {
   const last = results.improvements.at(-1)!;
   const trial = results.trials[last]!;
   return (
     `${count(results.trials.length, "result")}. ` +
-    `The ${minimize ? "smallest" : "largest"}, ${show(results.best.at(-1))}, came with trial ${trial.number}; ` +
-    `there were ${count(results.improvements.length, "improvement")}.`
+    `Best (${minimize ? "smallest" : "largest"}): ${formatValue(results.best.at(-1))} in trial ${trial.number}; ` +
+    `${count(results.improvements.length, "improvement")}.`
   );
 }
 
@@ -149,7 +149,7 @@ function Improvements({ results }: { results: Results }) {
                     {trial.id}
                   </a>
                 </td>
-                <td class="number">{show(results.y[i])}</td>
+                <td class="number">{formatValue(results.y[i])}</td>
               </tr>
             );
           })}

@@ -1,19 +1,19 @@
-// Numbers behind the charts: pure, so that they can be tested without a canvas.
+// Data of the charts: pure functions, tested without a canvas.
 
 import { type Trial, durationOf } from "../state/trial";
 
 export interface Results {
   trials: Trial[];
-  /** Numbers of the trials. */
+  /** Sequence numbers of the trials. */
   x: number[];
   y: number[];
   /** The best value up to and including each trial. */
   best: number[];
-  /** Indices of the trials that were better than all before. */
+  /** Indices of the trials that were better than all previous ones. */
   improvements: number[];
 }
 
-/** Return the results under a metric's `key` in the order of trial numbers; infinities are left out. */
+/** Return the finite values of a metric in the order of trial numbers. */
 export function resultsOf(trials: Iterable<Trial>, key: string, minimize: boolean): Results {
   const chosen = [...trials]
     .filter((trial) => Number.isFinite(trial.metrics[key] ?? NaN))
@@ -33,7 +33,7 @@ export function resultsOf(trials: Iterable<Trial>, key: string, minimize: boolea
   return { trials: chosen, x: chosen.map((trial) => trial.number), y, best, improvements };
 }
 
-/** Return the trials that have run and how long, in the order of their numbers. */
+/** Return the started trials and their durations, in the order of their numbers. */
 export function durationsOf(
   trials: Iterable<Trial>,
   now: number,
@@ -48,38 +48,38 @@ export function durationsOf(
   };
 }
 
-/** Return the middle of numbers; NaN if there are none. */
+/** Return the median of numbers; NaN if there are none. */
 export function median(values: number[]): number {
   const ordered = [...values].sort((a, b) => a - b);
   const middle = ordered.length >> 1;
   return ordered.length % 2 ? ordered[middle]! : (ordered[middle - 1]! + ordered[middle]!) / 2;
 }
 
-/** Intermediate results by trial; an absent one is NaN. */
+/** Intermediate results by trial id; NaN where one is missing. */
 export type Curves = Map<string, number[]>;
 
-/** A rule about one place of a curve: its value must lie in a range. */
-export interface CurveRule {
-  /** 1-based: the how-manieth intermediate result. */
-  place: number;
+/** Filter of curves by the range of one intermediate result. */
+export interface CurveFilter {
+  /** Number of the intermediate result, from 1. */
+  step: number;
   low: number;
   high: number;
 }
 
-/** Return the rule that `#4, 0.8-1` or separate fields state; null if there is none. */
-export function curveRule(place: string, low: string, high: string): CurveRule | null {
-  const at = Number(place);
-  if (!place.trim() || !Number.isInteger(at) || at < 1) return null;
+/** Return the filter of three text fields; null without a valid step. */
+export function parseCurveFilter(step: string, low: string, high: string): CurveFilter | null {
+  const number = Number(step);
+  if (!step.trim() || !Number.isInteger(number) || number < 1) return null;
   return {
-    place: at,
+    step: number,
     low: low.trim() === "" ? -Infinity : Number(low),
     high: high.trim() === "" ? Infinity : Number(high),
   };
 }
 
-/** Whether a curve obeys a rule; one that does not reach the place does not. */
-export function obeys(curve: number[], rule: CurveRule | null): boolean {
-  if (!rule) return true;
-  const value = curve[rule.place - 1];
-  return value !== undefined && value >= rule.low && value <= rule.high;
+/** Whether a curve matches a filter; a curve without the step does not. */
+export function matchesCurve(curve: number[], filter: CurveFilter | null): boolean {
+  if (!filter) return true;
+  const value = curve[filter.step - 1];
+  return value !== undefined && value >= filter.low && value <= filter.high;
 }

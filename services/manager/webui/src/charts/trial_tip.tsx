@@ -1,10 +1,10 @@
-// What a tip says about a trial.
+// Tooltip of a trial.
 
-import { show, showState } from "../format";
+import { formatValue, formatState } from "../format";
 import type { Trial } from "../state/trial";
 
-/** Most parameters named; the rest stand in the trial's details. */
-const MOST = 8;
+/** Maximum number of parameters; the details of the trial have all. */
+const MAX_PARAMETERS_SHOWN = 8;
 
 export function TrialTip({
   trial,
@@ -20,22 +20,24 @@ export function TrialTip({
       <div>
         {children ?? (
           <>
-            result <b>{show(trial.value ?? trial.result)}</b>
+            result <b>{formatValue(trial.value ?? trial.result)}</b>
           </>
         )}
       </div>
-      {trial.state === "SUCCEEDED" ? null : <div class="muted">{showState(trial.state)}</div>}
+      {trial.state === "SUCCEEDED" ? null : <div class="muted">{formatState(trial.state)}</div>}
       <table class="tip-table">
         <tbody>
-          {entries.slice(0, MOST).map(([name, value]) => (
+          {entries.slice(0, MAX_PARAMETERS_SHOWN).map(([name, value]) => (
             <tr key={name}>
               <th scope="row">{name}</th>
-              <td>{show(value)}</td>
+              <td>{formatValue(value)}</td>
             </tr>
           ))}
         </tbody>
       </table>
-      {entries.length > MOST ? <div class="muted">and {entries.length - MOST} more</div> : null}
+      {entries.length > MAX_PARAMETERS_SHOWN ? (
+        <div class="muted">and {entries.length - MAX_PARAMETERS_SHOWN} more</div>
+      ) : null}
     </>
   );
 }

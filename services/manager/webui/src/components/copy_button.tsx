@@ -1,4 +1,4 @@
-// Copies text and says so.
+// Button that copies text to the clipboard.
 
 import { useState } from "preact/hooks";
 
@@ -29,14 +29,14 @@ export function CopyButton({
     >
       <Icon name={done ? "check" : "copy"} />
       {small ? null : done ? "Copied" : label}
-      <span class="unseen" role="status">
+      <span class="visually-hidden" role="status">
         {done ? "Copied" : ""}
       </span>
     </button>
   );
 }
 
-/** Browsers keep the clipboard from plain http addresses other than loopback; a selection works. */
+/** Copy text. Off loopback, plain HTTP has no clipboard API, but copying a selection works. */
 async function toClipboard(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");

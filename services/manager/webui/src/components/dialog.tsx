@@ -1,4 +1,4 @@
-// Panels over the page. The browser's own dialog keeps the focus inside and closes on Escape.
+// Drawer or modal over the page. The browser's `<dialog>` traps the focus and closes on Escape.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
@@ -10,7 +10,7 @@ interface Props {
   /** `drawer` stands at the right edge, `modal` in the middle. */
   kind?: "drawer" | "modal";
   wide?: boolean;
-  /** Beside the title. */
+  /** Buttons beside the title. */
   actions?: ComponentChildren;
   onClose: () => void;
   children: ComponentChildren;
@@ -44,7 +44,7 @@ export function Dialog({
         event.preventDefault();
         onClose();
       }}
-      // The dialog's own area is covered by its content: a click on it is a click beside it.
+      // The content covers the dialog: a click on the dialog itself is on its backdrop.
       onPointerDown={(event) => {
         if (event.target === box.current) onClose();
       }}

@@ -1,4 +1,4 @@
-// Pictures as paths of 16 × 16; what they mean always stands beside them or in a label.
+// Icons as SVG paths of 16 × 16; a text or label beside each has its meaning.
 
 const PATHS = {
   check: "M3 8.5l3.2 3.2L13 5",

@@ -1,17 +1,17 @@
-// Text that grows: kept at its end unless the reader scrolls up, searchable, never too long.
+// Log viewer: follows the end unless scrolled up, has a search, limits the text.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { isAbort, words } from "../api/client";
+import { isAbort, errorMessage } from "../api/client";
 import { useApp } from "../state/context";
 import { Icon } from "./icon";
 
-/** Most characters shown; older ones stay in the download. */
-const MOST_CHARACTERS = 400_000;
-/** Most lines that a search shows. */
-const MOST_LINES = 2_000;
+/** Maximum number of characters to show; the download has all. */
+const MAX_CHARACTERS = 400_000;
+/** Maximum number of matching lines to show. */
+const MAX_LINES = 2_000;
 
-/** Show the file at `path` of the experiment and follow it while it grows. */
+/** View of the file at `path` of the experiment, followed while it grows. */
 export function LogView({ path, follow }: { path: string; follow: boolean }) {
   const { store } = useApp();
   const [text, setText] = useState("");
@@ -27,17 +27,17 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
     setText("");
     setProblem("");
     setState("loading");
-    const take = (piece: string) => {
+    const append = (chunk: string) => {
       setState("live");
-      setText((before) => (before + piece).slice(-MOST_CHARACTERS));
+      setText((before) => (before + chunk).slice(-MAX_CHARACTERS));
     };
     store.client
-      .stream(follow ? `${path}?follow=true` : path, stop.signal, take)
+      .stream(follow ? `${path}?follow=true` : path, stop.signal, append)
       .then(() => setState("ended"))
       .catch((error: unknown) => {
         if (isAbort(error)) return;
         setState("ended");
-        setProblem(words(error));
+        setProblem(errorMessage(error));
       });
     return () => stop.abort();
   }, [path, follow, store]);
@@ -52,7 +52,7 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
     return text
       .split("\n")
       .filter((line) => line.toLowerCase().includes(wanted))
-      .slice(-MOST_LINES)
+      .slice(-MAX_LINES)
       .join("\n");
   }, [text, search]);
 
@@ -61,7 +61,7 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
       <div class="tools">
         <input
           type="search"
-          placeholder="Only lines with…"
+          placeholder="Filter lines…"
           aria-label="Search in the log"
           value={search}
           onInput={(event) => setSearch(event.currentTarget.value)}
@@ -70,7 +70,7 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
           <input type="checkbox" checked={wrap} onChange={() => setWrap(!wrap)} /> Wrap lines
         </label>
         <span class="muted small" role="status">
-          {state === "live" && follow ? "following" : state === "loading" ? "waiting for text" : ""}
+          {state === "live" && follow ? "following" : state === "loading" ? "loading" : ""}
         </span>
         <a class="plain" href={store.client.url(path)} download={path.split("/").pop()}>
           <Icon name="download" /> Download
@@ -91,7 +91,7 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
           (problem
             ? ""
             : search
-              ? "No line holds this."
+              ? "No matching lines."
               : state === "ended"
                 ? "The log is empty."
                 : "")}

@@ -1,4 +1,4 @@
-// A button that opens a small panel; it closes on Escape and on a click elsewhere.
+// Drop-down menu: closes on Escape and on a click outside.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -9,7 +9,7 @@ interface Props {
   label: string;
   icon?: IconName;
   align?: "left" | "right";
-  /** Gets the function that closes the panel. */
+  /** Content of the panel; gets a function that closes it. */
   children: (close: () => void) => ComponentChildren;
 }
 
@@ -19,11 +19,11 @@ export function Menu({ label, icon, align = "left", children }: Props) {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     if (!open) return undefined;
-    const away = (event: PointerEvent) => {
+    const closeOutside = (event: PointerEvent) => {
       if (!box.current?.contains(event.target as Node)) setOpen(false);
     };
-    document.addEventListener("pointerdown", away);
-    return () => document.removeEventListener("pointerdown", away);
+    document.addEventListener("pointerdown", closeOutside);
+    return () => document.removeEventListener("pointerdown", closeOutside);
   }, [open]);
   const close = () => {
     setOpen(false);

@@ -1,11 +1,11 @@
-// Says that there is no result, or that the results are still on their way.
+// Placeholder for missing results: none yet, or still loading.
 
 import type { Store } from "../state/store";
 
 export function NoResult({ store }: { store: Store }) {
   return (
     <p class="empty" role="status">
-      {store.judged ? "No trial has a result yet." : "Loading results…"}
+      {store.bestLoaded ? "No trial has a result yet." : "Loading results…"}
     </p>
   );
 }

@@ -1,7 +1,7 @@
-// Parameters of a trial as a list of names and values.
+// List of parameter names and values.
 
 import type { Json } from "../api/records";
-import { show } from "../format";
+import { formatValue } from "../format";
 
 export function Parameters({ flat }: { flat: Record<string, Json> }) {
   const entries = Object.entries(flat);
@@ -11,7 +11,9 @@ export function Parameters({ flat }: { flat: Record<string, Json> }) {
       {entries.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd title={typeof value === "number" ? String(value) : undefined}>{show(value)}</dd>
+          <dd title={typeof value === "number" ? String(value) : undefined}>
+            {formatValue(value)}
+          </dd>
         </div>
       ))}
     </dl>

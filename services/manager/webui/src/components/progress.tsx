@@ -1,9 +1,9 @@
-// A bar for a budget: how much of it is used.
+// Progress bar of a budget.
 
 interface Part {
-  /** For the colour. */
+  /** State that selects the colour. */
   state: string;
-  /** Of the whole, 0 to 1. */
+  /** Share of the budget, 0 to 1. */
   part: number;
 }
 

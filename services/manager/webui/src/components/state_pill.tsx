@@ -1,6 +1,6 @@
-// The state of a trial or an experiment: a picture, a colour and a word.
+// State of a trial or an experiment, as icon, colour and word.
 
-import { showState } from "../format";
+import { formatState } from "../format";
 import { Icon, type IconName } from "./icon";
 
 const ICONS: Record<string, IconName> = {
@@ -26,7 +26,7 @@ export function StatePill({ state }: { state: string }) {
   return (
     <span class="pill" data-state={state}>
       <Icon name={ICONS[state] ?? "question"} size={13} />
-      {showState(state)}
+      {formatState(state)}
     </span>
   );
 }

@@ -1,4 +1,4 @@
-// Tabs as the keyboard expects them: arrows move, the panel belongs to its tab.
+// Accessible tabs: arrow keys move between them.
 
 import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";

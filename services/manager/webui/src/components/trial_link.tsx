@@ -1,4 +1,4 @@
-// A link that opens the details of a trial.
+// Link that opens the details of a trial.
 
 import { useApp } from "../state/context";
 import type { Trial } from "../state/trial";

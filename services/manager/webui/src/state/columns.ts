@@ -1,22 +1,22 @@
-// The columns of the trial table: what each shows, sorts by and is searched by.
+// Columns of the trial table: title, text, and the value to sort and search by.
 
 import type { Json } from "../api/records";
-import { show, showDuration, showState, showTime } from "../format";
+import { formatValue, formatDuration, formatState, formatTime } from "../format";
 import { type Trial, durationOf } from "./trial";
 
 export interface Column {
   /** Unique; parameters are `p:lr`, metrics `m:loss`. */
   key: string;
   title: string;
-  /** What it is sorted and searched by; null sorts last. */
+  /** Value to sort and search by; null sorts last. */
   value: (trial: Trial, now: number) => Json;
   text: (trial: Trial, now: number) => string;
-  /** Width in px; the table scrolls sideways if they do not fit. */
+  /** Width in px; a table that is too wide scrolls sideways. */
   width: number;
   number?: boolean;
 }
 
-const seconds = (value: number | null) => (value === null ? "–" : showDuration(value));
+const seconds = (value: number | null) => (value === null ? "–" : formatDuration(value));
 
 const FIXED: Column[] = [
   {
@@ -33,7 +33,7 @@ const FIXED: Column[] = [
     title: "State",
     width: 140,
     value: (t) => t.state,
-    text: (t) => showState(t.state),
+    text: (t) => formatState(t.state),
   },
   {
     key: "result",
@@ -41,7 +41,7 @@ const FIXED: Column[] = [
     width: 120,
     number: true,
     value: (t) => t.value ?? (typeof t.result === "string" ? t.result : null),
-    text: (t) => show(t.value ?? t.result),
+    text: (t) => formatValue(t.value ?? t.result),
   },
   {
     key: "duration",
@@ -56,21 +56,21 @@ const FIXED: Column[] = [
     title: "Created",
     width: 196,
     value: (t) => t.record.createdTime,
-    text: (t) => showTime(t.record.createdTime),
+    text: (t) => formatTime(t.record.createdTime),
   },
   {
     key: "started",
     title: "Started",
     width: 196,
     value: (t) => t.record.startTime ?? null,
-    text: (t) => showTime(t.record.startTime),
+    text: (t) => formatTime(t.record.startTime),
   },
   {
     key: "ended",
     title: "Ended",
     width: 196,
     value: (t) => t.record.endTime ?? null,
-    text: (t) => showTime(t.record.endTime),
+    text: (t) => formatTime(t.record.endTime),
   },
   {
     key: "reports",
@@ -86,7 +86,7 @@ const FIXED: Column[] = [
     width: 150,
     number: true,
     value: (t) => t.record.latestIntermediate ?? null,
-    text: (t) => show(t.record.latestIntermediate),
+    text: (t) => formatValue(t.record.latestIntermediate),
   },
   {
     key: "attempt",
@@ -96,10 +96,10 @@ const FIXED: Column[] = [
     value: (t) => t.record.attempt,
     text: (t) => String(t.record.attempt),
   },
-  { key: "source", title: "Chosen by", width: 110, value: (t) => t.source, text: (t) => t.source },
+  { key: "source", title: "Source", width: 110, value: (t) => t.source, text: (t) => t.source },
   {
     key: "runner",
-    title: "Runner",
+    title: "Agent",
     width: 130,
     value: (t) => t.record.runnerId ?? null,
     text: (t) => t.record.runnerId ?? "–",
@@ -127,10 +127,10 @@ const FIXED: Column[] = [
   },
 ];
 const FIRST = ["number", "id", "state", "result", "duration"];
-/** Parameters shown before the user has chosen columns. */
-const MOST_PARAMETERS = 8;
+/** Maximum number of parameter columns by default. */
+const MAX_PARAMETERS = 8;
 
-/** Return every column there is for an experiment. */
+/** Return all columns of an experiment. */
 export function allColumns(parameters: Iterable<string>, metrics: Iterable<string>): Column[] {
   const ofMetrics = [...metrics]
     .filter((key) => key !== "default")
@@ -140,14 +140,14 @@ export function allColumns(parameters: Iterable<string>, metrics: Iterable<strin
       width: 110,
       number: true,
       value: (t) => t.metrics[key] ?? null,
-      text: (t) => show(t.metrics[key]),
+      text: (t) => formatValue(t.metrics[key]),
     }));
   const ofParameters = [...parameters].map((name): Column => ({
     key: `p:${name}`,
     title: name,
     width: Math.min(220, Math.max(112, 34 + name.length * 8)),
     value: (t) => t.flat[name] ?? null,
-    text: (t) => (name in t.flat ? show(t.flat[name]) : ""),
+    text: (t) => (name in t.flat ? formatValue(t.flat[name]) : ""),
   }));
   return [
     ...FIXED.slice(0, FIRST.length),
@@ -157,14 +157,14 @@ export function allColumns(parameters: Iterable<string>, metrics: Iterable<strin
   ];
 }
 
-/** Return the keys of the columns that are shown unless the user has chosen. */
-export function usualColumns(all: Column[]): string[] {
-  const parameters = all.filter((one) => one.key.startsWith("p:")).slice(0, MOST_PARAMETERS);
+/** Return the keys of the columns that are visible by default. */
+export function defaultColumns(all: Column[]): string[] {
+  const parameters = all.filter((one) => one.key.startsWith("p:")).slice(0, MAX_PARAMETERS);
   const metrics = all.filter((one) => one.key.startsWith("m:")).slice(0, 3);
   return [...FIRST, ...metrics.map((one) => one.key), ...parameters.map((one) => one.key)];
 }
 
-/** Return `trials` in the order of a column; those without a value are last either way. */
+/** Return `trials` sorted by a column; trials without a value are last in both directions. */
 export function sorted(trials: Trial[], column: Column, descending: boolean, now: number): Trial[] {
   const keyed = trials.map((trial) => ({ trial, value: column.value(trial, now) }));
   const sign = descending ? -1 : 1;
@@ -177,11 +177,11 @@ export function sorted(trials: Trial[], column: Column, descending: boolean, now
   return keyed.map(({ trial }) => trial);
 }
 
-/** Numbers before text, text by its letters. */
+/** Compare two values: numbers before text. */
 function compare(a: Json, b: Json): number {
   if (typeof a === "number" && typeof b === "number") return a < b ? -1 : a > b ? 1 : 0;
   if (typeof a === "number" || typeof b === "number") return typeof a === "number" ? -1 : 1;
-  const left = show(a);
-  const right = show(b);
+  const left = formatValue(a);
+  const right = formatValue(b);
   return left < right ? -1 : left > right ? 1 : 0;
 }

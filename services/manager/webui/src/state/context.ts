@@ -1,38 +1,38 @@
-// What every part of the page may ask for.
+// Context of all components: store, location, navigation, notifications, theme.
 
 import { createContext } from "preact";
 import { useContext, useEffect, useReducer } from "preact/hooks";
 
 import type { Store } from "./store";
 
-/** Where a person is on the page. */
-export interface Place {
+/** Selected view and open trial. */
+export interface PageLocation {
   view: "oview" | "detail" | "charts" | "experiment";
-  /** Trial whose details are open; empty for none. */
+  /** Id of the trial whose details are open; empty: none. */
   trial: string;
 }
 
 export interface App {
   store: Store;
-  place: Place;
-  /** Address of a place, relative to this one. */
-  href: (place: Partial<Place>) => string;
-  go: (place: Partial<Place>) => void;
-  /** Tell something that went wrong or has been done. */
+  place: PageLocation;
+  /** Return the relative URL of a location. */
+  href: (place: Partial<PageLocation>) => string;
+  go: (place: Partial<PageLocation>) => void;
+  /** Show a notification about an error or a completed action. */
   notify: (text: string, kind?: "error" | "done") => void;
   theme: "light" | "dark";
 }
 
-export const AppContext = createContext<App | null>(null);
+export const PageContext = createContext<App | null>(null);
 
-/** Return what the page is made of. */
+/** Return the context of the page. */
 export function useApp(): App {
-  const app = useContext(AppContext);
-  if (!app) throw new Error("outside of the page");
+  const app = useContext(PageContext);
+  if (!app) throw new Error("useApp needs a PageContext");
   return app;
 }
 
-/** Return the store; the caller is drawn again after each change. */
+/** Return the store; re-renders the caller after each change. */
 export function useStore(): Store {
   const { store } = useApp();
   const [, again] = useReducer((count: number) => count + 1, 0);
@@ -44,7 +44,7 @@ export function useStore(): Store {
         again(null);
       });
     });
-    again(null); // what changed between the first drawing and now
+    again(null); // changes between the first render and this effect
     return () => {
       end();
       cancelAnimationFrame(frame);
@@ -53,7 +53,7 @@ export function useStore(): Store {
   return store;
 }
 
-/** Return the time in ms; the caller is drawn again each second while `runs`. */
+/** Return the time in ms; re-renders the caller each second while `runs`. */
 export function useClock(runs: boolean): number {
   const [, again] = useReducer((count: number) => count + 1, 0);
   useEffect(() => {

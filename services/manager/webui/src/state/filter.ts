@@ -1,10 +1,10 @@
-// The search line of the trial table: `failed lr:0.001..0.1 optimizer=adam,sgd #12`.
+// Parser of the trial table's search: `failed lr:0.001..0.1 optimizer=adam,sgd #12`.
 //
-// Words stand for themselves and are found in number, id, state and parameter values. A name
-// with `=`, `:`, `!=`, `<`, `<=`, `>` or `>=` asks one column. All parts must hold.
+// A word matches number, id, state and parameter values. A name with `=`, `:`, `!=`, `<`, `<=`,
+// `>` or `>=` tests one column. A trial must match all parts.
 
 import type { Json } from "../api/records";
-import { show, showState } from "../format";
+import { formatValue, formatState } from "../format";
 import type { Column } from "./columns";
 import type { Trial } from "./trial";
 
@@ -12,14 +12,14 @@ type Test = (trial: Trial, now: number) => boolean;
 
 export interface Filter {
   test: Test;
-  /** What could not be understood, in words; such parts are left out. */
+  /** Messages about invalid parts, which are ignored. */
   problems: string[];
 }
 
 const PART = /(?:[^\s"]|"[^"]*"?)+/g;
 const ASKED = /^([^\s<>=:!"]+|"[^"]+")(<=|>=|!=|<|>|=|:)(.*)$/;
 const RANGE = /^(-?[\d.]*(?:e[-+]?\d+)?)(?:\.\.|…)(-?[\d.]*(?:e[-+]?\d+)?)$/i;
-/** Other names of columns that people type. */
+/** Alternative names of columns. */
 const ALIASES: Record<string, string> = {
   no: "number",
   "#": "number",
@@ -29,7 +29,7 @@ const ALIASES: Record<string, string> = {
   trial: "id",
 };
 
-/** Return the rule that a search line states about trials with these columns. */
+/** Return the filter of a search text over these columns. */
 export function parseFilter(text: string, columns: Column[]): Filter {
   const tests: Test[] = [];
   const problems: string[] = [];
@@ -59,7 +59,7 @@ function find(name: string, columns: Column[]): Column | undefined {
   return (
     columns.find((one) => one.key === key || one.title === name) ??
     columns.find((one) => one.title.toLowerCase() === wanted) ??
-    // `lr` finds `model/lr` if nothing else is called so
+    // `lr` finds `model/lr` unless another column has the name `lr`
     columns.find((one) => one.title.toLowerCase().endsWith(`/${wanted}`))
   );
 }
@@ -68,7 +68,7 @@ function numberTest(text: string, problems: string[]): Test {
   const range = RANGE.exec(text);
   if (range) return (trial) => within(trial.number, range[1]!, range[2]!);
   const wanted = text.split(",").map(Number);
-  if (wanted.some(Number.isNaN)) problems.push(`"#${text}" is no trial number.`);
+  if (wanted.some(Number.isNaN)) problems.push(`"#${text}" is not a trial number.`);
   return (trial) => wanted.includes(trial.number);
 }
 
@@ -78,8 +78,8 @@ function wordTest(text: string): Test {
     trial.id.toLowerCase().startsWith(word) ||
     String(trial.number) === word ||
     trial.state.toLowerCase().startsWith(word.replaceAll(" ", "_")) ||
-    showState(trial.state).startsWith(word) ||
-    Object.values(trial.flat).some((value) => show(value).toLowerCase().includes(word));
+    formatState(trial.state).startsWith(word) ||
+    Object.values(trial.flat).some((value) => formatValue(value).toLowerCase().includes(word));
 }
 
 function columnTest(column: Column, operator: string, text: string, problems: string[]): Test {
@@ -113,7 +113,9 @@ function equals(column: Column, trial: Trial, now: number, wanted: string): bool
   const value = column.value(trial, now);
   if (typeof value === "number") return wanted !== "" && value === Number(wanted);
   const text = wanted.toLowerCase();
-  return show(value).toLowerCase() === text || column.text(trial, now).toLowerCase() === text;
+  return (
+    formatValue(value).toLowerCase() === text || column.text(trial, now).toLowerCase() === text
+  );
 }
 
 function within(value: Json, low: string, high: string): boolean {

@@ -1,30 +1,30 @@
-// Parameters as fields of a form: a nested choice has one field for its branch and those of the
-// branch that is chosen.
+// Form fields of parameters: a nested choice has one field for its branch, and those of the
+// selected branch.
 
 import type { Json, JsonObject } from "../api/records";
-import { inWords, isObject, isRuleOfSpace, optionName } from "./space";
+import { describe, isObject, isConstraint, optionLabel } from "./space";
 
 export interface Field {
   /** Full name: `outer/inner` inside of a nested choice. */
   name: string;
-  /** What it may be, in words. */
+  /** Description of the allowed values. */
   hint: string;
-  /** Texts to choose from; empty: anything may be typed. */
+  /** Options to choose from; empty: free text. */
   options: string[];
   depth: number;
 }
 
-/** What stands in the fields, by full name: JSON text, or the name of a branch. */
+/** Texts of the fields by full name: JSON, or the name of a branch. */
 export type Texts = Record<string, string>;
 
-/** Return the texts of parameters. */
-export function textsOf(parameters: JsonObject, prefix = ""): Texts {
+/** Return the field texts of parameters. */
+export function fieldTexts(parameters: JsonObject, prefix = ""): Texts {
   const texts: Texts = {};
   for (const [key, value] of Object.entries(parameters)) {
     const name = prefix + key;
     if (isObject(value) && typeof value["_name"] === "string") {
       const { _name, ...inner } = value;
-      Object.assign(texts, { [name]: _name }, textsOf(inner, `${name}/`));
+      Object.assign(texts, { [name]: _name }, fieldTexts(inner, `${name}/`));
     } else {
       texts[name] = JSON.stringify(value);
     }
@@ -32,34 +32,34 @@ export function textsOf(parameters: JsonObject, prefix = ""): Texts {
   return texts;
 }
 
-/** Return the fields of a space, as far as the chosen branches need them. */
-export function fieldsOf(space: Json | undefined, texts: Texts, prefix = "", depth = 0): Field[] {
+/** Return the fields of a search space, with those of the selected branches. */
+export function formFields(space: Json | undefined, texts: Texts, prefix = "", depth = 0): Field[] {
   if (!isObject(space)) return [];
   const fields: Field[] = [];
   for (const [key, spec] of Object.entries(space)) {
-    if (key === "_name" || isRuleOfSpace(key) || !isObject(spec) || !Array.isArray(spec["_value"]))
+    if (key === "_name" || isConstraint(key) || !isObject(spec) || !Array.isArray(spec["_value"]))
       continue;
     const name = prefix + key;
     const type = String(spec["_type"]);
     const values = spec["_value"];
     const options =
       type === "choice"
-        ? values.map((one) => (isObject(one) ? optionName(one) : JSON.stringify(one)))
+        ? values.map((one) => (isObject(one) ? optionLabel(one) : JSON.stringify(one)))
         : [];
     fields.push({
       name,
-      hint: type === "choice" ? "choice" : `${type}: ${inWords(type, values)}`,
+      hint: type === "choice" ? "choice" : `${type}: ${describe(type, values)}`,
       options,
       depth,
     });
-    const branch = values.find((one) => isObject(one) && optionName(one) === texts[name]);
-    if (branch) fields.push(...fieldsOf(branch, texts, `${name}/`, depth + 1));
+    const branch = values.find((one) => isObject(one) && optionLabel(one) === texts[name]);
+    if (branch) fields.push(...formFields(branch, texts, `${name}/`, depth + 1));
   }
   return fields;
 }
 
-/** Return the parameters that the fields say, and what cannot be read. */
-export function parametersOf(
+/** Return the parameters of the field texts, and messages about invalid texts. */
+export function parseFields(
   space: Json | undefined,
   texts: Texts,
 ): { parameters: JsonObject; problems: string[] } {
@@ -69,9 +69,9 @@ export function parametersOf(
     if (!isObject(part)) return made;
     for (const [key, spec] of Object.entries(part)) {
       const text = (texts[prefix + key] ?? "").trim();
-      if (key === "_name" || isRuleOfSpace(key) || !isObject(spec) || text === "") continue;
+      if (key === "_name" || isConstraint(key) || !isObject(spec) || text === "") continue;
       const values = Array.isArray(spec["_value"]) ? spec["_value"] : [];
-      const branch = values.find((one) => isObject(one) && optionName(one) === text);
+      const branch = values.find((one) => isObject(one) && optionLabel(one) === text);
       if (branch) made[key] = { _name: text, ...build(branch, `${prefix}${key}/`) };
       else made[key] = valueOf(text, prefix + key, problems);
     }
@@ -80,7 +80,7 @@ export function parametersOf(
   return { parameters: build(space, ""), problems };
 }
 
-/** JSON, or a bare word as text. */
+/** Return the value of a text: JSON, or a bare word. */
 function valueOf(text: string, name: string, problems: string[]): Json {
   if (/^[A-Za-z_][\w./ -]*$/.test(text) && !["true", "false", "null"].includes(text)) return text;
   try {

@@ -1,21 +1,24 @@
-// Where a person is, as the address says it.
+// Conversion between the page's URL and its location.
 
-import type { Place } from "./context";
+import type { PageLocation } from "./context";
 
 const VIEWS = new Set(["oview", "detail", "charts", "experiment"]);
 
-/** Return the place of an address; the base address knows only the list of experiments. */
-export function placeOf(address: { pathname: string; search: string }, bound: boolean): Place {
+/** Return the location of a URL; the base listener has only the list of experiments. */
+export function locationOf(
+  address: { pathname: string; search: string },
+  bound: boolean,
+): PageLocation {
   const last = address.pathname.split("/").pop() ?? "";
   const view = bound ? (VIEWS.has(last) ? last : "oview") : "experiment";
   return {
-    view: view as Place["view"],
+    view: view as PageLocation["view"],
     trial: new URLSearchParams(address.search).get("trial") ?? "",
   };
 }
 
-/** Return the query of a place; `id` names the experiment where the address does not. */
-export function search(place: Place, id: string): string {
+/** Return the query string of a location; `id` names the experiment on the base listener. */
+export function search(place: PageLocation, id: string): string {
   const query = new URLSearchParams();
   if (id) query.set("id", id);
   if (place.trial) query.set("trial", place.trial);

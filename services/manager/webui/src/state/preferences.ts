@@ -1,10 +1,10 @@
-// What the user has chosen: kept in the browser, so that it outlives reloads and page switches.
+// Preferences of the user, stored in the browser across reloads and views.
 
 import { useState } from "preact/hooks";
 
 const PREFIX = "nni:";
 
-/** Return a kept value and the function that changes it. `key` names it within the page. */
+/** Return a stored value and a function that changes it. `key` is unique within the page. */
 export function usePreference<T>(key: string, otherwise: T): [T, (value: T) => void] {
   const [value, setValue] = useState<T>(() => read(key, otherwise));
   const change = (next: T) => {
@@ -14,7 +14,7 @@ export function usePreference<T>(key: string, otherwise: T): [T, (value: T) => v
   return [value, change];
 }
 
-/** Return a kept value; `otherwise` if there is none or the browser keeps nothing. */
+/** Return a stored value; `otherwise` if there is none or the browser denies storage. */
 export function read<T>(key: string, otherwise: T): T {
   try {
     const text = localStorage.getItem(PREFIX + key);
@@ -24,11 +24,11 @@ export function read<T>(key: string, otherwise: T): T {
   }
 }
 
-/** Keep a value if the browser lets us. */
+/** Store a value unless the browser denies it. */
 export function write(key: string, value: unknown): void {
   try {
     localStorage.setItem(PREFIX + key, JSON.stringify(value));
   } catch {
-    // A private window may refuse; the choice then lasts as long as the page.
+    // A private window may deny storage; the value then lasts until a reload.
   }
 }

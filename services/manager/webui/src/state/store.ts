@@ -1,19 +1,19 @@
-// What the page knows about one experiment: fetched once, then kept up to date by its events.
+// Store of one experiment: loaded once, then updated by its event stream.
 
-import { Client, isAbort, words } from "../api/client";
+import { Client, isAbort, errorMessage } from "../api/client";
 import type { Json, Profile, Status, Trial as TrialRecord } from "../api/records";
 import { dimensionsOf } from "./space";
 import { type Trial, trialOf } from "./trial";
 
-/** Changes are gathered so long before they are fetched and drawn, in ms. */
-const SETTLE_MS = 250;
-/** Most trials that one request names. */
-const MOST_IDS = 200;
+/** Time over which changes are collected before they are fetched, in ms. */
+const BATCH_MS = 250;
+/** Maximum number of trials that one request names. */
+const MAX_IDS = 200;
 const PAGE = 1_000;
-const AGAIN_MS = 2_000;
+const RETRY_MS = 2_000;
 const TOP = 20;
-/** States in which the experiment's clock runs. */
-const COUNTING = new Set(["RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL"]);
+/** States in which the experiment's time counts. */
+const RUNNING_STATES = new Set(["RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL"]);
 const EVENTS = [
   "trial_scheduled",
   "trial_started",
@@ -37,10 +37,10 @@ const EVENTS = [
   "parameters_generated",
 ];
 
-/** How current the page is. */
+/** State of the live updates. */
 export type Connection = "connecting" | "live" | "lost" | "paused";
 
-/** An intermediate result as it arrives. */
+/** A newly reported intermediate result. */
 export interface Report {
   trialId: string;
   sequence: number;
@@ -54,39 +54,39 @@ export class Store {
   counts: Record<string, number> = {};
   canChange = false;
   connection: Connection = "connecting";
-  /** What went wrong at last, in words; empty if nothing. */
+  /** Message of the last error; empty after a success. */
   problem = "";
   readonly trials = new Map<string, Trial>();
-  /** Names of parameters and of metrics, in the order in which they were seen. */
+  /** Names of parameters and metrics, in the order of their first appearance. */
   readonly parameterNames = new Set<string>();
   readonly metricKeys = new Set<string>(["default"]);
-  /** Whether all trials that existed when the page was opened are here. */
+  /** Whether all trials that existed when the page was opened are loaded. */
   complete = false;
-  /** Whether the best trials are here. */
-  judged = false;
-  /** Whether the newest trials are here; before that only some of the best ones are. */
-  listed = false;
-  /** Grows with each change; what is derived is computed again when it has grown. */
+  /** Whether the best trials are loaded. */
+  bestLoaded = false;
+  /** Whether the newest trials are loaded; they follow the best ones. */
+  newestLoaded = false;
+  /** Grows with each change; invalidates derived values. */
   version = 0;
 
-  private asked = 0;
+  private refreshedAt = 0;
   private readonly changed = new Set<string>();
   private timer: ReturnType<typeof setTimeout> | null = null;
   private source: EventSource | null = null;
   private readonly listeners = new Set<() => void>();
-  private readonly reporters = new Set<(report: Report) => void>();
+  private readonly reportListeners = new Set<(report: Report) => void>();
 
   constructor(id: string) {
     this.client = new Client(id);
   }
 
-  /** Follow what happens from now on and fetch everything; `problem` says what went wrong. */
+  /** Follow new events and load everything; `problem` holds the message of an error. */
   async open(): Promise<void> {
     const following = this.follow();
     await this.load(following);
   }
 
-  /** Fetch everything, the list of trials only once `following` has begun. */
+  /** Load everything; the list of trials once `following` has resolved. */
   private async load(following: Promise<void>): Promise<void> {
     try {
       await this.loadAll(following);
@@ -97,41 +97,41 @@ export class Store {
 
   private async loadAll(following: Promise<void>): Promise<void> {
     const session = this.client.installation<{ canChange: boolean }>("session");
-    // The best ones come first: the overview is whole long before all trials are here.
+    // The best trials come first: the overview is complete long before all trials are loaded.
     const best = this.refresh().then(() => this.loadBest());
     this.canChange = (await session).canChange;
     await best;
-    this.tell();
-    await following; // before the list is fetched, so that nothing happens unseen in between
-    this.settle();
+    this.notify();
+    await following; // before the list, so that no event is missed in between
+    this.scheduleRefresh();
     await this.loadTrials();
   }
 
-  /** Call `listener` after each change; returns what ends that. */
+  /** Call `listener` after each change; returns a function that unsubscribes it. */
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  /** Call `take` with each intermediate result as it arrives; returns what ends that. */
-  onReport(take: (report: Report) => void): () => void {
-    this.reporters.add(take);
-    return () => this.reporters.delete(take);
+  /** Call `listener` with each new intermediate result; returns a function that unsubscribes it. */
+  onReport(listener: (report: Report) => void): () => void {
+    this.reportListeners.add(listener);
+    return () => this.reportListeners.delete(listener);
   }
 
-  /** Return the names of the parameters that trials have, in the order of the search space. */
+  /** Return the names of the trials' parameters, in the order of the search space. */
   parameters(): string[] {
     const space = dimensionsOf(this.profile?.params["searchSpace"]).map((one) => one.name);
     const known = space.filter((name) => this.parameterNames.has(name));
     return [...new Set([...known, ...this.parameterNames])];
   }
 
-  /** Whether the experiment may be changed from here. */
+  /** Whether the user may change the experiment. */
   get editable(): boolean {
     return this.canChange && this.status?.status !== "VIEWED";
   }
 
-  /** Why it may not be changed, in words; empty if it may. */
+  /** Reason why the user may not change the experiment; empty if they may. */
   get readOnlyReason(): string {
     if (this.status?.status === "VIEWED") return "The experiment is open for reading only.";
     return this.canChange
@@ -139,22 +139,24 @@ export class Store {
       : "Open the address that `nnictl webui url` prints to change things.";
   }
 
-  /** Return the time used so far, in seconds; it runs on between two answers. */
+  /** Return the used time in seconds, extrapolated since the last response. */
   executionSeconds(now = Date.now()): number {
-    const runs = COUNTING.has(this.status?.status ?? "");
-    return (this.profile?.execDuration ?? 0) + (runs ? Math.max(0, now - this.asked) / 1000 : 0);
+    const runs = RUNNING_STATES.has(this.status?.status ?? "");
+    return (
+      (this.profile?.execDuration ?? 0) + (runs ? Math.max(0, now - this.refreshedAt) / 1000 : 0)
+    );
   }
 
-  /** Stop or go on following; what happened meanwhile is fetched then. */
+  /** Pause or resume live updates; resuming fetches the changes in between. */
   pause(paused: boolean): void {
     this.connection = paused ? "paused" : "connecting";
     if (!paused) {
       void this.follow();
-      this.settle();
+      this.scheduleRefresh();
     } else {
       this.source?.close();
     }
-    this.tell();
+    this.notify();
   }
 
   /** Change a value of the configuration. */
@@ -162,12 +164,12 @@ export class Store {
     this.profile = await this.client.send<Profile>("PUT", `experiment?update_type=${type}`, {
       params: { [field]: value },
     });
-    this.tell();
+    this.notify();
   }
 
   async kill(id: string): Promise<void> {
     this.put(await this.client.send<TrialRecord>("DELETE", `trial-jobs/${encodeURIComponent(id)}`));
-    this.tell();
+    this.notify();
   }
 
   private async refresh(): Promise<void> {
@@ -176,17 +178,17 @@ export class Store {
       this.client.get<Status>("check-status"),
       this.client.get<Record<string, number>>("job-statistics"),
     ]);
-    this.asked = Date.now();
+    this.refreshedAt = Date.now();
     this.problem = "";
   }
 
   private async loadBest(): Promise<void> {
-    this.tell();
+    this.notify();
     const down = this.profile!.optimizeMode === "maximize";
     const path = `trial-jobs?limit=${TOP}&order=metric&with_result=true&descending=${down}`;
     const { items } = await this.client.page<TrialRecord>(path);
     for (const record of items) this.put(record);
-    this.judged = true;
+    this.bestLoaded = true;
   }
 
   private async loadTrials(): Promise<void> {
@@ -195,10 +197,10 @@ export class Store {
       const page: { items: TrialRecord[]; next: string | null } = await this.client.page(path);
       for (const record of page.items) this.put(record);
       path = page.next;
-      this.listed = true;
+      this.newestLoaded = true;
       this.complete ||= path === null;
-      this.tell(); // what is there is shown while the rest is on its way
-      await new Promise((go) => setTimeout(go)); // input comes first
+      this.notify(); // shows the loaded trials while the rest is loading
+      await new Promise((resume) => setTimeout(resume)); // lets the browser handle input
     }
   }
 
@@ -209,7 +211,7 @@ export class Store {
     for (const key in trial.metrics) this.metricKeys.add(key);
   }
 
-  /** Follow the events from now on; resolves when that has begun, or could not begin at once. */
+  /** Follow new events; resolves when the stream is open or its first attempt failed. */
   private follow(): Promise<void> {
     this.source?.close();
     const source = new EventSource(this.client.url("events?after=latest"));
@@ -217,29 +219,29 @@ export class Store {
     let opened = this.complete;
     const begun = new Promise<void>((resolve) => {
       source.onopen = () => {
-        if (opened) void this.load(Promise.resolve()); // the manager may have been away for long
+        if (opened) void this.load(Promise.resolve()); // events may have been missed
         opened = true;
         this.connection = "live";
-        this.tell();
+        this.notify();
         resolve();
       };
       source.onerror = () => {
-        opened = true; // what happens until it is back must be fetched
+        opened = true; // reload after the reconnection
         if (this.connection !== "paused") this.connection = "lost";
-        // A browser tries again by itself unless it got an answer that was none of ours.
-        const givenUp = source.readyState === EventSource.CLOSED && this.profile !== null;
-        if (givenUp && this.connection === "lost") setTimeout(() => void this.follow(), AGAIN_MS);
-        this.tell();
+        // A browser reconnects by itself unless the response was not an event stream.
+        const closed = source.readyState === EventSource.CLOSED && this.profile !== null;
+        if (closed && this.connection === "lost") setTimeout(() => void this.follow(), RETRY_MS);
+        this.notify();
         resolve();
       };
     });
-    const note = (message: MessageEvent<string>) => {
+    const onEvent = (message: MessageEvent<string>) => {
       const event = JSON.parse(message.data) as EventData;
       this.changed.add(event.trialId ?? "");
       if (event.metric?.type === "PERIODICAL") this.report(event);
-      this.settle();
+      this.scheduleRefresh();
     };
-    for (const kind of EVENTS) source.addEventListener(kind, note);
+    for (const kind of EVENTS) source.addEventListener(kind, onEvent);
     return begun;
   }
 
@@ -249,12 +251,12 @@ export class Store {
       sequence: metric?.sequence ?? 0,
       data: metric?.value ?? null,
     };
-    for (const take of this.reporters) take(report);
+    for (const listener of this.reportListeners) listener(report);
   }
 
-  private settle(): void {
+  private scheduleRefresh(): void {
     if (this.connection !== "paused")
-      this.timer ??= setTimeout(() => void this.fetchChanged(), SETTLE_MS);
+      this.timer ??= setTimeout(() => void this.fetchChanged(), BATCH_MS);
   }
 
   private async fetchChanged(): Promise<void> {
@@ -262,8 +264,8 @@ export class Store {
     this.changed.clear();
     try {
       const work = [this.refresh()];
-      for (let i = 0; i < ids.length; i += MOST_IDS) {
-        const path = `trial-jobs?ids=${ids.slice(i, i + MOST_IDS).join(",")}`;
+      for (let i = 0; i < ids.length; i += MAX_IDS) {
+        const path = `trial-jobs?ids=${ids.slice(i, i + MAX_IDS).join(",")}`;
         work.push(
           this.client
             .get<TrialRecord[]>(path)
@@ -272,21 +274,21 @@ export class Store {
       }
       await Promise.all(work);
     } catch (error) {
-      // The event stream tells when the manager is back.
+      // The event stream reopens when the manager is back.
       for (const id of ids) this.changed.add(id);
       this.fail(error);
     }
     this.timer = null;
-    if (this.changed.size && this.connection === "live") this.settle();
-    this.tell();
+    if (this.changed.size && this.connection === "live") this.scheduleRefresh();
+    this.notify();
   }
 
   private fail(error: unknown): void {
-    if (!isAbort(error)) this.problem = words(error);
-    this.tell();
+    if (!isAbort(error)) this.problem = errorMessage(error);
+    this.notify();
   }
 
-  private tell(): void {
+  private notify(): void {
     this.version += 1;
     for (const listener of this.listeners) listener();
   }

@@ -1,4 +1,4 @@
-// A trial as the page works with it: parsed once, when its record arrives.
+// Trials, parsed once from their REST records.
 
 import type { Json, JsonObject, Trial as TrialRecord, TrialState } from "../api/records";
 
@@ -22,11 +22,11 @@ export interface Trial {
   parameters: Json;
   /** Parameters by name; those of a nested choice are named `outer/inner`. */
   flat: Record<string, Json>;
-  /** Who chose the parameters: `algorithm` or `customized`. */
+  /** Source of the parameters: `algorithm` or `customized`. */
   source: string;
   /** The result as reported; undefined if there is none. */
   result: Json | undefined;
-  /** The number it is judged by; null if there is none. */
+  /** The objective value; null if the result has none. */
   value: number | null;
   /** All numbers of its result by key; a plain number is `default`. */
   metrics: Record<string, number>;
@@ -74,7 +74,7 @@ export function flatten(
   return into;
 }
 
-/** Return the numbers of a report by key; NaN is no number. */
+/** Return the numbers of a metric by key, without NaN. */
 export function numbersOf(data: Json | undefined): Record<string, number> {
   const found: Record<string, number> = {};
   const entries: [string, Json][] =
@@ -90,14 +90,14 @@ export function numbersOf(data: Json | undefined): Record<string, number> {
 
 const INFINITE: Record<string, number> = { Infinity: Infinity, "-Infinity": -Infinity };
 
-/** Return how long it has run, in seconds; null if it has not started. */
+/** Return the duration of a trial in seconds; null if it has not started. */
 export function durationOf(trial: Trial, now: number): number | null {
   const { startTime, endTime } = trial.record;
   if (!startTime) return null;
   return Math.max(0, ((endTime ?? (LIVE.has(trial.state) ? now : startTime)) - startTime) / 1000);
 }
 
-/** Return trials with a number under `key`, best first; infinities count. */
+/** Return the trials with a number under `key`, infinities included, best first. */
 export function ranked(trials: Iterable<Trial>, minimize: boolean, key = "default"): Trial[] {
   const sign = minimize ? 1 : -1;
   return [...trials]
@@ -105,7 +105,7 @@ export function ranked(trials: Iterable<Trial>, minimize: boolean, key = "defaul
     .sort((a, b) => sign * (a.metrics[key]! - b.metrics[key]!) || a.number - b.number);
 }
 
-/** Return the newest of the trials that have failed. */
+/** Return the newest failed trial. */
 export function lastFailure(trials: Iterable<Trial>): Trial | undefined {
   let found: Trial | undefined;
   for (const trial of trials)
@@ -113,8 +113,8 @@ export function lastFailure(trials: Iterable<Trial>): Trial | undefined {
   return found;
 }
 
-/** Return how many of the trials by state are over. */
-export function doneOf(counts: Record<string, number>): number {
+/** Return the number of ended trials among the counts by state. */
+export function countEnded(counts: Record<string, number>): number {
   return Object.entries(counts).reduce(
     (sum, [state, number]) => sum + (LIVE.has(state) ? 0 : number),
     0,

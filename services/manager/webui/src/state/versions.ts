@@ -1,13 +1,13 @@
-// Whether page, manager and agents fit together, by their versions.
+// Compatibility of the versions of page, manager and agents.
 
 import type { Version } from "../api/records";
 
-/** Return what does not fit, a sentence each. */
-export function mismatches(page: string, { version, otherVersions }: Version): string[] {
+/** Return one warning for each incompatibility. */
+export function versionWarnings(page: string, { version, otherVersions }: Version): string[] {
   const found: string[] = [];
-  if (!fit(page, version))
+  if (!isCompatible(page, version))
     found.push(
-      `This page was made for NNI ${page}, but the manager has version ${version}: ` +
+      `This page was built for NNI ${page}, but the manager has version ${version}: ` +
         "reload the page without the browser's cache (Ctrl+Shift+R).",
     );
   const agents = Object.entries(otherVersions)
@@ -21,8 +21,8 @@ export function mismatches(page: string, { version, otherVersions }: Version): s
   return found;
 }
 
-/** Whether two versions differ behind their first two numbers at most. */
-export function fit(one: string, other: string): boolean {
+/** Whether two versions have the same first two numbers. */
+export function isCompatible(one: string, other: string): boolean {
   const [first, second] = [line(one), line(other)];
   return !first || !second || first === second;
 }

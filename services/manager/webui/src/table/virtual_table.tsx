@@ -1,9 +1,9 @@
-// A table of any length: only the rows in sight are in the document.
+// Virtual table: only the visible rows are in the document.
 //
-// Rows have one height and a place of their own, so the browser lays out nothing but what
-// changes; scrolling puts other words into the same elements instead of making new ones. (A
-// `<table>` would be laid out as a whole each time: 30 ms where this takes 3.) Screen readers get
-// the roles of a table and learn the true place of each row from `aria-rowindex`.
+// Rows have a fixed height and absolute positions, so the browser lays out only what changes;
+// scrolling reuses elements for other rows. (A `<table>` would be laid out as a whole each time:
+// 30 ms instead of 3.) Screen readers get the roles of a table and the index of each row from
+// `aria-rowindex`.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -16,10 +16,10 @@ export const ROW_HEIGHT = 36;
 export interface TableColumn<Row> {
   key: string;
   title: string;
-  /** In px; what is left over goes to all columns alike. */
+  /** Minimum width in px; remaining space is divided among the columns. */
   width: number;
   number?: boolean;
-  /** False: its header is no button. */
+  /** False: the header is not a button. */
   sortable?: boolean;
   cell: (row: Row) => ComponentChildren;
 }
@@ -32,7 +32,7 @@ interface Props<Row> {
   onSort: (key: string) => void;
   onOpen: (row: Row) => void;
   isMarked?: (row: Row) => boolean;
-  /** Shown instead of rows if there are none. */
+  /** Content of a table without rows. */
   empty: ComponentChildren;
 }
 
@@ -40,15 +40,15 @@ export function VirtualTable<Row>(props: Props<Row>) {
   const { label, columns, rows, sort, onSort, onOpen, isMarked, empty } = props;
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ first: 0, end: 40, height: 600, width: 0 });
-  const [active, drawActive] = useState(0);
-  const latest = useRef(0); // keys may come faster than drawings
-  const focus = useRef<"none" | "wanted" | "kept">("none");
+  const [active, renderActive] = useState(0);
+  const latest = useRef(0); // keys may come faster than renders
+  const focus = useRef<"none" | "requested" | "held">("none");
 
   const setActive = (index: number) => {
     latest.current = index;
-    drawActive(index);
+    renderActive(index);
   };
-  const look = () => {
+  const measure = () => {
     const { scrollTop, clientHeight, clientWidth } = box.current!;
     const next = visibleRows(scrollTop, clientHeight, ROW_HEIGHT, rows.length);
     setView((before) =>
@@ -61,8 +61,8 @@ export function VirtualTable<Row>(props: Props<Row>) {
     );
   };
   useLayoutEffect(() => {
-    look();
-    const observer = new ResizeObserver(look);
+    measure();
+    const observer = new ResizeObserver(measure);
     observer.observe(box.current!);
     return () => observer.disconnect();
   }, [rows.length]);
@@ -72,15 +72,18 @@ export function VirtualTable<Row>(props: Props<Row>) {
   const tabStop = active >= first && active < end ? active : first;
 
   useEffect(() => {
-    // Elements are used again for other rows: the focus follows its row as long as that is here.
+    // Elements are reused for other rows: the focus follows its row while that is rendered.
     if (focus.current === "none") return;
     const row = box.current?.querySelector<HTMLElement>(
       `.t-row[aria-rowindex="${latest.current + 2}"]`,
     );
-    const held = document.activeElement;
-    if (focus.current === "wanted" || (held instanceof HTMLElement && held.matches(".t-row"))) {
-      if (row && row !== held) row.focus({ preventScroll: true });
-      if (row) focus.current = "kept";
+    const focused = document.activeElement;
+    if (
+      focus.current === "requested" ||
+      (focused instanceof HTMLElement && focused.matches(".t-row"))
+    ) {
+      if (row && row !== focused) row.focus({ preventScroll: true });
+      if (row) focus.current = "held";
     }
   });
 
@@ -100,14 +103,14 @@ export function VirtualTable<Row>(props: Props<Row>) {
     if (to === undefined || rows.length === 0) return;
     event.preventDefault();
     const next = Math.max(0, Math.min(rows.length - 1, to));
-    focus.current = "wanted";
+    focus.current = "requested";
     setActive(next);
     reveal(box.current!, next);
   };
 
   const { places, width } = placed(columns, view.width);
   return (
-    <div class="table-box" ref={box} onScroll={look} tabIndex={-1}>
+    <div class="table-box" ref={box} onScroll={measure} tabIndex={-1}>
       <div
         class="trials"
         role="table"
@@ -145,13 +148,13 @@ export function VirtualTable<Row>(props: Props<Row>) {
                 class={isMarked?.(row) ? "t-row marked" : "t-row"}
                 style={{ top: `${index * ROW_HEIGHT}px` }}
                 onFocus={(event) => {
-                  // While the keyboard moves, the focus follows `active` and not the other way round.
-                  if (event.target !== event.currentTarget || focus.current === "wanted") return;
-                  focus.current = "kept";
+                  // During keyboard navigation the focus follows `active`, not the reverse.
+                  if (event.target !== event.currentTarget || focus.current === "requested") return;
+                  focus.current = "held";
                   setActive(index);
                 }}
                 onBlur={() => {
-                  if (focus.current === "kept") focus.current = "none";
+                  if (focus.current === "held") focus.current = "none";
                 }}
                 onClick={(event) => {
                   if (!(event.target as Element).closest("a, button, input, label")) onOpen(row);
@@ -176,13 +179,13 @@ export function VirtualTable<Row>(props: Props<Row>) {
   );
 }
 
-type Place = { left: string; width: string };
+type PageLocation = { left: string; width: string };
 
-/** Return where each column stands; room that is left over goes to all columns alike. */
+/** Return position and width of each column; remaining space is divided among the columns. */
 function placed<Row>(
   columns: TableColumn<Row>[],
   room: number,
-): { places: Place[]; width: number } {
+): { places: PageLocation[]; width: number } {
   const least = columns.reduce((sum, one) => sum + one.width, 0);
   const wider = Math.max(1, room / least);
   let left = 0;
@@ -201,7 +204,7 @@ function Header<Row>({
   onSort,
 }: {
   column: TableColumn<Row>;
-  place: Place;
+  place: PageLocation;
   sort: Props<Row>["sort"];
   onSort: (key: string) => void;
 }) {
@@ -209,7 +212,7 @@ function Header<Row>({
   if (column.sortable === false)
     return (
       <div role="columnheader" class="t-cell" style={place}>
-        {column.title ? column.title : <span class="unseen">Select</span>}
+        {column.title ? column.title : <span class="visually-hidden">Select</span>}
       </div>
     );
   return (
@@ -227,7 +230,7 @@ function Header<Row>({
   );
 }
 
-/** Scroll so far that a row is seen whole below the header. */
+/** Scroll until a row is fully visible below the header. */
 function reveal(box: HTMLElement, index: number): void {
   const top = index * ROW_HEIGHT;
   if (top < box.scrollTop) box.scrollTop = top;

@@ -1,20 +1,20 @@
-// Which rows of a long table are in the document.
+// Range of rows of a virtual table that are in the document.
 
 export interface VisibleRows {
   /** Index of the first row in the document. */
   first: number;
-  /** Index behind the last one. */
+  /** Index after the last row in the document. */
   end: number;
 }
 
-/** Rows kept ready above and below what is seen, so that scrolling shows no gap. */
-const SPARE = 6;
-/** The window moves by so many rows at once: most turns of the wheel then change nothing. */
+/** Rows rendered above and below the visible ones, so that scrolling shows no gap. */
+const OVERSCAN = 6;
+/** The range moves in steps of so many rows: most wheel events then change nothing. */
 const STEP = 4;
 
-/** Return the rows to draw.
+/** Return the range of rows to render.
  *
- * `top` and `height` are what is seen of the table, in px, `rowHeight` that of every row.
+ * `top` and `height` are the visible part of the table in px, `rowHeight` is that of each row.
  */
 export function visibleRows(
   top: number,
@@ -24,7 +24,7 @@ export function visibleRows(
 ): VisibleRows {
   const seen = Math.ceil(height / rowHeight) + 1;
   // The list may have shrunk while it was scrolled down.
-  const start = Math.max(0, Math.min(Math.floor(top / rowHeight), count - seen) - SPARE);
+  const start = Math.max(0, Math.min(Math.floor(top / rowHeight), count - seen) - OVERSCAN);
   const first = start - (start % STEP);
-  return { first, end: Math.min(count, first + seen + 2 * SPARE + STEP) };
+  return { first, end: Math.min(count, first + seen + 2 * OVERSCAN + STEP) };
 }

@@ -1,13 +1,13 @@
-// The three budgets of an experiment: shown, and changed while it runs.
+// Budgets of an experiment: usage, and a form to change them.
 
 import { useState } from "preact/hooks";
 
-import { words } from "../api/client";
-import { durationSeconds, durationText, showDuration } from "../format";
+import { errorMessage } from "../api/client";
+import { durationSeconds, durationText, formatDuration } from "../format";
 import { Icon } from "../components/icon";
 import { useApp, useClock } from "../state/context";
 import type { Store } from "../state/store";
-import { doneOf } from "../state/trial";
+import { countEnded } from "../state/trial";
 import { TimeUsed, TrialsByState } from "./progress_bars";
 
 interface Field {
@@ -15,21 +15,21 @@ interface Field {
   label: string;
   type: string;
   hint: string;
-  /** Return the value that text means, or what is wrong with it. */
+  /** Return the value of a text, or a message about an invalid text. */
   read: (text: string) => { value: number | string } | { problem: string };
 }
 
 const whole = (text: string): ReturnType<Field["read"]> =>
   /^\d+$/.test(text) && Number(text) >= 1
     ? { value: Number(text) }
-    : { problem: "must be a whole number from 1 up" };
+    : { problem: "must be an integer >= 1" };
 
 const FIELDS: Field[] = [
   {
     name: "maxTrialNumber",
     label: "Trial number",
     type: "MAX_TRIAL_NUM",
-    hint: "how many trials are created in all",
+    hint: "maximum number of trials",
     read: whole,
   },
   {
@@ -46,7 +46,7 @@ const FIELDS: Field[] = [
     name: "trialConcurrency",
     label: "Concurrency",
     type: "TRIAL_CONCURRENCY",
-    hint: "most trials at the same time",
+    hint: "maximum number of parallel trials",
     read: whole,
   },
 ];
@@ -58,7 +58,7 @@ export function Budgets({ store }: { store: Store }) {
   const limit = durationSeconds(params["maxExperimentDuration"]);
   const most = params["maxTrialNumber"];
   const used = store.executionSeconds();
-  const done = doneOf(store.counts);
+  const done = countEnded(store.counts);
   return (
     <div class="budgets">
       <div class="budget-grid">
@@ -75,8 +75,8 @@ export function Budgets({ store }: { store: Store }) {
         <section aria-label="Time">
           <h2>Time</h2>
           <p class="budget-value">
-            {showDuration(Math.floor(used))}{" "}
-            <span class="muted">{limit ? `of ${showDuration(limit)}` : "no limit"}</span>
+            {formatDuration(Math.floor(used))}{" "}
+            <span class="muted">{limit ? `of ${formatDuration(limit)}` : "no limit"}</span>
           </p>
           {limit ? <TimeUsed used={used} limit={limit} /> : null}
         </section>
@@ -85,7 +85,7 @@ export function Budgets({ store }: { store: Store }) {
             <h2>Concurrency</h2>
             <p
               class="budget-value"
-              title="Most trials at the same time; there may be fewer if resources are short"
+              title="Maximum number of parallel trials; fewer run if resources are short"
             >
               {String(params["trialConcurrency"])} <span class="muted">at a time</span>
             </p>
@@ -132,13 +132,13 @@ function Form({ store, onDone }: { store: Store; onDone: () => void }) {
         if ("problem" in given) found[name] = given.problem;
         else await store.update(type, name, given.value);
       } catch (error) {
-        found[name] = words(error);
+        found[name] = errorMessage(error);
       }
     }
     setBusy(false);
     setProblems(found);
     if (Object.keys(found).length === 0) {
-      notify("The budgets are changed.", "done");
+      notify("Budgets updated.", "done");
       onDone();
     }
   };

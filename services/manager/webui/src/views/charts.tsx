@@ -1,4 +1,4 @@
-// The charts of an experiment, one at a time.
+// View of the charts of an experiment, in tabs.
 
 import { DurationChart } from "../charts/duration_chart";
 import { FrontChart } from "../charts/front_chart";
@@ -25,14 +25,14 @@ export function Charts() {
   const store = useStore();
   const id = store.profile?.id ?? "";
   const [tab, setTab] = usePreference<Tab>(`chart:${id}`, "results");
-  const [way] = usePreference<"" | "minimize" | "maximize">(`way:${id}`, "");
+  const [direction] = usePreference<"" | "minimize" | "maximize">(`way:${id}`, "");
   const [metric, setMetric] = usePreference(`metric:${id}`, "default");
   const [best, setBest] = usePreference("chart:best", true);
   const [logY, setLogY] = usePreference("chart:log", false);
-  if (!store.profile) return null; // the page says why
-  const minimize = (way || store.profile.optimizeMode) === "minimize";
+  if (!store.profile) return null; // the page shows the reason
+  const minimize = (direction || store.profile.optimizeMode) === "minimize";
   const key = store.metricKeys.has(metric) ? metric : "default";
-  // Only results with several numbers have objectives to weigh against each other.
+  // Only results with several numbers have a scatter chart.
   const tabs = TABS.filter(([name]) => name !== "front" || store.metricKeys.size > 1);
   const takesMetric = tab === "results" || tab === "parameters" || tab === "importance";
   return (

@@ -1,6 +1,6 @@
-// Trials side by side: parameters, results, intermediate curves.
+// Dialog that compares trials: parameters, results, intermediate results.
 
-import { show, showDuration } from "../format";
+import { formatValue, formatDuration } from "../format";
 import { CurveLines, useCurves } from "../charts/intermediate_chart";
 import { Dialog } from "../components/dialog";
 import { StatePill } from "../components/state_pill";
@@ -54,7 +54,7 @@ export function Compare({
         <p class="muted" role="status">
           {source.state === "loading"
             ? "Loading intermediate results…"
-            : "None of them has intermediate results."}
+            : "The selected trials have no intermediate results."}
         </p>
       )}
       <div class="scroll">
@@ -79,14 +79,14 @@ export function Compare({
                 </td>
               ))}
             </tr>
-            {row("result", (trial) => show(trial.value ?? trial.result))}
-            {metrics.map((key) => row(key, (trial) => show(trial.metrics[key])))}
+            {row("result", (trial) => formatValue(trial.value ?? trial.result))}
+            {metrics.map((key) => row(key, (trial) => formatValue(trial.metrics[key])))}
             {row("duration", (trial) => {
               const seconds = durationOf(trial, Date.now());
-              return seconds === null ? "–" : showDuration(seconds);
+              return seconds === null ? "–" : formatDuration(seconds);
             })}
             {names.map((name) =>
-              row(name, (trial) => (name in trial.flat ? show(trial.flat[name]) : "–")),
+              row(name, (trial) => (name in trial.flat ? formatValue(trial.flat[name]) : "–")),
             )}
           </tbody>
         </table>

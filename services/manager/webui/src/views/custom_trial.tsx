@@ -1,19 +1,19 @@
-// A trial with parameters of the user's own, checked against the search space before it is sent.
+// Form for a trial with parameters of the user, validated against the search space.
 
 import { useState } from "preact/hooks";
 
-import { words } from "../api/client";
+import { errorMessage } from "../api/client";
 import type { JsonObject } from "../api/records";
 import { Dialog } from "../components/dialog";
 import { useApp } from "../state/context";
-import { type Field, fieldsOf, parametersOf, textsOf } from "../state/form";
-import { problemsWith } from "../state/space";
+import { type Field, formFields, parseFields, fieldTexts } from "../state/form";
+import { validateParameters } from "../state/space";
 import type { Store } from "../state/store";
 import type { Trial } from "../state/trial";
 
 interface Props {
   store: Store;
-  /** Whose parameters to start from; null: an empty form. */
+  /** Trial with the initial parameters; null: an empty form. */
   from: Trial | null;
   onClose: () => void;
 }
@@ -21,14 +21,14 @@ interface Props {
 export function CustomTrial({ store, from, onClose }: Props) {
   const { notify } = useApp();
   const space = store.profile!.params["searchSpace"];
-  const [texts, setTexts] = useState(() => textsOf((from?.parameters ?? {}) as JsonObject));
+  const [texts, setTexts] = useState(() => fieldTexts((from?.parameters ?? {}) as JsonObject));
   const [problems, setProblems] = useState<string[]>([]);
   const [busy, setBusy] = useState(false);
 
   const submit = async (event: Event) => {
     event.preventDefault();
-    const { parameters, problems: unread } = parametersOf(space, texts);
-    const found = unread.length ? unread : problemsWith(parameters, space);
+    const { parameters, problems: unread } = parseFields(space, texts);
+    const found = unread.length ? unread : validateParameters(parameters, space);
     setProblems(found);
     if (found.length) return;
     setBusy(true);
@@ -37,19 +37,18 @@ export function CustomTrial({ store, from, onClose }: Props) {
       notify("The trial is queued.", "done");
       onClose();
     } catch (error) {
-      setProblems([words(error)]);
+      setProblems([errorMessage(error)]);
       setBusy(false);
     }
   };
   return (
-    <Dialog title={from ? `New trial like ${from.id}` : "New trial"} kind="modal" onClose={onClose}>
+    <Dialog title={from ? `New trial from ${from.id}` : "New trial"} kind="modal" onClose={onClose}>
       <p class="muted">
-        It runs like any other and counts against the trial number; its result is not told to the
-        algorithm.
+        The trial counts against the trial number; the algorithm does not learn from its result.
       </p>
       <form onSubmit={(event) => void submit(event)}>
         <div class="form-grid">
-          {fieldsOf(space, texts).map((field) => (
+          {formFields(space, texts).map((field) => (
             <Input
               key={field.name}
               field={field}
@@ -70,7 +69,7 @@ export function CustomTrial({ store, from, onClose }: Props) {
             Cancel
           </button>
           <button class="primary" disabled={busy}>
-            Run it
+            Run
           </button>
         </div>
       </form>

@@ -1,10 +1,10 @@
-// All experiments of this installation.
+// View of all experiments of the installation.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 
-import { words } from "../api/client";
+import { errorMessage } from "../api/client";
 import type { Metadata } from "../api/records";
-import { count, show, showTime } from "../format";
+import { count, formatValue, formatTime } from "../format";
 import { Progress } from "../components/progress";
 import { StatePill } from "../components/state_pill";
 import { useApp } from "../state/context";
@@ -12,7 +12,7 @@ import { usePreference } from "../state/preferences";
 import { LIVE, TRIAL_STATES } from "../state/trial";
 import { type TableColumn, VirtualTable } from "../table/virtual_table";
 
-const AGAIN_MS = 5_000;
+const RETRY_MS = 5_000;
 const AGES: [string, number][] = [
   ["any time", Infinity],
   ["the last day", 1],
@@ -26,7 +26,7 @@ const NONE_YET = (
 );
 const DAY_MS = 86_400_000;
 
-/** `own` is the experiment of this address; empty on the base address. */
+/** View of all experiments. `own` is the listener's experiment; empty on the base listener. */
 export function Experiments({ own }: { own: string }) {
   const { all, problem } = useExperiments();
   const [search, setSearch] = usePreference("experiments:search", "");
@@ -55,11 +55,11 @@ export function Experiments({ own }: { own: string }) {
     });
   }, [all, search, states, platform, age, sort]);
   const columns = useMemo(() => {
-    // A column in which all is alike says nothing.
-    const silent = new Set<string>();
-    if (platforms.length < 2) silent.add("platform");
-    if (!all?.some((one) => one.tag.length)) silent.add("tag");
-    return columnsFor(own).filter(({ key }) => !silent.has(key));
+    // Columns with one value only are hidden.
+    const hidden = new Set<string>();
+    if (platforms.length < 2) hidden.add("platform");
+    if (!all?.some((one) => one.tag.length)) hidden.add("tag");
+    return columnsFor(own).filter(({ key }) => !hidden.has(key));
   }, [all, own]);
   if (problem && !all)
     return (
@@ -103,12 +103,12 @@ export function Experiments({ own }: { own: string }) {
         </label>
       </div>
       <fieldset class="chips">
-        <legend class="unseen">Only experiments in these states</legend>
+        <legend class="visually-hidden">Only experiments in these states</legend>
         {known.map((state) => (
           <label key={state} class={states.includes(state) ? "chip on" : "chip"}>
             <input
               type="checkbox"
-              class="unseen"
+              class="visually-hidden"
               checked={states.includes(state)}
               onChange={() => toggle(state)}
             />
@@ -154,9 +154,9 @@ function useExperiments(): { all: Metadata[] | null; problem: string } {
         if (!ended) setAll(found);
         setProblem("");
       } catch (error) {
-        setProblem(words(error));
+        setProblem(errorMessage(error));
       }
-      if (!ended) timer = setTimeout(() => void load(), AGAIN_MS);
+      if (!ended) timer = setTimeout(() => void load(), RETRY_MS);
     };
     void load();
     return () => {
@@ -207,7 +207,13 @@ function columnsFor(own: string): TableColumn<Metadata>[] {
       width: 140,
       cell: (one) => <TrialCounts counts={one.trialCounts} />,
     },
-    { key: "best", title: "Best", width: 96, number: true, cell: (one) => show(one.bestValue) },
+    {
+      key: "best",
+      title: "Best",
+      width: 96,
+      number: true,
+      cell: (one) => formatValue(one.bestValue),
+    },
     { key: "platform", title: "Platform", width: 84, cell: (one) => one.platform },
     {
       key: "port",
@@ -216,12 +222,12 @@ function columnsFor(own: string): TableColumn<Metadata>[] {
       number: true,
       cell: (one) => (one.port && one.webuiUrl[0] ? <a href={one.webuiUrl[0]}>{one.port}</a> : "–"),
     },
-    { key: "started", title: "Started", width: 198, cell: (one) => showTime(one.startTime) },
+    { key: "started", title: "Started", width: 198, cell: (one) => formatTime(one.startTime) },
     {
       key: "ended",
       title: "Ended",
       width: 198,
-      cell: (one) => (typeof one.endTime === "number" ? showTime(one.endTime) : "–"),
+      cell: (one) => (typeof one.endTime === "number" ? formatTime(one.endTime) : "–"),
     },
     { key: "tag", title: "Tags", width: 80, cell: (one) => one.tag.join(", ") || "–" },
   ];

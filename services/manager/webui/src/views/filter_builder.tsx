@@ -1,4 +1,4 @@
-// Builds parts of the search line, for those who do not know how it is written.
+// Menu that builds parts of the search text.
 
 import { useState } from "preact/hooks";
 
@@ -100,8 +100,8 @@ function Form({ store, columns, onAdd, close }: Props & { close: () => void }) {
       )}
       <button class="primary">Add</button>
       <p class="muted small">
-        The search line also takes <code>failed</code>, <code>#12</code>, <code>#10..20</code>,{" "}
-        <code>optimizer=adam,sgd</code>, <code>result&gt;0.9</code>. All parts must hold.
+        The search also accepts <code>failed</code>, <code>#12</code>, <code>#10..20</code>,{" "}
+        <code>optimizer=adam,sgd</code>, <code>result&gt;0.9</code>. A trial must match all parts.
       </p>
     </form>
   );

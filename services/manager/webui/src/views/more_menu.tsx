@@ -1,8 +1,8 @@
-// The panels behind the menu "More": configuration, search space, logs, summary, about.
+// Menu "More" and its dialogs: configuration, search space, logs, summary, TensorBoards, about.
 
 import { useState } from "preact/hooks";
 
-import { type Page, words } from "../api/client";
+import { type Page, errorMessage } from "../api/client";
 import type { Json, Metric, Profile, Trial } from "../api/records";
 import { CopyButton } from "../components/copy_button";
 import { Dialog } from "../components/dialog";
@@ -19,7 +19,7 @@ const LOGS = [
   ["dispatcher.log", "Dispatcher"],
 ] as const;
 
-export function More({ version }: { version: string }) {
+export function MoreMenu({ version }: { version: string }) {
   const store = useStore();
   const { notify } = useApp();
   const [panel, setPanel] = useState<Panel | null>(null);
@@ -50,7 +50,7 @@ export function More({ version }: { version: string }) {
               class="menu-item"
               onClick={() => {
                 closeMenu();
-                void download(store).catch((error: unknown) => notify(words(error)));
+                void download(store).catch((error: unknown) => notify(errorMessage(error)));
               }}
             >
               Download a summary
@@ -100,13 +100,11 @@ function About({ version, onClose }: { version: string; onClose: () => void }) {
     <Dialog title="About" kind="modal" onClose={onClose}>
       <p>NNI {version}</p>
       <p>
-        <a href="api/v1/nni/openapi.json">
-          The REST interface of this address, as an OpenAPI document
-        </a>
+        <a href="api/v1/nni/openapi.json">REST API of this address (OpenAPI document)</a>
       </p>
       <p class="muted">
-        When you report a problem, attach the summary and the logs (menu “More”) and what{" "}
-        <code>nnictl doctor</code> says.
+        When you report a problem, attach the summary and the logs (menu “More”) and the output of{" "}
+        <code>nnictl doctor</code>.
       </p>
     </Dialog>
   );
@@ -129,7 +127,7 @@ async function download(store: Store): Promise<void> {
   const [profile, metrics, trials] = await Promise.all([
     store.client.get<Profile>("experiment"),
     store.client.get<Metric[]>("metric-data"),
-    allTrials(store), // those that are shown may not be all yet
+    allTrials(store), // the store may still be loading
   ]);
   const summary = {
     experimentParameters: profile,

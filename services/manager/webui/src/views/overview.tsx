@@ -1,10 +1,10 @@
-// One experiment at a glance: state, budgets, the best trials, results, what it searches.
+// Overview of an experiment: state, budgets, best trials, results, search space, configuration.
 
 import { useMemo } from "preact/hooks";
 
 import type { JsonObject } from "../api/records";
 import { ResultChart } from "../charts/result_chart";
-import { count, pythonLiteral, show, showDuration, showTime } from "../format";
+import { count, pythonLiteral, formatValue, formatDuration, formatTime } from "../format";
 import { CopyButton } from "../components/copy_button";
 import { Icon } from "../components/icon";
 import { NoResult } from "../components/no_result";
@@ -15,16 +15,19 @@ import { useApp, useClock, useStore } from "../state/context";
 import { usePreference } from "../state/preferences";
 import { dimensionsOf } from "../state/space";
 import type { Store } from "../state/store";
-import { doneOf, lastFailure, ranked } from "../state/trial";
+import { countEnded, lastFailure, ranked } from "../state/trial";
 import { Budgets } from "./budgets";
 
-const COUNTING = new Set(["RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL"]);
+const RUNNING_STATES = new Set(["RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL"]);
 
 export function Overview() {
   const store = useStore();
-  const [way, setWay] = usePreference<"" | "minimize" | "maximize">(`way:${store.profile?.id}`, "");
-  if (!store.profile || !store.status) return null; // the page says why
-  const direction = way || store.profile.optimizeMode;
+  const [chosen, setChosen] = usePreference<"" | "minimize" | "maximize">(
+    `way:${store.profile?.id}`,
+    "",
+  );
+  if (!store.profile || !store.status) return null; // the page shows the reason
+  const direction = chosen || store.profile.optimizeMode;
   const minimize = direction === "minimize";
   return (
     <div class="grid">
@@ -41,7 +44,7 @@ export function Overview() {
         <ResultChart store={store} metric="default" minimize={minimize} height={300} table />
       </section>
       <section class="card w4" aria-labelledby="top">
-        <Top store={store} minimize={minimize} onWay={setWay} />
+        <Top store={store} minimize={minimize} onDirection={setChosen} />
       </section>
       <section class="card w6" aria-labelledby="space">
         <Space store={store} />
@@ -53,7 +56,7 @@ export function Overview() {
   );
 }
 
-/** The last line of a traceback says what went wrong. */
+/** Return the last line of a traceback, which names the error. */
 function lastLine(text: string): string {
   return text.trim().split("\n").at(-1)!;
 }
@@ -63,12 +66,12 @@ function Problems({ store }: { store: Store }) {
   if (!errors.length) return null;
   const { status } = store.status!;
   return (
-    <section class="card w12 trouble" role="alert" aria-label="Errors">
+    <section class="card w12 failure" role="alert" aria-label="Errors">
       <h2>
         <Icon name="cross" />{" "}
         {status === "ERROR"
           ? "The experiment ended with an error"
-          : "Something went wrong; the experiment goes on"}
+          : "An error occurred; the experiment continues"}
       </h2>
       {errors.map((text, i) => {
         const lines = text.trim().split("\n");
@@ -84,21 +87,18 @@ function Problems({ store }: { store: Store }) {
           </details>
         );
       })}
-      <p class="muted">
-        The logs of manager and dispatcher (menu “More”) say what happened before.
-      </p>
+      <p class="muted">The logs of manager and dispatcher (menu “More”) have the details.</p>
     </section>
   );
 }
 
-/** Says so when all that has ended has failed: an experiment that is done may still be good for
- * nothing. */
+/** Alert when all ended trials have failed, even if the experiment is done. */
 function Failures({ store }: { store: Store }) {
   const last = useMemo(() => lastFailure(store.trials.values()), [store.version]);
   const failed = store.counts["FAILED"] ?? 0;
-  if (!last || failed < doneOf(store.counts)) return null;
+  if (!last || failed < countEnded(store.counts)) return null;
   return (
-    <section class="card w12 trouble" role="alert" aria-label="Failures">
+    <section class="card w12 failure" role="alert" aria-label="Failures">
       <h2>
         <Icon name="cross" />{" "}
         {failed === 1
@@ -106,9 +106,9 @@ function Failures({ store }: { store: Store }) {
           : `All ${failed} trials so far have failed`}
       </h2>
       <p>
-        The last one was <TrialLink trial={last} />
-        {last.record.message ? `: ${lastLine(last.record.message)}` : ""}. Its details say why, with
-        the end of what it wrote.
+        Last failure: <TrialLink trial={last} />
+        {last.record.message ? `: ${lastLine(last.record.message)}` : ""}. Its details have the
+        explanation and the end of stderr.
       </p>
     </section>
   );
@@ -146,12 +146,12 @@ function About({ store }: { store: Store }) {
         </div>
         <div>
           <dt>Started</dt>
-          <dd>{showTime(profile!.startTime)}</dd>
+          <dd>{formatTime(profile!.startTime)}</dd>
         </div>
         {profile!.endTime ? (
           <div>
             <dt>Ended</dt>
-            <dd>{showTime(profile!.endTime)}</dd>
+            <dd>{formatTime(profile!.endTime)}</dd>
           </div>
         ) : null}
         <div>
@@ -160,34 +160,32 @@ function About({ store }: { store: Store }) {
         </div>
       </dl>
       {profile!.repeatable ? null : (
-        <p class="hint">
-          Not repeatable: the algorithm answered differently when its log was replayed.
-        </p>
+        <p class="hint">Not repeatable: a replay of the log gave different parameters.</p>
       )}
     </>
   );
 }
 
-/** What happens now and how long it will take, in a sentence. */
+/** Current activity, trials per minute and remaining time. */
 function Pace({ store }: { store: Store }) {
   const status = store.status!;
-  const runs = COUNTING.has(status.status);
+  const runs = RUNNING_STATES.has(status.status);
   useClock(runs);
-  const done = doneOf(store.counts);
+  const done = countEnded(store.counts);
   const most = Number(store.profile!.params["maxTrialNumber"] ?? 0);
   const used = store.executionSeconds();
   const running = store.counts["RUNNING"] ?? 0;
-  const words: string[] = [];
-  if (status.waitingFor) words.push(`Waiting: ${status.waitingFor}`);
-  else if (runs) words.push(`${count(running, "trial")} running`);
+  const sentences: string[] = [];
+  if (status.waitingFor) sentences.push(`Waiting: ${status.waitingFor}`);
+  else if (runs) sentences.push(`${count(running, "trial")} running`);
   if (done > 0 && used > 0)
-    words.push(`${show(Number(((done / used) * 60).toPrecision(2)))} trials a minute`);
+    sentences.push(`${formatValue(Number(((done / used) * 60).toPrecision(2)))} trials a minute`);
   if (runs && most > done && done > 2)
-    words.push(`about ${showDuration(((most - done) * used) / done)} left`);
-  if (status.status === "VIEWED") words.push("Open for reading only: nothing can be changed.");
+    sentences.push(`about ${formatDuration(((most - done) * used) / done)} left`);
+  if (status.status === "VIEWED") sentences.push("Open for reading only: nothing can be changed.");
   return (
     <p class="lead" role="status">
-      {words.join(" · ") || "\u00a0"}
+      {sentences.join(" · ") || "\u00a0"}
     </p>
   );
 }
@@ -202,7 +200,7 @@ function Best({ store, minimize }: { store: Store; minimize: boolean }) {
       </h2>
       {best ? (
         <>
-          <p class="big">{show(best.value)}</p>
+          <p class="big">{formatValue(best.value)}</p>
           <p class="muted">
             trial <TrialLink trial={best} /> · number {best.number}
           </p>
@@ -219,11 +217,11 @@ function Best({ store, minimize }: { store: Store; minimize: boolean }) {
 function Top({
   store,
   minimize,
-  onWay,
+  onDirection,
 }: {
   store: Store;
   minimize: boolean;
-  onWay: (way: "minimize" | "maximize") => void;
+  onDirection: (direction: "minimize" | "maximize") => void;
 }) {
   const [many, setMany] = usePreference("top", 10);
   const rows = useMemo(
@@ -239,7 +237,7 @@ function Top({
           Best is{" "}
           <select
             value={minimize ? "minimize" : "maximize"}
-            onChange={(event) => onWay(event.currentTarget.value as "minimize")}
+            onChange={(event) => onDirection(event.currentTarget.value as "minimize")}
           >
             <option value="maximize">largest</option>
             <option value="minimize">smallest</option>
@@ -276,7 +274,7 @@ function Top({
                 <td>
                   <TrialLink trial={trial} />
                 </td>
-                <td class="number">{show(trial.value)}</td>
+                <td class="number">{formatValue(trial.value)}</td>
               </tr>
             ))}
           </tbody>
@@ -306,7 +304,7 @@ function Space({ store }: { store: Store }) {
     <>
       <h2 id="space">Search space</h2>
       {dimensions.length === 0 ? (
-        <p class="empty">There is nothing to search for.</p>
+        <p class="empty">The search space is empty.</p>
       ) : (
         <div class="scroll">
           <table>
@@ -347,7 +345,9 @@ function Config({ store }: { store: Store }) {
         {entries.map(([key, value]) => (
           <div key={key}>
             <dt>{key}</dt>
-            <dd class="mono">{typeof value === "object" ? JSON.stringify(value) : show(value)}</dd>
+            <dd class="mono">
+              {typeof value === "object" ? JSON.stringify(value) : formatValue(value)}
+            </dd>
           </div>
         ))}
       </dl>

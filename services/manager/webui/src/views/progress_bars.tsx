@@ -1,19 +1,19 @@
-// How much of the budgets is used, as bars with their words.
+// Progress bars of the budgets, with their legends.
 
-import { showDuration } from "../format";
+import { formatDuration } from "../format";
 import { Progress } from "../components/progress";
 import { StatePill } from "../components/state_pill";
 import type { Store } from "../state/store";
-import { LIVE, TRIAL_STATES, doneOf } from "../state/trial";
+import { LIVE, TRIAL_STATES, countEnded } from "../state/trial";
 
-/** Trials by state beside each other, as a part of the trial number. */
+/** Bar of trials by state, as shares of the trial number. */
 export function TrialsByState({ store }: { store: Store }) {
   const known = TRIAL_STATES.filter((state) => store.counts[state]).sort(
     (a, b) => Number(LIVE.has(a)) - Number(LIVE.has(b)),
   );
   const created = known.reduce((sum, state) => sum + store.counts[state]!, 0);
   const most = Number(store.profile!.params["maxTrialNumber"] ?? 0);
-  const done = doneOf(store.counts);
+  const done = countEnded(store.counts);
   const whole = Math.max(most, created, 1);
   return (
     <>
@@ -34,14 +34,14 @@ export function TrialsByState({ store }: { store: Store }) {
   );
 }
 
-/** How much of the time is used; both in seconds. */
+/** Bar of the used time; both values in seconds. */
 export function TimeUsed({ used, limit }: { used: number; limit: number }) {
-  const left = `${showDuration(Math.max(0, Math.ceil(limit - used)))} left`;
+  const left = `${formatDuration(Math.max(0, Math.ceil(limit - used)))} left`;
   return (
     <>
       <Progress
         label="Time"
-        text={`${showDuration(used)} of ${showDuration(limit)}, ${left}`}
+        text={`${formatDuration(used)} of ${formatDuration(limit)}, ${left}`}
         parts={[{ state: "TIME", part: used / limit }]}
       />
       <p class="legend">

@@ -1,14 +1,14 @@
-// The TensorBoards that run for this experiment: opened again, or ended.
+// Dialog of the experiment's running TensorBoards: open or stop them.
 
 import { useEffect, useState } from "preact/hooks";
 
-import { words } from "../api/client";
+import { errorMessage } from "../api/client";
 import type { TensorBoard } from "../api/records";
 import { count } from "../format";
 import { Dialog } from "../components/dialog";
 import { useApp } from "../state/context";
 
-/** Return where a TensorBoard answers: on the page's own host. */
+/** Return the URL of a TensorBoard, on the page's host. */
 export function boardAddress(task: TensorBoard): string {
   return `http://${location.hostname}:${task.port}/`;
 }
@@ -20,14 +20,14 @@ export function TensorBoards({ onClose }: { onClose: () => void }) {
   useEffect(() => {
     store.client
       .get<TensorBoard[]>("tensorboard-tasks")
-      .then(setTasks, (error: unknown) => setProblem(words(error)));
+      .then(setTasks, (error: unknown) => setProblem(errorMessage(error)));
   }, [store]);
-  const end = async () => {
+  const stopAll = async () => {
     try {
       await store.client.send("DELETE", "tensorboard-tasks");
       setTasks([]);
     } catch (error) {
-      notify(words(error));
+      notify(errorMessage(error));
     }
   };
   return (
@@ -67,7 +67,7 @@ export function TensorBoards({ onClose }: { onClose: () => void }) {
           </tbody>
         </table>
       ) : (
-        <p class="empty">{tasks ? "None runs." : "Loading…"}</p>
+        <p class="empty">{tasks ? "No TensorBoard is running." : "Loading…"}</p>
       )}
       <div class="row end">
         <button
@@ -75,9 +75,9 @@ export function TensorBoards({ onClose }: { onClose: () => void }) {
           class="plain danger"
           disabled={!store.editable || !tasks?.length}
           title={store.readOnlyReason}
-          onClick={() => void end()}
+          onClick={() => void stopAll()}
         >
-          End all
+          Stop all
         </button>
       </div>
     </Dialog>

@@ -1,11 +1,11 @@
-// Everything about one trial, in a drawer: parameters, result, course, why it is as it is, logs.
+// Drawer with the details of a trial: result, parameters, explanation, intermediate results, logs.
 
 import { useEffect, useMemo, useReducer, useState } from "preact/hooks";
 
-import { isAbort, words } from "../api/client";
+import { isAbort, errorMessage } from "../api/client";
 import type { Explanation, Json, Metric } from "../api/records";
 import { Plot, type PlotSeries } from "../charts/plot";
-import { pythonLiteral, show, showDuration, showTime } from "../format";
+import { pythonLiteral, formatValue, formatDuration, formatTime } from "../format";
 import { CopyButton } from "../components/copy_button";
 import { Dialog } from "../components/dialog";
 import { Icon } from "../components/icon";
@@ -20,8 +20,8 @@ import { LIVE, type Trial, durationOf, numbersOf } from "../state/trial";
 import { CustomTrial } from "./custom_trial";
 
 const TABS = [
-  ["about", "About"],
-  ["course", "Intermediate results"],
+  ["summary", "Summary"],
+  ["intermediates", "Intermediate results"],
   ["log", "Logs"],
   ["record", "Record"],
 ] as const;
@@ -35,7 +35,7 @@ const LOGS = [
 export function TrialDetails({ id }: { id: string }) {
   const store = useStore();
   const { go, notify } = useApp();
-  const [tab, setTab] = useState<Tab>("about");
+  const [tab, setTab] = useState<Tab>("summary");
   const [copying, setCopying] = useState(false);
   const trial = store.trials.get(id);
   const close = () => go({ trial: "" });
@@ -49,9 +49,8 @@ export function TrialDetails({ id }: { id: string }) {
     );
   }
   const kill = async () => {
-    if (!confirm(`Kill trial ${trial.number} (${trial.id})? What it has computed so far is lost.`))
-      return;
-    await store.kill(trial.id).catch((error: unknown) => notify(words(error)));
+    if (!confirm(`Kill trial ${trial.number} (${trial.id})? Its progress is lost.`)) return;
+    await store.kill(trial.id).catch((error: unknown) => notify(errorMessage(error)));
   };
   const step = (by: number) => {
     const next = [...store.trials.values()].find((one) => one.number === trial.number + by);
@@ -67,7 +66,7 @@ export function TrialDetails({ id }: { id: string }) {
       onClose={close}
       actions={
         <>
-          <button type="button" class="quiet" aria-label="Trial before" onClick={() => step(-1)}>
+          <button type="button" class="quiet" aria-label="Previous trial" onClick={() => step(-1)}>
             <Icon name="left" />
           </button>
           <button type="button" class="quiet" aria-label="Next trial" onClick={() => step(1)}>
@@ -88,7 +87,7 @@ export function TrialDetails({ id }: { id: string }) {
           title={store.readOnlyReason}
           onClick={() => setCopying(true)}
         >
-          <Icon name="edit" /> Run again, changed
+          <Icon name="edit" /> Edit and run again
         </button>
         {LIVE.has(trial.state) ? (
           <button
@@ -102,9 +101,9 @@ export function TrialDetails({ id }: { id: string }) {
           </button>
         ) : null}
       </div>
-      <Tabs label="About the trial" tabs={TABS} current={tab} onChange={setTab}>
-        {tab === "about" ? <About store={store} trial={trial} /> : null}
-        {tab === "course" ? <Course store={store} trial={trial} /> : null}
+      <Tabs label="Details of the trial" tabs={TABS} current={tab} onChange={setTab}>
+        {tab === "summary" ? <Summary store={store} trial={trial} /> : null}
+        {tab === "intermediates" ? <IntermediateResults store={store} trial={trial} /> : null}
         {tab === "log" ? <Logs trial={trial} /> : null}
         {tab === "record" ? <Record trial={trial} /> : null}
       </Tabs>
@@ -115,7 +114,7 @@ export function TrialDetails({ id }: { id: string }) {
   );
 }
 
-function About({ store, trial }: { store: Store; trial: Trial }) {
+function Summary({ store, trial }: { store: Store; trial: Trial }) {
   const now = useClock(LIVE.has(trial.state));
   const { record } = trial;
   const seconds = durationOf(trial, now);
@@ -124,34 +123,34 @@ function About({ store, trial }: { store: Store; trial: Trial }) {
     <div class="two">
       <div>
         <h3>Result</h3>
-        <p class="big">{show(trial.value ?? trial.result)}</p>
+        <p class="big">{formatValue(trial.value ?? trial.result)}</p>
         {others.length ? <Parameters flat={Object.fromEntries(others)} /> : null}
         <h3>Parameters</h3>
         <Parameters flat={trial.flat} />
       </div>
       <div>
-        <Why store={store} trial={trial} />
-        <h3>Course</h3>
+        <ExplanationSection store={store} trial={trial} />
+        <h3>Execution</h3>
         <dl class="facts">
           <div>
             <dt>Duration</dt>
-            <dd>{seconds === null ? "not started" : showDuration(seconds)}</dd>
+            <dd>{seconds === null ? "not started" : formatDuration(seconds)}</dd>
           </div>
           <div>
             <dt>Created</dt>
-            <dd>{showTime(record.createdTime)}</dd>
+            <dd>{formatTime(record.createdTime)}</dd>
           </div>
           <div>
             <dt>Started</dt>
-            <dd>{showTime(record.startTime)}</dd>
+            <dd>{formatTime(record.startTime)}</dd>
           </div>
           <div>
             <dt>Ended</dt>
-            <dd>{showTime(record.endTime)}</dd>
+            <dd>{formatTime(record.endTime)}</dd>
           </div>
           <div>
-            <dt>Chosen by</dt>
-            <dd>{trial.source === "customized" ? "you" : "the algorithm"}</dd>
+            <dt>Source</dt>
+            <dd>{trial.source === "customized" ? "user" : "algorithm"}</dd>
           </div>
           {record.attempt > 1 ? (
             <div>
@@ -161,7 +160,7 @@ function About({ store, trial }: { store: Store; trial: Trial }) {
           ) : null}
           {record.runnerId ? (
             <div>
-              <dt>Runner</dt>
+              <dt>Agent</dt>
               <dd class="mono">{record.runnerId}</dd>
             </div>
           ) : null}
@@ -181,19 +180,19 @@ function About({ store, trial }: { store: Store; trial: Trial }) {
   );
 }
 
-/** Why the trial waits, was stopped or failed, with what to do about it. */
-function Why({ store, trial }: { store: Store; trial: Trial }) {
-  const [why, setWhy] = useState<Explanation | null>(null);
+/** Explanation why a trial waits, was stopped or failed, with remedies. */
+function ExplanationSection({ store, trial }: { store: Store; trial: Trial }) {
+  const [explanation, setExplanation] = useState<Explanation | null>(null);
   useEffect(() => {
     const stop = new AbortController();
-    if (trial.state === "SUCCEEDED") setWhy(null);
+    if (trial.state === "SUCCEEDED") setExplanation(null);
     else
       store.client
         .get<Explanation>(`trials/${trial.id}/why`, stop.signal)
-        .then(setWhy, () => setWhy(null));
+        .then(setExplanation, () => setExplanation(null));
     return () => stop.abort();
   }, [trial.id, trial.state, trial.record.message, store]);
-  if (!why) {
+  if (!explanation) {
     return trial.record.message ? (
       <>
         <h3>Message</h3>
@@ -204,12 +203,12 @@ function Why({ store, trial }: { store: Store; trial: Trial }) {
     ) : null;
   }
   return (
-    <section class="why" aria-label="Why">
-      <h3>Why</h3>
-      <p>{why.summary}</p>
-      {why.reasons.length ? (
+    <section class="explanation" aria-label="Explanation">
+      <h3>Explanation</h3>
+      <p>{explanation.summary}</p>
+      {explanation.reasons.length ? (
         <ul>
-          {why.reasons.map((one, i) => (
+          {explanation.reasons.map((one, i) => (
             <li key={i}>
               {one.text}
               {one.remedy ? <span class="remedy">{one.remedy}</span> : null}
@@ -217,23 +216,23 @@ function Why({ store, trial }: { store: Store; trial: Trial }) {
           ))}
         </ul>
       ) : null}
-      {why.lostAttempts.length ? (
+      {explanation.lostAttempts.length ? (
         <details>
-          <summary>Attempts that were lost ({why.lostAttempts.length})</summary>
+          <summary>Lost attempts ({explanation.lostAttempts.length})</summary>
           <ul>
-            {why.lostAttempts.map((one) => (
+            {explanation.lostAttempts.map((one) => (
               <li key={one.attempt}>
-                attempt {one.attempt} on {one.runnerId || "no runner"}: {one.reason}
+                attempt {one.attempt} on {one.runnerId || "no agent"}: {one.reason}
               </li>
             ))}
           </ul>
         </details>
       ) : null}
-      {why.stderrTail ? (
+      {explanation.stderrTail ? (
         <>
           <h4>End of stderr</h4>
           <pre class="code" tabIndex={0} aria-label="End of stderr">
-            {why.stderrTail}
+            {explanation.stderrTail}
           </pre>
         </>
       ) : null}
@@ -241,7 +240,7 @@ function Why({ store, trial }: { store: Store; trial: Trial }) {
   );
 }
 
-function Course({ store, trial }: { store: Store; trial: Trial }) {
+function IntermediateResults({ store, trial }: { store: Store; trial: Trial }) {
   const [key, setKey] = useState("default");
   const { reports, problem } = useReports(store, trial);
   const keys = [...new Set(reports.flatMap((data) => Object.keys(numbersOf(data))))];
@@ -268,11 +267,7 @@ function Course({ store, trial }: { store: Store; trial: Trial }) {
       </p>
     );
   if (!shown)
-    return (
-      <p class="empty">
-        It has reported no intermediate results{LIVE.has(trial.state) ? " yet" : ""}.
-      </p>
-    );
+    return <p class="empty">No intermediate results{LIVE.has(trial.state) ? " yet" : ""}.</p>;
   return (
     <>
       {keys.length > 1 ? (
@@ -289,7 +284,7 @@ function Course({ store, trial }: { store: Store; trial: Trial }) {
       ) : null}
       <Plot
         label="Intermediate results of the trial"
-        summary={`${reports.length} reports; the last is ${show(y.at(-1))}.`}
+        summary={`${reports.length} intermediate results; the last is ${formatValue(y.at(-1))}.`}
         x={x}
         series={series}
         height={280}
@@ -297,7 +292,7 @@ function Course({ store, trial }: { store: Store; trial: Trial }) {
         yTitle={shown}
         tip={(_series, i) => (
           <>
-            #{i + 1}: <b>{show(y[i])}</b>
+            #{i + 1}: <b>{formatValue(y[i])}</b>
           </>
         )}
       />
@@ -316,7 +311,7 @@ function Course({ store, trial }: { store: Store; trial: Trial }) {
             {reports.slice(-500).map((data, i) => (
               <tr key={i}>
                 <td class="number">{Math.max(0, reports.length - 500) + i + 1}</td>
-                <td class="mono">{show(data)}</td>
+                <td class="mono">{formatValue(data)}</td>
               </tr>
             ))}
           </tbody>
@@ -326,7 +321,7 @@ function Course({ store, trial }: { store: Store; trial: Trial }) {
   );
 }
 
-/** Return the intermediate results of a trial; they grow as it reports. */
+/** Return the intermediate results of a trial, updated as the trial reports. */
 function useReports(store: Store, trial: Trial): { reports: Json[]; problem: string } {
   const [reports, setReports] = useState<Json[]>([]);
   const [problem, setProblem] = useState("");
@@ -341,7 +336,7 @@ function useReports(store: Store, trial: Trial): { reports: Json[]; problem: str
         setProblem("");
       })
       .catch((error: unknown) => {
-        if (!isAbort(error)) setProblem(words(error));
+        if (!isAbort(error)) setProblem(errorMessage(error));
       });
     return () => stop.abort();
   }, [store, trial.id, round]);

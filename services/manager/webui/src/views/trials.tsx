@@ -1,15 +1,15 @@
-// All trials of an experiment: searched, sorted, compared.
+// View of all trials of an experiment: search, sort, select, compare.
 
 import { useMemo, useState } from "preact/hooks";
 
-import { words } from "../api/client";
+import { errorMessage } from "../api/client";
 import type { TensorBoard } from "../api/records";
 import { count } from "../format";
 import { Icon } from "../components/icon";
 import { Menu } from "../components/menu";
 import { StatePill } from "../components/state_pill";
 import { TrialLink } from "../components/trial_link";
-import { type Column, allColumns, sorted, usualColumns } from "../state/columns";
+import { type Column, allColumns, sorted, defaultColumns } from "../state/columns";
 import { useApp, useClock, useStore } from "../state/context";
 import { parseFilter } from "../state/filter";
 import { usePreference } from "../state/preferences";
@@ -40,14 +40,14 @@ export function Trials() {
     [store.parameterNames.size, store.metricKeys.size, store.profile?.revision],
   );
   const shown = useMemo(() => {
-    const keys = chosen ?? usualColumns(columns);
+    const keys = chosen ?? defaultColumns(columns);
     return columns.filter((one) => keys.includes(one.key));
   }, [columns, chosen]);
   const filter = useMemo(() => parseFilter(search, columns), [search, columns]);
-  // The clock sorts only where durations grow: otherwise the order would be computed each second for nothing.
+  // The clock affects only the order by duration; other orders are not recomputed each second.
   const tick = sort.key === "duration" ? now : 0;
   const rows = useMemo(() => {
-    if (!store.listed) return []; // a list that soon becomes another one would only be a flicker
+    if (!store.newestLoaded) return []; // a partial list would flicker
     const matching = [...store.trials.values()].filter(
       (trial) => (states.length === 0 || states.includes(trial.state)) && filter.test(trial, now),
     );
@@ -98,7 +98,11 @@ export function Trials() {
         </button>
       </div>
       <StateChips store={store} chosen={states} onChange={setStates} />
-      <p class={filter.problems.length ? "hint" : "unseen"} id="search-problems" role="status">
+      <p
+        class={filter.problems.length ? "hint" : "visually-hidden"}
+        id="search-problems"
+        role="status"
+      >
         {filter.problems.join(" ")}
       </p>
       <VirtualTable
@@ -110,7 +114,7 @@ export function Trials() {
         onOpen={(trial) => go({ trial: trial.id })}
         isMarked={(trial) => marked.has(trial.id) || trial.id === place.trial}
         empty={
-          store.listed && store.trials.size
+          store.newestLoaded && store.trials.size
             ? "No trial matches."
             : store.complete
               ? "There are no trials yet."
@@ -119,7 +123,7 @@ export function Trials() {
       />
       <div class="table-foot">
         <span class="muted" role="status">
-          {rows.length < store.trials.size && store.listed
+          {rows.length < store.trials.size && store.newestLoaded
             ? `${rows.length.toLocaleString("en")} of `
             : ""}
           {count(store.trials.size, "trial")}
@@ -191,12 +195,12 @@ function StateChips({
   const known = TRIAL_STATES.filter((state) => store.counts[state] || chosen.includes(state));
   return (
     <fieldset class="chips">
-      <legend class="unseen">Only trials in these states</legend>
+      <legend class="visually-hidden">Only trials in these states</legend>
       {known.map((state) => (
         <label key={state} class={chosen.includes(state) ? "chip on" : "chip"}>
           <input
             type="checkbox"
-            class="unseen"
+            class="visually-hidden"
             checked={chosen.includes(state)}
             onChange={() =>
               onChange(
@@ -225,7 +229,7 @@ function ColumnMenu({
     <Menu label="Columns" icon="columns" align="right">
       {() => (
         <fieldset class="choices">
-          <legend class="unseen">Columns</legend>
+          <legend class="visually-hidden">Columns</legend>
           {columns.map((column) => (
             <label key={column.key} class="check">
               <input
@@ -243,7 +247,7 @@ function ColumnMenu({
             </label>
           ))}
           <button type="button" class="plain" onClick={() => onChange(null)}>
-            As at first
+            Reset
           </button>
         </fieldset>
       )}
@@ -266,10 +270,9 @@ function Selection({
   if (selected.length === 0) return null;
   const live = selected.filter((trial) => LIVE.has(trial.state));
   const kill = async () => {
-    if (!confirm(`Kill ${count(live.length, "trial")}? What they have computed so far is lost.`))
-      return;
+    if (!confirm(`Kill ${count(live.length, "trial")}? Their progress is lost.`)) return;
     for (const trial of live)
-      await store.kill(trial.id).catch((error: unknown) => notify(words(error)));
+      await store.kill(trial.id).catch((error: unknown) => notify(errorMessage(error)));
   };
   const tensorboard = async () => {
     try {
@@ -278,7 +281,7 @@ function Selection({
       });
       window.open(boardAddress(task), "_blank", "noopener");
     } catch (error) {
-      notify(words(error));
+      notify(errorMessage(error));
     }
   };
   return (
