@@ -1,4 +1,4 @@
-"""One experiment with three trials, served without sockets."""
+"""Site with one experiment of three trials, served without sockets."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ API = "/api/v1/nni"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A served site and what it is told."""
+    """A served site, its manager and its clients."""
 
     manager: InMemoryManager
     client: httpx.AsyncClient
-    """Shows the token."""
-    stranger: httpx.AsyncClient
-    """Shows nothing."""
+    """Client with the token."""
+    anonymous: httpx.AsyncClient
+    """Client without credentials."""
 
 
 def experiment(directory: Path) -> experiment_pb2.Experiment:
@@ -141,7 +141,7 @@ async def site(manager: InMemoryManager) -> AsyncIterator[Site]:
 
 
 class serve:  # noqa: N801 - used like a function
-    """Serve the manager without sockets, as a context manager."""
+    """Context manager that serves an in-memory manager without sockets."""
 
     def __init__(self, manager: InMemoryManager, bound: str = EXPERIMENT, prefix: str = "") -> None:
         self._manager = manager

@@ -1,4 +1,4 @@
-"""Use cases over lists in memory: what the web face needs to be tested without a manager."""
+"""In-memory use cases for tests of the web handlers without a manager."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ Item = TypeVar("Item")
 
 
 def _cut(items: list[Item], token: str, size: int) -> Page[Item]:
-    """Return a page of a list that nobody changes meanwhile."""
+    """Return a page of a list that does not change."""
     numbered = list(enumerate(items))
     page = page_behind(numbered, itemgetter(0), token, size, number_of)
     return Page([item for _, item in page.items], page.next_token, page.total)
 
 
 class InMemoryManager:
-    """Experiments, trials and events that a test puts there."""
+    """State of a manager: experiments, trials and events of a test."""
 
     def __init__(self) -> None:
         self.experiments: dict[str, experiment_pb2.Experiment] = {}
@@ -57,7 +57,7 @@ class InMemoryManager:
         self.created: list[NewExperiment] = []
         self.request_ids: list[str] = []
         self.broken_logs: ServiceError | None = None
-        """Where every log breaks off."""
+        """Error at which every log ends; None: logs are complete."""
         self.appended = asyncio.Event()
 
     def put(self, experiment: experiment_pb2.Experiment) -> None:
@@ -99,7 +99,7 @@ class InMemoryExperiments:
         return ActivatedExperiment(experiment, [f"http://127.0.0.1:{new.port}"])
 
     async def fetch_output(self, experiment_id: str, trial_id: str) -> None:
-        """Everything is here."""
+        """Return at once: all output is local."""
 
     async def get(self, experiment_id: str) -> ActivatedExperiment:
         experiment = self._manager.experiment(experiment_id)

@@ -1,4 +1,4 @@
-"""Errors of the manager as HTTP answers."""
+"""HTTP responses of service errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests passed on to an owner that is a few lines of HTTP on a real socket."""
+"""Requests forwarded to an owner, a small HTTP server on a real socket."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATH = "/api/v1/nni/experiments/exp1/experiment"
 
 @dataclass
 class Owner:
-    """Writes down what it is asked and answers what it was given."""
+    """HTTP server that records requests and sends a fixed response."""
 
     port: int
     server: asyncio.Server | None = None
@@ -96,7 +96,7 @@ async def pass_on(owner: Owner, asked: Request, body: bytes = b"") -> StreamingR
     return response
 
 
-async def test_a_request_arrives_as_it_came_and_its_answer_comes_back(owner: Owner) -> None:
+async def test_request_is_forwarded_unchanged_and_its_response_returned(owner: Owner) -> None:
     response = await pass_on(owner, request("PUT", b"a=1&b=%20", content_type="x/y"), b"{}")
 
     assert (response.status_code, await body_of(response)) == (200, b"hi")
@@ -109,7 +109,7 @@ async def test_a_request_arrives_as_it_came_and_its_answer_comes_back(owner: Own
     assert owner.header("connection") == "close"
 
 
-async def test_who_shows_a_certificate_is_passed_on_by_name_and_nobody_else_says_for_whom(
+async def test_caller_with_a_certificate_is_forwarded_by_delegation(
     owner: Owner, tmp_path: Path
 ) -> None:
     access = tmp_path / "access.json"
@@ -132,14 +132,14 @@ async def test_who_shows_a_certificate_is_passed_on_by_name_and_nobody_else_says
     assert owner.asked[0].lower().count(b"authorization:") == 1
 
 
-async def test_a_forged_word_of_a_manager_is_not_passed_on(owner: Owner) -> None:
+async def test_forged_delegation_is_not_forwarded(owner: Owner) -> None:
     response = await pass_on(owner, request(nni_on_behalf_of="admin token root"))
 
     assert await body_of(response) == b"hi"
     assert owner.header("nni-on-behalf-of") == ""
 
 
-async def test_an_error_of_the_owner_is_the_answer(owner: Owner) -> None:
+async def test_error_of_the_owner_is_the_response(owner: Owner) -> None:
     owner.answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone"
 
     response = await pass_on(owner, request())
@@ -147,7 +147,7 @@ async def test_an_error_of_the_owner_is_the_answer(owner: Owner) -> None:
     assert (response.status_code, await body_of(response)) == (404, b"none")
 
 
-async def test_an_answer_without_an_end_flows_and_ends_with_its_reader(owner: Owner) -> None:
+async def test_streaming_response_ends_with_its_reader(owner: Owner) -> None:
     owner.endless = True
     owner.answer = (
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -163,7 +163,7 @@ async def test_an_answer_without_an_end_flows_and_ends_with_its_reader(owner: Ow
     assert "transfer-encoding" not in response.headers
 
 
-async def test_an_answer_without_an_end_ends_with_the_listener(owner: Owner) -> None:
+async def test_streaming_response_ends_with_the_listener(owner: Owner) -> None:
     owner.endless = True
     owner.answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
     stopped = asyncio.Event()
@@ -181,7 +181,7 @@ async def test_an_answer_without_an_end_ends_with_the_listener(owner: Owner) -> 
 
 
 @pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n"])
-async def test_an_owner_that_answers_nothing_is_told_with_what_to_do(
+async def test_owner_without_a_response_is_unavailable_with_a_remedy(
     owner: Owner, answer: bytes
 ) -> None:
     owner.answer = answer
@@ -190,7 +190,7 @@ async def test_an_owner_that_answers_nothing_is_told_with_what_to_do(
         await pass_on(owner, request())
 
 
-async def test_an_owner_that_is_gone_is_told_with_what_to_do(owner: Owner) -> None:
+async def test_unreachable_owner_is_unavailable_with_a_remedy(owner: Owner) -> None:
     assert owner.server is not None
     owner.server.close()
     await owner.server.wait_closed()
@@ -199,14 +199,14 @@ async def test_an_owner_that_is_gone_is_told_with_what_to_do(owner: Owner) -> No
         await pass_on(owner, request())
 
 
-async def test_a_request_is_passed_on_once(owner: Owner) -> None:
+async def test_forwarded_request_is_not_forwarded_again(owner: Owner) -> None:
     with pytest.raises(OwnedElsewhereError):
         await pass_on(owner, request(nni_forwarded="boot2"))
 
     assert owner.asked == []
 
 
-async def test_a_frozen_owner_is_waited_for_until_another_one_has_the_experiment(
+async def test_request_to_a_frozen_owner_ends_when_the_experiment_moves(
     owner: Owner,
 ) -> None:
     owner.endless = True

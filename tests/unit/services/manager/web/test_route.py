@@ -1,4 +1,4 @@
-"""Parameters of query strings."""
+"""Query parameters of routes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOLLOW = QueryParameter("follow", "", bool)
 ORDER = QueryParameter("order", "", choices=("up", "down"))
 
 
-def test_each_kind_is_read_as_itself() -> None:
+def test_each_kind_is_parsed_as_its_type() -> None:
     assert LIMIT.parse("007") == 7
     assert [FOLLOW.parse(text) for text in ("", "1", "TRUE", "0", "false")] == [
         *(True, True, True),
@@ -30,7 +30,7 @@ def test_each_kind_is_read_as_itself() -> None:
         (QueryParameter("cursor", ""), "x" * 10_001),
     ],
 )
-def test_what_breaks_the_rule_is_refused_by_name(parameter: QueryParameter, text: str) -> None:
+def test_invalid_values_are_refused_by_name(parameter: QueryParameter, text: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         parameter.parse(text)
 

@@ -1,4 +1,4 @@
-"""Who may ask what: the rules, and that a site applies them."""
+"""The access policy, and its application by a site."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_off_loopback_reading_needs_the_token_too() -> None:
         policy.check(head(host="box:8080"))
 
 
-def test_off_loopback_any_name_will_do_and_the_page_is_open_for_its_token() -> None:
+def test_off_loopback_any_host_is_accepted_and_the_page_is_open() -> None:
     policy = AccessPolicy(TOKEN, reading_needs_token=True)
 
     policy.check(head(host="10.1.2.3:8080", is_page=True))
@@ -100,12 +100,12 @@ def test_secrets_are_in_no_repr() -> None:
     assert TOKEN not in shown
 
 
-def test_empty_token_is_refused_since_anybody_would_know_it() -> None:
+def test_empty_token_is_refused() -> None:
     with pytest.raises(ValueError, match="token"):
         AccessPolicy("")
 
 
-def test_names_of_hosts_are_read_without_port_and_brackets() -> None:
+def test_host_names_are_parsed_without_port_and_brackets() -> None:
     assert host_name("LocalHost:80") == "localhost"
     assert host_name("[::1]:80") == "::1"
     assert is_loopback("::1")
@@ -113,7 +113,7 @@ def test_names_of_hosts_are_read_without_port_and_brackets() -> None:
 
 
 async def test_site_refuses_changes_of_strangers_as_json(site: Site) -> None:
-    answer = await site.stranger.put(f"{API}/experiment?update_type=MAX_TRIAL_NUM", json={})
+    answer = await site.anonymous.put(f"{API}/experiment?update_type=MAX_TRIAL_NUM", json={})
 
     assert answer.status_code == 401
     assert "nnictl" in answer.json()["error"]
@@ -131,9 +131,9 @@ async def test_site_refuses_forms(site: Site) -> None:
     assert answer.status_code == 415
 
 
-async def test_every_answer_tells_browsers_to_be_careful(site: Site) -> None:
+async def test_every_response_has_browser_protections(site: Site) -> None:
     for path in ("/", f"{API}/experiment", f"{API}/nothing"):
-        answer = await site.stranger.get(path)
+        answer = await site.anonymous.get(path)
 
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in answer.headers["content-security-policy"]

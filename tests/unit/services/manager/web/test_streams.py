@@ -1,4 +1,4 @@
-"""Streams without an end of their own."""
+"""Streams of unlimited length."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_stream_ends_with_its_items() -> None:
     assert seen == [0, 1]
 
 
-async def test_silent_stream_says_that_it_is_there() -> None:
+async def test_idle_stream_has_heartbeats() -> None:
     live = take_until(_waiter(asyncio.Event()), items(0, endless=True), heartbeat_s=0.001)
 
     first = await anext(live)
@@ -52,7 +52,7 @@ def _waiter(event: asyncio.Event) -> Any:
     return wait
 
 
-async def test_stream_that_breaks_off_for_a_known_reason_ends() -> None:
+async def test_stream_with_a_service_error_ends() -> None:
     async def broken() -> Any:
         yield 1
         raise AbortedError("the experiment was closed here")
@@ -60,7 +60,7 @@ async def test_stream_that_breaks_off_for_a_known_reason_ends() -> None:
     assert [item async for item in end_on_error(broken())] == [1]
 
 
-async def test_stream_that_breaks_off_for_no_known_reason_says_so() -> None:
+async def test_stream_with_an_unexpected_error_raises_it() -> None:
     async def broken() -> Any:
         yield 1
         raise KeyError("x")

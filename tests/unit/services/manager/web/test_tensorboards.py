@@ -1,4 +1,4 @@
-"""TensorBoard processes, with a program that only sleeps in their place."""
+"""TensorBoard processes, with a sleeping program in place of TensorBoard."""
 
 from __future__ import annotations
 

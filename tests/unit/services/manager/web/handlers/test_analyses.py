@@ -1,4 +1,4 @@
-"""What can be learnt from results, over REST."""
+"""Routes of importance and Pareto front."""
 
 import asyncio
 from dataclasses import replace
@@ -21,7 +21,7 @@ from tests.unit.services.manager.web.in_memory import InMemoryManager
 
 
 async def test_importance_is_a_list_of_shares(site: Site) -> None:
-    answer = await site.stranger.get(f"{API}/importance", params={"metric": "loss"})
+    answer = await site.anonymous.get(f"{API}/importance", params={"metric": "loss"})
 
     assert answer.json() == {
         "metric": "loss",
@@ -31,15 +31,15 @@ async def test_importance_is_a_list_of_shares(site: Site) -> None:
     }
 
 
-async def test_too_few_results_are_told(site: Site) -> None:
-    answer = await site.stranger.get(f"{API}/importance", params={"metric": "nothing"})
+async def test_too_few_results_are_a_conflict_with_the_required_number(site: Site) -> None:
+    answer = await site.anonymous.get(f"{API}/importance", params={"metric": "nothing"})
 
     assert answer.status_code == 409
     assert "at least 4 trials" in answer.json()["error"]
 
 
 async def test_front_shows_values_and_parameters(site: Site) -> None:
-    answer = (await site.stranger.get(f"{API}/pareto")).json()
+    answer = (await site.anonymous.get(f"{API}/pareto")).json()
 
     assert answer["objectives"] == [{"metric": "default", "mode": "minimize"}]
     assert [point["trialJobId"] for point in answer["front"]] == ["tria0", "tria1"]
@@ -49,7 +49,7 @@ async def test_front_shows_values_and_parameters(site: Site) -> None:
 
 
 async def test_objectives_are_read_from_the_query(site: Site) -> None:
-    answer = await site.stranger.get(
+    answer = await site.anonymous.get(
         f"{API}/pareto", params={"objectives": "val:acc:maximize,cost:minimize"}
     )
 
@@ -60,14 +60,14 @@ async def test_objectives_are_read_from_the_query(site: Site) -> None:
 
 
 @pytest.mark.parametrize("text", ["cost", "cost:up", ":minimize"])
-async def test_what_is_no_objective_is_refused(site: Site, text: str) -> None:
-    answer = await site.stranger.get(f"{API}/pareto", params={"objectives": text})
+async def test_invalid_objectives_are_refused_with_an_example(site: Site, text: str) -> None:
+    answer = await site.anonymous.get(f"{API}/pareto", params={"objectives": text})
 
     assert answer.status_code == 400
     assert "accuracy:maximize" in answer.json()["error"]
 
 
-async def test_without_a_dispatcher_nothing_is_computed(manager: InMemoryManager) -> None:
+async def test_analyses_are_unavailable_without_a_dispatcher(manager: InMemoryManager) -> None:
     alone = replace(dependencies(manager), analyses=None)
     app = create_site(EndpointContext(alone, AccessPolicy(TOKEN), _for_ever, EXPERIMENT))
 

@@ -46,7 +46,7 @@ def test_event_has_its_position_as_id_and_its_kind_as_name() -> None:
     assert data_of(text)["parameters"] == {"x": 0.5}
 
 
-def test_states_metrics_and_instants_read_as_elsewhere_in_rest() -> None:
+def test_states_metrics_and_instants_have_the_format_of_other_routes() -> None:
     ended = event_pb2.TrialEnded(trial_id="a", state=trial_pb2.TRIAL_STATE_EARLY_STOPPED)
     ended.ended_at.FromMilliseconds(5)
     reported = event_pb2.MetricReported(
@@ -71,7 +71,7 @@ def test_long_values_and_configurations_are_left_out() -> None:
     assert data_of(text)["searchSpace"] is None
 
 
-def test_positions_are_read_as_they_are_written() -> None:
+def test_positions_survive_a_round_trip() -> None:
     assert parse_position("12-3") == event_pb2.EventPosition(sequence=12, index=3)
     assert parse_position("latest") == END_OF_LOG
 
@@ -82,11 +82,11 @@ def test_other_positions_are_refused(text: str) -> None:
         parse_position(text)
 
 
-async def test_broken_stream_goes_on_behind_the_last_event(site: Site) -> None:
+async def test_reconnected_stream_resumes_after_the_last_event(site: Site) -> None:
     for number in range(3):
         site.manager.append(EXPERIMENT, scheduled(number))
 
-    answer = await site.stranger.get(
+    answer = await site.anonymous.get(
         f"{API}/events?follow=false", headers={"Last-Event-ID": "10-0"}
     )
 
@@ -96,6 +96,6 @@ async def test_broken_stream_goes_on_behind_the_last_event(site: Site) -> None:
 
 
 async def test_events_of_an_unknown_experiment_are_a_plain_404(site: Site) -> None:
-    answer = await site.stranger.get(f"{API}/experiments/nobody00/events")
+    answer = await site.anonymous.get(f"{API}/experiments/unknown0/events")
 
     assert answer.status_code == 404

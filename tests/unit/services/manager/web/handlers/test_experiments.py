@@ -1,4 +1,4 @@
-"""What REST tells about an experiment, and how it changes one."""
+"""Routes of experiments: read, update, create, import and export."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.unit.services.manager.web.conftest import API, EXPERIMENT, Site
 
 
 @pytest.mark.claim("platform", 42)
-async def test_version_tells_version_experiment_and_grpc(site: Site) -> None:
-    answer = await site.stranger.get(f"{API}/version")
+async def test_version_has_version_experiment_and_grpc_address(site: Site) -> None:
+    answer = await site.anonymous.get(f"{API}/version")
 
     assert answer.json() == {
         "version": "4.0.0.dev0",
@@ -22,7 +22,7 @@ async def test_version_tells_version_experiment_and_grpc(site: Site) -> None:
 
 @pytest.mark.claim("platform", 60)
 async def test_profile_has_the_documented_fields(site: Site) -> None:
-    profile = (await site.stranger.get(f"{API}/experiment")).json()
+    profile = (await site.anonymous.get(f"{API}/experiment")).json()
 
     assert profile["id"] == EXPERIMENT
     assert profile["revision"] == 1
@@ -38,7 +38,7 @@ async def test_profile_has_the_documented_fields(site: Site) -> None:
 @pytest.mark.claim("platform", 84)
 async def test_no_answer_contains_a_secret(site: Site) -> None:
     for path in ("experiment", "experiments-info", "experiment-metadata", "trial-jobs"):
-        answer = await site.stranger.get(f"{API}/{path}")
+        answer = await site.anonymous.get(f"{API}/{path}")
 
         assert answer.status_code == 200
         assert "hush-hush" not in answer.text
@@ -71,7 +71,9 @@ async def test_update_changes_one_value_and_the_revision(
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "4", None, True, 2**31])
-async def test_update_refuses_what_is_no_count(site: Site, value: object) -> None:
+async def test_update_refuses_values_that_are_not_positive_integers(
+    site: Site, value: object
+) -> None:
     answer = await site.client.put(
         f"{API}/experiment?update_type=TRIAL_CONCURRENCY",
         json={"params": {"trialConcurrency": value}},
@@ -111,9 +113,9 @@ async def test_export_can_be_imported_as_it_is(site: Site) -> None:
     assert site.manager.imported == exported.json()
 
 
-async def test_export_has_intermediate_results_only_when_asked(site: Site) -> None:
-    plain = (await site.stranger.get(f"{API}/export-data")).json()
-    full = (await site.stranger.get(f"{API}/export-data?intermediate=true")).json()
+async def test_export_has_intermediate_results_on_request_only(site: Site) -> None:
+    plain = (await site.anonymous.get(f"{API}/export-data")).json()
+    full = (await site.anonymous.get(f"{API}/export-data?intermediate=true")).json()
 
     assert "intermediate" not in plain[0]
     assert full[0]["intermediate"] == [0.5]

@@ -1,4 +1,4 @@
-"""Logs and files of trials over REST."""
+"""Routes of logs and files of trials."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ async def test_output_of_a_trial_is_plain_text_from_an_offset_on(
 ) -> None:
     (tmp_path / "trials" / "tria0" / "stdout").write_text("<script>one</script>\ntwo\n")
 
-    whole = await site.stranger.get(f"{API}/trial-file/tria0/stdout")
-    rest = await site.stranger.get(f"{API}/trial-file/tria0/stdout?offset=21")
+    whole = await site.anonymous.get(f"{API}/trial-file/tria0/stdout")
+    rest = await site.anonymous.get(f"{API}/trial-file/tria0/stdout?offset=21")
 
     assert whole.text == "<script>one</script>\ntwo\n"
     assert whole.headers["content-type"].startswith("text/plain")
     assert rest.text == "two\n"
 
 
-async def test_other_files_of_a_trial_are_bytes_of_no_type_that_runs(
+async def test_other_files_of_a_trial_have_no_type_that_a_browser_executes(
     site: Site, tmp_path: Path
 ) -> None:
     (tmp_path / "trials" / "tria0" / "page.html").write_bytes(b"<script>")
     (tmp_path / "trials" / "tria0" / "model.onnx").write_bytes(bytes(range(256)))
 
-    page = await site.stranger.get(f"{API}/trial-file/tria0/page.html")
-    model = await site.stranger.get(f"{API}/trial-file/tria0/model.onnx")
+    page = await site.anonymous.get(f"{API}/trial-file/tria0/page.html")
+    model = await site.anonymous.get(f"{API}/trial-file/tria0/model.onnx")
 
     assert page.headers["content-type"] == "application/octet-stream"
     assert model.content == bytes(range(256))
@@ -42,7 +42,7 @@ async def test_other_files_of_a_trial_are_bytes_of_no_type_that_runs(
 async def test_paths_out_of_the_trial_are_refused(site: Site, tmp_path: Path, name: str) -> None:
     (tmp_path / "secret").write_text("secret")
 
-    answer = await site.stranger.get(f"{API}/trial-file/tria0/{name}")
+    answer = await site.anonymous.get(f"{API}/trial-file/tria0/{name}")
 
     assert answer.status_code in {400, 404}
     assert "secret" not in answer.text.replace("../../secret", "")
@@ -54,7 +54,7 @@ async def test_links_that_lead_out_of_the_trial_are_not_followed(
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "trials" / "tria0" / "link").symlink_to(tmp_path / "secret")
 
-    answer = await site.stranger.get(f"{API}/trial-file/tria0/link")
+    answer = await site.anonymous.get(f"{API}/trial-file/tria0/link")
 
     assert answer.status_code == 404
 
@@ -62,14 +62,14 @@ async def test_links_that_lead_out_of_the_trial_are_not_followed(
 async def test_pipe_made_by_a_trial_does_not_hang_the_manager(site: Site, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "trials" / "tria0" / "pipe")
 
-    answer = await site.stranger.get(f"{API}/trial-file/tria0/pipe")
+    answer = await site.anonymous.get(f"{API}/trial-file/tria0/pipe")
 
     assert answer.status_code == 404
 
 
-async def test_missing_log_is_a_message(site: Site) -> None:
+async def test_missing_log_is_404_with_a_message(site: Site) -> None:
     for path in ("logs/nnimanager.log", "trial-file/tria0/stderr", "logs/other.log"):
-        answer = await site.stranger.get(f"{API}/{path}")
+        answer = await site.anonymous.get(f"{API}/{path}")
 
         assert answer.status_code == 404
         assert answer.json()["error"]
@@ -79,7 +79,7 @@ async def test_logs_of_the_experiment_are_served(site: Site, tmp_path: Path) -> 
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "dispatcher.log").write_text("[2026-01-01 00:00:00] INFO (x/y) hello\n")
 
-    answer = await site.stranger.get(f"{API}/logs/dispatcher.log")
+    answer = await site.anonymous.get(f"{API}/logs/dispatcher.log")
 
     assert "hello" in answer.text
 

@@ -1,4 +1,4 @@
-"""Long lists over REST: whole, streamed, paged."""
+"""Responses with long lists: whole, streamed, paged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def test_trials_without_parameters_are_one_array_of_all(manager: InMemoryM
         trials[copy.id] = copy
 
     async with serve(manager) as site:
-        answer = await site.stranger.get(f"{API}/trial-jobs")
+        answer = await site.anonymous.get(f"{API}/trial-jobs")
 
     assert [trial["sequenceId"] for trial in answer.json()] == list(range(700))
     assert "link" not in answer.headers
@@ -32,7 +32,7 @@ async def test_long_streams_are_whole_arrays(manager: InMemoryManager) -> None:
         trials[copy.id] = copy
 
     async with serve(manager) as site:
-        answer = await site.stranger.get(f"{API}/metric-data-latest")
+        answer = await site.anonymous.get(f"{API}/metric-data-latest")
 
     assert len(answer.json()) == 2 * 251
 
@@ -41,7 +41,7 @@ async def test_pages_follow_the_link_header_to_the_end(site: Site) -> None:
     seen = []
     url: str | None = f"{API}/trial-jobs?limit=2&status=SUCCEEDED"
     while url:
-        answer = await site.stranger.get(url)
+        answer = await site.anonymous.get(url)
         assert answer.headers["x-total-count"] == "3"
         seen += [trial["trialJobId"] for trial in answer.json()]
         url = answer.links.get("next", {}).get("url")

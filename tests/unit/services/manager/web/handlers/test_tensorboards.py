@@ -1,4 +1,4 @@
-"""TensorBoard over REST, with a program that only sleeps in its place."""
+"""Routes of TensorBoard processes, with a sleeping program in place of TensorBoard."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ async def test_started_task_is_listed_and_ended(site: Site, written: Path) -> No
     assert task["trialJobIdList"] == ["tria0", "tria1"]
     assert task["trialLogDirectoryList"][0] == str(written / "trials" / "tria0" / "tensorboard")
     assert task["port"] >= FIRST_PORT
-    assert (await site.stranger.get(f"{API}/tensorboard-tasks")).json() == [task]
+    assert (await site.anonymous.get(f"{API}/tensorboard-tasks")).json() == [task]
 
     ended = await site.client.delete(f"{API}/tensorboard-tasks/{task['id']}")
 
     assert ended.json()["status"] == "STOPPED"
     assert not alive(task["pid"])
-    assert (await site.stranger.get(f"{API}/tensorboard-tasks")).json() == []
+    assert (await site.anonymous.get(f"{API}/tensorboard-tasks")).json() == []
 
 
 @pytest.mark.usefixtures("written")

@@ -1,4 +1,4 @@
-"""What trials write, as server-sent events."""
+"""Route of a trial's output as server-sent events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write(site: Site, name: str, data: bytes) -> None:
 
 
 def events(text: str) -> list[dict[str, str]]:
-    """Parse a stream as a browser does, comments and waits left out."""
+    """Return the events of a stream as a browser parses it, without comments and retry times."""
     blocks = [
         dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
         for block in text.strip().split("\n\n")
@@ -27,10 +27,10 @@ def events(text: str) -> list[dict[str, str]]:
     return [block for block in blocks if "data" in block]
 
 
-async def test_output_comes_in_events_and_the_last_one_says_so(site: Site) -> None:
+async def test_output_is_a_stream_of_events_with_an_end_event(site: Site) -> None:
     write(site, "stdout", b"hello\n")
 
-    answer = await site.stranger.get(f"{API}/trials/tria1/log")
+    answer = await site.anonymous.get(f"{API}/trials/tria1/log")
 
     assert answer.headers["content-type"].startswith("text/event-stream")
     output, end = events(answer.text)
@@ -38,45 +38,45 @@ async def test_output_comes_in_events_and_the_last_one_says_so(site: Site) -> No
     assert end["event"] == "end"
 
 
-async def test_a_broken_stream_goes_on_where_it_broke(site: Site) -> None:
+async def test_reconnected_stream_resumes_at_the_last_offset(site: Site) -> None:
     write(site, "stderr", b"one two")
 
-    answer = await site.stranger.get(
+    answer = await site.anonymous.get(
         f"{API}/trials/tria1/log?stream=stderr", headers={"Last-Event-ID": "4"}
     )
 
     assert json.loads(events(answer.text)[0]["data"]) == {"offset": 4, "text": "two"}
 
 
-async def test_a_trial_that_wrote_nothing_has_an_empty_stream(site: Site) -> None:
-    answer = await site.stranger.get(f"{API}/trials/tria0/log")
+async def test_trial_without_output_has_an_empty_stream(site: Site) -> None:
+    answer = await site.anonymous.get(f"{API}/trials/tria0/log")
 
     assert [event["event"] for event in events(answer.text)] == ["end"]
 
 
-async def test_a_stream_that_breaks_off_has_no_last_event_so_that_browsers_come_again(
+async def test_stream_with_an_error_has_no_end_event_so_that_browsers_reconnect(
     site: Site,
 ) -> None:
     write(site, "stdout", b"hello\n")
     site.manager.broken_logs = AbortedError("the experiment was closed here")
 
-    answer = await site.stranger.get(f"{API}/trials/tria1/log")
+    answer = await site.anonymous.get(f"{API}/trials/tria1/log")
 
     assert [event.get("event", "") for event in events(answer.text)] == [""]
 
 
 @pytest.mark.parametrize("last", ["-1", "x", "1" * 30])
-async def test_a_place_that_is_none_is_refused(site: Site, last: str) -> None:
-    answer = await site.stranger.get(f"{API}/trials/tria1/log", headers={"Last-Event-ID": last})
+async def test_invalid_last_event_id_is_refused(site: Site, last: str) -> None:
+    answer = await site.anonymous.get(f"{API}/trials/tria1/log", headers={"Last-Event-ID": last})
 
     assert answer.status_code == 400
 
 
-async def test_an_unknown_trial_has_no_output(site: Site) -> None:
-    assert (await site.stranger.get(f"{API}/trials/nobody/log")).status_code == 404
+async def test_output_of_an_unknown_trial_is_404(site: Site) -> None:
+    assert (await site.anonymous.get(f"{API}/trials/unknown/log")).status_code == 404
 
 
-def test_a_character_that_is_cut_waits_for_its_rest() -> None:
+def test_incomplete_character_waits_for_its_remaining_bytes() -> None:
     pieces = OffsetDecoder()
     data = "für".encode()
 
@@ -84,7 +84,7 @@ def test_a_character_that_is_cut_waits_for_its_rest() -> None:
     assert pieces.decode(data[2:], 2) == ("ür", 4)
 
 
-def test_a_gap_ends_a_character_that_was_cut() -> None:
+def test_gap_ends_an_incomplete_character() -> None:
     pieces = OffsetDecoder()
     pieces.decode(b"a\xc3", 0)
 

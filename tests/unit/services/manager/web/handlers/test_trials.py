@@ -1,4 +1,4 @@
-"""Trials and metrics over REST."""
+"""Routes of trials, metrics and explanations."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ RUNNING = trial_pb2.TRIAL_STATE_RUNNING
 
 
 def refuse_bare_words(word: str) -> object:
-    raise AssertionError(f"{word} is no JSON that a browser reads")
+    raise AssertionError(f"{word} is not JSON for a browser")
 
 
 def strict(answer: httpx.Response) -> object:
-    """Parse as a browser would."""
+    """Return the JSON of a response as a browser parses it."""
     return json.loads(answer.text, parse_constant=refuse_bare_words)
 
 
 @pytest.mark.claim("platform", 26)
 @pytest.mark.claim("hpo", 8)
 async def test_any_metric_value_is_json_that_browsers_parse(site: Site) -> None:
-    trials = strict(await site.stranger.get(f"{API}/trial-jobs"))
+    trials = strict(await site.anonymous.get(f"{API}/trial-jobs"))
 
     assert isinstance(trials, list)
     data = [trial["finalMetricData"][0]["data"] for trial in trials]
     assert data == [0.5, {"default": 1, "loss": "NaN"}, "many words"]
 
 
-async def test_trial_record_reads_as_nni_clients_expect(site: Site) -> None:
-    trial = (await site.stranger.get(f"{API}/trial-jobs/tria1")).json()
+async def test_trial_record_has_the_format_of_nni_clients(site: Site) -> None:
+    trial = (await site.anonymous.get(f"{API}/trial-jobs/tria1")).json()
 
     assert trial["status"] == "SUCCEEDED"
     assert json.loads(trial["hyperParameters"][0]) == {
@@ -48,20 +48,20 @@ async def test_trial_record_reads_as_nni_clients_expect(site: Site) -> None:
     assert trial["finalMetricData"][0]["parameterId"] == "1"
 
 
-async def test_named_trials_are_given_and_unknown_names_left_out(site: Site) -> None:
-    answer = await site.stranger.get(f"{API}/trial-jobs?ids=tria2,nobody,tria0")
+async def test_named_trials_are_listed_without_unknown_ids(site: Site) -> None:
+    answer = await site.anonymous.get(f"{API}/trial-jobs?ids=tria2,unknown,tria0")
 
     assert [trial["trialJobId"] for trial in answer.json()] == ["tria2", "tria0"]
 
 
-async def test_state_filter_refuses_words_that_are_no_state(site: Site) -> None:
-    answer = await site.stranger.get(f"{API}/trial-jobs?status=HAPPY")
+async def test_state_filter_refuses_unknown_states(site: Site) -> None:
+    answer = await site.anonymous.get(f"{API}/trial-jobs?status=HAPPY")
 
     assert answer.status_code == 400
     assert "SUCCEEDED" in answer.json()["error"]
 
 
-async def test_kill_cancels_a_live_trial_and_refuses_one_that_is_over(site: Site) -> None:
+async def test_kill_cancels_a_live_trial_and_refuses_an_ended_one(site: Site) -> None:
     site.manager.trials[EXPERIMENT]["tria0"].state = RUNNING
 
     first = await site.client.delete(f"{API}/trial-jobs/tria0")
@@ -86,7 +86,7 @@ async def test_customised_trial_is_queued(site: Site, body: object) -> None:
 
 @pytest.mark.claim("platform", 61)
 async def test_metric_records_have_the_six_documented_fields(site: Site) -> None:
-    metrics = (await site.stranger.get(f"{API}/metric-data?type=FINAL")).json()
+    metrics = (await site.anonymous.get(f"{API}/metric-data?type=FINAL")).json()
 
     assert len(metrics) == 3
     assert metrics[0] == {
@@ -100,19 +100,19 @@ async def test_metric_records_have_the_six_documented_fields(site: Site) -> None
 
 
 async def test_metrics_of_a_range_include_both_ends(site: Site) -> None:
-    metrics = (await site.stranger.get(f"{API}/metric-data-range/1/2")).json()
+    metrics = (await site.anonymous.get(f"{API}/metric-data-range/1/2")).json()
 
     assert {metric["trialJobId"] for metric in metrics} == {"tria1", "tria2"}
 
 
 async def test_latest_metrics_are_the_last_intermediate_and_the_result(site: Site) -> None:
-    metrics = (await site.stranger.get(f"{API}/metric-data-latest")).json()
+    metrics = (await site.anonymous.get(f"{API}/metric-data-latest")).json()
 
     assert [metric["type"] for metric in metrics] == ["PERIODICAL", "FINAL"] * 3
 
 
 async def test_a_trial_is_explained(site: Site) -> None:
-    answer = (await site.stranger.get(f"{API}/trials/tria1/why")).json()
+    answer = (await site.anonymous.get(f"{API}/trials/tria1/why")).json()
 
     assert (answer["trialJobId"], answer["verdict"]) == ("tria1", "FAILED")
     assert answer["reasons"] == [{"kind": "EXIT_CODE", "text": "exit code 1", "remedy": ""}]
@@ -120,11 +120,11 @@ async def test_a_trial_is_explained(site: Site) -> None:
 
 
 async def test_the_next_trial_is_explained(site: Site) -> None:
-    answer = (await site.stranger.get(f"{API}/why")).json()
+    answer = (await site.anonymous.get(f"{API}/why")).json()
 
     assert (answer["trialJobId"], answer["status"]) == (None, None)
     assert (answer["verdict"], answer["summary"]) == ("NOT_CREATED", "no slot")
 
 
 async def test_an_unknown_trial_has_no_explanation(site: Site) -> None:
-    assert (await site.stranger.get(f"{API}/trials/nobody/why")).status_code == 404
+    assert (await site.anonymous.get(f"{API}/trials/unknown/why")).status_code == 404

@@ -1,4 +1,4 @@
-"""From request to handler: ids, limits, errors, nonsense."""
+"""HTTP endpoints: ids, limits, errors, malformed requests."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ async def test_any_experiment_can_be_named_in_the_path(site: Site) -> None:
     other.id = "exp00002"
     site.manager.put(other)
 
-    profile = (await site.stranger.get(f"{API}/experiments/exp00002/experiment")).json()
-    unknown = await site.stranger.get(f"{API}/experiments/nobody00/experiment")
+    profile = (await site.anonymous.get(f"{API}/experiments/exp00002/experiment")).json()
+    unknown = await site.anonymous.get(f"{API}/experiments/unknown0/experiment")
 
     assert profile["id"] == "exp00002"
     assert unknown.status_code == 404
 
 
-async def test_base_listener_says_which_path_to_use_instead(manager: InMemoryManager) -> None:
+async def test_base_listener_names_the_path_with_an_experiment_id(manager: InMemoryManager) -> None:
     async with serve(manager, bound="") as site:
-        answer = await site.stranger.get(f"{API}/trial-jobs")
-        listed = await site.stranger.get(f"{API}/experiments-info")
+        answer = await site.anonymous.get(f"{API}/trial-jobs")
+        listed = await site.anonymous.get(f"{API}/experiments-info")
 
     assert answer.status_code == 409
     assert "/api/v1/nni/experiments/<id>/trial-jobs" in answer.json()["error"]
@@ -45,13 +45,13 @@ async def test_base_listener_says_which_path_to_use_instead(manager: InMemoryMan
 
 
 async def test_unknown_path_is_a_json_error(site: Site) -> None:
-    answer = await site.stranger.get(f"{API}/nothing-here")
+    answer = await site.anonymous.get(f"{API}/nothing-here")
 
     assert answer.status_code == 404
     assert "error" in answer.json()
 
 
-async def test_wrong_method_names_those_that_work(site: Site) -> None:
+async def test_wrong_method_lists_the_allowed_ones(site: Site) -> None:
     answer = await site.client.delete(f"{API}/trial-jobs")
 
     assert answer.status_code == 405
@@ -94,7 +94,7 @@ NONSENSE_QUERIES = [
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
-async def test_nonsense_never_breaks_a_route(site: Site, route: object) -> None:
+async def test_malformed_requests_are_client_errors(site: Site, route: object) -> None:
     from svc_manager.web.route import Route
 
     assert isinstance(route, Route)

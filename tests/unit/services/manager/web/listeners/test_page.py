@@ -1,4 +1,4 @@
-"""The page's addresses, its files, and how it gets the token."""
+"""Paths and files of the page, and its login by token."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def _script(html: str) -> str:
 
 
 @pytest.mark.parametrize("path", PAGE_PATHS)
-async def test_every_address_of_the_page_answers(site: Site, path: str) -> None:
-    answer = await site.stranger.get(path)
+async def test_every_path_of_the_page_serves_the_document(site: Site, path: str) -> None:
+    answer = await site.anonymous.get(path)
 
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/html")
 
 
 async def test_files_that_the_page_names_exist_and_are_relative(site: Site) -> None:
-    html = (await site.stranger.get("/oview")).text
+    html = (await site.anonymous.get("/oview")).text
     named = re.findall(r'(?:src|href)="(\./static/[^"]+)"', html)
 
     assert {name.rpartition(".")[2] for name in named} == {"js", "css", "svg"}
     for name in named:
-        assert (await site.stranger.get(f"/{name}")).status_code == 200
+        assert (await site.anonymous.get(f"/{name}")).status_code == 200
 
 
 async def test_page_has_nothing_inline_and_names_no_other_site(site: Site) -> None:
-    html = (await site.stranger.get("/oview")).text
+    html = (await site.anonymous.get("/oview")).text
 
     assert not re.search(r"<script(?![^>]*src=)", html)
     assert "<style" not in html
@@ -46,16 +46,16 @@ async def test_page_has_nothing_inline_and_names_no_other_site(site: Site) -> No
 
 
 async def test_files_with_hashed_names_are_kept_and_the_document_is_not(site: Site) -> None:
-    html = await site.stranger.get("/oview")
-    script = await site.stranger.get(f"/{_script(html.text)}")
+    html = await site.anonymous.get("/oview")
+    script = await site.anonymous.get(f"/{_script(html.text)}")
 
     assert html.headers["cache-control"] == "no-cache"
     assert "immutable" in script.headers["cache-control"]
     assert script.headers["content-type"].startswith("text/javascript")
 
 
-async def test_page_reads_only_fields_that_rest_documents(site: Site) -> None:
-    components = (await site.stranger.get(f"{API}/openapi.json")).json()["components"]["schemas"]
+async def test_page_reads_only_documented_fields(site: Site) -> None:
+    components = (await site.anonymous.get(f"{API}/openapi.json")).json()["components"]["schemas"]
     source = (SOURCES / "api" / "records.ts").read_text()
     read = {
         name: set(re.findall(r"^  (\w+)\??:", body, re.MULTILINE))
@@ -69,8 +69,8 @@ async def test_page_reads_only_fields_that_rest_documents(site: Site) -> None:
         assert fields <= components[name]["properties"].keys(), name
 
 
-async def test_page_asks_only_paths_that_rest_documents(site: Site) -> None:
-    paths = (await site.stranger.get(f"{API}/openapi.json")).json()["paths"]
+async def test_page_requests_only_documented_paths(site: Site) -> None:
+    paths = (await site.anonymous.get(f"{API}/openapi.json")).json()["paths"]
     known = {re.sub(r"\{\w+\}", "*", path.removeprefix(API)) for path in paths}
     methods = r"(?:get|page|send|installation|stream|url)(?:<.+?>)?"
     calls = (
@@ -86,8 +86,8 @@ async def test_page_asks_only_paths_that_rest_documents(site: Site) -> None:
     assert asked <= known
 
 
-async def test_printed_address_gives_a_cookie_once_and_hides_the_token(site: Site) -> None:
-    answer = await site.stranger.get(f"/detail?token={TOKEN}&trial=abcde")
+async def test_printed_address_sets_a_cookie_and_redirects_without_the_token(site: Site) -> None:
+    answer = await site.anonymous.get(f"/detail?token={TOKEN}&trial=abcde")
 
     assert answer.status_code == 303
     assert answer.headers["location"] == "/detail?trial=abcde"
@@ -97,12 +97,12 @@ async def test_printed_address_gives_a_cookie_once_and_hides_the_token(site: Sit
     assert cookie.startswith(AccessPolicy(TOKEN).cookie_name)
 
 
-async def test_cookie_lets_the_page_change_things(site: Site) -> None:
-    before = (await site.stranger.get(f"{API}/session")).json()
-    await site.stranger.get(f"/?token={TOKEN}")
+async def test_cookie_permits_changes(site: Site) -> None:
+    before = (await site.anonymous.get(f"{API}/session")).json()
+    await site.anonymous.get(f"/?token={TOKEN}")
 
-    after = (await site.stranger.get(f"{API}/session")).json()
-    changed = await site.stranger.put(
+    after = (await site.anonymous.get(f"{API}/session")).json()
+    changed = await site.anonymous.put(
         f"{API}/experiment?update_type=MAX_TRIAL_NUM", json={"params": {"maxTrialNumber": 20}}
     )
 
@@ -110,28 +110,28 @@ async def test_cookie_lets_the_page_change_things(site: Site) -> None:
     assert changed.status_code == 200
 
 
-async def test_wrong_token_gives_no_cookie(site: Site) -> None:
-    answer = await site.stranger.get("/?token=guess")
+async def test_wrong_token_sets_no_cookie(site: Site) -> None:
+    answer = await site.anonymous.get("/?token=guess")
 
     assert answer.status_code == 401
     assert "set-cookie" not in answer.headers
 
 
 async def test_unchanged_file_is_not_sent_again(site: Site) -> None:
-    first = await site.stranger.get("/oview")
+    first = await site.anonymous.get("/oview")
 
-    again = await site.stranger.get("/oview", headers={"If-None-Match": first.headers["etag"]})
+    again = await site.anonymous.get("/oview", headers={"If-None-Match": first.headers["etag"]})
 
     assert again.status_code == 304
     assert again.content == b""
 
 
-async def test_prefix_carries_page_files_and_rest(manager: InMemoryManager) -> None:
+async def test_prefix_serves_page_files_and_rest(manager: InMemoryManager) -> None:
     async with serve(manager, prefix="a/b") as site:
-        script = _script((await site.stranger.get("/a/b/oview")).text)
+        script = _script((await site.anonymous.get("/a/b/oview")).text)
         for path in ("/a/b/", "/a/b/oview", f"/a/b/{script}", f"/a/b{API}/version"):
-            assert (await site.stranger.get(path)).status_code == 200
-        without_slash = await site.stranger.get("/a/b")
+            assert (await site.anonymous.get(path)).status_code == 200
+        without_slash = await site.anonymous.get("/a/b")
 
     assert without_slash.status_code == 307
     assert without_slash.headers["location"].endswith("/a/b/")

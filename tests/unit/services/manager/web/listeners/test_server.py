@@ -1,11 +1,29 @@
-"""Who listens on a port."""
+"""The manager's listeners: addresses, prefixes, and the holder of a port."""
 
 from __future__ import annotations
 
 import os
 import socket
+from collections.abc import AsyncIterator
 
-from svc_manager.web.listeners.server import program_on_port
+import pytest
+
+from svc_common.access.authentication import Authenticator
+from svc_common.access.security import Guard
+from svc_common.access.transport import Transport
+from svc_common.errors import InvalidArgumentError
+from svc_manager.ports import PortTakenError
+from svc_manager.web.listeners.server import WebServer, program_on_port
+from tests.unit.services.manager.web.conftest import EXPERIMENT, TOKEN, dependencies
+from tests.unit.services.manager.web.in_memory import InMemoryManager
+
+
+@pytest.fixture
+async def server(manager: InMemoryManager) -> AsyncIterator[WebServer]:
+    made = WebServer(TOKEN)
+    await made.serve(dependencies(manager))
+    yield made
+    await made.aclose()
 
 
 def test_listening_program_is_named_with_its_process() -> None:
@@ -13,13 +31,58 @@ def test_listening_program_is_named_with_its_process() -> None:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
 
-        told = program_on_port(holder.getsockname()[1])
+        found = program_on_port(holder.getsockname()[1])
 
-    assert f"(pid {os.getpid()})" in told
+    assert f"(pid {os.getpid()})" in found
 
 
-def test_port_of_nobody_is_told_as_nothing() -> None:
-    with socket.socket() as bound:  # bound but not listening: the port is ours, and quiet
+def test_port_without_a_listener_has_no_program() -> None:
+    with socket.socket() as bound:  # bound but not listening: no other program can take the port
         bound.bind(("127.0.0.1", 0))
 
         assert program_on_port(bound.getsockname()[1]) == ""
+
+
+def test_loopback_listener_has_one_address() -> None:
+    server = WebServer(TOKEN)
+
+    assert server.urls(8080, "") == ["http://127.0.0.1:8080"]
+    assert server.urls(8080, "a/b") == ["http://127.0.0.1:8080/a/b/"]
+
+
+def test_listener_off_loopback_has_its_host_as_second_address() -> None:
+    guard = Guard(Authenticator.of_token(TOKEN), Transport(insecure=True), len(TOKEN))
+    server = WebServer(TOKEN, "10.1.2.3", guard=guard)
+
+    assert server.urls(8080, "") == ["http://127.0.0.1:8080", "http://10.1.2.3:8080"]
+
+
+@pytest.mark.parametrize("prefix", ["/a", "a/", "a//b", "..", "a b", "a?b", "\u00e4"])
+async def test_prefix_that_is_not_a_path_is_refused(server: WebServer, prefix: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        await server.open_listener(0, EXPERIMENT, prefix)
+
+    assert caught.value.field == "url_prefix"
+
+
+async def test_port_of_the_base_listener_is_refused_with_its_holder(
+    manager: InMemoryManager,
+) -> None:
+    server = WebServer(TOKEN)
+    port = await server.serve(dependencies(manager))
+
+    with pytest.raises(PortTakenError, match="the manager itself"):
+        await server.open_listener(port, EXPERIMENT, "")
+    await server.aclose()
+
+
+async def test_close_may_be_repeated_and_frees_the_port(manager: InMemoryManager) -> None:
+    server = WebServer(TOKEN)
+    port = await server.serve(dependencies(manager))
+
+    await server.close_listener("unknown")
+    await server.aclose()
+    await server.aclose()
+
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0

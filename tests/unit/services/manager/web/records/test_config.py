@@ -1,4 +1,4 @@
-"""Configurations between protos and schema v2."""
+"""Conversion of configurations between protobuf and JSON of schema v2."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FULL: dict[str, Any] = {
 }
 
 
-def test_configuration_survives_the_way_there_and_back() -> None:
+def test_configuration_survives_a_round_trip() -> None:
     assert config_to_json(config_from_json(FULL)) == FULL
 
 
@@ -84,7 +84,7 @@ def test_secrets_are_masked_at_any_depth_in_both_spellings() -> None:
     }
 
 
-def test_direction_is_that_of_objective_then_algorithm_then_the_default() -> None:
+def test_direction_comes_from_the_objective_then_the_algorithm_then_the_default() -> None:
     config = config_pb2.ExperimentConfig()
     assert optimize_mode(config) == "maximize"
 

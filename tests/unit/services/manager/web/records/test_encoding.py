@@ -1,4 +1,4 @@
-"""JSON as browsers need it."""
+"""JSON encoding for browsers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def test_lone_surrogates_survive_as_escapes() -> None:
     assert to_json("\ud800") == '"\\ud800"'
 
 
-def test_python_clients_may_send_bare_words() -> None:
+def test_bare_nan_of_python_clients_is_accepted() -> None:
     assert math.isnan(from_json(b"NaN"))
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 100_000])
-def test_nonsense_is_refused_by_name(text: bytes) -> None:
+def test_malformed_bodies_are_refused_by_name(text: bytes) -> None:
     with pytest.raises(InvalidArgumentError, match="body"):
         from_json(text)

@@ -1,4 +1,4 @@
-"""Scalars of the protos as REST writes them."""
+"""Conversion of scalars between protobuf and JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from svc_manager.web.records.scalars import (
     ("given", "seconds"),
     [("90s", 90), ("0.5h", 1800), ("2d", 172_800), (" 3 m ", 180), (7, 7), (0.25, 0.25)],
 )
-def test_durations_are_read_as_text_or_seconds(given: object, seconds: float) -> None:
+def test_durations_are_text_or_seconds(given: object, seconds: float) -> None:
     assert to_seconds(parse_duration(given, "field")) == seconds
 
 
@@ -39,7 +39,7 @@ def test_other_durations_are_refused_by_name(given: object) -> None:
         parse_duration(given, "maxTrialDuration")
 
 
-def test_durations_are_written_as_they_may_be_read() -> None:
+def test_durations_survive_a_round_trip() -> None:
     for duration in (Duration(seconds=90), Duration(seconds=1, nanos=500_000_000)):
         assert parse_duration(duration_text(duration), "field") == duration
 
@@ -48,14 +48,14 @@ def test_instants_are_whole_milliseconds() -> None:
     assert to_ms(Timestamp(seconds=1, nanos=999_999_999)) == 1_999
 
 
-def test_value_in_the_byte_store_is_text_that_says_so() -> None:
+def test_value_in_the_blob_store_is_a_descriptive_text() -> None:
     stored = value_pb2.Value(blob_value=value_pb2.BlobRef(sha256="ab" * 32, size_bytes=9))
 
     assert "byte store" in value_of(stored)
 
 
 @pytest.mark.parametrize("data", ["\ud800", {"\udfff": 1}, b"bytes"])
-def test_values_that_cannot_be_kept_are_refused(data: object) -> None:
+def test_values_that_cannot_be_stored_are_refused(data: object) -> None:
     with pytest.raises(InvalidArgumentError, match="parameters"):
         value_from(data, "parameters")
 

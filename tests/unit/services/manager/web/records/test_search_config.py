@@ -1,4 +1,4 @@
-"""The section `search` over REST."""
+"""Conversion of the section `search` between protobuf and JSON."""
 
 import pytest
 
@@ -14,7 +14,7 @@ FULL = {
 }
 
 
-def test_there_and_back_is_the_same_section() -> None:
+def test_section_survives_a_round_trip() -> None:
     section = search_from_json(FULL)
 
     assert search_to_json(section) == FULL
@@ -33,7 +33,7 @@ def test_there_and_back_is_the_same_section() -> None:
         ({"stop": {"noImprovement": "many"}}, "search.stop.noImprovement"),
     ],
 )
-def test_what_is_no_section_is_refused(given: dict[str, object], field: str) -> None:
+def test_invalid_sections_are_refused_by_field(given: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         search_from_json(given)
 
