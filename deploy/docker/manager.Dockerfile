@@ -11,7 +11,7 @@ RUN /opt/nni/bin/pip install --no-cache-dir --constraint constraints.txt \
     ./proto './services/common[s3]' './services/manager[server]'
 
 FROM python:3.11-slim-bookworm
-# Volumes are made with the owner of these folders.
+# New volumes get the owner of these folders.
 RUN groupadd --gid 65532 nni \
     && useradd --uid 65532 --gid 65532 --home-dir /var/lib/nni --no-create-home nni \
     && install --directory --owner=nni --group=nni /var/lib/nni/state /var/lib/nni/nni-experiments

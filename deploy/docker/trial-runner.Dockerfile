@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 # The agent: docker build --file deploy/docker/trial-runner.Dockerfile .
-# Trials find in it what is installed here and no more: derive an image for what yours import.
+# Trials can import only packages of the image: derive an image with those that yours need.
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /source
 RUN python -m venv /opt/nni
@@ -13,10 +13,10 @@ RUN /opt/nni/bin/pip install --no-cache-dir --constraint constraints.txt \
     ./proto ./sdk './services/common[s3]' './services/trial-runner[server]'
 
 FROM python:3.11-slim-bookworm
-# tini reaps what trials leave behind when the agent itself is gone.
+# tini reaps processes of trials that outlive the agent.
 RUN apt-get update && apt-get install --yes --no-install-recommends tini \
     && rm -rf /var/lib/apt/lists/*
-# Volumes are made with the owner of these folders.
+# New volumes get the owner of these folders.
 RUN groupadd --gid 65532 nni \
     && useradd --uid 65532 --gid 65532 --home-dir /var/lib/nni --no-create-home nni \
     && install --directory --owner=nni --group=nni /var/lib/nni/state /var/lib/nni/nni-experiments
