@@ -1,4 +1,4 @@
-"""Every `BlobExchange` keeps its promises, also by way of the manager."""
+"""Conformance suite of `BlobExchange`, also through the manager."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def exchange(request: pytest.FixtureRequest, store: BlobStore) -> AsyncIte
             yield ManagerBlobExchange(channel, ())
 
 
-async def test_content_is_found_by_its_hash(exchange: BlobExchange, store: BlobStore) -> None:
+async def test_content_is_addressed_by_its_hash(exchange: BlobExchange, store: BlobStore) -> None:
     key = await exchange.put(b"hello")
 
     assert key == f"sha256/{hashlib.sha256(b'hello').hexdigest()}"
@@ -60,7 +60,9 @@ async def test_content_is_found_by_its_hash(exchange: BlobExchange, store: BlobS
     assert await exchange.put(b"hello") == key
 
 
-async def test_large_file_travels_both_ways(exchange: BlobExchange, tmp_path: Path) -> None:
+async def test_large_file_is_uploaded_and_downloaded(
+    exchange: BlobExchange, tmp_path: Path
+) -> None:
     (tmp_path / "in").write_bytes(LARGE)
 
     key = await exchange.put_file(tmp_path / "in")
@@ -100,7 +102,7 @@ async def test_missing_blob_is_not_found(exchange: BlobExchange, tmp_path: Path)
     assert list(tmp_path.glob("*out*")) == []
 
 
-async def test_damaged_content_is_never_given(
+async def test_damaged_content_is_data_loss(
     exchange: BlobExchange, store: BlobStore, tmp_path: Path
 ) -> None:
     key = await exchange.put(b"what was stored")

@@ -1,4 +1,4 @@
-"""Every `BlobStore` keeps its promises."""
+"""Conformance suite of `BlobStore`."""
 
 import asyncio
 import hashlib
@@ -23,7 +23,7 @@ from tests.support.stores import S3Server
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(params=["memory", "directory", "patient", "metered", "s3"])
+@pytest.fixture(params=["memory", "directory", "retrying", "metered", "s3"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
     if request.param == "memory":
         yield InMemoryBlobStore()
@@ -31,7 +31,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if request.param == "directory":
         yield DirectoryBlobStore(tmp_path / "blobs")
         return
-    if request.param == "patient":
+    if request.param == "retrying":
         yield RetryingBlobStore(InMemoryBlobStore(), ManualClock())
         return
     if request.param == "metered":
@@ -42,7 +42,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield opened
 
 
-async def test_content_is_found_by_its_hash(store: BlobStore) -> None:
+async def test_content_is_addressed_by_its_hash(store: BlobStore) -> None:
     key = await store.put(b"hello")
 
     assert key == f"sha256/{hashlib.sha256(b'hello').hexdigest()}"
@@ -93,7 +93,7 @@ async def test_fetch_writes_a_file_in_a_new_folder(store: BlobStore, tmp_path: P
     assert (tmp_path / "deep" / "er" / "file").read_bytes() == b"code"
 
 
-async def test_content_that_is_not_what_its_key_says_is_never_given(
+async def test_content_that_does_not_match_its_key_is_data_loss(
     store: BlobStore, tmp_path: Path
 ) -> None:
     key = await store.put(b"what was stored")
@@ -140,7 +140,7 @@ async def test_prefix_without_its_slash_is_refused(store: BlobStore) -> None:
         await store.keys("logs/e1")
 
 
-async def test_many_writers_of_one_blob_leave_one_whole(store: BlobStore) -> None:
+async def test_concurrent_writers_of_one_blob_leave_one_complete(store: BlobStore) -> None:
     blobs = [bytes([number]) * 100_000 for number in range(20)]
 
     await asyncio.gather(*(store.put_named("k/1", blob) for blob in blobs))
@@ -149,7 +149,7 @@ async def test_many_writers_of_one_blob_leave_one_whole(store: BlobStore) -> Non
     assert await store.keys("k/") == ["k/1"]
 
 
-async def test_named_file_replaces_what_was_there(store: BlobStore, tmp_path: Path) -> None:
+async def test_named_file_replaces_an_existing_blob(store: BlobStore, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 3_000_000)
     await store.put_named("output/e1/t1/1/stdout", b"old")
 
@@ -158,7 +158,7 @@ async def test_named_file_replaces_what_was_there(store: BlobStore, tmp_path: Pa
     assert await store.get("output/e1/t1/1/stdout") == b"x" * 3_000_000
 
 
-async def test_listing_tells_size_and_age(store: BlobStore) -> None:
+async def test_listing_has_size_and_age(store: BlobStore) -> None:
     before = datetime.now(UTC) - timedelta(seconds=2)
     await store.put_named("logs/e1/b", b"four")
     await store.put_named("logs/e1/a/deep", b"")
@@ -178,5 +178,5 @@ async def test_missing_blob_has_no_info(store: BlobStore) -> None:
         await store.info("logs/e1/none")
 
 
-async def test_store_that_knows_nothing_lists_nothing(store: BlobStore) -> None:
+async def test_empty_store_lists_nothing(store: BlobStore) -> None:
     assert await store.listing("nothing/") == []

@@ -1,4 +1,4 @@
-"""A client's code on its way into the byte store, over the manager's own servicer."""
+"""Upload of a client's code into the blob store through the manager's servicer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def names(blobs: BlobStore, sha256: str, folder: Path) -> list[str]:
         return tar.getnames()
 
 
-async def test_code_goes_through_the_manager_where_there_are_no_urls(
+async def test_code_is_uploaded_through_the_manager_without_presigned_urls(
     tmp_path: Path, code: Path
 ) -> None:
     blobs = InMemoryBlobStore()
@@ -62,7 +62,7 @@ async def test_code_goes_through_the_manager_where_there_are_no_urls(
     assert again == first
 
 
-async def test_code_goes_straight_to_the_store(
+async def test_code_is_uploaded_directly_to_the_store(
     shared_s3: S3Server, tmp_path: Path, code: Path
 ) -> None:
     async with S3BlobStore(shared_s3.settings(f"code/{tmp_path.name}/")) as blobs:
@@ -75,13 +75,13 @@ async def test_code_goes_straight_to_the_store(
 
 
 class UrlsOfElsewhere(InMemoryBlobStore, SignedUrls):
-    """A store whose URLs a client cannot reach."""
+    """`BlobStore` whose presigned URLs are unreachable."""
 
     async def put_url(self, key: str, lifetime: object) -> str:
         return f"http://127.0.0.1:{free_port()}/{key}"
 
 
-async def test_code_goes_through_the_manager_where_the_store_cannot_be_reached(
+async def test_code_is_uploaded_through_the_manager_if_the_store_is_unreachable(
     tmp_path: Path, code: Path
 ) -> None:
     blobs = UrlsOfElsewhere()
@@ -97,7 +97,7 @@ async def test_code_over_the_quota_is_refused_with_the_remedy(code: Path) -> Non
             await asyncio.to_thread(upload_code, client, code)
 
 
-async def test_usage_and_garbage_are_told() -> None:
+async def test_usage_and_garbage_are_reported() -> None:
     blobs = InMemoryBlobStore()
     key = await blobs.put(b"nobody's")
     async with client_of(blobs) as client:

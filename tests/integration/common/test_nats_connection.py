@@ -33,7 +33,7 @@ async def connection(shared_nats: NatsServer) -> Connection:
     return opened
 
 
-async def test_right_token_opens(tmp_path: Path) -> None:
+async def test_right_token_is_accepted(tmp_path: Path) -> None:
     with nats_server(tmp_path, TOKEN) as server:
         async with asyncio.timeout(10), NatsBus(NatsSettings(server.url, TOKEN)) as bus:
             assert bus.connected
@@ -48,7 +48,7 @@ async def test_wrong_token_is_refused_at_once(tmp_path: Path, token: str | None)
                 pass
 
 
-async def test_opening_waits_for_a_server_that_is_not_there_yet(tmp_path: Path) -> None:
+async def test_opening_waits_for_an_unreachable_server(tmp_path: Path) -> None:
     server = NatsServer(tmp_path)
     server.start()
     server.stop()
@@ -65,7 +65,7 @@ async def test_opening_waits_for_a_server_that_is_not_there_yet(tmp_path: Path) 
     server.stop()
 
 
-async def test_opening_can_be_given_up(tmp_path: Path) -> None:
+async def test_opening_can_be_cancelled(tmp_path: Path) -> None:
     bus = NatsBus(NatsSettings("nats://127.0.0.1:9"))  # the discard port: nobody listens
 
     with pytest.raises(TimeoutError):
@@ -88,7 +88,7 @@ async def test_password_is_not_in_the_error_of_a_bad_address() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-async def test_second_server_is_used_when_the_first_is_away(shared_nats: NatsServer) -> None:
+async def test_second_server_is_used_if_the_first_is_unreachable(shared_nats: NatsServer) -> None:
     connection = Connection(NatsSettings(f"nats://127.0.0.1:9,{shared_nats.url}"))
 
     async with asyncio.timeout(10):
@@ -105,14 +105,14 @@ async def test_message_above_the_limit_is_refused_here(connection: Connection) -
     await connection.aclose()
 
 
-async def test_request_to_nobody_fails_at_once(connection: Connection) -> None:
+async def test_request_without_responder_fails_at_once(connection: Connection) -> None:
     with pytest.raises(NoRespondersError):
         await connection.request("nobody.there", b"", timeout_s=5.0)
 
     await connection.aclose()
 
 
-async def test_requests_under_way_fail_when_the_bus_dies(own_nats: NatsServer) -> None:
+async def test_pending_requests_fail_when_the_bus_is_killed(own_nats: NatsServer) -> None:
     connection = Connection(NatsSettings(own_nats.url))
     await connection.open()
     connection.subscribe("silent", lambda *_: None)

@@ -1,4 +1,4 @@
-"""What the S3 store does that no other store does, on a real server."""
+"""Behaviour specific to the S3 store, on a real server."""
 
 import asyncio
 import hashlib
@@ -52,7 +52,7 @@ def unfinished_uploads(settings: S3Settings) -> int:
     return len(answer.uploads)
 
 
-async def test_large_file_travels_in_parts_both_ways(
+async def test_large_file_is_uploaded_in_parts_and_downloaded(
     store: S3BlobStore, settings: S3Settings, tmp_path: Path
 ) -> None:
     content = os.urandom(2 * PART_BYTES + 12_345)
@@ -69,7 +69,7 @@ async def test_large_file_travels_in_parts_both_ways(
 
 
 class RestlessPath(PosixPath):
-    """The path of a file that is written to again before each time that it is opened."""
+    """Path of a file that changes before each time it is opened."""
 
     def open(self, *args: Any, **kwargs: Any) -> Any:
         with Path(self).open("r+b") as file:
@@ -77,7 +77,7 @@ class RestlessPath(PosixPath):
         return super().open(*args, **kwargs)
 
 
-async def test_file_that_is_always_written_to_is_refused_and_leaves_nothing(
+async def test_file_that_keeps_changing_is_refused_and_leaves_nothing(
     store: S3BlobStore, settings: S3Settings, tmp_path: Path
 ) -> None:
     file = RestlessPath(tmp_path / "growing")
@@ -93,9 +93,7 @@ async def test_file_that_is_always_written_to_is_refused_and_leaves_nothing(
     assert unfinished_uploads(settings) == 0
 
 
-async def test_named_blob_that_was_damaged_is_not_given(
-    store: S3BlobStore, settings: S3Settings
-) -> None:
+async def test_damaged_named_blob_is_data_loss(store: S3BlobStore, settings: S3Settings) -> None:
     await store.put_named("snapshot/e1/state", b"whole")
     good = raw_client(settings).stat_object(settings.bucket, settings.prefix + "snapshot/e1/state")
     assert good.metadata is not None
@@ -112,7 +110,7 @@ async def test_named_blob_that_was_damaged_is_not_given(
         await store.get("snapshot/e1/state")
 
 
-async def test_missing_bucket_is_made_by_the_first_write(
+async def test_missing_bucket_is_created_by_the_first_write(
     shared_s3: S3Server, tmp_path: Path
 ) -> None:
     settings = shared_s3.settings(bucket="made-when-needed")
@@ -148,7 +146,7 @@ async def test_lifetime_of_a_url_is_bounded(store: S3BlobStore, lifetime: timede
         await store.get_url("k/1", lifetime)
 
 
-async def test_what_a_url_wrote_under_a_wrong_hash_is_not_believed(store: S3BlobStore) -> None:
+async def test_upload_through_a_url_under_a_wrong_hash_is_data_loss(store: S3BlobStore) -> None:
     key = f"sha256/{'0' * 64}"
     await store.put(b"the bucket exists")
     async with httpx.AsyncClient() as client:
@@ -177,7 +175,7 @@ async def test_installations_that_share_a_bucket_do_not_meet(
         assert not await theirs.exists("k/mine")
 
 
-async def test_what_another_has_stored_short_is_stored_again(
+async def test_truncated_content_of_another_writer_is_stored_again(
     store: S3BlobStore, settings: S3Settings
 ) -> None:
     content = b"x" * 100_000
@@ -189,13 +187,13 @@ async def test_what_another_has_stored_short_is_stored_again(
     assert await store.get(key) == content
 
 
-async def test_old_content_is_sent_again_so_that_it_is_young(
+async def test_old_content_is_uploaded_again_to_reset_its_age(
     store: S3BlobStore, settings: S3Settings
 ) -> None:
     content = b"y" * 100_000
     key = await store.put(content)
     before = (await store.info(key)).stored_at
-    await asyncio.sleep(1.1)  # the server tells ages in whole seconds
+    await asyncio.sleep(1.1)  # the server returns ages in whole seconds
 
     async with S3BlobStore(settings, refresh_after=timedelta(0)) as later:
         await later.put(content)
@@ -203,7 +201,7 @@ async def test_old_content_is_sent_again_so_that_it_is_young(
     assert (await store.info(key)).stored_at > before
 
 
-async def test_named_file_that_changes_all_the_time_is_refused(
+async def test_named_file_that_keeps_changing_is_refused(
     store: S3BlobStore, tmp_path: Path
 ) -> None:
     path = RestlessPath(tmp_path / "file")

@@ -4,7 +4,7 @@ from datetime import UTC, timedelta
 from svc_common.clock import ManualClock, SystemClock
 
 
-async def test_sleepers_wake_in_the_order_of_their_moments() -> None:
+async def test_sleepers_wake_in_the_order_of_their_times() -> None:
     clock = ManualClock()
     woken: list[str] = []
 
@@ -23,7 +23,7 @@ async def test_sleepers_wake_in_the_order_of_their_moments() -> None:
     assert woken == ["early", "late"]
 
 
-async def test_sleeper_before_its_moment_sleeps_on() -> None:
+async def test_sleeper_before_its_time_sleeps_on() -> None:
     clock = ManualClock()
     sleeping = asyncio.ensure_future(clock.sleep(5.0))
     await asyncio.sleep(0)
@@ -36,7 +36,7 @@ async def test_sleeper_before_its_moment_sleeps_on() -> None:
     await sleeping
 
 
-async def test_time_of_day_follows_the_hand() -> None:
+async def test_time_of_day_follows_advance() -> None:
     clock = ManualClock()
     start = clock.now()
 
@@ -46,7 +46,7 @@ async def test_time_of_day_follows_the_hand() -> None:
     assert clock.monotonic_s() == 90.0
 
 
-async def test_cancelled_sleeper_is_forgotten() -> None:
+async def test_cancelled_sleeper_is_not_counted() -> None:
     clock = ManualClock()
     sleeping = asyncio.ensure_future(clock.sleep(5.0))
     await asyncio.sleep(0)

@@ -32,7 +32,9 @@ def test_numbers_and_flags_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("read", [environment.integer, environment.number, environment.flag])
-def test_nonsense_is_refused_with_the_name(read: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malformed_value_is_refused_with_its_name(
+    read: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NNI_A", "maybe")
     assert callable(read)
 

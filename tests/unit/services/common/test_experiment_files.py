@@ -21,7 +21,7 @@ def test_file_is_read(root: Path) -> None:
         assert file.read() == b"hello"
 
 
-def test_second_name_of_a_file_is_a_file(root: Path) -> None:
+def test_hard_link_is_a_file(root: Path) -> None:
     (root / "stdout").write_text("hello")
     os.link(root / "stdout", root / "trial.log")
 
@@ -38,7 +38,7 @@ def test_folder_may_be_named_by_a_link(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["../../../secret", "/proc/self/environ", "/dev/zero"])
-def test_link_that_leads_elsewhere_is_no_file(root: Path, target: str) -> None:
+def test_link_out_of_the_folder_is_a_missing_file(root: Path, target: str) -> None:
     path = root / "trials" / "abcde" / "stdout"
     path.symlink_to(target)
 
@@ -46,7 +46,7 @@ def test_link_that_leads_elsewhere_is_no_file(root: Path, target: str) -> None:
         open_inside(root, path)
 
 
-def test_folder_that_leads_elsewhere_holds_no_file(root: Path, tmp_path: Path) -> None:
+def test_file_behind_a_linked_folder_is_missing(root: Path, tmp_path: Path) -> None:
     (root / "trials" / "abcde").rmdir()
     (root / "trials" / "abcde").symlink_to(tmp_path)
 
@@ -54,19 +54,19 @@ def test_folder_that_leads_elsewhere_holds_no_file(root: Path, tmp_path: Path) -
         open_inside(root, root / "trials" / "abcde" / "secret")
 
 
-def test_pipe_is_no_file_and_is_not_waited_for(root: Path) -> None:
+def test_pipe_is_a_missing_file_and_does_not_block(root: Path) -> None:
     os.mkfifo(root / "stdout")
 
     with pytest.raises(FileNotFoundError):
         open_inside(root, root / "stdout")
 
 
-def test_what_is_missing_is_missing(root: Path) -> None:
+def test_missing_file_is_not_found(root: Path) -> None:
     with pytest.raises(FileNotFoundError):
         open_inside(root, root / "stdout")
 
 
-def test_what_is_appended_goes_to_the_end(root: Path) -> None:
+def test_appended_bytes_are_at_the_end(root: Path) -> None:
     for _ in range(2):
         with append_to(root / "log") as file:
             file.write(b"line\n")

@@ -1,4 +1,4 @@
-"""The collector's short freezer: what survives is set aside, and no cycle is kept for ever."""
+"""Freezing of survivors of the garbage collector, without leaks of cycles."""
 
 import gc
 import weakref
@@ -10,7 +10,7 @@ from svc_common.garbage_collection import GcFreezer
 
 
 class Node:
-    """Something that refers to itself."""
+    """Object that refers to itself."""
 
     def __init__(self) -> None:
         self.itself = self
@@ -18,7 +18,7 @@ class Node:
 
 @pytest.fixture
 def freezer() -> Iterator[GcFreezer]:
-    gc.disable()  # nothing is collected but where a test says so
+    gc.disable()  # collections run only where a test starts them
     freezer = GcFreezer()
     freezer.start()
     yield freezer
@@ -28,7 +28,7 @@ def freezer() -> Iterator[GcFreezer]:
 
 
 @pytest.mark.usefixtures("freezer")
-def test_what_survives_a_full_collection_is_looked_at_no_more() -> None:
+def test_survivors_of_a_full_collection_are_frozen() -> None:
     kept = [Node() for _ in range(10)]
     gc.collect()
 
@@ -47,7 +47,7 @@ def test_young_cycle_is_freed_at_once() -> None:
 
 
 @pytest.mark.usefixtures("freezer")
-def test_cycle_that_was_set_aside_is_freed_by_a_whole_pass() -> None:
+def test_frozen_cycle_is_freed_by_a_complete_pass() -> None:
     node = Node()
     gone = weakref.ref(node)
     gc.collect()
@@ -63,17 +63,17 @@ def test_cycle_that_was_set_aside_is_freed_by_a_whole_pass() -> None:
 
 
 @pytest.mark.usefixtures("freezer")
-def test_whole_passes_grow_rare() -> None:
+def test_interval_of_complete_passes_doubles() -> None:
     whole = []
     for number in range(40):
         gc.collect()
-        if gc.get_freeze_count() == 0:  # the next one looks at everything
+        if gc.get_freeze_count() == 0:  # the next collection traverses everything
             whole.append(number)
 
     assert whole == [2, 7, 16, 33]
 
 
-def test_nothing_is_left_aside_once_it_has_stopped() -> None:
+def test_nothing_is_frozen_after_the_stop() -> None:
     freezer = GcFreezer()
     freezer.start()
 

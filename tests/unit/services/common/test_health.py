@@ -18,30 +18,30 @@ async def server() -> AsyncIterator[tuple[GrpcServer, str]]:
     await one.stop(0.1)
 
 
-async def test_service_that_serves_has_no_complaint_and_needs_no_token(
+async def test_serving_service_has_no_failure_and_needs_no_token(
     server: tuple[GrpcServer, str],
 ) -> None:
     assert await asyncio.to_thread(failure_reason, server[1]) is None
 
 
-async def test_service_that_is_stopping_is_told_as_such(server: tuple[GrpcServer, str]) -> None:
+async def test_stopping_service_is_not_serving(server: tuple[GrpcServer, str]) -> None:
     await server[0].set_not_serving()
 
     assert await asyncio.to_thread(failure_reason, server[1]) == f"{server[1]} says NOT_SERVING"
 
 
-def test_nobody_there_is_a_complaint() -> None:
+def test_unreachable_service_is_a_failure() -> None:
     address = f"127.0.0.1:{free_port()}"
 
     assert failure_reason(address) == f"{address} does not answer: UNAVAILABLE"
 
 
-def test_command_without_address_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_without_address_prints_its_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "HOST:PORT" in capsys.readouterr().err
 
 
-async def test_command_ends_with_what_a_container_engine_reads(
+async def test_command_ends_with_the_exit_code_for_container_engines(
     server: tuple[GrpcServer, str],
 ) -> None:
     command = (sys.executable, "-P", "-m", "svc_common.health")

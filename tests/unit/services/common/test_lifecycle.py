@@ -10,7 +10,7 @@ from svc_common.errors import FailedPreconditionError
 from svc_common.lifecycle import Service, announce_failure, announce_ready, run
 
 
-async def test_stopping_follows_the_order_of_the_house() -> None:
+async def test_stop_handlers_run_in_the_documented_order() -> None:
     order: list[str] = []
     service = Service(grace_s=1.0)
 
@@ -46,7 +46,7 @@ async def test_stopping_follows_the_order_of_the_house() -> None:
     assert order == ["health", "consumer", "server", "task", "second adapter", "first adapter"]
 
 
-async def test_one_end_that_fails_does_not_keep_the_others() -> None:
+async def test_failed_stop_handler_does_not_block_the_others() -> None:
     closed: list[str] = []
     service = Service(grace_s=1.0)
 
@@ -79,7 +79,7 @@ async def test_signal_ends_a_service_with_exit_code_zero() -> None:
     assert await running == 0
 
 
-async def test_signal_during_the_start_gives_the_start_up() -> None:
+async def test_signal_during_the_start_cancels_it() -> None:
     building = asyncio.Event()
     closed: list[str] = []
 
@@ -109,7 +109,7 @@ async def test_start_that_fails_ends_with_exit_code_one() -> None:
     assert closed == ["adapter"]
 
 
-async def test_refusal_to_start_is_told_to_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_start_is_reported_to_the_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     monkeypatch.setenv("NNI_READY_FD", str(writer))
 

@@ -32,7 +32,7 @@ def test_line_is_json_with_event_keys_and_service() -> None:
     }
 
 
-def test_lines_below_the_level_are_left_out() -> None:
+def test_lines_below_the_level_are_dropped() -> None:
     stream = io.StringIO()
     configure("manager", "warning", stream)
 
@@ -53,7 +53,7 @@ def test_traceback_goes_into_the_line() -> None:
     assert "ValueError: invalid literal" in json.loads(stream.getvalue())["exception"]
 
 
-async def test_what_is_bound_stands_in_every_line_of_a_task_and_of_those_it_starts() -> None:
+async def test_bound_fields_are_in_every_line_of_a_task_and_of_its_subtasks() -> None:
     stream = io.StringIO()
     configure("runner", stream=stream)
 

@@ -5,13 +5,13 @@ import pytest
 from svc_common.tasks import StoppedError, TaskOwner, result_unless, wait_first
 
 
-async def test_failure_is_told_and_siblings_live_on() -> None:
+async def test_failure_is_reported_and_other_tasks_continue() -> None:
     failures: list[tuple[str, BaseException]] = []
-    told = asyncio.Event()
+    reported = asyncio.Event()
 
     def on_failure(name: str, error: BaseException) -> None:
         failures.append((name, error))
-        told.set()
+        reported.set()
 
     async def fail() -> None:
         raise ValueError("no")
@@ -19,7 +19,7 @@ async def test_failure_is_told_and_siblings_live_on() -> None:
     owner = TaskOwner(on_failure)
     sibling = owner.start(_forever(), "sibling")
     owner.start(fail(), "broken")
-    await told.wait()
+    await reported.wait()
 
     assert [(name, str(error)) for name, error in failures] == [("broken", "no")]
     assert not sibling.done()
@@ -76,7 +76,7 @@ async def test_drain_waits_for_tasks_that_end_by_themselves() -> None:
 
 
 class Cleanup:
-    """Waits for ever and notes that it was cancelled and has cleaned up."""
+    """Work that waits until it is cancelled, then records its clean-up."""
 
     def __init__(self) -> None:
         self.done = False

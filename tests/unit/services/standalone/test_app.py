@@ -12,11 +12,11 @@ def test_ports_differ() -> None:
     assert len(set(ports)) == 4
 
 
-def test_ports_are_none_that_outgoing_connections_get() -> None:
+def test_ports_are_outside_the_range_of_outgoing_connections() -> None:
     assert all(port < 32_768 for port in free_ports(20, 0))
 
 
-def test_wanted_port_is_the_last() -> None:
+def test_fixed_port_is_the_last() -> None:
     wanted = free_ports(0, 0)[0]
 
     assert free_ports(2, wanted)[-1] == wanted

@@ -15,7 +15,7 @@ from svc_standalone.commands import (
 PLAN = Plan(home=Path("/home/x"), ports=Ports(1, 2, 3, 4), version="4.0.0", token='se"cret')
 
 
-def test_bus_listens_on_loopback_and_knows_one_user_a_service() -> None:
+def test_bus_listens_on_loopback_with_one_user_per_service() -> None:
     config = bus_config(PLAN)
 
     assert 'listen: "127.0.0.1:1"' in config
@@ -25,7 +25,7 @@ def test_bus_listens_on_loopback_and_knows_one_user_a_service() -> None:
     assert 'store_dir: "/home/x/jetstream"' in config
 
 
-def test_configuration_with_the_token_is_for_its_owner_only(tmp_path: Path) -> None:
+def test_configuration_with_the_token_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     plan = Plan(home=tmp_path, ports=PLAN.ports, version="4", token="t")
     (tmp_path / "nats.conf").write_text("old")
 
@@ -65,7 +65,7 @@ def test_each_service_gets_its_own_user_of_the_bus() -> None:
         assert f'user: "{user}", password: "{password}"' in bus_config(PLAN)
 
 
-def test_protection_of_a_deployment_does_not_reach_the_services_of_one_machine(
+def test_security_variables_do_not_reach_services_on_loopback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("NNI_TLS_CA_FILE", "/etc/nni/ca.pem")

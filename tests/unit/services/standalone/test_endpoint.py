@@ -21,7 +21,7 @@ ENDPOINT = Endpoint(
 )
 
 
-def test_file_of_a_living_supervisor_is_read_back(tmp_path: Path) -> None:
+def test_file_of_a_running_supervisor_is_read_back(tmp_path: Path) -> None:
     write_endpoint(tmp_path, ENDPOINT)
     lock = Lock.take(tmp_path / SUPERVISOR_LOCK)
 
@@ -37,13 +37,13 @@ def test_file_is_for_its_owner_only(tmp_path: Path) -> None:
     assert (tmp_path / ENDPOINT_FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_file_left_by_a_dead_supervisor_counts_as_none(tmp_path: Path) -> None:
+def test_file_of_an_ended_supervisor_counts_as_missing(tmp_path: Path) -> None:
     write_endpoint(tmp_path, ENDPOINT)
 
     assert read_endpoint(tmp_path) is None
 
 
-def test_broken_file_counts_as_none(tmp_path: Path) -> None:
+def test_malformed_endpoint_file_counts_as_missing(tmp_path: Path) -> None:
     lock = Lock.take(tmp_path / SUPERVISOR_LOCK)
     for text in ("", "{}", "[]", json.dumps({"pid": "x"})):
         (tmp_path / ENDPOINT_FILE).write_text(text)

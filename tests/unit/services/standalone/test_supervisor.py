@@ -55,7 +55,7 @@ async def test_all_are_ready_after_the_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("victim", ["bus", "manager"])
-async def test_child_that_was_killed_is_started_again(tmp_path: Path, victim: str) -> None:
+async def test_killed_child_is_restarted(tmp_path: Path, victim: str) -> None:
     supervisor = make(tmp_path, bus(), service("manager"))
     await supervisor.start()
     before = supervisor.pids()[victim]

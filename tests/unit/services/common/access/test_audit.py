@@ -13,7 +13,7 @@ def lines(folder: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in (folder / AUDIT_FILE).read_text().splitlines()]
 
 
-def test_each_deed_is_a_line_that_only_its_owner_can_read(tmp_path: Path) -> None:
+def test_each_record_is_a_line_that_only_the_owner_can_read(tmp_path: Path) -> None:
     one, other = AuditTrail(tmp_path / "log"), AuditTrail(tmp_path / "log")
 
     one.record(RECORD)
@@ -36,7 +36,7 @@ def test_each_deed_is_a_line_that_only_its_owner_can_read(tmp_path: Path) -> Non
     assert (tmp_path / "log" / AUDIT_FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_text_of_others_makes_no_line_of_its_own_and_is_cut(tmp_path: Path) -> None:
+def test_text_of_callers_is_escaped_and_cut(tmp_path: Path) -> None:
     trail = AuditTrail(tmp_path)
 
     trail.record(AuditRecord("", "", "", "", "x\n{}", "OK", request="y" * 10_000))
@@ -47,7 +47,7 @@ def test_text_of_others_makes_no_line_of_its_own_and_is_cut(tmp_path: Path) -> N
     assert len(line["request"]) == 200
 
 
-def test_large_file_is_put_aside_at_the_start(tmp_path: Path) -> None:
+def test_large_file_is_rotated_at_the_start(tmp_path: Path) -> None:
     (tmp_path / AUDIT_FILE).write_text("x" * 11)
 
     trail = AuditTrail(tmp_path, file_limit_bytes=10)
@@ -66,7 +66,7 @@ def test_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
         AuditTrail(tmp_path)
 
 
-def test_full_disk_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_does_not_stop_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trail = AuditTrail(tmp_path)
 
     def full(_descriptor: int, _data: bytes) -> int:

@@ -22,7 +22,7 @@ def test_peers_of_grpc_are_addresses(peer: str, address: str) -> None:
     assert address_of_peer(peer) == address
 
 
-def test_wrong_credentials_are_written_down_and_their_absence_is_not(tmp_path: Path) -> None:
+def test_wrong_credentials_are_audited_and_missing_ones_are_not(tmp_path: Path) -> None:
     authenticator = Authenticator(Keyring("own"), AuditTrail(tmp_path))
 
     with pytest.raises(UnauthenticatedError, match="not known here"):
@@ -36,7 +36,7 @@ def test_wrong_credentials_are_written_down_and_their_absence_is_not(tmp_path: P
     assert "guess" not in text
 
 
-def test_asking_without_credentials_is_no_guess() -> None:
+def test_call_without_credentials_is_not_counted() -> None:
     authenticator = Authenticator.of_token("own")
 
     for _ in range(1000):
@@ -46,7 +46,7 @@ def test_asking_without_credentials_is_no_guess() -> None:
     assert authenticator.identify("192.0.2.7", "own", "", "GET /x").name == "installation"
 
 
-def test_guesses_are_counted_over_all_servers_of_a_process() -> None:
+def test_failures_are_counted_over_all_servers_of_a_process() -> None:
     authenticator = Authenticator(Keyring("own"), AuditTrail(), now_s=lambda: 0.0)
     for number in range(20):
         with pytest.raises(UnauthenticatedError):
@@ -58,7 +58,7 @@ def test_guesses_are_counted_over_all_servers_of_a_process() -> None:
         authenticator.identify("192.0.2.7", "own", "", "GET /x")
 
 
-def test_looking_counts_nothing() -> None:
+def test_find_caller_counts_nothing() -> None:
     authenticator = Authenticator(Keyring("own"), AuditTrail(), now_s=lambda: 0.0)
 
     assert all(authenticator.find_caller("guess", "") is None for _ in range(100))

@@ -1,4 +1,4 @@
-"""A service that calls for somebody else: nobody gains a right by it."""
+"""Calls on behalf of another caller, which gain no permission by it."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def delegation(tmp_path: Path) -> Delegation:
     return Delegation(Authenticator(Keyring(TOKEN, file), AuditTrail()), TOKEN)
 
 
-def test_certificate_becomes_the_word_of_a_service_and_the_same_caller_again(
+def test_delegated_certificate_is_the_same_caller_at_the_next_service(
     delegation: Delegation,
 ) -> None:
     metadata = dict(delegation.metadata_of_certificate("box.lab"))
@@ -35,12 +35,12 @@ def test_certificate_becomes_the_word_of_a_service_and_the_same_caller_again(
     )
 
 
-@pytest.mark.parametrize("name", ["", "nobody.lab"])
-def test_certificate_of_nobody_stands_for_nothing(delegation: Delegation, name: str) -> None:
+@pytest.mark.parametrize("name", ["", "unknown.lab"])
+def test_unknown_certificate_delegates_no_caller(delegation: Delegation, name: str) -> None:
     assert delegation.metadata_of_certificate(name) == ()
 
 
-def test_who_calls_for_nobody_keeps_their_rights() -> None:
+def test_call_without_delegation_keeps_its_caller() -> None:
     assert effective_caller(SERVICE, "") is SERVICE
 
 
@@ -55,11 +55,11 @@ def test_who_calls_for_nobody_keeps_their_rights() -> None:
     ],
     ids=lambda caller: caller.name,
 )
-def test_nobody_but_a_service_is_believed(caller: Caller) -> None:
+def test_only_services_may_delegate(caller: Caller) -> None:
     assert effective_caller(caller, "admin token root") is caller
 
 
 @pytest.mark.parametrize("said", ["admin", "king token eve", "user token eve more", "user token"])
-def test_what_no_service_says_is_refused(said: str) -> None:
+def test_malformed_delegation_is_refused(said: str) -> None:
     with pytest.raises(PermissionDeniedError, match=ON_BEHALF_KEY):
         effective_caller(SERVICE, said)

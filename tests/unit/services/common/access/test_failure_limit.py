@@ -12,7 +12,7 @@ def failed(limit: FailureLimit, address: str, times: int, now_s: float = 0.0) ->
         limit.failed(address, now_s)
 
 
-def test_who_fails_too_often_waits_until_the_window_ends() -> None:
+def test_address_above_the_limit_waits_until_the_window_ends() -> None:
     limit = FailureLimit()
     failed(limit, FAR, FAILURES_ALLOWED)
 
@@ -23,7 +23,7 @@ def test_who_fails_too_often_waits_until_the_window_ends() -> None:
     limit.check(FAR, None, WINDOW_S)
 
 
-def test_right_credentials_of_a_guessing_address_wait_too() -> None:
+def test_valid_credentials_of_a_limited_address_wait_too() -> None:
     limit = FailureLimit()
     failed(limit, FAR, FAILURES_ALLOWED)
 
@@ -31,7 +31,7 @@ def test_right_credentials_of_a_guessing_address_wait_too() -> None:
         limit.check(FAR, "alice", 1.0)
 
 
-def test_who_was_right_before_is_never_held_up() -> None:
+def test_caller_that_succeeded_before_is_never_limited() -> None:
     limit = FailureLimit()
     limit.succeeded(FAR, "alice")
     failed(limit, FAR, FAILURES_ALLOWED)
@@ -40,14 +40,14 @@ def test_who_was_right_before_is_never_held_up() -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_right_credentials_of_this_machine_are_never_held_up(address: str) -> None:
+def test_valid_credentials_on_loopback_are_never_limited(address: str) -> None:
     limit = FailureLimit()
     failed(limit, address, FAILURES_ALLOWED)
 
     limit.check(address, "alice", 1.0)
 
 
-def test_other_addresses_are_not_held_up() -> None:
+def test_other_addresses_are_not_limited() -> None:
     limit = FailureLimit()
     failed(limit, FAR, FAILURES_ALLOWED)
 

@@ -27,7 +27,7 @@ TOKENS = {"vera": "viewer", "uma": "user"}
 
 
 class Trials(pb_grpc.TrialServiceServicer):
-    """Remembers what was asked; kills nothing called `gone`."""
+    """Servicer that records requests and refuses to kill the trial `gone`."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -45,7 +45,7 @@ class Trials(pb_grpc.TrialServiceServicer):
 
 
 class Site:
-    """A server, and what it has seen."""
+    """A server and its servicer."""
 
     def __init__(self, folder: Path, address: str, trials: Trials, transport: Transport) -> None:
         self.folder = folder
@@ -54,7 +54,7 @@ class Site:
         self.transport = transport
 
     async def call(self, method: str, request: bytes, token: str = "") -> str:
-        """Send bytes; give the name of the status."""
+        """Send bytes; return the name of the status."""
         async with open_channel(self.address, self.transport) as channel:
             call: Any = channel.unary_unary(method)
             try:
@@ -80,7 +80,7 @@ async def serving(
     authenticator = Authenticator(
         Keyring("own", access, agent_token="agents'"), AuditTrail(folder / "log")
     )
-    trials = Trials()  # type: ignore[abstract] # the methods that no test calls
+    trials = Trials()  # type: ignore[abstract] # no test calls the other methods
     server = GrpcServer([NAME], Guard(authenticator, server_side))
     server.register(lambda one: pb_grpc.add_TrialServiceServicer_to_server(trials, one))
     port = await server.start()
@@ -102,18 +102,18 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         ("uma", "OK", "OK"),
         ("vera", "OK", "PERMISSION_DENIED"),
         ("agents'", "PERMISSION_DENIED", "PERMISSION_DENIED"),
-        ("nobody", "UNAUTHENTICATED", "UNAUTHENTICATED"),
+        ("unknown", "UNAUTHENTICATED", "UNAUTHENTICATED"),
         ("", "UNAUTHENTICATED", "UNAUTHENTICATED"),
     ],
 )
-async def test_each_caller_may_what_the_table_says(
+async def test_each_caller_has_the_permissions_of_the_table(
     site: Site, token: str, get: str, kill: str
 ) -> None:
     assert await site.call(GET, b"", token) == get
     assert await site.call(KILL, b"", token) == kill
 
 
-async def test_changes_are_written_down_with_how_they_ended(site: Site) -> None:
+async def test_changing_calls_are_audited_with_their_outcome(site: Site) -> None:
     gone = pb.KillTrialRequest(experiment_id="exp", trial_id="gone", request_id="r1")
     live = pb.KillTrialRequest(experiment_id="exp", trial_id="abcde", request_id="r2")
 
@@ -129,15 +129,15 @@ async def test_changes_are_written_down_with_how_they_ended(site: Site) -> None:
     assert (refused["caller"], refused["outcome"]) == ("vera", "PermissionDeniedError")
 
 
-async def test_nothing_of_a_stranger_is_decoded(site: Site) -> None:
-    assert await site.call(GET, b"\xff\xff", "nobody") == "UNAUTHENTICATED"
+async def test_request_of_an_unknown_caller_is_not_decoded(site: Site) -> None:
+    assert await site.call(GET, b"\xff\xff", "unknown") == "UNAUTHENTICATED"
     assert await site.call(KILL, b"\xff\xff", "vera") == "PERMISSION_DENIED"
     assert await site.call(GET, b"\xff\xff", "uma") == "INVALID_ARGUMENT"
     assert site.trials.asked == []
 
 
 @pytest.mark.parametrize("kind", ["Bearer", "bearer", "BEARER"])
-async def test_word_before_the_token_may_be_written_as_one_likes(site: Site, kind: str) -> None:
+async def test_scheme_of_the_token_is_case_insensitive(site: Site, kind: str) -> None:
     async with open_channel(site.address) as channel:
         call: Any = channel.unary_unary(GET)
         answer = await call(b"", metadata=(("authorization", f"{kind} own"),), timeout=10)

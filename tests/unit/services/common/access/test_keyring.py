@@ -43,18 +43,18 @@ def test_each_token_has_its_caller(file: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "own ", "OWN", "x" * 1000, "\udcff", "old's"])
-def test_other_tokens_have_none(file: Path, token: str) -> None:
+def test_unknown_tokens_have_no_caller(file: Path, token: str) -> None:
     assert Keyring("own", file, now=lambda: NOW).of_token(token) is None
 
 
-def test_token_ends_when_it_was_said_to(file: Path) -> None:
+def test_token_expires(file: Path) -> None:
     before = Keyring("own", file, now=lambda: NOW - timedelta(seconds=1))
 
     assert before.of_token("old's") is not None
     assert Keyring("own", file, now=lambda: NOW).of_token("old's") is None
 
 
-def test_certificates_are_known_by_their_name(file: Path) -> None:
+def test_certificates_are_identified_by_common_name(file: Path) -> None:
     keyring = Keyring("own", file)
     found = keyring.of_certificate("box.lab")
 
@@ -65,7 +65,7 @@ def test_certificates_are_known_by_their_name(file: Path) -> None:
     assert keyring.of_token("box.lab") is None
 
 
-def test_withdrawal_needs_no_restart(file: Path) -> None:
+def test_revocation_needs_no_restart(file: Path) -> None:
     keyring = Keyring("own", file)
     assert keyring.of_token("alice's") is not None
 
@@ -76,7 +76,9 @@ def test_withdrawal_needs_no_restart(file: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["gone", "nonsense", "open"])
-def test_file_that_breaks_later_changes_nothing_until_it_is_mended(file: Path, damage: str) -> None:
+def test_file_that_becomes_malformed_changes_nothing_until_it_is_repaired(
+    file: Path, damage: str
+) -> None:
     keyring = Keyring("own", file)
     if damage == "gone":
         file.unlink()
@@ -93,14 +95,14 @@ def test_file_that_breaks_later_changes_nothing_until_it_is_mended(file: Path, d
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_file_that_others_may_write_is_refused(file: Path, mode: int) -> None:
+def test_file_writable_by_others_is_refused(file: Path, mode: int) -> None:
     file.chmod(mode)
 
     with pytest.raises(InvalidArgumentError, match=r"must not be writable.*chmod"):
         Keyring("own", file)
 
 
-def test_file_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_malformed_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="must be readable"):
         Keyring("own", tmp_path / "missing")
     (tmp_path / "text").write_text("hello")

@@ -7,7 +7,7 @@ from svc_common.errors import PermissionDeniedError
 
 
 @pytest.mark.parametrize("word", ROLES)
-def test_words_of_the_file_are_roles(word: str) -> None:
+def test_names_of_the_file_are_roles(word: str) -> None:
     assert Role.of_word(word).word == word
 
 
@@ -20,7 +20,7 @@ def test_words_of_the_file_are_roles(word: str) -> None:
         (Role.ADMIN, [READS, CHANGES, UPLOADS, ADMINISTERS]),
     ],
 )
-def test_each_role_may_what_it_is_for(role: Role, may: list[Rule]) -> None:
+def test_each_role_has_its_permissions(role: Role, may: list[Rule]) -> None:
     caller = Caller("alice", role, "token")
 
     for rule in (READS, CHANGES, UPLOADS, ADMINISTERS):

@@ -22,7 +22,7 @@ def given(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
         monkeypatch.setenv(name, value)
 
 
-def test_all_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, **VARIABLES)
 
     settings = read_security_settings()
@@ -85,7 +85,7 @@ def test_secrets_are_in_no_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "agents' own" not in shown
 
 
-def test_service_that_cannot_say_who_changed_what_does_not_start(tmp_path: Path) -> None:
+def test_service_without_an_audit_trail_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("a file in the place of the folder")
 
     with pytest.raises(FailedPreconditionError, match="audit trail cannot be written"):
@@ -93,7 +93,7 @@ def test_service_that_cannot_say_who_changed_what_does_not_start(tmp_path: Path)
 
 
 ASK = "import ctypes; print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
-"""Prints 0 if the kernel lets nobody of the same user look into the process, else 1."""
+"""Prints 0 if other processes of the user cannot inspect this one, else 1."""
 SCRIPT = f"""
 import subprocess, sys
 from svc_common.access.security import forbid_inspection
@@ -104,7 +104,7 @@ subprocess.run([sys.executable, "-c", {ASK!r}], check=True)
 """
 
 
-def test_process_is_closed_to_others_and_what_it_starts_is_not() -> None:
+def test_process_cannot_be_inspected_and_its_children_can() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
     )

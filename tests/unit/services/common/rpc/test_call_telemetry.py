@@ -1,4 +1,4 @@
-"""What is noted of gRPC calls."""
+"""Log fields and metrics of gRPC calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GET = "/nni_proto.trial.v1.TrialService/GetTrial"
 
 
 class Talkative(pb_grpc.TrialServiceServicer):
-    """Writes a line in every call, and knows one trial."""
+    """Servicer that writes a log line in every call, and knows one trial."""
 
     async def GetTrial(self, request: pb.GetTrialRequest, context: Any) -> pb.GetTrialResponse:
         get_logger().info("looked up")
@@ -53,7 +53,7 @@ def metrics() -> CallMetrics:
 @pytest.fixture
 async def stub(lines: io.StringIO, metrics: CallMetrics) -> AsyncIterator[Any]:
     server = GrpcServer(["nni_proto.trial.v1.TrialService"], None, metrics=metrics)
-    servicer = Talkative()  # type: ignore[abstract] # the methods that no test calls
+    servicer = Talkative()  # type: ignore[abstract] # no test calls the other methods
     server.register(lambda raw: pb_grpc.add_TrialServiceServicer_to_server(servicer, raw))
     port = await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
@@ -61,7 +61,7 @@ async def stub(lines: io.StringIO, metrics: CallMetrics) -> AsyncIterator[Any]:
     await server.stop(0)
 
 
-async def test_lines_of_a_call_say_whom_it_concerns(stub: Any, lines: io.StringIO) -> None:
+async def test_log_lines_of_a_call_have_its_ids(stub: Any, lines: io.StringIO) -> None:
     request = pb.GetTrialRequest(experiment_id="exp1", trial_id="known")
 
     await stub.GetTrial(request, metadata=[("x-request-id", "r-1")])
@@ -72,11 +72,11 @@ async def test_lines_of_a_call_say_whom_it_concerns(stub: Any, lines: io.StringI
     assert len(second["request"]) == 8
 
 
-async def test_calls_are_counted_by_how_they_ended(stub: Any, metrics: CallMetrics) -> None:
+async def test_calls_are_counted_by_status(stub: Any, metrics: CallMetrics) -> None:
     await stub.GetTrial(pb.GetTrialRequest(trial_id="known"))
     with pytest.raises(grpc.aio.AioRpcError):
         await stub.GetTrial(pb.GetTrialRequest(trial_id="other"))
-    # The answer is out before its call has ended.
+    # The client has the response before the call has ended on the server.
     await asyncio.to_thread(until, lambda: metrics.seconds.count(GET) == 2, 10)
 
     assert metrics.calls.value(GET, "OK") == 1

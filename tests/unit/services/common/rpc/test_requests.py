@@ -16,7 +16,7 @@ from svc_common.rpc.requests import (
 )
 
 
-def test_a_message_is_read_and_passed_on() -> None:
+def test_a_valid_message_is_passed_on() -> None:
     read = capture_malformed(pb.GetTrialRequest.FromString)
     assert read is not None
     message = pb.GetTrialRequest(trial_id="t")
@@ -24,7 +24,7 @@ def test_a_message_is_read_and_passed_on() -> None:
     assert checked_requests(read(message.SerializeToString())) == message
 
 
-def test_what_is_no_message_is_refused_when_it_is_used() -> None:
+def test_malformed_message_is_refused_when_it_is_used() -> None:
     read = capture_malformed(pb.GetTrialRequest.FromString)
     assert read is not None
     sent = read(b"\xff")
@@ -34,11 +34,11 @@ def test_what_is_no_message_is_refused_when_it_is_used() -> None:
         checked_requests(sent)
 
 
-def test_a_method_without_a_reader_stays_without_one() -> None:
+def test_a_method_without_deserializer_stays_without_one() -> None:
     assert capture_malformed(None) is None
 
 
-async def test_a_stream_is_refused_at_its_first_message_that_is_none() -> None:
+async def test_a_stream_is_refused_at_its_first_malformed_message() -> None:
     async def sent() -> AsyncIterator[object]:
         yield pb.GetTrialRequest()
         yield MalformedRequest("wire format was corrupt")
@@ -56,7 +56,7 @@ async def counted(count: int, seen: list[int]) -> AsyncIterator[int]:
         yield number
 
 
-async def test_what_is_left_is_read() -> None:
+async def test_remaining_messages_are_read() -> None:
     seen: list[int] = []
 
     await read_to_end(counted(3, seen))
@@ -64,7 +64,7 @@ async def test_what_is_left_is_read() -> None:
     assert seen == [0, 1, 2]
 
 
-async def test_nobody_is_read_for_ever() -> None:
+async def test_endless_stream_is_read_up_to_the_limit() -> None:
     seen: list[int] = []
 
     await read_to_end(counted(10 * MAX_DRAINED_MESSAGES, seen))

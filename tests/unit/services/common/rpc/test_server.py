@@ -21,7 +21,7 @@ TOKEN = "secret"
 
 
 class FailingTrials(pb_grpc.TrialServiceServicer):
-    """Raises what the test put into it."""
+    """Servicer that raises the error that a test sets."""
 
     def __init__(self) -> None:
         self.error: Exception = errors.NotFoundError("trial", "t1")
@@ -32,7 +32,7 @@ class FailingTrials(pb_grpc.TrialServiceServicer):
 
 @pytest.fixture
 def trials() -> FailingTrials:
-    return FailingTrials()  # type: ignore[abstract] # the methods that no test calls
+    return FailingTrials()  # type: ignore[abstract] # no test calls the other methods
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ EXAMPLES: list[errors.ServiceError] = [
 
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
-async def test_error_comes_back_as_what_it_was(
+async def test_error_is_restored_on_the_client(
     address: str, trials: FailingTrials, error: errors.ServiceError
 ) -> None:
     trials.error = error
@@ -89,9 +89,7 @@ async def test_every_error_of_the_tree_has_a_status() -> None:
     assert tree(errors.ServiceError) - {errors.ServiceError} == set(STATUS_BY_ERROR)
 
 
-async def test_unforeseen_error_tells_nothing_but_its_kind(
-    address: str, trials: FailingTrials
-) -> None:
+async def test_unexpected_error_shows_its_class_only(address: str, trials: FailingTrials) -> None:
     trials.error = ValueError("a secret path")
 
     refused = await call(address)
@@ -161,18 +159,18 @@ async def test_a_long_message_is_cut_so_that_it_arrives(
     assert (error.details() or "").startswith("there is no trial")
 
 
-async def test_the_error_of_a_service_has_the_status_of_what_it_derives_from(
+async def test_error_of_one_service_has_the_status_of_its_base_class(
     trials: FailingTrials, address: str
 ) -> None:
     class TakenError(errors.FailedPreconditionError):
-        """A service's own."""
+        """Error of one service."""
 
     trials.error = TakenError("it is taken")
 
     assert (await call(address)).code() is grpc.StatusCode.FAILED_PRECONDITION
 
 
-async def test_bytes_that_are_no_message_are_an_invalid_argument(address: str) -> None:
+async def test_malformed_bytes_are_an_invalid_argument(address: str) -> None:
     async with open_channel(address) as channel:
         method: Any = channel.unary_unary(f"/{NAME}/GetTrial")
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -184,7 +182,7 @@ async def test_bytes_that_are_no_message_are_an_invalid_argument(address: str) -
 
 
 class Refusing(history_pb_grpc.HistoryServiceServicer):
-    """Refuses a stream after its first message."""
+    """Servicer that refuses a stream after its first message."""
 
     def __init__(self) -> None:
         self.refused = asyncio.Event()
@@ -197,7 +195,7 @@ class Refusing(history_pb_grpc.HistoryServiceServicer):
         raise errors.FailedPreconditionError("there is one already")
 
 
-async def test_client_that_still_sends_learns_why_it_was_refused() -> None:
+async def test_refused_client_that_still_sends_gets_the_cause() -> None:
     server, servicer = GrpcServer([], TOKEN), Refusing()  # type: ignore[abstract] # the rest is never called
     server.register(lambda one: history_pb_grpc.add_HistoryServiceServicer_to_server(servicer, one))
     port = await server.start()

@@ -33,7 +33,7 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tuple[tarfile
     return member, b""
 
 
-def test_folder_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_folder_is_restored_from_its_archive(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     (folder / "deep" / "empty").mkdir(parents=True)
     (folder / "deep" / "weights").write_bytes(os.urandom(100_000))
@@ -53,7 +53,7 @@ def test_folder_comes_back_as_it_was(tmp_path: Path) -> None:
     assert (out / "run").stat().st_mtime == 1_000_000
 
 
-def test_names_that_are_not_wanted_are_left_out(tmp_path: Path) -> None:
+def test_excluded_names_are_not_packed(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     (folder / "code").mkdir(parents=True)
     (folder / "code" / "x.py").touch()
@@ -78,7 +78,7 @@ def test_sockets_and_pipes_are_left_out(tmp_path: Path) -> None:
     assert count == 0
 
 
-def test_archive_does_not_tell_whose_files_they_were(tmp_path: Path) -> None:
+def test_archive_has_no_owners_of_files(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "file").touch()
 
@@ -100,7 +100,7 @@ def test_archive_does_not_tell_whose_files_they_were(tmp_path: Path) -> None:
         link("pipe", "", tarfile.FIFOTYPE),
     ],
 )
-def test_what_leads_outside_leaves_nothing(
+def test_archive_with_members_outside_leaves_nothing(
     tmp_path: Path, member: tuple[tarfile.TarInfo, bytes]
 ) -> None:
     (tmp_path / "work").mkdir()
@@ -112,7 +112,7 @@ def test_what_leads_outside_leaves_nothing(
     assert names(tmp_path) == ["a.tar", "work"]
 
 
-def test_too_much_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+def test_archive_above_a_limit_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     many = archive(tmp_path / "many.tar", *((tarfile.TarInfo(str(n)), b"") for n in range(51)))
     large = archive(tmp_path / "large.tar", (tarfile.TarInfo("large"), b"0" * 1_000_001))
 
@@ -123,7 +123,7 @@ def test_too_much_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @given(data=st.binary(max_size=2000))
-def test_nonsense_is_refused_or_empty(
+def test_malformed_lines_are_refused_or_empty(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     folder = tmp_path_factory.mktemp("nonsense")

@@ -7,7 +7,7 @@ from svc_common.errors import ResourceExhaustedError, UnavailableError
 from svc_common.storage.atomic_files import atomic_file, storage_error
 
 
-def test_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+def test_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     place = tmp_path / "file"
     with atomic_file(place) as file:
         file.write(b"all")
@@ -16,7 +16,7 @@ def test_file_appears_when_it_is_whole(tmp_path: Path) -> None:
     assert place.read_bytes() == b"all"
 
 
-def test_failed_writer_leaves_what_was_there(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_former_content(tmp_path: Path) -> None:
     place = tmp_path / "file"
     place.write_bytes(b"old")
 
@@ -32,7 +32,7 @@ def test_failed_writer_leaves_what_was_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [place]
 
 
-def test_full_disk_is_told_from_other_trouble() -> None:
+def test_full_disk_is_distinguished_from_other_errors() -> None:
     full = storage_error(OSError(errno.ENOSPC, "No space left on device", "/data/x"))
     other = storage_error(OSError(errno.EACCES, "Permission denied", "/data/x"))
 

@@ -9,7 +9,7 @@ from svc_common.storage.directory import DirectoryBlobStore
 from svc_common.storage.ports import REFRESH_AFTER
 
 
-async def test_storing_old_content_again_makes_it_young(tmp_path: Path) -> None:
+async def test_storing_old_content_again_resets_its_age(tmp_path: Path) -> None:
     store = DirectoryBlobStore(tmp_path)
     key = await store.put(b"content")
     old_s = time.time() - 10 * REFRESH_AFTER.total_seconds()
@@ -20,7 +20,7 @@ async def test_storing_old_content_again_makes_it_young(tmp_path: Path) -> None:
     assert datetime.now(UTC) - (await store.info(key)).stored_at < timedelta(minutes=1)
 
 
-async def test_storing_an_old_file_again_makes_it_young(tmp_path: Path) -> None:
+async def test_storing_an_old_file_again_resets_its_age(tmp_path: Path) -> None:
     store = DirectoryBlobStore(tmp_path / "blobs")
     (tmp_path / "file").write_bytes(b"content")
     key = await store.put_file(tmp_path / "file")

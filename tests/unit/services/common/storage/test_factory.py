@@ -23,7 +23,7 @@ async def test_store_is_a_folder_unless_a_server_is_named(tmp_path: Path) -> Non
     assert isinstance(remote, S3BlobStore)
 
 
-async def test_work_waits_for_a_server_but_never_for_a_folder(tmp_path: Path) -> None:
+async def test_background_work_retries_a_server_but_not_a_folder(tmp_path: Path) -> None:
     settings = S3Settings("http://127.0.0.1:1", "account", "hush")
     async with open_blob_store(tmp_path, settings, waits=True) as remote:
         pass

@@ -27,7 +27,7 @@ async def test_bytes_are_counted_both_ways(tmp_path: Path) -> None:
     assert metrics.calls.value("get", "ok") == 2
 
 
-async def test_what_is_missing_is_counted_apart() -> None:
+async def test_missing_blob_is_counted_separately() -> None:
     metrics = BlobMetrics(Registry())
 
     with pytest.raises(NotFoundError):
@@ -36,7 +36,7 @@ async def test_what_is_missing_is_counted_apart() -> None:
     assert metrics.calls.value("get", "not_found") == 1
 
 
-def test_a_store_that_gives_urls_still_does() -> None:
+def test_presigned_urls_work_through_the_decorator() -> None:
     settings = S3Settings("http://127.0.0.1:1", "key", "secret")
 
     store = with_metrics(S3BlobStore(settings), BlobMetrics(Registry()))

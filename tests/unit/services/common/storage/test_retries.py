@@ -16,7 +16,7 @@ from svc_common.storage.retries import (
 
 
 class LeavingBlobStore(InMemoryBlobStore):
-    """Is away as often as it is told."""
+    """`BlobStore` that is unavailable for a number of calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,17 +25,17 @@ class LeavingBlobStore(InMemoryBlobStore):
     async def get(self, key: str) -> bytes:
         if self.absences > 0:
             self.absences -= 1
-            raise UnavailableError("nobody is there")
+            raise UnavailableError("unreachable")
         return await super().get(key)
 
 
 async def turns(count: int = 10) -> None:
-    """Let whatever is ready run."""
+    """Let all ready tasks run."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
-async def test_call_lasts_until_the_store_is_there() -> None:
+async def test_call_is_retried_until_the_store_is_available() -> None:
     clock, store = ManualClock(), LeavingBlobStore()
     patient = RetryingBlobStore(store, clock)
     await patient.put_named("k/1", b"x")
@@ -62,13 +62,13 @@ async def test_call_that_waits_can_be_cancelled() -> None:
         await reading
 
 
-async def test_other_errors_are_told_at_once() -> None:
+async def test_other_errors_are_raised_at_once() -> None:
     with pytest.raises(NotFoundError):
         await RetryingBlobStore(LeavingBlobStore(), ManualClock()).get("k/1")
 
 
 class FullBlobStore(InMemoryBlobStore):
-    """Takes nothing while it has a reason."""
+    """`BlobStore` that is full while it has a reason."""
 
     reason: ServiceError | None = ResourceExhaustedError("at most 5 MB")
 
@@ -78,7 +78,7 @@ class FullBlobStore(InMemoryBlobStore):
         return await super().put(data)
 
 
-async def test_who_waits_for_room_says_why_and_goes_on_when_there_is_some() -> None:
+async def test_call_waits_for_space_and_names_the_error() -> None:
     clock, store = ManualClock(), FullBlobStore()
     patient = RetryingBlobExchange(store, clock, wait_for_space=True)
     storing = asyncio.ensure_future(patient.put(b"x"))
@@ -94,6 +94,6 @@ async def test_who_waits_for_room_says_why_and_goes_on_when_there_is_some() -> N
     assert await store.get(key) == b"x"
 
 
-async def test_who_does_not_wait_for_room_is_told() -> None:
+async def test_full_store_raises_without_wait_for_space() -> None:
     with pytest.raises(ResourceExhaustedError):
         await RetryingBlobExchange(FullBlobStore(), ManualClock()).put(b"x")

@@ -19,7 +19,7 @@ KEY = f"sha256/{hashlib.sha256(CONTENT).hexdigest()}"
 
 @contextmanager
 def scripted_server(bodies: list[bytes]) -> Iterator[S3Settings]:
-    """Answer GETs with these bodies, all announced as long as the right one; the last for ever."""
+    """Serve these bodies to successive GETs, with the length of the right one; repeat the last."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -47,7 +47,7 @@ DAMAGED = b"X" + CONTENT[1:]
 
 
 @pytest.mark.parametrize("first", [TORN, DAMAGED], ids=["torn", "damaged"])
-async def test_answer_that_arrives_damaged_is_asked_for_again(first: bytes, tmp_path: Path) -> None:
+async def test_damaged_response_is_requested_again(first: bytes, tmp_path: Path) -> None:
     with scripted_server([first, CONTENT, first, CONTENT]) as settings:
         async with S3BlobStore(settings) as store:
             assert await store.get(KEY) == CONTENT
@@ -56,7 +56,7 @@ async def test_answer_that_arrives_damaged_is_asked_for_again(first: bytes, tmp_
     assert (tmp_path / "out").read_bytes() == CONTENT
 
 
-async def test_answer_that_is_always_torn_means_that_the_store_is_away(tmp_path: Path) -> None:
+async def test_response_that_is_always_cut_off_is_unavailable(tmp_path: Path) -> None:
     with scripted_server([TORN]) as settings:
         async with S3BlobStore(settings) as store:
             with pytest.raises(UnavailableError, match="bucket 'nni'"):
@@ -65,7 +65,7 @@ async def test_answer_that_is_always_torn_means_that_the_store_is_away(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_blob_that_is_damaged_at_rest_is_told_as_such() -> None:
+async def test_blob_damaged_at_rest_is_data_loss() -> None:
     with scripted_server([DAMAGED]) as settings:
         async with S3BlobStore(settings) as store:
             with pytest.raises(DataLossError) as loss:
@@ -75,7 +75,7 @@ async def test_blob_that_is_damaged_at_rest_is_told_as_such() -> None:
     assert loss.value.found_sha256 == hashlib.sha256(DAMAGED).hexdigest()
 
 
-async def test_closed_store_does_not_wait_for_a_server_that_is_away() -> None:
+async def test_closed_store_does_not_wait_for_an_unreachable_server() -> None:
     store = S3BlobStore(S3Settings("http://127.0.0.1:1", "account", "secret"))
     store._closing.set()
 

@@ -28,7 +28,7 @@ SETTINGS = S3Settings("http://127.0.0.1:1", "account", "secret")
 
 
 class Hurried(threading.Event):
-    """Never set, and nobody waits for it."""
+    """Never set; its waits return at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Hurried(threading.Event):
 
 @contextmanager
 def scripted_server(statuses: list[int]) -> Iterator[str]:
-    """Answer with these statuses, one after the other; the last for ever."""
+    """Serve these statuses to successive requests; repeat the last."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -76,7 +76,7 @@ def patient_pool(closing: threading.Event) -> Iterator[RetryingPool]:
         pool.clear()
 
 
-def test_server_that_stumbles_is_asked_again_after_growing_waits() -> None:
+def test_transient_errors_are_retried_with_growing_waits() -> None:
     closing = Hurried()
     with scripted_server([503, 500, 200]) as url, patient_pool(closing) as pool:
         answer = pool.urlopen("PUT", url, body=b"part")
@@ -86,7 +86,7 @@ def test_server_that_stumbles_is_asked_again_after_growing_waits() -> None:
     assert all(wait_s is not None and 0 <= wait_s <= 2.0 for wait_s in closing.waits_s)
 
 
-def test_last_refusal_is_given_to_the_client_to_explain() -> None:
+def test_last_error_response_is_returned_to_the_client() -> None:
     closing = Hurried()
     with scripted_server([503]) as url, patient_pool(closing) as pool:
         answer = pool.urlopen("PUT", url, body=b"part")
@@ -95,7 +95,7 @@ def test_last_refusal_is_given_to_the_client_to_explain() -> None:
     assert len(closing.waits_s) == ATTEMPTS - 1
 
 
-def test_answer_that_is_no_stumble_is_not_asked_for_again() -> None:
+def test_response_without_a_transient_status_is_not_retried() -> None:
     closing = Hurried()
     with scripted_server([403, 200]) as url, patient_pool(closing) as pool:
         answer = pool.urlopen("PUT", url, body=b"part")
@@ -104,7 +104,7 @@ def test_answer_that_is_no_stumble_is_not_asked_for_again() -> None:
     assert closing.waits_s == []
 
 
-def test_server_that_is_away_is_told_after_the_last_attempt() -> None:
+def test_unreachable_server_is_an_error_after_the_last_attempt() -> None:
     closing = Hurried()
     with patient_pool(closing) as pool, pytest.raises(ServerUnreachableError, match="refused"):
         pool.urlopen("PUT", "http://127.0.0.1:1/", body=b"part")
@@ -112,7 +112,7 @@ def test_server_that_is_away_is_told_after_the_last_attempt() -> None:
     assert len(closing.waits_s) == ATTEMPTS - 1
 
 
-def test_server_that_was_just_away_is_asked_once_only() -> None:
+def test_recently_unreachable_server_gets_one_attempt() -> None:
     closing = Hurried()
     with patient_pool(closing) as pool:
         for _ in range(50):
@@ -122,7 +122,7 @@ def test_server_that_was_just_away_is_asked_once_only() -> None:
     assert len(closing.waits_s) == ATTEMPTS - 1
 
 
-def test_nothing_is_asked_again_once_the_store_is_closing() -> None:
+def test_nothing_is_retried_when_the_store_is_closing() -> None:
     closing = Hurried()
     closing.set()
     with patient_pool(closing) as pool, pytest.raises(ServerUnreachableError):
@@ -141,7 +141,7 @@ def test_nothing_is_asked_again_once_the_store_is_closing() -> None:
         ("InternalError", UnavailableError),
     ],
 )
-def test_refusals_are_told_apart(code: str, kind: type[ServiceError]) -> None:
+def test_refusals_are_mapped_to_errors(code: str, kind: type[ServiceError]) -> None:
     refusal = S3Error(HTTPResponse(status=400), code, "text", "/k/1", "r", "h")
 
     error = service_error(refusal, "k/1", SETTINGS)

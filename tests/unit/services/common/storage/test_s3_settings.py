@@ -29,7 +29,7 @@ def test_endpoint_and_account_are_enough(s3: pytest.MonkeyPatch) -> None:
     assert "hush" not in repr(settings)
 
 
-def test_prefix_gets_its_slash(s3: pytest.MonkeyPatch) -> None:
+def test_prefix_ends_with_a_slash(s3: pytest.MonkeyPatch) -> None:
     s3.setenv("NNI_S3_PREFIX", "/teams/vision")
 
     settings = read_s3_settings()
@@ -51,7 +51,7 @@ def test_prefix_gets_its_slash(s3: pytest.MonkeyPatch) -> None:
         ("NNI_S3_BUCKET", "a"),
     ],
 )
-def test_senseless_value_is_refused_with_its_name(
+def test_invalid_value_is_refused_with_its_name(
     s3: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     s3.setenv(name, value)

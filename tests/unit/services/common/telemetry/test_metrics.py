@@ -42,7 +42,7 @@ def test_a_counter_without_labels_begins_at_zero() -> None:
     assert parsed(registry)["nni_things"] == {("nni_things_total", ()): 0.0}
 
 
-def test_a_gauge_is_looked_up_when_somebody_asks() -> None:
+def test_a_gauge_is_read_at_scrape_time() -> None:
     registry = Registry()
     live = {"RUNNING": 1.0}
     registry.gauge("nni_trials", "Trials", lambda: totals(live), ("state",))
@@ -52,7 +52,7 @@ def test_a_gauge_is_looked_up_when_somebody_asks() -> None:
     assert parsed(registry)["nni_trials"] == {("nni_trials", (("state", "RUNNING"),)): 7.5}
 
 
-def test_a_histogram_counts_what_is_at_most_its_bounds() -> None:
+def test_a_histogram_counts_values_up_to_each_bound() -> None:
     registry = Registry()
     histogram = registry.histogram("nni_seconds", "Time", (0.1, 1.0), ("kind",))
     for value in (0.05, 0.1, 0.5, 20.0):
@@ -78,7 +78,7 @@ def test_any_text_can_be_a_label(text: str) -> None:
     assert dict(labels) == {"word": text}
 
 
-def test_senseless_figures_are_written_as_prometheus_does() -> None:
+def test_non_finite_values_are_written_as_prometheus_does() -> None:
     registry = Registry()
     samples = [(("a",), float("inf")), (("b",), float("-inf")), (("c",), float("nan"))]
     registry.gauge("nni_y", "Y", lambda: samples, ("n",))
@@ -89,7 +89,7 @@ def test_senseless_figures_are_written_as_prometheus_does() -> None:
     assert values[2] != values[2]
 
 
-def test_a_process_tells_who_it_is_and_what_it_uses() -> None:
+def test_a_process_shows_service_version_and_resources() -> None:
     found = parsed(process_registry("manager", "4.0"))
 
     assert found["nni_build_info"] == {

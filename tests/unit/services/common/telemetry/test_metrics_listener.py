@@ -17,7 +17,7 @@ from svc_common.telemetry.metrics_listener import (
     serve_metrics,
 )
 
-TOKEN = "a-token-that-nobody-guesses"
+TOKEN = "a-token-that-cannot-be-guessed"
 
 
 def registry() -> Registry:
@@ -34,7 +34,7 @@ async def listening(guard: Guard, host: str = "127.0.0.1") -> AsyncIterator[http
     await listener.aclose()
 
 
-async def test_this_machine_reads_without_a_token() -> None:
+async def test_loopback_reads_without_a_token() -> None:
     async with listening(Guard.of_token(TOKEN)) as client:
         answer = await client.get("/metrics")
 
@@ -47,12 +47,12 @@ async def test_this_machine_reads_without_a_token() -> None:
     ("method", "path", "status"),
     [("GET", "/", 404), ("GET", "/metrics/x", 404), ("POST", "/metrics", 405)],
 )
-async def test_nothing_else_is_there(method: str, path: str, status: int) -> None:
+async def test_other_paths_and_methods_are_refused(method: str, path: str, status: int) -> None:
     async with listening(Guard.of_token(TOKEN)) as client:
         assert (await client.request(method, path)).status_code == status
 
 
-async def test_other_machines_show_a_token() -> None:
+async def test_other_machines_need_a_token() -> None:
     guard = Guard(Guard.of_token(TOKEN).authenticator, Transport(insecure=True), len(TOKEN))
     async with listening(guard, "0.0.0.0") as client:
         refused = await client.get("/metrics")
@@ -62,12 +62,12 @@ async def test_other_machines_show_a_token() -> None:
     assert [refused.status_code, wrong.status_code, right.status_code] == [401, 401, 200]
 
 
-async def test_plain_text_never_leaves_this_machine_unasked() -> None:
+async def test_plain_text_off_loopback_is_refused() -> None:
     with pytest.raises(FailedPreconditionError, match="NNI_METRICS"):
         await open_metrics_listener(registry(), Guard.of_token(TOKEN), "0.0.0.0:0")
 
 
-async def test_what_is_no_address_is_refused() -> None:
+async def test_malformed_address_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="host:port"):
         await open_metrics_listener(registry(), Guard.of_token(TOKEN), "9464")
 

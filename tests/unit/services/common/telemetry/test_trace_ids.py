@@ -9,7 +9,7 @@ from svc_common.telemetry.trace_ids import (
 )
 
 
-def test_all_who_know_a_trial_know_its_trace() -> None:
+def test_trace_id_follows_from_experiment_and_parameter_id() -> None:
     assert trial_trace_id("exp1", 3) == trial_trace_id("exp1", 3)
     assert span_id("exp1", 3, "attempt", 2) == span_id("exp1", 3, "attempt", 2)
 
@@ -29,7 +29,7 @@ def test_a_trace_context_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "00-1-2-01", "ff" * 30, "01-" + "0" * 32 + "-" + "0" * 16])
-def test_other_texts_are_no_trace_context(text: str) -> None:
+def test_malformed_trace_context_is_none(text: str) -> None:
     assert parse_traceparent(text) is None
 
 

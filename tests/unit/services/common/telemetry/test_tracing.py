@@ -1,4 +1,4 @@
-"""Spans of trials, as OpenTelemetry has them."""
+"""Spans of trials in the form of OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_spans_of_a_trial_are_one_trace(tracer: OtelTracer, exporter: InMemorySp
     assert whole.resource.attributes["service.name"] == "nni-manager"
 
 
-def test_what_failed_has_the_status_of_an_error(
+def test_failed_span_has_the_status_of_an_error(
     tracer: OtelTracer, exporter: InMemorySpanExporter
 ) -> None:
     tracer.record(TrialSpan("trial", "e", 7, 0, 1, parent=None, error="exit code 1"))
@@ -95,7 +95,7 @@ def test_a_sampler_decides_for_all_services_alike(
     assert 20 < sum(kept) < 80
 
 
-def test_a_span_of_a_trace_that_is_not_kept_is_not_sent(
+def test_a_span_of_an_unsampled_trace_is_not_exported(
     monkeypatch: pytest.MonkeyPatch, exporter: InMemorySpanExporter
 ) -> None:
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
@@ -142,7 +142,7 @@ def test_the_standard_switches_turn_it_off(
     assert not is_configured()
 
 
-def test_a_protocol_that_is_not_spoken_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsupported_protocol_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
 
     with pytest.raises(FailedPreconditionError, match="set it to grpc"):
