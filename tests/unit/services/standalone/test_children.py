@@ -1,0 +1,93 @@
+"""Child processes, each a small Python program."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from svc_common import environment
+from svc_standalone import children
+from svc_standalone.children import Child, Command
+
+WRITE_READY = "import os; os.write(int(os.environ['NNI_READY_FD']), b'%s\\n')"
+READY = '{"ready": true, "port": 7}'
+PAUSE = "import signal; signal.pause()"
+
+
+def start(folder: Path, code: str, *, reports_ready: bool = True) -> Child:
+    command = Command("child", (sys.executable, "-c", code), environment.current(), reports_ready)
+    return Child(command, folder, folder / "log" / "child.log")
+
+
+async def test_fields_of_readiness_are_strings(tmp_path: Path) -> None:
+    child = start(tmp_path, f"{WRITE_READY % READY}; {PAUSE}")
+
+    async with asyncio.timeout(20):
+        assert await child.ready() == {"port": "7"}
+    assert child.running
+
+    await child.stop(5.0)
+    assert not child.running
+
+
+async def test_child_that_ends_before_it_is_ready_has_no_fields(tmp_path: Path) -> None:
+    child = start(tmp_path, "raise SystemExit(3)")
+
+    async with asyncio.timeout(20):
+        assert await child.ready() is None
+        assert await child.wait() == 3
+
+
+async def test_child_without_the_protocol_is_ready_at_once(tmp_path: Path) -> None:
+    child = start(tmp_path, PAUSE, reports_ready=False)
+
+    async with asyncio.timeout(20):
+        assert await child.ready() == {}
+    await child.stop(5.0)
+
+
+async def test_signal_is_a_negative_status(tmp_path: Path) -> None:
+    child = start(tmp_path, PAUSE, reports_ready=False)
+
+    os.kill(child.pid, signal.SIGKILL)
+
+    async with asyncio.timeout(20):
+        assert await child.wait() == -signal.SIGKILL
+
+
+async def test_reported_error_is_the_reason(tmp_path: Path) -> None:
+    code = WRITE_READY % '{"ready": false, "error": "the port is taken"}'
+    child = start(tmp_path, f"print('another line'); {code}")
+
+    async with asyncio.timeout(20):
+        await child.wait()
+
+    assert child.failure_reason() == "the port is taken"
+
+
+async def test_last_line_of_this_run_is_the_reason_without_a_report(tmp_path: Path) -> None:
+    first = start(tmp_path, "print('of the first run')")
+    await first.wait()
+    second = start(tmp_path, "print('first line'); print('last line'); print()")
+    await second.wait()
+    third = start(tmp_path, "pass")
+    await third.wait()
+
+    assert second.failure_reason() == "last line"
+    assert third.failure_reason() == ""
+
+
+async def test_large_log_is_rotated_at_the_start(tmp_path: Path) -> None:
+    log = tmp_path / "log" / "child.log"
+    log.parent.mkdir()
+    with log.open("wb") as file:
+        file.truncate(children._LOG_LIMIT_BYTES + 1)
+
+    child = start(tmp_path, "print('new')")
+    await child.wait()
+
+    assert log.read_text() == "new\n"
+    assert log.with_suffix(".log.1").stat().st_size == children._LOG_LIMIT_BYTES + 1

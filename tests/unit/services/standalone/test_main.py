@@ -1,0 +1,70 @@
+"""The command line, in this process."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from svc_standalone.__main__ import main
+from svc_standalone.endpoint import SUPERVISOR_LOCK, Endpoint, Lock, write_endpoint
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("NNI_HOME", str(tmp_path))
+    monkeypatch.delenv("NNI_HTTP_PORT", raising=False)
+    return tmp_path
+
+
+def test_status_without_services(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status"]) == 0
+
+    assert json.loads(capsys.readouterr().out) == {"up": False}
+
+
+def test_status_shows_no_token(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = Lock.take(home / SUPERVISOR_LOCK)
+    write_endpoint(home, Endpoint("4.0", os.getpid(), "now", "http://h", "g", "n", "hush"))
+
+    assert main(["status"]) == 0
+
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["up"], shown["http"], shown["version"]) == (True, "http://h", "4.0")
+    assert "hush" not in str(shown)
+    lock.release()
+
+
+def test_up_prints_the_addresses(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = Lock.take(home / SUPERVISOR_LOCK)
+    write_endpoint(home, Endpoint("4.0", os.getpid(), "now", "http://h", "g", "n", "hush"))
+
+    assert main(["up"]) == 0
+
+    assert json.loads(capsys.readouterr().out) == {"http": "http://h", "grpc": "g"}
+    lock.release()
+
+
+def test_down_without_services(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["down"]) == 0
+
+    assert capsys.readouterr().out == "was not up\n"
+
+
+def test_error_is_one_line_and_exit_code_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NNI_HTTP_PORT", "http")
+
+    assert main(["status"]) == 1
+
+    assert capsys.readouterr().err.startswith("NNI_HTTP_PORT must be a whole number")
+
+
+def test_unknown_command_is_refused() -> None:
+    with pytest.raises(SystemExit) as refusal:
+        main(["restart"])
+
+    assert refusal.value.code == 2

@@ -1,0 +1,30 @@
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import InvalidArgumentError
+from svc_standalone.settings import read_settings
+
+
+def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NNI_HOME", str(tmp_path))
+    monkeypatch.delenv("NNI_HTTP_PORT", raising=False)
+
+    settings = read_settings()
+
+    assert (settings.home, settings.http_port) == (tmp_path.resolve(), 0)
+    assert settings.logs == tmp_path.resolve() / "log"
+
+
+def test_home_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NNI_HOME", "state")
+
+    assert read_settings().home == tmp_path.resolve() / "state"
+
+
+def test_port_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_HTTP_PORT", "http")
+
+    with pytest.raises(InvalidArgumentError, match="NNI_HTTP_PORT"):
+        read_settings()
