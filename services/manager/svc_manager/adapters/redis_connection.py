@@ -110,9 +110,8 @@ class RedisConnection:
 def _cancellable() -> Iterator[None]:
     """Raise CancelledError if the task was cancelled meanwhile.
 
-    The driver may hide it as a time-out.
-
-    A time-out of the caller around a command is not affected.
+    The driver may hide a cancellation as a time-out. A time-out of the caller around a command is
+    not affected.
     """
     task = asyncio.current_task()
     before = task.cancelling() if task is not None else 0

@@ -1,0 +1,115 @@
+"""Registry of actors: loading, lookups, deletions, and the end of a manager."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from nni_proto.experiment.v1 import experiment_pb2
+from svc_common.errors import NotFoundError, UnavailableError
+from svc_common.messaging.memory import InMemoryBus
+from tests.unit.services.manager.world import (
+    PATIENCE_S,
+    InMemoryListeners,
+    World,
+    manager_on,
+    world_on,
+)
+
+DONE = experiment_pb2.EXPERIMENT_STATE_DONE
+STOPPED = experiment_pb2.EXPERIMENT_STATE_STOPPED
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with InMemoryBus() as bus, world_on(bus, tmp_path) as made:
+        yield made
+
+
+async def stopped(world: World) -> str:
+    """Run an experiment to its end and stop it; return its id."""
+    experiment_id = await world.create()
+    await world.wait_for_state(experiment_id, DONE)
+    await world.experiments.stop(experiment_id)
+    actor = await world.manager.registry.find(experiment_id)
+    async with asyncio.timeout(PATIENCE_S):
+        await actor.wait_for_effects()
+    return experiment_id
+
+
+async def test_an_experiment_has_one_actor(world: World) -> None:
+    experiment_id = await world.create()
+    registry = world.manager.registry
+
+    found = await asyncio.gather(*(registry.find(experiment_id) for _ in range(3)))
+
+    assert len({id(actor) for actor in found}) == 1
+    assert [actor.id for actor in registry.actors()] == [experiment_id]
+
+
+async def test_an_unknown_experiment_is_not_found(world: World) -> None:
+    with pytest.raises(NotFoundError):
+        await world.manager.registry.find("unknown1")
+
+    assert not world.manager.registry.exists("unknown1")
+
+
+async def test_a_stopped_experiment_is_viewed_without_an_actor(
+    world: World, tmp_path: Path
+) -> None:
+    experiment_id = await stopped(world)
+
+    async with manager_on(world.bus, tmp_path, InMemoryListeners()) as later:
+        view = await later.registry.view(experiment_id)
+
+        assert view.state == STOPPED
+        assert list(later.registry.actors()) == []
+        assert later.registry.stopped_at(experiment_id) is not None
+        assert [one.id for one in later.registry.views()] == [experiment_id]
+        assert later.registry.owned_views() == []
+
+
+async def test_a_query_loads_the_log_of_a_stopped_experiment(world: World, tmp_path: Path) -> None:
+    experiment_id = await stopped(world)
+
+    async with manager_on(world.bus, tmp_path, InMemoryListeners()) as later:
+        actor = await later.registry.find(experiment_id)
+
+        assert len(actor.experiment.trials) == 5
+        assert later.registry.stopped_at(experiment_id) is None
+        assert [one.id for one in later.registry.owned_views()] == [experiment_id]
+
+
+async def test_an_open_experiment_is_loaded_when_a_manager_starts(
+    world: World, tmp_path: Path
+) -> None:
+    experiment_id = await world.create()
+    await world.wait_for_state(experiment_id, DONE)
+    await world.manager.registry.aclose()
+
+    async with manager_on(world.bus, tmp_path, InMemoryListeners()) as later:
+        assert [actor.id for actor in later.registry.actors()] == [experiment_id]
+
+
+async def test_a_forgotten_experiment_has_neither_actor_nor_view(world: World) -> None:
+    experiment_id = await stopped(world)
+    registry = world.manager.registry
+    actor = await registry.find(experiment_id)
+
+    await registry.forget(experiment_id)
+
+    assert not actor.alive
+    assert not registry.exists(experiment_id)
+    assert registry.views() == []
+
+
+async def test_a_closed_registry_starts_no_actor(world: World, tmp_path: Path) -> None:
+    registry = world.manager.registry
+    await registry.aclose()
+    await registry.aclose()
+
+    with pytest.raises(UnavailableError, match="ending"):
+        await registry.start("later123", str(tmp_path), debug=False)

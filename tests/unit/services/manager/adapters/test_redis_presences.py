@@ -1,0 +1,19 @@
+"""`RedisPresences` without a server; the conformance tests run it with one."""
+
+import pytest
+
+from svc_common.errors import UnavailableError
+from svc_manager.adapters.redis_connection import RedisConnection
+from svc_manager.adapters.redis_presences import RedisPresences
+
+CLOSED_PORT = "redis://127.0.0.1:1/0"
+
+
+async def test_presences_cannot_be_used_while_the_server_is_away() -> None:
+    async with RedisConnection(CLOSED_PORT) as redis:
+        presences = RedisPresences(redis)
+
+        with pytest.raises(UnavailableError, match=r"Redis at 127\.0\.0\.1:1"):
+            await presences.keep({"r1": b"x"}, 3.0)
+        with pytest.raises(UnavailableError):
+            await presences.all()

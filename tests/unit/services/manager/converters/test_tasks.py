@@ -1,0 +1,90 @@
+from nni_proto.experiment.v1 import config_pb2
+from nni_proto.runner.v1 import task_pb2
+from nni_wire.values import from_value
+from svc_manager.converters.tasks import (
+    drain_to_bytes,
+    drop_to_bytes,
+    forget_to_bytes,
+    spec_of,
+    stop_to_bytes,
+    task_of,
+)
+from svc_manager.domain.effects import SendDrop, SendStop
+from svc_manager.domain.state import Experiment
+from tests.unit.services.manager.building import EXPERIMENT_ID, Lab
+
+
+def experiment(**fields: object) -> Experiment:
+    config = config_pb2.ExperimentConfig(
+        trial_command="python3 trial.py",
+        trial_code_directory="/code",
+        **fields,  # type: ignore[arg-type] # any field
+    )
+    return Experiment(
+        id=EXPERIMENT_ID,
+        config=config.SerializeToString(),
+        directory="/root/e",
+        environment_sha256="ab",
+    )
+
+
+def control(payload: bytes) -> task_pb2.RunnerControl:
+    return task_pb2.RunnerControl.FromString(payload)
+
+
+def test_agents_on_shared_folders_get_folder_and_environment() -> None:
+    spec = spec_of(experiment(trial_gpu_number=2))
+
+    assert (spec.command, spec.code_directory) == ("python3 trial.py", "/code")
+    assert spec.environment_file == "/root/e/environment.json"
+    assert spec.gpu_number == 2
+    assert not spec.checkpoints_travel
+
+
+def test_a_moved_code_folder_replaces_the_configured_one() -> None:
+    moved = experiment()
+    moved.code_directory = "/elsewhere"
+
+    assert spec_of(moved).code_directory == "/elsewhere"
+
+
+def test_agents_with_an_archive_get_no_folder_of_this_machine() -> None:
+    archived = experiment()
+    config = config_pb2.ExperimentConfig.FromString(archived.config)
+    config.code_archive.sha256 = "ab" * 32
+    archived.config = config.SerializeToString()
+
+    spec = spec_of(archived, bytes_travel=True)
+
+    assert spec.code_archive.sha256 == "ab" * 32
+    assert spec.outputs_travel
+    assert spec.checkpoints_travel
+    assert (spec.experiment_directory, spec.environment_file) == ("", "")
+
+
+def test_a_task_is_of_the_current_attempt() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+    trial.attempt = 3
+
+    task = task_of(EXPERIMENT_ID, trial, task_pb2.TrialSpec(command="x"), 17)
+
+    assert (task.trial_id, task.attempt, task.log_sequence) == (trial.id, 3, 17)
+    assert (task.parameter_source, task.spec.command) == ("algorithm", "x")
+    assert from_value(task.parameters) == {"x": trial.parameter_id}
+    assert from_value(task.provenance) == {"by": "test"}
+
+
+def test_orders_carry_their_facts_and_the_position_of_the_sender() -> None:
+    stop = control(stop_to_bytes("e1", SendStop("r1", "t1", 2, "killed"), 5))
+    drop = control(drop_to_bytes("e1", SendDrop("r1", "t1", 2, "c1"), 6))
+    forget = control(forget_to_bytes("e1", 7))
+
+    assert (stop.stop_trial.attempt, stop.stop_trial.reason) == (2, "killed")
+    assert (drop.drop_trial.trial_id, drop.drop_trial.claim_id) == ("t1", "c1")
+    assert forget.forget_experiment.experiment_id == "e1"
+    assert [one.log_sequence for one in (stop, drop, forget)] == [5, 6, 7]
+
+
+def test_a_drain_concerns_no_experiment() -> None:
+    assert control(drain_to_bytes()).HasField("drain_runner")

@@ -1,0 +1,82 @@
+"""Import of copied folders, with their positions moved to the new stream."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nni_proto.experiment.v1 import event_pb2
+from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.messaging.memory import InMemoryBus
+from svc_manager.adapters.folder_journals import FolderJournals
+from svc_manager.converters.events import Stamp, batch_to_bytes
+from svc_manager.domain.experiment import ExperimentState
+from svc_manager.event_log.folder_import import import_folder
+from svc_manager.event_log.reader import load
+from tests.unit.services.manager.building import EXPERIMENT_ID, CountingIds, Lab, generated
+
+
+def folder_of(lab: Lab, root: Path, first_sequence: int = 1_000) -> Path:
+    """Write the log of a lab into a folder, with the positions of another stream."""
+    (root / "db").mkdir(parents=True)
+    (root / "log").mkdir()
+    journal = FolderJournals().open(str(root), debug=False)
+    for number, (time_ms, event) in enumerate(lab.log):
+        payload = batch_to_bytes([event], Stamp(4, number, time_ms), inbox_sequence=99)
+        journal.record(first_sequence + 10 * number, payload)
+    journal.close()
+    return root
+
+
+async def test_a_running_experiment_is_imported_as_stopped(tmp_path: Path) -> None:
+    lab = Lab()
+    lab.finish(lab.running())
+    folder = folder_of(lab, tmp_path / EXPERIMENT_ID)
+    async with InMemoryBus() as bus:
+        await import_folder(bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder)
+        folded = await load(bus.events, EXPERIMENT_ID)
+
+    assert folded.experiment.state is ExperimentState.STOPPED
+    assert not folded.experiment.live
+    assert list(folded.experiment.trials) == list(lab.experiment.trials)
+    assert folded.epoch == 5
+    assert folded.inbox_sequence == 0
+
+
+async def test_positions_inside_events_name_the_new_stream(tmp_path: Path) -> None:
+    lab = Lab()
+    (request_id,) = lab.experiment.algorithm.asked
+    requested = next(
+        number
+        for number, (_, event) in enumerate(lab.log)
+        if getattr(event, "request_id", None) == request_id
+    )
+    position = (1_000 + 10 * requested, 0)
+    lab.notification(replace(generated(request_id, [0, 1]), based_on=position))
+    folder = folder_of(lab, tmp_path / EXPERIMENT_ID)
+    async with InMemoryBus() as bus:
+        await import_folder(bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder)
+        batches = [message async for message in bus.events.read(EXPERIMENT_ID, 0)]
+
+    moved = [
+        event.parameters_generated.based_on.sequence
+        for message in batches
+        for event in event_pb2.EventBatch.FromString(message.payload).events
+        if event.HasField("parameters_generated")
+    ]
+    assert moved == [batches[requested].sequence]
+
+
+async def test_the_folder_of_another_experiment_is_refused(tmp_path: Path) -> None:
+    folder = folder_of(Lab(), tmp_path / "other")
+    async with InMemoryBus() as bus:
+        with pytest.raises(InvalidArgumentError, match=f"its log is of experiment {EXPERIMENT_ID}"):
+            await import_folder(bus.events, FolderJournals(), CountingIds(), "other123", folder)
+
+
+async def test_a_folder_without_a_log_is_not_found(tmp_path: Path) -> None:
+    async with InMemoryBus() as bus:
+        with pytest.raises(NotFoundError):
+            await import_folder(
+                bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, tmp_path
+            )

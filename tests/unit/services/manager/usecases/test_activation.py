@@ -1,0 +1,166 @@
+"""Creation and reopening: what a refusal leaves behind, and what a repetition finds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nni_proto.experiment.v1 import experiment_pb2
+from nni_wire.values import to_value
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from svc_common.messaging.memory import InMemoryBus
+from svc_manager.ports import PortTakenError
+from svc_manager.usecases.activation import NewExperiment, ReopenRequest
+from tests.unit.services.manager.world import World, world_on
+
+DONE = experiment_pb2.EXPERIMENT_STATE_DONE
+VIEWED = experiment_pb2.EXPERIMENT_STATE_VIEWED
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with InMemoryBus() as bus, world_on(bus, tmp_path) as made:
+        yield made
+
+
+async def stopped(world: World) -> str:
+    """Run an experiment to its end and stop it; return its id."""
+    experiment_id = await world.create()
+    await world.wait_for_state(experiment_id, DONE)
+    await world.experiments.stop(experiment_id)
+    return experiment_id
+
+
+def left_behind(world: World) -> list[str]:
+    folder = world.folder / "experiments"
+    return [one.name for one in folder.iterdir()] if folder.is_dir() else []
+
+
+async def test_omitted_settings_get_their_defaults(world: World) -> None:
+    experiment_id = await world.create(experiment_working_directory=None)
+
+    config = (await world.experiments.get(experiment_id)).experiment.config
+
+    assert config.experiment_working_directory == str(world.folder / "experiments")
+    assert config.seed == 7 or config.HasField("seed")
+    assert [one.platform for one in config.training_services] == ["local"]
+
+
+async def test_the_environment_of_the_client_is_kept_in_the_folder(world: World) -> None:
+    experiment_id = await world.create()
+
+    path = world.folder / "experiments" / experiment_id / "environment.json"
+    assert json.loads(path.read_text()) == {
+        "environment": {"HOME": "/home/u"},
+        "interpreter": "/usr/bin/python3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"trial_command": " "}, "trial_command"),
+        ({"trial_code_directory": "/does/not/exist"}, "trial_code_directory"),
+        ({"trial_concurrency": 0}, "trial_concurrency"),
+    ],
+)
+async def test_a_refused_configuration_leaves_nothing_behind(
+    world: World, fields: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=field):
+        await world.create(port=8080, **fields)
+
+    assert left_behind(world) == []
+    assert world.listeners.open == {}
+    assert await world.bus.events.experiments() == []
+
+
+async def test_a_port_in_use_leaves_no_folder(world: World) -> None:
+    world.listeners.taken[8080] = "program nginx"
+
+    with pytest.raises(PortTakenError, match="nginx"):
+        await world.create(port=8080)
+
+    assert left_behind(world) == []
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+async def test_a_port_out_of_range_is_refused(world: World, port: int) -> None:
+    with pytest.raises(InvalidArgumentError, match="port must be 1 to 65535"):
+        await world.create(port=port)
+
+
+async def test_an_environment_that_no_process_can_have_is_refused(world: World) -> None:
+    new = NewExperiment(world.config(), environment={"A=B": "secret"})
+
+    with pytest.raises(InvalidArgumentError, match="environment") as caught:
+        await world.experiments.create(new)
+
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_repeated_creation_returns_the_same_experiment(world: World) -> None:
+    first = await world.create(request_id="r1")
+    second = await world.create(request_id="r1")
+
+    assert first == second
+    assert await world.bus.events.experiments() == [first]
+
+
+async def test_another_creation_with_the_same_request_id_is_refused(world: World) -> None:
+    await world.create(request_id="r1")
+
+    with pytest.raises(InvalidArgumentError, match="must name one request only"):
+        await world.create(request_id="r1", max_trial_number=7)
+
+
+async def test_a_running_experiment_cannot_be_resumed(world: World) -> None:
+    experiment_id = await world.create()
+
+    with pytest.raises(FailedPreconditionError, match="stop it first"):
+        await world.experiments.resume(ReopenRequest(experiment_id, port=8080))
+
+    assert world.listeners.open == {}
+
+
+async def test_a_resumed_experiment_has_its_port_and_new_environment(world: World) -> None:
+    experiment_id = await stopped(world)
+    request = ReopenRequest(experiment_id, port=8080, environment={"NEW": "1"})
+
+    activated = await world.experiments.resume(request)
+
+    path = world.folder / "experiments" / experiment_id / "environment.json"
+    assert activated.urls == ["http://127.0.0.1:8080/"]
+    assert json.loads(path.read_text())["environment"] == {"NEW": "1"}
+    assert json.loads(path.read_text())["interpreter"] == "/usr/bin/python3"
+
+
+async def test_a_repeated_resumption_has_no_further_effect(world: World) -> None:
+    experiment_id = await stopped(world)
+    actor = await world.manager.registry.find(experiment_id)
+
+    for _ in range(2):
+        await world.experiments.resume(ReopenRequest(experiment_id, request_id="r1"))
+
+    assert actor.experiment.algorithm.generation == 2
+
+
+async def test_a_viewed_experiment_is_open_for_reading_only(world: World) -> None:
+    experiment_id = await stopped(world)
+
+    activated = await world.experiments.view(ReopenRequest(experiment_id))
+
+    assert activated.experiment.state == VIEWED
+    with pytest.raises(FailedPreconditionError):
+        await world.manager.trials.add(experiment_id, to_value({"x": 1}))
+
+
+async def test_an_unknown_experiment_needs_its_folder(world: World) -> None:
+    with pytest.raises(NotFoundError):
+        await world.experiments.resume(ReopenRequest("unknown1"))
+    with pytest.raises(InvalidArgumentError, match="must be an absolute path"):
+        await world.experiments.view(ReopenRequest("unknown1", experiment_directory="relative"))
