@@ -4,8 +4,9 @@ CPU time with one BLAS thread, ten mixed parameters, after 100 and 1,000 results
 100 and 150 ms. Then medians of the best on the problems of `bench_tpe_quality`, trials one after
 another, lower is better. `--seeds N --trials N` change the size, `--latency` leaves quality out.
 
-And what is lost where a process is made of a selection of the results: how well it orders unseen
-points, near the best and anywhere, beside the process of all results (1 is a perfect order).
+And the loss where a Gaussian process is conditioned on a selection of the results: rank correlation
+of predictions and losses of unseen points, near the best and anywhere, beside the process of all
+results (1 is a perfect order).
 """
 
 import argparse
@@ -19,9 +20,10 @@ from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
 from nni.hpo import RandomTuner
+from nni.hpo.models.gp_model import MOST_MODELLED, GPModel
+from nni.hpo.models.gp_regression import Kernel
 from nni.hpo.models.matern import Matern
-from nni.hpo.models.subsets import covering
-from nni.hpo.models.surrogate import MOST_MODELLED, Surrogate
+from nni.hpo.models.subsets import covering_subset
 from nni.hpo.models.targets import standardised, warped
 from nni.hpo.registry.factory import create
 from nni_benchmark import functions
@@ -49,7 +51,7 @@ def value_of(point: dict[str, Any]) -> float:
 
 
 def asks(name: str, size: int) -> list[float]:
-    """Give CPU milliseconds of asks, each followed by a result."""
+    """Return CPU milliseconds of asks, each followed by a result."""
     rival = RandomTuner(seed=SEED)
     rival.update_search_space(NUMBERS)
     tuner = create("tuner", name, optimize_mode="minimize", seed=SEED)
@@ -71,7 +73,7 @@ def best(name: str, problem: str, seed: int, trials: int) -> float:
 
 
 def order_found(function: Any, axes: int, size: int, seed: int, limit: int) -> tuple[float, float]:
-    """Give rank correlations of predictions and losses, near the best results and anywhere."""
+    """Return rank correlations of predictions and losses, near the best results and anywhere."""
     rng = np.random.default_rng(seed)
     points = rng.random((size // 3, axes))
     losses = np.array([function(point) for point in points])
@@ -81,10 +83,10 @@ def order_found(function: Any, axes: int, size: int, seed: int, limit: int) -> t
         near = np.clip(good + steps, 0, 1)
         points = np.concatenate([points, near])
         losses = np.append(losses, [function(point) for point in near])
-    kept = covering(points, losses, limit)
-    surrogate = Surrogate(Matern.of(2.5), 1e-6)
+    kept = covering_subset(points, losses, limit)
+    gp = GPModel(Kernel(np.arange(axes), Matern.of(2.5), 1e-6))
     targets = standardised(warped(losses)[kept])
-    model = surrogate.believe_in(points[kept], targets, kept, size).model
+    model = gp.update(points[kept], targets, kept, size).posterior
     centres = points[np.argsort(losses)[:10]][rng.integers(10, size=300)]
     near = np.clip(centres + 0.1 * rng.standard_normal(centres.shape), 0, 1)
     near_found, far_found = (

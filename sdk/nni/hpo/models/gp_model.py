@@ -1,151 +1,145 @@
-"""A Gaussian process that is kept up to date with the results of an experiment.
+"""Gaussian process model that is updated with the results of an experiment.
 
-What its parameters are is learnt anew now and then only; what it believes, at every ask.
+Hyperparameters are fitted again only now and then; the posterior is new at every ask.
+
+Source of the treatment of running trials (kriging believer): Ginsbourger, Le Riche and Carraro,
+Kriging Is Well-Suited to Parallelize Optimization, 2010, section 3.2.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Final
 
 import numpy as np
 
 from nni.hpo.arrays import Floats, Ints
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.gaussian_process import representatives
+from nni.hpo.models.gp_regression import (
+    GPPosterior,
+    Kernel,
+    fit_hyperparameters,
+    gp_posterior,
+    initial_hyperparameters,
+)
+from nni.hpo.models.subsets import quantile_subset
 
+MOST_MODELLED: Final = 500
+"""Results that a posterior is conditioned on, at most."""
 _MOST_FITTED: Final = 150
-"""Results from which parameters are learnt."""
+"""Results that hyperparameters are fitted to, at most."""
 _FEW: Final = 40
-"""Results up to which the search for parameters also starts afresh: they are still uncertain."""
+"""Results up to which a fit also starts afresh: hyperparameters are still uncertain."""
 _EVALUATIONS: Final = 12
-"""Of the posterior of the parameters, per start."""
+"""Of the posterior of the hyperparameters, per start."""
 _REFIT_SHARE: Final = 0.02
-"""Share of new results after which parameters are learnt anew."""
-
-
-class Process(Protocol):
-    """What is believed of a function of `d` columns."""
-
-    def predict(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return means and standard deviations `(m,)` of the function at `(m, d)` points."""
-        ...
-
-
-ProcessT = TypeVar("ProcessT", bound=Process)
+"""Share of new results after which hyperparameters are fitted again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Belief(Generic[ProcessT]):
-    """What is believed now, on a scale of its own."""
+class FittedGP:
+    """Posterior and the observations that it is conditioned on."""
 
-    model: ProcessT
-    points: Floats
-    """`(n, d)`, the results that the model is made of."""
+    posterior: GPPosterior
+    inputs: Floats
+    """`(n, f)`"""
     targets: Floats
-    """`(n,)`, their losses on the model's scale."""
+    """`(n,)`, losses on the model's scale: mean 0 and variance 1."""
     kept: Ints
-    """`(n,)`, their positions among all results."""
+    """`(n,)`, positions of the observations among all results."""
 
     @property
-    def best(self) -> float:
-        """The least loss, on the model's scale."""
+    def best_target(self) -> float:
+        """The least target."""
         return float(self.targets.min())
 
 
-class LearntProcess(ABC, Generic[ProcessT]):
-    """Parameters, and how many results they were learnt from.
+class GPModel:
+    """Hyperparameters, and how many results they were fitted to.
 
-    They are logarithms of the lengths of `a` axes and of the noise, then those that the subclass
-    adds.
+    Args:
+        kernel: of the process.
     """
 
-    added: ClassVar[int] = 0
-    """Parameters after the noise."""
-
-    def __init__(self) -> None:
-        self._parameters: Floats | None = None
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel: Final = kernel
+        self.hyperparameters: Floats | None = None
+        """`(a + 2,)`; None before the first fit."""
         self._fitted = 0
 
-    def believe_in(self, rows: Floats, targets: Floats, kept: Ints, count: int) -> Belief[ProcessT]:
-        """Return what to believe after some of the results, already on the model's scale.
+    def update(self, inputs: Floats, targets: Floats, kept: Ints, count: int) -> FittedGP:
+        """Return the posterior after results; fit hyperparameters before that if it is due.
 
         Args:
-            rows: `(n, d)`, their points; n >= 1.
+            inputs: `(n, f)`, n >= 1.
             targets: `(n,)`, mean 0 and variance 1.
-            kept: `(n,)`, their positions among all results.
-            count: how many results there are in all.
+            kept: `(n,)`, positions of these among all results.
+            count: number of all results.
         """
-        parameters = self._parameters
-        if parameters is None or self._due(count):
-            parameters = self._parameters = self._fit(rows, targets)
+        parameters = self.hyperparameters
+        if parameters is None or self.refit_due(count):
+            parameters = self.hyperparameters = self._fit(inputs, targets)
             self._fitted = count
-        model = self._process(rows, targets, parameters)
-        return Belief(model, rows, targets, kept)
+        posterior = gp_posterior(inputs, targets, self.kernel, parameters)
+        return FittedGP(posterior, inputs, targets, kept)
 
-    def _due(self, count: int) -> bool:
-        """Return whether parameters are to be learnt anew with so many results."""
+    def refit_due(self, count: int) -> bool:
+        """Return whether hyperparameters are to be fitted again after `count` results."""
         return count > self._fitted * (1.0 + _REFIT_SHARE)
 
-    def expecting(self, belief: Belief[ProcessT], running: list[Floats]) -> ProcessT:
-        """Return the belief if running trials come out as predicted."""
-        if not running:
-            return belief.model
-        open_points = np.array(running)
-        means, _ = belief.model.predict(open_points)
-        assert self._parameters is not None
-        return self._process(
-            np.concatenate([belief.points, open_points]),
-            np.concatenate([belief.targets, means]),
-            self._parameters,
+    def with_pending(self, fitted: FittedGP, pending: Floats) -> GPPosterior:
+        """Return the posterior as if running trials had come out at their predicted means.
+
+        Args:
+            fitted: of this model.
+            pending: `(r, f)`, inputs of the running trials.
+        """
+        if not len(pending):
+            return fitted.posterior
+        means, _ = fitted.posterior.predict(pending)
+        assert self.hyperparameters is not None
+        return gp_posterior(
+            np.concatenate([fitted.inputs, pending]),
+            np.concatenate([fitted.targets, means]),
+            self.kernel,
+            self.hyperparameters,
         )
 
-    def lengths(self) -> Floats:
-        """Return the length of every axis `(a,)`, as learnt last."""
-        assert self._parameters is not None
-        lengths: Floats = np.exp(self._parameters[: self._noise_place])
-        return lengths
+    def lengthscales(self) -> Floats:
+        """Return the lengthscale of every axis `(a,)`, as fitted last."""
+        assert self.hyperparameters is not None
+        lengthscales: Floats = np.exp(self.hyperparameters[: self.kernel.axes])
+        return lengthscales
 
-    def noise(self) -> float:
-        """Return the noise as learnt last, relative to the variance of the process."""
-        assert self._parameters is not None
-        return float(np.exp(self._parameters[self._noise_place]))
+    def noise_variance(self) -> float:
+        """Return the noise variance as fitted last, relative to the output scale."""
+        assert self.hyperparameters is not None
+        return float(np.exp(self.hyperparameters[self.kernel.axes]))
 
-    def forget(self) -> None:
-        """Begin again, for another space."""
-        self._parameters, self._fitted = None, 0
+    def reset(self) -> None:
+        """Forget the hyperparameters: the space is another one."""
+        self.hyperparameters, self._fitted = None, 0
 
     def state(self) -> JsonValue:
         """Return what `load_state` needs, as JSON."""
-        parameters = None if self._parameters is None else self._parameters.tolist()
-        return [parameters, self._fitted]
+        found = self.hyperparameters
+        return [None if found is None else found.tolist(), self._fitted]
 
     def load_state(self, state: JsonValue) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned.
+
+        Hyperparameters of an older version, which had another kernel, are fitted again.
+        """
         parameters, self._fitted = state
-        self._parameters = None if parameters is None else np.array(parameters, dtype=np.float64)
+        if parameters is None or len(parameters) != self.kernel.hyperparameters:
+            self.reset()
+        else:
+            self.hyperparameters = np.array(parameters, dtype=np.float64)
 
-    @abstractmethod
-    def _process(self, rows: Floats, targets: Floats, parameters: Floats) -> ProcessT:
-        """Return the process after results, for given parameters."""
-
-    @abstractmethod
-    def _first(self, columns: int) -> Floats:
-        """Return parameters of a process over so many columns, where a search may start."""
-
-    @abstractmethod
-    def _search(
-        self, rows: Floats, targets: Floats, starts: list[Floats], evaluations: int
-    ) -> Floats:
-        """Return the most plausible parameters that are found from any of the starts."""
-
-    @property
-    def _noise_place(self) -> int:
-        return -1 - self.added
-
-    def _fit(self, rows: Floats, targets: Floats) -> Floats:
-        kept = representatives(targets, _MOST_FITTED)
-        first = self._first(rows.shape[1])
-        starts = [first] if self._parameters is None else [self._parameters]
-        if self._parameters is not None and len(targets) <= _FEW:
-            starts.append(first)
-        return self._search(rows[kept], targets[kept], starts, _EVALUATIONS)
+    def _fit(self, inputs: Floats, targets: Floats) -> Floats:
+        kept = quantile_subset(targets, _MOST_FITTED)
+        initial = initial_hyperparameters(self.kernel.axes)
+        starts = [initial] if self.hyperparameters is None else [self.hyperparameters]
+        if self.hyperparameters is not None and len(targets) <= _FEW:
+            starts.append(initial)
+        return fit_hyperparameters(
+            inputs[kept], targets[kept], self.kernel, starts, evaluations=_EVALUATIONS
+        )

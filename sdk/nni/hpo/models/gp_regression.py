@@ -1,8 +1,13 @@
-"""Gaussian process regression whose correlation is a blend: all axes together, and each alone.
+"""Gaussian process regression with a partly additive Matern kernel.
 
-What is due to single axes is learnt from far fewer observations than what is due to their
-interplay; how much of either there is, is learnt with the lengths. Pure functions and frozen
-values: n observations, f features, a axes, m points to predict.
+The kernel is a weighted sum: one correlation over all axes together, and the mean of correlations
+of each axis alone. Effects of single axes are learnt from far fewer observations than interactions;
+the weight of the two parts is a hyperparameter. Pure functions and frozen values.
+
+Hyperparameters `(a + 2,)`: logarithms of the lengthscales of the axes, logarithm of the noise
+variance (relative to the output scale), logit of the additive share.
+
+Shapes: n observations, f features, a axes, m predictions.
 
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1 and
 section 5.4.1; Duvenaud, Nickisch and Rasmussen, Additive Gaussian Processes, NIPS 2011 (orders one
@@ -11,113 +16,141 @@ and d of their sum); prior: see `gp_prior`.
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
 from nni.hpo.arrays import Floats, Ints
+from nni.hpo.models.gp_algebra import GaussianPosterior, condition, negative_log_posterior
 from nni.hpo.models.gp_prior import (
-    Conditioned,
-    conditioned,
-    first_lengths_and_noise,
-    implausibility,
-    lengths_and_noise_prior,
+    HyperparameterPrior,
+    initial_lengthscales_and_noise,
+    lengthscale_and_noise_prior,
 )
-from nni.hpo.models.lbfgs import minimise
+from nni.hpo.models.lbfgs import Differentiable, minimise
 from nni.hpo.models.matern import Matern
 
 _USUAL: Final = 2.5
 """Smoothness whose correlations are calculated in place, in half of the time."""
 _LEAST_NOISE: Final = 1e-6
-"""Added to the diagonal, so that the matrix can be factorised."""
-_BLEND_CENTRE: Final = 1.0
-_BLEND_SPREAD: Final = 2.0
-_BLEND_BOUNDS: Final = (-7.0, 7.0)
-"""Prior and bounds of the logit of the part that axes have alone: most effects are single ones."""
+"""Variance added to the diagonal, so that the matrix can be factorised."""
+_SHARE_MEAN: Final = 1.0
+_SHARE_DEVIATION: Final = 2.0
+_SHARE_BOUNDS: Final = (-7.0, 7.0)
+"""Prior and bounds of the logit of the additive share: most effects are single ones."""
+_FIT_TOLERANCE: Final = 1e-3
 _BLOCK: Final = 128
-"""Points whose correlations are calculated together, so that they stay in the cache."""
-
-
-def default_parameters(axes: int) -> Floats:
-    """Return `(a + 2,)` logarithms of lengths and noise and the logit of the blend, to start at."""
-    return np.append(first_lengths_and_noise(axes), _BLEND_CENTRE)
+"""Predictions whose correlations are calculated together, so that they stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
-class Blend:
-    """What a blended process is made of, whatever the observations are."""
+class Kernel:
+    """Partly additive Matern kernel, without its hyperparameters."""
 
-    owners: Ints
-    """`(f,)`, the axis of each feature, ascending from 0."""
-    kernel: Matern
-    alpha: float = 0.0
-    """Least noise, relative to the variance of the process; a little is there anyway."""
+    feature_axes: Ints
+    """`(f,)`, the axis of each feature, ascending from 0; features of an axis share a
+    lengthscale."""
+    matern: Matern
+    least_noise: float = 0.0
+    """Least noise variance, relative to the output scale; `1e-6` is always added to it."""
+    least_variance: float = 1e-6
+    """Least variance of a prediction, relative to the output scale, > 0."""
 
     @property
     def axes(self) -> int:
-        """How many axes there are."""
-        return int(self.owners[-1]) + 1
+        """Number of axes."""
+        return int(self.feature_axes[-1]) + 1
+
+    @property
+    def hyperparameters(self) -> int:
+        """Number of hyperparameters."""
+        return self.axes + 2
 
 
-def fitted_parameters(
-    points: Floats, targets: Floats, blend: Blend, starts: list[Floats], *, evaluations: int
+def initial_hyperparameters(axes: int) -> Floats:
+    """Return the hyperparameters `(a + 2,)` where a fit may start."""
+    return np.append(initial_lengthscales_and_noise(axes), _SHARE_MEAN)
+
+
+def fit_hyperparameters(
+    inputs: Floats, targets: Floats, kernel: Kernel, starts: list[Floats], *, evaluations: int
 ) -> Floats:
-    """Return the most plausible parameters `(a + 2,)`.
+    """Return the hyperparameters `(a + 2,)` of greatest posterior density.
 
     Args:
-        points: `(n, f)`.
+        inputs: `(n, f)`.
         targets: `(n,)`, mean 0 and variance 1.
-        blend: what the process is made of.
-        starts: where to begin; the best end is taken.
-        evaluations: of the posterior, per start.
+        kernel: of the process.
+        starts: `(a + 2,)` each, where a search begins; the best end is returned.
+        evaluations: of the density, per start.
     """
-    count = len(points)
-    upper = np.triu_indices(count, 1)
-    squares = _squares(points, blend.owners, upper)
-    axes, kernel = len(squares), blend.kernel
-    prior = lengths_and_noise_prior(axes).joined_by(_BLEND_CENTRE, _BLEND_SPREAD, _BLEND_BOUNDS)
-    matrix = np.empty((count, count))
-    diagonal = np.diag_indices(count)
-
-    def negative_log_posterior(parameters: Floats) -> tuple[float, Floats]:
-        scaled = squares * np.exp(-2.0 * parameters[:axes])[:, None]
-        alone, alone_steep = kernel.correlation(axes * scaled)
-        joint, joint_steep = kernel.correlation(scaled.sum(axis=0))
-        share = _share(parameters[-1])
-        single = alone.mean(axis=0)
-        correlation = share * single + (1.0 - share) * joint
-        noise = math.exp(parameters[axes])
-        matrix[upper] = correlation
-        matrix.T[upper] = correlation
-        matrix[diagonal] = 1.0 + _LEAST_NOISE + blend.alpha + noise
-        penalty, penalty_gradient = prior.penalty(parameters)
-        found = implausibility(matrix, targets, penalty)
-        if found is None:
-            return math.inf, np.zeros_like(parameters)
-        value, gap = found
-        # Off the diagonal everything counts twice, which the half of the formula takes away.
-        pull = gap[upper]
-        gradient = np.empty_like(parameters)
-        by_axis = (1.0 - share) * joint_steep + share * alone_steep
-        gradient[:axes] = (scaled * by_axis) @ pull
-        gradient[axes] = 0.5 * noise * float(np.trace(gap))
-        gradient[-1] = share * (1.0 - share) * float(pull @ (single - joint))
-        return value, gradient + penalty_gradient
-
+    objective, prior = fit_objective(inputs, targets, kernel), hyperparameter_prior(kernel.axes)
     ends = [
-        minimise(
-            negative_log_posterior, start, *prior.bounds, evaluations=evaluations, tolerance=1e-3
-        )
+        minimise(objective, start, *prior.bounds, evaluations=evaluations, tolerance=_FIT_TOLERANCE)
         for start in starts
     ]
     return min(ends, key=lambda end: end[1])[0]
 
 
-def _squares(points: Floats, owners: Ints, upper: tuple[Ints, Ints]) -> Floats:
+def hyperparameter_prior(axes: int) -> HyperparameterPrior:
+    """Return the prior of the hyperparameters `(a + 2,)`."""
+    return lengthscale_and_noise_prior(axes).with_parameter(
+        _SHARE_MEAN, _SHARE_DEVIATION, _SHARE_BOUNDS
+    )
+
+
+def fit_objective(inputs: Floats, targets: Floats, kernel: Kernel) -> Differentiable:
+    """Return the function that a fit minimises: negative log posterior of hyperparameters.
+
+    The function maps `(a + 2,)` to its value and gradient `(a + 2,)`; infinite where the
+    correlation matrix cannot be factorised. It reuses a buffer: not for several threads.
+
+    Args:
+        inputs: `(n, f)`.
+        targets: `(n,)`, mean 0 and variance 1.
+        kernel: of the process.
+    """
+    count = len(inputs)
+    upper = np.triu_indices(count, 1)
+    squares = _pairwise_squares(inputs, kernel.feature_axes, upper)
+    axes, matern = len(squares), kernel.matern
+    prior = hyperparameter_prior(axes)
+    matrix = np.empty((count, count))
+    diagonal = np.diag_indices(count)
+
+    def objective(parameters: Floats) -> tuple[float, Floats]:
+        scaled = squares * np.exp(-2.0 * parameters[:axes])[:, None]
+        alone, alone_steepness = matern.correlation(axes * scaled)
+        joint, joint_steepness = matern.correlation(scaled.sum(axis=0))
+        share = _share(parameters[-1])
+        additive = alone.mean(axis=0)
+        correlation = share * additive + (1.0 - share) * joint
+        noise = math.exp(parameters[axes])
+        matrix[upper] = correlation
+        matrix.T[upper] = correlation
+        matrix[diagonal] = 1.0 + _LEAST_NOISE + kernel.least_noise + noise
+        penalty, penalty_gradient = prior.penalty(parameters)
+        found = negative_log_posterior(matrix, targets, penalty)
+        if found is None:
+            return math.inf, np.zeros_like(parameters)
+        value, matrix_gradient = found
+        # Off the diagonal everything counts twice, which the half of the formula takes away.
+        pair_gradient = matrix_gradient[upper]
+        gradient = np.empty_like(parameters)
+        by_axis = (1.0 - share) * joint_steepness + share * alone_steepness
+        gradient[:axes] = (scaled * by_axis) @ pair_gradient
+        gradient[axes] = 0.5 * noise * float(np.trace(matrix_gradient))
+        gradient[-1] = share * (1.0 - share) * float(pair_gradient @ (additive - joint))
+        return value, gradient + penalty_gradient
+
+    return objective
+
+
+def _pairwise_squares(inputs: Floats, feature_axes: Ints, upper: tuple[Ints, Ints]) -> Floats:
     """Return the squared distances of pairs along each axis, `(a, n (n - 1) / 2)`."""
-    squares: Floats = ((points[upper[0]] - points[upper[1]]) ** 2).T
-    if owners[-1] + 1 < len(owners):
-        squares = np.add.reduceat(squares, np.unique(owners, return_index=True)[1], axis=0)
+    squares: Floats = ((inputs[upper[0]] - inputs[upper[1]]) ** 2).T
+    if feature_axes[-1] + 1 < len(feature_axes):
+        squares = np.add.reduceat(squares, np.unique(feature_axes, return_index=True)[1], axis=0)
     return np.ascontiguousarray(squares)
 
 
@@ -126,61 +159,71 @@ def _share(logit: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class BlendedProcess(Conditioned):
-    """What is believed about the function after observations."""
+class GPPosterior:
+    """Gaussian process over features, conditioned on observations."""
 
-    least_noise: ClassVar[float] = _LEAST_NOISE
-
-    blend: Blend
-    lengths: Floats
+    gaussian: GaussianPosterior
+    kernel: Kernel
+    lengthscales: Floats
     """`(f,)`"""
-    share: float
-    """The part of the variance that axes have alone."""
-    scaled: Floats
-    """`(n, f)`, observed points divided by the lengths."""
+    additive_share: float
+    """Share of the output scale that single axes have, in (0, 1)."""
+    scaled_inputs: Floats
+    """`(n, f)`, observed inputs divided by the lengthscales."""
 
-    def predict(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return means and standard deviations `(m,)` of the function at `(m, f)` points."""
-        correlation = _correlation(self.scaled, points / self.lengths, self.blend, self.share)
-        return self._prediction(correlation)
+    def predict(self, inputs: Floats) -> tuple[Floats, Floats]:
+        """Return means and standard deviations `(m,)` of the function at `(m, f)` inputs."""
+        correlation = _correlation(
+            self.scaled_inputs, inputs / self.lengthscales, self.kernel, self.additive_share
+        )
+        return self.gaussian.predict(correlation)
 
-    def slopes(self, point: Floats) -> tuple[float, float, Floats, Floats]:
-        """Return mean and deviation at a `(f,)` point, and the gradients `(f,)` of both.
+    def predict_with_gradient(self, features: Floats) -> tuple[float, float, Floats, Floats]:
+        """Return mean and deviation at one input `(f,)`, and the gradients `(f,)` of both.
 
         Gradients are right for features that are an axis of their own.
         """
-        away = self.scaled - point / self.lengths
+        away = self.scaled_inputs - features / self.lengthscales
         squares = away * away
-        owners, axes, share = self.blend.owners, self.blend.axes, self.share
-        if axes < len(owners):
-            starts = np.unique(owners, return_index=True)[1]
+        feature_axes, axes = self.kernel.feature_axes, self.kernel.axes
+        share, matern = self.additive_share, self.kernel.matern
+        if axes < len(feature_axes):
+            starts = np.unique(feature_axes, return_index=True)[1]
             squares = np.add.reduceat(squares, starts, axis=1)
-        joint, joint_steep = self.blend.kernel.correlation(squares.sum(axis=1))
-        alone, alone_steep = self.blend.kernel.correlation(axes * squares)
+        joint, joint_steepness = matern.correlation(squares.sum(axis=1))
+        alone, alone_steepness = matern.correlation(axes * squares)
         correlation = share * alone.mean(axis=1) + (1.0 - share) * joint
-        steepness = (1.0 - share) * joint_steep[:, None] + share * alone_steep
-        rise = steepness[:, owners] * away / self.lengths
-        return self._slopes(correlation, rise)
+        steepness = (1.0 - share) * joint_steepness[:, None] + share * alone_steepness
+        # dk/dx = -k'(r)/r * (X - x) / lengthscale^2
+        gradient = steepness[:, feature_axes] * away / self.lengthscales
+        return self.gaussian.predict_with_gradient(correlation, gradient)
 
 
-def blended_process(
-    points: Floats, targets: Floats, blend: Blend, parameters: Floats
-) -> BlendedProcess:
-    """Return the belief after observations; arguments as in `fitted_parameters`."""
-    axes = blend.axes
-    lengths = np.exp(parameters[:axes])[blend.owners]
+def gp_posterior(
+    inputs: Floats, targets: Floats, kernel: Kernel, parameters: Floats
+) -> GPPosterior:
+    """Return the process conditioned on observations.
+
+    Args:
+        inputs: `(n, f)`.
+        targets: `(n,)`, mean 0 and variance 1.
+        kernel: of the process.
+        parameters: `(a + 2,)`, hyperparameters.
+    """
+    axes = kernel.axes
+    lengthscales = np.exp(parameters[:axes])[kernel.feature_axes]
     share = _share(float(parameters[-1]))
-    scaled = points / lengths
-    matrix = _correlation(scaled, scaled, blend, share)
-    noise = _LEAST_NOISE + blend.alpha + math.exp(parameters[axes])
-    weights, precision, root, variance = conditioned(matrix, noise, targets)
-    return BlendedProcess(weights, precision, root, variance, blend, lengths, share, scaled)
+    scaled = inputs / lengthscales
+    correlation = _correlation(scaled, scaled, kernel, share)
+    noise = _LEAST_NOISE + kernel.least_noise + math.exp(parameters[axes])
+    gaussian = condition(correlation, noise, targets, kernel.least_variance)
+    return GPPosterior(gaussian, kernel, lengthscales, share, scaled)
 
 
-def _correlation(left: Floats, right: Floats, blend: Blend, share: float) -> Floats:
-    """Return the correlations `(n, m)` of scaled points `(n, f)` and `(m, f)`."""
-    axes = blend.axes
-    columns = [np.flatnonzero(blend.owners == axis) for axis in range(axes)]
+def _correlation(left: Floats, right: Floats, kernel: Kernel, share: float) -> Floats:
+    """Return the correlations `(n, m)` of scaled inputs `(n, f)` and `(m, f)`."""
+    axes = kernel.axes
+    columns = [np.flatnonzero(kernel.feature_axes == axis) for axis in range(axes)]
     found = np.empty((len(left), len(right)))
     for start in range(0, len(right), _BLOCK):
         part = slice(start, start + _BLOCK)
@@ -188,18 +231,19 @@ def _correlation(left: Floats, right: Floats, blend: Blend, share: float) -> Flo
         together = np.zeros((len(left), len(block)))
         alone = np.zeros_like(together)
         for own in columns:
-            squares = _gaps(left, block, own)
+            squares = _squares(left, block, own)
             together += squares
             squares *= axes
-            alone += _value(squares, blend.kernel)
+            alone += _matern(squares, kernel.matern)
         alone *= share / axes
-        joint = _value(together, blend.kernel)
+        joint = _matern(together, kernel.matern)
         joint *= 1.0 - share
         found[:, part] = np.add(alone, joint, out=joint)
     return found
 
 
-def _gaps(left: Floats, right: Floats, columns: Ints) -> Floats:
+def _squares(left: Floats, right: Floats, columns: Ints) -> Floats:
+    """Return the squared distances `(n, m)` in some of the columns."""
     squares: Floats = left[:, columns[0], None] - right[None, :, columns[0]]
     squares *= squares
     for column in columns[1:]:
@@ -209,10 +253,10 @@ def _gaps(left: Floats, right: Floats, columns: Ints) -> Floats:
     return squares
 
 
-def _value(squares: Floats, kernel: Matern) -> Floats:
+def _matern(squares: Floats, matern: Matern) -> Floats:
     """Return correlations at squared distances, which are overwritten."""
-    if kernel.nu != _USUAL:
-        return kernel.correlation(squares)[0]
+    if matern.nu != _USUAL:
+        return matern.correlation(squares)[0]
     squares *= 5.0
     away = np.sqrt(squares)
     squares *= 1.0 / 3.0

@@ -1,13 +1,13 @@
-"""A small neural network whose last layer is a Bayesian linear regression.
+"""Neural network whose last layer is a Bayesian linear regression.
 
-Shapes: n observations, d inputs, h hidden units, m points.
+Shapes: n observations, f inputs, h hidden units, m predictions.
 
 Source: Snoek et al., Scalable Bayesian Optimization Using Deep Neural Networks, ICML 2015, section
 3; the evidence is maximised as in Bishop, Pattern Recognition and Machine Learning, 2006, section
 3.5.2; the optimiser is Adam (Kingma and Ba, ICLR 2015).
 
 Departures: the regression's two precisions are set to their most plausible values instead of being
-sampled; an epoch sees a bounded number of observations.
+sampled; an epoch uses a bounded number of observations.
 """
 
 from dataclasses import dataclass
@@ -32,24 +32,24 @@ _PRECISION_BOUNDS: Final = (1e-3, 1e6)
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Hidden layers of hyperbolic tangents."""
+    """Feed-forward network with hyperbolic tangents."""
 
     weights: tuple[Floats, ...]
-    """Per layer `(inputs + 1, h)`; the last row is the bias. The last layer gives the target."""
+    """Per layer `(inputs + 1, h)`; the last row is the bias. The last layer returns the target."""
 
-    def features(self, points: Floats) -> Floats:
-        """Return `(m, h + 1)` outputs of the last hidden layer, and a constant 1."""
-        return _with_one(self._hidden(points)[-1])
+    def features(self, inputs: Floats) -> Floats:
+        """Return `(m, h + 1)` outputs of the last hidden layer and a constant 1, for `(m, f)`."""
+        return _with_one(self._hidden(inputs)[-1])
 
-    def _hidden(self, points: Floats) -> list[Floats]:
-        outputs = [2.0 * points - 1.0]
+    def _hidden(self, inputs: Floats) -> list[Floats]:
+        outputs = [2.0 * inputs - 1.0]
         for weights in self.weights[:-1]:
             outputs.append(np.tanh(_with_one(outputs[-1]) @ weights))
         return outputs
 
-    def gradients(self, points: Floats, targets: Floats) -> list[Floats]:
+    def gradients(self, inputs: Floats, targets: Floats) -> list[Floats]:
         """Return the gradients of half the mean squared error, of the shapes of `weights`."""
-        outputs = self._hidden(points)
+        outputs = self._hidden(inputs)
         top = _with_one(outputs[-1])
         error = (top @ self.weights[-1][:, 0] - targets)[:, None] / len(targets)
         gradients = [top.T @ error]
@@ -62,27 +62,27 @@ class Network:
 
 
 def trained_network(
-    points: Floats, targets: Floats, epochs: int, rng: np.random.Generator
+    inputs: Floats, targets: Floats, epochs: int, rng: np.random.Generator
 ) -> Network:
     """Return a network trained on observations.
 
     Args:
-        points: `(n, d)` in [0, 1].
+        inputs: `(n, f)` in [0, 1].
         targets: `(n,)`, mean 0 and variance 1.
         epochs: >= 1.
-        rng: of the first weights and of the observations that an epoch sees.
+        rng: of the initial weights and of the observations of each epoch.
     """
-    sizes = [points.shape[1], *[_UNITS] * _LAYERS, 1]
+    sizes = [inputs.shape[1], *[_UNITS] * _LAYERS, 1]
     weights = [
-        np.vstack([rng.standard_normal((inputs, units)) / np.sqrt(inputs), np.zeros((1, units))])
-        for inputs, units in pairwise(sizes)
+        np.vstack([rng.standard_normal((size, units)) / np.sqrt(size), np.zeros((1, units))])
+        for size, units in pairwise(sizes)
     ]
     first = [np.zeros_like(layer) for layer in weights]
     second = [np.zeros_like(layer) for layer in weights]
     network = Network(tuple(weights))
     for epoch in range(1, epochs + 1):
-        seen = _seen(len(points), rng)
-        gradients = network.gradients(points[seen], targets[seen])
+        batch = _batch(len(inputs), rng)
+        gradients = network.gradients(inputs[batch], targets[batch])
         rate = _RATE * (1.0 - (epoch - 1) / epochs)
         rate *= np.sqrt(1.0 - _SECOND**epoch) / (1.0 - _FIRST**epoch)
         for layer, gradient in enumerate(gradients):
@@ -93,7 +93,7 @@ def trained_network(
     return network
 
 
-def _seen(count: int, rng: np.random.Generator) -> Ints:
+def _batch(count: int, rng: np.random.Generator) -> Ints:
     """Return the positions of the observations of one epoch."""
     return np.arange(count) if count <= _BATCH else rng.choice(count, _BATCH, replace=False)
 
@@ -103,15 +103,15 @@ def _with_one(rows: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class LinearBelief:
-    """Posterior of the weights of a linear regression."""
+class LinearPosterior:
+    """Posterior of the weights of a Bayesian linear regression."""
 
     mean: Floats
     """`(h,)`"""
     covariance: Floats
     """`(h, h)`"""
     noise: float
-    """Variance of a measurement."""
+    """Noise variance of a measurement."""
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return means and standard deviations `(m,)` of the function for `(m, h)` features."""
@@ -119,8 +119,11 @@ class LinearBelief:
         return features @ self.mean, np.sqrt(np.maximum(variance, 1e-12))
 
 
-def linear_belief(features: Floats, targets: Floats) -> LinearBelief:
-    """Return the regression of `(n,)` targets on `(n, h)` features with the greatest evidence."""
+def linear_posterior(features: Floats, targets: Floats) -> LinearPosterior:
+    """Return the posterior of a regression of `(n,)` targets on `(n, h)` features.
+
+    The precisions of weights and noise are those of the greatest evidence.
+    """
     gram, moments = features.T @ features, features.T @ targets
     spectrum, basis = np.linalg.eigh(gram)
     spectrum = np.maximum(spectrum, 0.0)
@@ -135,7 +138,7 @@ def linear_belief(features: Floats, targets: Floats) -> LinearBelief:
         noise = _bounded((len(targets) - effective) / (float(residual @ residual) + 1e-12))
     precision = prior + noise * spectrum
     covariance = (basis / precision) @ basis.T
-    return LinearBelief(basis @ (noise * turned / precision), covariance, 1.0 / noise)
+    return LinearPosterior(basis @ (noise * turned / precision), covariance, 1.0 / noise)
 
 
 def _bounded(precision: float) -> float:

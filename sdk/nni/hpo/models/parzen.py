@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nni.hpo.arrays import Bools, Floats, Ints
+from nni.hpo.models.normal_distribution import LOG_SQRT_2PI, approximate_normal_cdf
 
-_LOG_SQRT_2PI = 0.9189385332046727
-_SQRT_HALF = 0.7071067811865476
 _REDRAWS = 8
 """How often a draw outside its bounds is repeated before it is put on the bound."""
 
@@ -46,7 +45,7 @@ class Frame:
         if self.bounded.all():
             return np.zeros(len(points))
         z = (points[:, ~self.bounded] - 0.5) / self.bell_width
-        logs: Floats = -0.5 * z * z - (np.log(self.bell_width) + _LOG_SQRT_2PI)
+        logs: Floats = -0.5 * z * z - (np.log(self.bell_width) + LOG_SQRT_2PI)
         total: Floats = logs.sum(axis=1)
         return total
 
@@ -105,7 +104,7 @@ class Mixture:
     def _kernel_log_norms(self) -> Floats:
         """Return the logarithm of each kernel's factor in front of its exponential, `(k,)`."""
         widths = np.broadcast_to(self.widths, self.centres.shape)
-        norms: Floats = -np.log(widths).sum(axis=1) - _LOG_SQRT_2PI * self.centres.shape[1]
+        norms: Floats = -np.log(widths).sum(axis=1) - LOG_SQRT_2PI * self.centres.shape[1]
         bounded = self.frame.bounded
         if bounded.any():
             inside = kernel_mass(self.centres[:, bounded], widths[:, bounded])
@@ -194,21 +193,9 @@ class Mixture:
 
 def kernel_mass(centres: Floats, widths: Floats) -> Floats:
     """Return how much of a normal density lies in [0, 1]; shapes are those of the arguments."""
-    return normal_cdf((1.0 - centres) / widths) - normal_cdf(-centres / widths)
-
-
-def normal_cdf(x: Floats) -> Floats:
-    """Return the standard normal distribution function, within 1.5e-7.
-
-    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 1964, formula 7.1.26.
-    """
-    z = np.abs(x) * _SQRT_HALF
-    t = 1.0 / (1.0 + 0.3275911 * z)
-    series = t * (
-        0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))
+    return approximate_normal_cdf((1.0 - centres) / widths) - approximate_normal_cdf(
+        -centres / widths
     )
-    tail = 0.5 * series * np.exp(-z * z)
-    return np.where(x > 0, 1.0 - tail, tail)
 
 
 def neighbour_gaps(centres: Floats) -> Floats:

@@ -1,11 +1,11 @@
-"""How far plateaus of a loss reach, learnt from exactly equal results.
+"""Plateaus of a loss: their widths, fitted to which results are exactly equal.
 
 A loss that is counted (an accuracy on few samples), looked up, or of parameters that a trial rounds
-stays the same over small steps. A point on the plateau of a known one teaches nothing, though a
-smooth model expects much of it when the plateau is the lowest so far. The chance that two points
-have one result falls from 1 at the same point to 0 at some width along every axis, as it does where
-an axis is cut into cells of that width; the widths are those that explain best which results are
-equal. Where no results are equal nothing changes.
+stays the same over small steps. A trial on the plateau of a known result yields no information,
+though a smooth model has a high acquisition there when the plateau is the lowest so far. The
+probability that two vectors have the same result falls from 1 to 0 at some width along every axis,
+as if the axis were cut into cells of that width; the widths have the greatest likelihood of which
+results are equal. Without equal results there are no plateaus.
 """
 
 from collections.abc import Sequence
@@ -17,71 +17,71 @@ import numpy as np
 from nni.hpo.arrays import Bools, Floats, Ints
 
 _LATEST: Final = 200
-"""Results that widths are learnt from."""
+"""Results that widths are fitted to."""
 _REMEMBERED: Final = 400
-"""Results whose plateaus are avoided."""
+"""Results whose plateaus are known."""
 _NEAREST: Final = 2000
 _MOST_STEPS: Final = 30_000
-"""Pairs of results that widths are learnt from, at most, and the same times the number of axes."""
+"""Pairs of results that widths are fitted to, at most, and the same times the number of axes."""
 _FEWEST: Final = 3
 """Equal pairs below which there are no plateaus."""
 _FIRST: Final = 8
 _GROWTH: Final = 1.08
-"""Results before widths are learnt, and by which factor they grow until they are learnt anew."""
+"""Results before the first fit, and by which factor they grow until the next one."""
 
 _WIDTHS: Final = np.array([0.0, 0.03, 0.05, 0.08, 0.12, 0.17, 0.25, 0.35, 0.5, 0.8, np.inf])
-"""That an axis may have; on one of infinite width nothing depends."""
+"""Widths of an axis; results do not depend on one of infinite width."""
 _STARTS: Final = (0.05, 0.17, 0.5)
-"""Widths of all axes to begin with."""
+"""Widths of all axes where a fit starts."""
 _SWEEPS: Final = 2
 _WORTH: Final = 2.0
-"""By how much widths must raise the logarithm of the likelihood."""
+"""By how much widths must raise the log likelihood."""
 _FAR: Final = 0.5
-"""Step from which two results are equal by chance only."""
+"""Step from which two results are equal by coincidence only."""
 _LEAST_CHANCE: Final = 0.003
 _FEWEST_FAR: Final = 10
 _USUAL_CHANCE: Final = 0.02
-"""Chance that results are equal by chance: at least, and where there are few such pairs."""
+"""Probability of a coincidence: at least, and where there are few pairs that are far apart."""
 _SURE: Final = 0.98
-"""Chance that results of one plateau are equal, so that a single exception does not forbid it."""
+"""Probability that results of one plateau are equal; below 1, so that an exception may occur."""
 _BLOCK: Final = 128
-"""Points that are looked at together, so that they stay in the cache."""
+"""Vectors that are evaluated together, so that they stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
-class Familiar:
-    """Known points, and how far each of them tells its surroundings."""
+class KnownPlateaus:
+    """Vectors with known results, and the widths of the plateaus around them."""
 
     widths: Floats
     """`(d,)`, of the plateaus; 0 where every step matters, inf where none does."""
-    points: Floats
-    """`(n, d)`, known or running."""
+    vectors: Floats
+    """`(n, d)`, observed or running."""
 
-    def novelty(self, points: Floats) -> Floats:
-        """Return the chance `(m,)` that `(m, d)` points lie on no plateau of a known one."""
-        fresh = np.empty(len(points))
-        for start in range(0, len(points), _BLOCK):
+    def novelty(self, vectors: Floats) -> Floats:
+        """Return the probability `(m,)` that `(m, d)` vectors lie on no known plateau."""
+        novelty = np.empty(len(vectors))
+        for start in range(0, len(vectors), _BLOCK):
             part = slice(start, start + _BLOCK)
-            fresh[part] = self._novelty(points[part])
-        return fresh
+            novelty[part] = self._novelty(vectors[part])
+        return novelty
 
     def reach(self) -> Floats:
-        """Return how far `(d,)` one has to go along an axis to leave a plateau, where one can."""
+        """Return the distance `(d,)` along each axis that leaves a plateau; 0 where none does."""
         return np.where(np.isfinite(self.widths), self.widths, 0.0)
 
-    def _novelty(self, points: Floats) -> Floats:
-        same = np.ones((len(points), len(self.points)))
+    def _novelty(self, vectors: Floats) -> Floats:
+        same = np.ones((len(vectors), len(self.vectors)))
         for axis in np.flatnonzero(np.isfinite(self.widths)):
-            gaps = np.abs(points[:, axis, None] - self.points[None, :, axis])
+            gaps = np.abs(vectors[:, axis, None] - self.vectors[None, :, axis])
             same *= _sameness(gaps, self.widths[axis])
-        fresh: Floats = np.prod(1.0 - same, axis=1)
-        return fresh
+        novelty: Floats = np.prod(1.0 - same, axis=1)
+        return novelty
 
 
-class Plateaus:
-    """What equal results say, kept up to date with the results of an experiment.
+class PlateauModel:
+    """Widths of plateaus, updated with the results of an experiment.
 
-    Nothing of it needs to be stored: it follows from the results.
+    It has no state to save: the widths follow from the results.
 
     Args:
         ordered: `(d,)`, false for axes of which any two coordinates are as different as others.
@@ -89,60 +89,60 @@ class Plateaus:
 
     def __init__(self, ordered: Bools) -> None:
         self._ordered = ordered
-        self._learnt_from = 0
+        self._fitted = 0
         self._widths: Floats | None = None
 
     @property
     def found(self) -> bool:
-        """Whether the results have plateaus, as learnt last."""
+        """Whether the results have plateaus, as fitted last."""
         return self._widths is not None
 
-    def familiar(
-        self, points: Sequence[Floats], losses: Sequence[float], running: Sequence[Floats]
-    ) -> Familiar | None:
-        """Return what is known already; None where every step matters.
+    def update(
+        self, vectors: Sequence[Floats], losses: Sequence[float], running: Sequence[Floats]
+    ) -> KnownPlateaus | None:
+        """Return the plateaus of all results; None if there are none.
 
         Args:
-            points: `(d,)` each, of all results in their order.
-            losses: of the points.
-            running: `(d,)` each, points without a result yet.
+            vectors: `(d,)` each, of all results in their order.
+            losses: of the vectors.
+            running: `(d,)` each, without a result yet.
         """
-        told = _told(len(losses))
-        if told != self._learnt_from:
-            latest = slice(max(0, told - _LATEST), told)
+        count = _fitted_count(len(losses))
+        if count != self._fitted:
+            latest = slice(max(0, count - _LATEST), count)
             self._widths = plateau_widths(
-                np.array(points[latest]), np.array(losses[latest]), self._ordered
+                np.array(vectors[latest]), np.array(losses[latest]), self._ordered
             )
-            self._learnt_from = told
+            self._fitted = count
         if self._widths is None:
             return None
-        return Familiar(self._widths, np.array([*points[-_REMEMBERED:], *running]))
+        return KnownPlateaus(self._widths, np.array([*vectors[-_REMEMBERED:], *running]))
 
-    def forget(self) -> None:
-        """Begin again: the results are others."""
-        self._learnt_from, self._widths = 0, None
+    def reset(self) -> None:
+        """Drop the widths: the results are others."""
+        self._fitted, self._widths = 0, None
 
 
-def _told(count: int) -> int:
-    """Return how many of `count` results widths are learnt from; always the same of as many."""
-    told, following = 0, _FIRST
+def _fitted_count(count: int) -> int:
+    """Return how many of `count` results the widths are fitted to: the last term of a series."""
+    fitted, following = 0, _FIRST
     while following <= count:
-        told, following = following, int(following * _GROWTH) + 1
-    return told
+        fitted, following = following, int(following * _GROWTH) + 1
+    return fitted
 
 
-def plateau_widths(points: Floats, losses: Floats, ordered: Bools) -> Floats | None:
-    """Return the widths `(d,)` of plateaus; None if results are equal by chance at most.
+def plateau_widths(vectors: Floats, losses: Floats, ordered: Bools) -> Floats | None:
+    """Return the widths `(d,)` of plateaus; None if there are none.
 
     Args:
-        points: `(n, d)`.
+        vectors: `(n, d)`.
         losses: `(n,)`
-        ordered: `(d,)`, see `Plateaus`.
+        ordered: `(d,)`, see `PlateauModel`.
     """
     if len(losses) - len(np.unique(losses)) < _FEWEST:
         return None
-    left, right = _pairs(points, losses, ordered)
-    gaps, equal = np.abs(points[left] - points[right]), losses[left] == losses[right]
+    left, right = _pairs(vectors, losses, ordered)
+    gaps, equal = np.abs(vectors[left] - vectors[right]), losses[left] == losses[right]
     if equal.sum() < _FEWEST:
         return None
     steps = gaps.max(axis=1)
@@ -154,27 +154,26 @@ def plateau_widths(points: Floats, losses: Floats, ordered: Bools) -> Floats | N
     return _likeliest(gaps[near], equal[near], chance)
 
 
-def _pairs(points: Floats, losses: Floats, ordered: Bools) -> tuple[Ints, Ints]:
-    """Return the positions of pairs with the same options, one of which is good.
+def _pairs(vectors: Floats, losses: Floats, ordered: Bools) -> tuple[Ints, Ints]:
+    """Return the positions of pairs with the same options, of which one result is good.
 
-    Bad results say little about plateaus where it matters: training may fail alike in half of the
-    space.
+    Plateaus of bad results do not matter: training may fail alike in half of the space.
     """
     good = losses <= np.median(losses)
     left, right = np.triu_indices(len(losses), 1)
     chosen = good[left] | good[right]
     left, right = left[chosen], right[chosen]
-    alike = (points[left][:, ~ordered] == points[right][:, ~ordered]).all(axis=1)
+    alike = (vectors[left][:, ~ordered] == vectors[right][:, ~ordered]).all(axis=1)
     return left[alike], right[alike]
 
 
 def _likeliest(gaps: Floats, equal: Bools, chance: float) -> Floats | None:
-    """Return the widths `(d,)` that explain best which pairs are equal.
+    """Return the widths `(d,)` of greatest likelihood; None if they explain too little.
 
     Args:
-        gaps: `(p, d)`, steps between the points of each pair.
+        gaps: `(p, d)`, absolute differences of the vectors of each pair.
         equal: `(p,)`, whether their results are.
-        chance: that results are equal though they lie on two plateaus.
+        chance: probability that results of two plateaus are equal.
     """
     axes = np.flatnonzero((gaps > 0).any(axis=0))
     factors = [np.stack([_sameness(gaps[:, axis], width) for width in _WIDTHS]) for axis in axes]
@@ -206,6 +205,6 @@ def _likeliest(gaps: Floats, equal: Bools, chance: float) -> Floats | None:
 
 
 def _sameness(gaps: Floats, width: float) -> Floats:
-    """Return the chance that points so far apart lie in one cell of an axis."""
+    """Return the probability that two coordinates at such distances lie in one cell of an axis."""
     same: Floats = np.maximum(1.0 - gaps / width, 0.0) if width > 0 else 1.0 * (gaps == 0)
     return same

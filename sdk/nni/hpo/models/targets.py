@@ -1,4 +1,4 @@
-"""Losses as numbers that a model with normal errors can learn from.
+"""Transformations of losses into targets for a model with normal errors.
 
 Source: Song et al., The Vizier Gaussian Process Bandit Algorithm, 2024, section 4.1.1 (half-rank
 warping); that a scale can be learnt, since its slope makes predictions on one comparable with those
@@ -15,13 +15,13 @@ from nni.hpo.arrays import Bools, Floats
 
 _NORMAL: Final = NormalDist()
 _FEW: Final = 4
-"""Losses below which nothing can be said about their tail."""
+"""Losses below which their tail is not transformed."""
 _SAME: Final = 1e-12
-"""Relative deviation that rounding alone can make."""
-_TAME: Final = 2.0
-"""Spreads of the better half above the median up to which a loss counts in full."""
+"""Relative deviation that may be due to rounding."""
+_UNDAMPED: Final = 2.0
+"""Deviations of the better half, above the median, up to which a loss is not damped."""
 _TINY: Final = 1e-280
-"""Part of the greatest loss below which good ones are not told apart."""
+"""Share of the greatest loss below which good ones count as equal."""
 
 
 def standardised(losses: Floats) -> Floats:
@@ -34,11 +34,11 @@ def standardised(losses: Floats) -> Floats:
     return centred / deviation if deviation > _SAME else np.zeros_like(centred)
 
 
-def tamed(losses: Floats) -> Floats:
-    """Return losses `(n,)` of which only those far above the median are drawn in, standardised.
+def damped(losses: Floats) -> Floats:
+    """Return losses `(n,)` with logarithms of those far above the median, standardised.
 
-    Where several losses are weighed against each other, also the middling ones must keep their
-    proportions, which `warped` gives up.
+    For several losses that are weighed against each other: middling ones keep their proportions,
+    which `warped` does not preserve.
     """
     good = _better_half(losses)
     # The floor keeps the greatest losses finite, however small the good ones are.
@@ -49,50 +49,50 @@ def tamed(losses: Floats) -> Floats:
     if spread <= _SAME:
         return standardised(losses)
     above = (scaled - middle) / spread
-    drawn_in = _TAME + np.log1p(np.maximum(above - _TAME, 0.0))
-    return standardised(np.where(above > _TAME, drawn_in, above))
+    damped_part = _UNDAMPED + np.log1p(np.maximum(above - _UNDAMPED, 0.0))
+    return standardised(np.where(above > _UNDAMPED, damped_part, above))
 
 
 def warped(losses: Floats) -> Floats:
-    """Return losses `(n,)` whose worse half is as spread as a normal distribution's, standardised.
+    """Return losses `(n,)` with half-rank warping, standardised.
 
-    How bad a bad result is does not matter, and a few huge losses would flatten all others. The
-    better half keeps its proportions; the order of all results stays.
+    The worse half is replaced by normal quantiles of its ranks, since a few huge losses would
+    flatten all others. The better half keeps its proportions; the order of all results stays.
     """
     return scaled(losses, 0.0).values
 
 
 Scale: TypeAlias = float | None
-"""How results of the better half lie: at 0 in proportion, further on ever more like logarithms of
-their distance from the best. None: all results are in proportion, the worse half too."""
+"""Transformation of the better half: linear at 0, the larger the closer to the logarithm of the
+distance from the best. None: linear for all results, the worse half included."""
 
 SCALES: Final[tuple[Scale, ...]] = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Losses on a scale."""
+    """Losses on one scale."""
 
     values: Floats
     """`(n,)`, mean 0 and standard deviation 1; all 0 if they are equal."""
     better: Bools
     """`(n,)`, the better half."""
-    stretch: Floats
-    """`(k,)` of the better half: the logarithm of how fast values rise with losses, but for a
-    constant that all scales of the same losses have in common."""
+    log_slope: Floats
+    """`(k,)` of the better half: logarithm of the derivative of values by losses, up to a constant
+    that all scales of the same losses have in common."""
 
 
 def scaled(losses: Floats, scale: Scale) -> Targets:
-    """Return losses `(n,)` on a scale; all but None spread the worse half by its ranks only."""
+    """Return losses `(n,)` on a scale; all scales but None warp the worse half by its ranks."""
     better = _better_half(losses)
-    # Only good losses are calculated with: a bad one may be too great for any sum.
+    # Only good losses enter sums: a bad one may overflow them.
     good = losses[better] / (float(np.abs(losses[better]).max()) or 1.0)
     span = float(good.max() - good.min())
     if span <= _SAME or len(losses) < _FEW:
         return Targets(standardised(losses), better, np.zeros_like(good))
     if scale is None:
         values = standardised(losses)
-        # Bad losses that are too great leave nothing of what is between the good ones.
+        # Too great bad losses leave no difference between the good ones.
         slope = np.ptp(values[better]) / span
         return Targets(values, better, np.full_like(good, np.log(slope) if slope else -np.inf))
     if scale:
@@ -109,13 +109,13 @@ def scaled(losses: Floats, scale: Scale) -> Targets:
 
 
 def _better_half(losses: Floats) -> Bools:
-    """Return which losses `(n,)` are not above the median."""
+    """Return `(n,)`, true for losses that are not above the median."""
     better: Bools = losses <= np.sort(losses)[(len(losses) - 1) // 2]
     return better
 
 
 def _above(bad: Floats, heights: Floats) -> Floats:
-    """Return how far above the better half bad losses come: as in a normal distribution."""
+    """Return by how much bad losses lie above the better half, from normal quantiles."""
     spread = float(np.sqrt(((heights - heights.max()) ** 2).mean()))
     distinct, ranks = np.unique(bad, return_inverse=True)
     parts = 0.5 + 0.5 * (np.arange(len(distinct)) + 0.5) / max(len(distinct), 1)

@@ -209,8 +209,9 @@ def regret_upper_bound(results: Sequence[SearchResult], search_space: JsonValue)
     import numpy as np
 
     from nni.hpo.importance import columns_of
+    from nni.hpo.models.gp_regression import Kernel
+    from nni.hpo.models.loss_model import LossModel
     from nni.hpo.models.matern import Matern
-    from nni.hpo.models.surrogate import Surrogate
     from nni.hpo.space.parser import parse_space
 
     space = parse_space(search_space)
@@ -221,15 +222,16 @@ def regret_upper_bound(results: Sequence[SearchResult], search_space: JsonValue)
         placed = _placed(space, configuration)
         return [axis.unit_coordinate(placed) for axis in axes]
 
-    points = [np.array(row(result.parameters)) for result in results]
+    inputs = np.array([row(result.parameters) for result in results])
     losses = [result.loss for result in results]
-    belief = Surrogate(Matern.of(_SMOOTHNESS), _LEAST_NOISE).believe(points, losses)
+    kernel = Kernel(np.arange(len(axes)), Matern.of(_SMOOTHNESS), _LEAST_NOISE)
+    fitted = LossModel(kernel).update(inputs, np.array(losses))
     drawn = np.array([row(space.draw(rng)) for _ in range(_CANDIDATES)])
-    means, deviations = belief.model.predict(np.concatenate([belief.points, drawn]))
-    count = len(belief.points)
+    means, deviations = fitted.posterior.predict(np.concatenate([fitted.inputs, drawn]))
+    count = len(fitted.inputs)
     upper = float((means[:count] + _WIDTH * deviations[:count]).min())
     lower = float((means - _WIDTH * deviations).min())
-    return max(0.0, upper - lower) * _unit_of(sorted(losses), sorted(belief.targets.tolist()))
+    return max(0.0, upper - lower) * _unit_of(sorted(losses), sorted(fitted.targets.tolist()))
 
 
 def _unit_of(losses: list[float], targets: list[float]) -> float:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.encoded_space import TreeCube
+from nni.hpo.encoding.encoded_space import EncodedSpace
 
 _CROSSING: Final = 0.9
 """Chance that a child mixes its parents at all."""
@@ -22,35 +22,35 @@ _MUTATION_INDEX: Final = 20.0
 _ALIKE: Final = 1e-12
 
 
-def child_of(cube: TreeCube, parents: Floats, rng: np.random.Generator) -> Floats:
+def child_of(space: EncodedSpace, parents: Floats, rng: np.random.Generator) -> Floats:
     """Return one child `(d,)`, a point of the space.
 
     Args:
-        cube: the space, with at least one parameter.
+        space: the space, with at least one parameter.
         parents: `(2, d)`; the child is more like the first.
         rng: of the draws.
     """
-    filled = cube.filled(parents, rng)
-    child = _crossed(cube, filled, rng) if rng.random() < _CROSSING else filled[0].copy()
-    changes = rng.random(len(cube)) < 1.0 / len(cube)
-    changes[rng.integers(len(cube))] |= bool((child == filled[0]).all())
-    drawn = cube.uniform(rng, 1)[0]
-    mutated = np.where(cube.ordered, _mutated(child, rng), drawn)
+    filled = space.fill_inactive(parents, rng)
+    child = _crossed(space, filled, rng) if rng.random() < _CROSSING else filled[0].copy()
+    changes = rng.random(len(space)) < 1.0 / len(space)
+    changes[rng.integers(len(space))] |= bool((child == filled[0]).all())
+    drawn = space.sample_filled(rng, 1)[0]
+    mutated = np.where(space.ordered, _mutated(child, rng), drawn)
     wanted = np.where(changes, mutated, child)
-    snapped: Floats = cube.snap(wanted[None, :])[0]
+    snapped: Floats = space.snap(wanted[None, :])[0]
     return snapped
 
 
-def _crossed(cube: TreeCube, parents: Floats, rng: np.random.Generator) -> Floats:
+def _crossed(space: EncodedSpace, parents: Floats, rng: np.random.Generator) -> Floats:
     """Return a mixture of two filled points; numbers lie near one of them or between."""
     first, second = parents
-    u = rng.random(len(cube))
+    u = rng.random(len(space))
     power = 1.0 / (_CROSSING_INDEX + 1.0)
     spread = np.where(u <= 0.5, (2 * u) ** power, (1.0 / (2 * (1 - u))) ** power)  # noqa: PLR2004 - half
-    swap = np.where(rng.random(len(cube)) < 0.5, 1.0, -1.0)  # noqa: PLR2004 - half
+    swap = np.where(rng.random(len(space)) < 0.5, 1.0, -1.0)  # noqa: PLR2004 - half
     mixed = 0.5 * (first + second) + 0.5 * swap * spread * (first - second)
-    takes_part = (rng.random(len(cube)) < 0.5) & (np.abs(first - second) > _ALIKE)  # noqa: PLR2004 - half
-    chosen = np.where(cube.ordered, np.clip(mixed, 0.0, 1.0), second)
+    takes_part = (rng.random(len(space)) < 0.5) & (np.abs(first - second) > _ALIKE)  # noqa: PLR2004 - half
+    chosen = np.where(space.ordered, np.clip(mixed, 0.0, 1.0), second)
     child: Floats = np.where(takes_part, chosen, first)
     return child
 

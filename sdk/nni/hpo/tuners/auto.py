@@ -1,11 +1,12 @@
-"""The default tuner: chooses, from the space, the objectives and the results, how to search.
+"""Default tuner: the search is chosen by the space, the objectives and the results.
 
-One loss is lowered by a Gaussian process and TPE, side by side (`blended_search`). With several
+One loss is minimised by a Gaussian process and TPE, side by side (`gp_search`). With several
 objectives, or limits on outcomes, every outcome has a process of its own (`outcome_search`).
 """
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, ClassVar, Final
 
 from nni.hpo.json_value import JsonValue
@@ -14,18 +15,23 @@ from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of
 from nni.hpo.registry.arguments import Mode, Seed
 from nni.hpo.registry.declaration import algorithm
 from nni.hpo.registry.rules import FloatRange
+from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._delegating import DelegatingTuner
-from nni.hpo.tuners.bayesian.blended_search import BlendedSearch, counted
+from nni.hpo.tuners.bayesian.acquisition import expected_improvement
+from nni.hpo.tuners.bayesian.gp_search import LOCAL_SHARE, GPSearch
+from nni.hpo.tuners.bayesian.initial_design import LatinHypercubeDesign
 from nni.hpo.tuners.bayesian.outcome_search import OutcomeSearch
-from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
+from nni.hpo.tuners.bayesian.search_budget import GPSettings
+from nni.hpo.tuners.bayesian.tpe_proposer import TPEProposer
 
 _logger = logging.getLogger(__name__)
 
 _SMOOTHNESS: Final = 2.5
 _OUTCOME_NOISE: Final = 1e-6
-"""Least noise of outcomes; the process of a single loss has some of its own."""
-_FIRST: Final = 10
-"""Draws before outcomes are modelled."""
+"""Least noise variance of outcomes, relative to the output scale."""
+_COLD_START: Final = 10
+"""Results before outcomes are modelled."""
+_NAME: Final = "auto"
 _MOST_SAMPLES: Final = 100_000
 _MOST_CLIMBS: Final = 250
 
@@ -37,18 +43,18 @@ _MOST_CLIMBS: Final = 250
     extra="hpo",
 )
 class AutoTuner(DelegatingTuner):
-    """Chooses how to search by the space and the results; a good default for any space.
+    """Gaussian process and TPE side by side; a good default for any space.
 
     Args:
         optimize_mode: `maximize` or `minimize`, where there is one objective.
         seed: of all draws; None for different ones in every process.
-        ask_time_limit: seconds, >= 0, that bound the search for a point: what is done is counted,
-            not timed, so that the same calls give the same answers on every machine.
+        ask_time_limit: seconds, >= 0, that bound the work per ask: work is counted, not timed, so
+            that the same calls give the same proposals on every machine.
     """
 
     multi_objective: ClassVar[bool] = True
 
-    _search: "BlendedSearch | AutoOutcomes"
+    _search: GPSearch | OutcomeSearch
 
     def __init__(
         self,
@@ -57,11 +63,11 @@ class AutoTuner(DelegatingTuner):
         ask_time_limit: Annotated[float, FloatRange(0, infinite=True)] = 0.05,
     ) -> None:
         self._seed = seed
-        self._told = ""
-        self._settings = ProcessSettings(
+        self._logged = ""
+        self._settings = GPSettings(
             Matern.of(_SMOOTHNESS),
-            alpha=0.0,
-            cold_start=_FIRST,
+            least_noise=0.0,
+            cold_start=_COLD_START,
             most_samples=_MOST_SAMPLES,
             most_climbs=_MOST_CLIMBS,
             time_limit_s=float(ask_time_limit),
@@ -70,48 +76,90 @@ class AutoTuner(DelegatingTuner):
 
     @property
     def explanation(self) -> str:
-        """What was chosen for this space and these objectives, and why."""
-        return self._search.explanation
+        """How this space and these objectives are searched, and why."""
+        if isinstance(self._search, GPSearch):
+            return loss_explanation(self._search)
+        return outcome_explanation(len(self._search.space), self._objectives)
 
     def set_objectives(self, objectives: Objectives) -> None:
         """See the base."""
+        self._objectives = objectives
         if objectives.several or objectives.limits:
-            settings = replace(self._settings, alpha=_OUTCOME_NOISE)
-            self._search = AutoOutcomes(objectives, settings, self._seed)
+            settings = replace(self._settings, least_noise=_OUTCOME_NOISE)
+            self._search = OutcomeSearch(_NAME, objectives, settings, self._seed)
         else:
-            self._search = BlendedSearch(objectives, self._settings, self._seed)
+            self._search = loss_search(objectives, self._settings, self._seed)
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Observations that are no points of the new space are dropped."""
+        """See the base. Observations outside the new space are dropped."""
         super().update_search_space(search_space)
-        self._tell()
+        self._log_explanation()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
         """See the base."""
         configuration = super().generate_parameters(parameter_id, **kwargs)
-        self._tell()
+        self._log_explanation()
         return configuration
 
-    def _tell(self) -> None:
-        """Log what was chosen, when it is another way than before."""
-        if self._told != self.explanation:
-            self._told = self.explanation
-            _logger.info("auto: %s", self._told)
+    def _log_explanation(self) -> None:
+        """Log the explanation when it has changed."""
+        if self._logged != self.explanation:
+            self._logged = self.explanation
+            _logger.info("auto: %s", self._logged)
 
 
-class AutoOutcomes(OutcomeSearch):
-    """The way with several objectives or limits on outcomes."""
+def loss_search(objectives: Objectives, settings: GPSettings, seed: int | None) -> GPSearch:
+    """Return the search of `auto` for one objective without limits.
 
-    algorithm: ClassVar[str] = "auto"
+    Args:
+        objectives: the only one.
+        settings: of the process and the search; its cold start is not used.
+        seed: of all draws; None for different ones in every process.
+    """
+    return GPSearch(
+        _NAME,
+        partial(parse_space, algorithm=_NAME),
+        objectives,
+        expected_improvement(0.0),
+        settings,
+        design=LatinHypercubeDesign(),
+        tpe=TPEProposer(seed),
+        seed=seed,
+    )
 
-    @property
-    def explanation(self) -> str:
-        """What was chosen, and why."""
-        names = ", ".join(item.metric for item in self._objectives.items)
-        limits = ", ".join(limit.metric for limit in self._objectives.limits)
-        bounded = f" within limits of {limits}" if limits else ""
-        return (
-            f"{counted(len(self._cube))}, objectives {names}{bounded}: {_FIRST} draws, then a "
-            "Gaussian process for each outcome; the next trial is where they expect the largest "
-            "gain of the front, times the chance to keep the limits"
-        )
+
+def loss_explanation(search: GPSearch) -> str:
+    """Return how one loss is minimised in the space of a search, and what its results show."""
+    kind = "with branches" if search.space.has_branches else "without branches"
+    text = (
+        f"{_counted(len(search.space))} {kind}: {search.design_size} points spread over the "
+        f"space, then TPE for {search.tpe_share:.0%} of the trials and a Gaussian process for "
+        f"the others, {LOCAL_SHARE:.0%} of them near the best point"
+    )
+    if search.scale:
+        text += "; good results are compared by the logarithm of their distance from the best"
+    if search.has_plateaus:
+        text += "; points on the plateau of a known one are passed over"
+    return text
+
+
+def outcome_explanation(parameters: int, objectives: Objectives) -> str:
+    """Return how several objectives, or one within limits, are searched.
+
+    Args:
+        parameters: number of them.
+        objectives: with their limits.
+    """
+    names = ", ".join(item.metric for item in objectives.items)
+    limits = ", ".join(limit.metric for limit in objectives.limits)
+    bounded = f" within limits of {limits}" if limits else ""
+    return (
+        f"{_counted(parameters)}, objectives {names}{bounded}: {_COLD_START} draws, then a "
+        "Gaussian process for each outcome; the next trial is where they expect the largest "
+        "gain of the front, times the chance to keep the limits"
+    )
+
+
+def _counted(parameters: int) -> str:
+    """Return the number of parameters, in words."""
+    return "1 parameter" if parameters == 1 else f"{parameters} parameters"

@@ -8,21 +8,23 @@ results are there, also those of earlier ones and of trials that the user added.
 """
 
 import math
-from typing import Annotated, ClassVar, Final
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Final
 
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.encoded_space import TreeCube
-from nni.hpo.encoding.unit_cube import point_key
+from nni.hpo.encoding.encoded_space import vector_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.registry.arguments import Mode, Seed
 from nni.hpo.registry.declaration import algorithm
 from nni.hpo.registry.rules import IntRange
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._covariance import Covariance, Solution, population_of
-from nni.hpo.tuners._model_based import ModelBasedTuner
+from nni.hpo.tuners._model_based import ModelBasedTuner, loss_of_mode
 
+_NAME: Final = "CmaEs"
 _FREE_TRIES: Final = 20
 """Draws until one is allowed and not taken."""
 
@@ -34,7 +36,7 @@ _FREE_TRIES: Final = 20
     nested=False,
     extra="hpo",
 )
-class CmaEs(ModelBasedTuner[TreeCube]):
+class CmaEs(ModelBasedTuner[float]):
     """Evolution strategy for numbers, with margins for discrete ones and for choices.
 
     Good for ten to a hundred parameters that depend on each other, and for some hundred trials. No
@@ -48,8 +50,6 @@ class CmaEs(ModelBasedTuner[TreeCube]):
         seed: of all draws; None for different ones in every process.
     """
 
-    algorithm: ClassVar[str] = "CmaEs"
-
     def __init__(
         self,
         optimize_mode: Mode = "maximize",
@@ -57,7 +57,12 @@ class CmaEs(ModelBasedTuner[TreeCube]):
         restart_factor: Annotated[int, IntRange(1, 99)] = 2,
         seed: Seed = None,
     ) -> None:
-        super().__init__(optimize_mode, seed)
+        super().__init__(
+            _NAME,
+            partial(parse_space, algorithm=_NAME, nested=False),
+            loss_of_mode(optimize_mode),
+            seed,
+        )
         self._population = population_size
         self._restart_factor = restart_factor
         self._drawn_solutions: dict[int, Solution] = {}
@@ -90,14 +95,9 @@ class CmaEs(ModelBasedTuner[TreeCube]):
         if solution is not None:
             self._told(solution, math.inf)
 
-    def _cube_of(self, search_space: JsonValue) -> TreeCube:
-        return TreeCube(parse_space(search_space, algorithm=self.algorithm, nested=False))
-
-    def _learn(self, configuration: JsonValue, loss: float) -> None:
-        count = len(self._losses)
-        super()._learn(configuration, loss)
-        if len(self._losses) > count:
-            self._told(self._result_of or self._solution_at(self._points[-1]), loss)
+    def _add(self, configuration: JsonValue, placed: Mapping[str, JsonValue], loss: float) -> None:
+        super()._add(configuration, placed, loss)
+        self._told(self._result_of or self._solution_at(self._vectors[-1]), loss)
 
     def _told(self, solution: Solution, loss: float) -> None:
         self._generation.append((loss, solution))
@@ -109,31 +109,31 @@ class CmaEs(ModelBasedTuner[TreeCube]):
         if self._distribution.converged:
             larger = self._distribution.population * self._restart_factor
             self._distribution = self._distribution_at(
-                self._solution_at(self._cube.draw_prior(self._prior)).numbers, larger
+                self._solution_at(self._space.sample_prior(self._prior)).numbers, larger
             )
 
     def _propose(self) -> Floats:
-        taken = self._running_keys() | self._observed_keys()
+        taken = self._taken()
         for _ in range(_FREE_TRIES):
             solution = self._distribution.draw(self._rng)
             point = self._point_of(solution)
-            if point_key(point) not in taken and self._cube.allows(point):
+            if vector_key(point) not in taken and self._space.allows(point):
                 self._latest = solution
                 return point
         self._latest = None
-        return self._drawn()
+        return self._random_vector()
 
     def _first_distribution(self) -> Covariance:
         """Return the one in the middle of the space."""
-        numbers = int(self._cube.ordered.sum())
-        population = self._population or population_of(len(self._cube))
+        numbers = int(self._space.ordered.sum())
+        population = self._population or population_of(len(self._space))
         return self._distribution_at(np.full(numbers, 0.5), population)
 
     def _distribution_at(self, mean: Floats, population: int) -> Covariance:
         steps, counts = [], []
-        for axis in self._cube.axes:
-            if axis.options:
-                counts.append(axis.options)
+        for axis in self._space.axes:
+            if axis.categories:
+                counts.append(axis.categories)
             else:
                 several = axis.values is not None and len(axis.values) > 1
                 steps.append(1.0 / len(axis.values) if several else 0.0)  # type: ignore[arg-type] # several
@@ -141,18 +141,18 @@ class CmaEs(ModelBasedTuner[TreeCube]):
 
     def _point_of(self, solution: Solution) -> Floats:
         """Return the point of the space nearest to a solution."""
-        point = np.empty(len(self._cube))
-        point[self._cube.ordered] = solution.numbers
-        point[~self._cube.ordered] = solution.options
-        snapped: Floats = self._cube.snap(point[None, :])[0]
+        point = np.empty(len(self._space))
+        point[self._space.ordered] = solution.numbers
+        point[~self._space.ordered] = solution.options
+        snapped: Floats = self._space.snap(point[None, :])[0]
         return snapped
 
     def _solution_at(self, point: Floats) -> Solution:
         """Return the solution that a point is."""
-        ordered = self._cube.ordered
+        ordered = self._space.ordered
         return Solution(point[ordered], point[~ordered].astype(np.int64))
 
-    def _forget_model(self) -> None:
+    def _reset_model(self) -> None:
         self._drawn_solutions = {}
         self._generation = []
         self._distribution = self._first_distribution()

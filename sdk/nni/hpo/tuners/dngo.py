@@ -1,32 +1,36 @@
-"""Deep networks for global optimisation: a network learns features, a linear model the doubt.
+"""Deep networks for global optimisation: Bayesian linear regression on learnt features.
 
 Source: Snoek et al., Scalable Bayesian Optimization Using Deep Neural Networks, ICML 2015.
 
 Departures:
 - Results are warped before they are modelled (see `targets`).
-- Between two trainings of the network every result still enters the linear model at once.
-- A fifth of the points among which the best is taken lie near the best results.
+- Between two trainings of the network every result enters the linear model at once.
+- A fifth of the candidates lie near the best results.
 """
 
-from typing import Annotated, ClassVar, Final
+from functools import partial
+from typing import Annotated, Final
 
 import numpy as np
 
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.numeric_space import NUMERIC_TYPES, numeric_space
-from nni.hpo.encoding.unit_cube import UnitCube, best_free
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.network import Network, linear_belief, trained_network
+from nni.hpo.models.network import Network, linear_posterior, trained_network
 from nni.hpo.models.targets import warped
 from nni.hpo.registry.arguments import Mode, Seed
 from nni.hpo.registry.declaration import algorithm
 from nni.hpo.registry.rules import WholeNumber
 from nni.hpo.registry.validation import check_whole
-from nni.hpo.tuners._model_based import ModelBasedTuner
+from nni.hpo.tuners._model_based import ModelBasedTuner, loss_of_mode
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
+from nni.hpo.tuners.bayesian.candidates import best_untaken
 
+_NAME: Final = "DNGOTuner"
 _GOOD: Final = 5
+"""Best results near which candidates are drawn."""
 _NEAR_SHARE: Final = 0.2
+"""Share of these candidates."""
 _STEP: Final = 0.05
 """Standard deviation of the steps from good results."""
 
@@ -41,21 +45,19 @@ _STEP: Final = 0.05
     space_check="nni.hpo.encoding.numeric_space:check_dngo_space",
     extra="hpo",
 )
-class DNGOTuner(ModelBasedTuner[UnitCube]):
+class DNGOTuner(ModelBasedTuner[float]):
     """Bayesian regression on the features of a network; its cost hardly grows with results.
 
-    Points are random until `trials_per_update` results are there. The network is trained then, and
-    after as many further results each time.
+    Configurations are random until there are `trials_per_update` results. The network is trained
+    then, and after as many further results each time.
 
     Args:
         optimize_mode: `maximize` or `minimize`.
-        sample_size: points among which each ask takes the best, >= 1.
+        sample_size: candidates per ask, >= 1.
         trials_per_update: results between two trainings, >= 1.
         num_epochs_per_training: >= 1.
         seed: of all draws; None for different ones in every process.
     """
-
-    algorithm: ClassVar[str] = "DNGOTuner"
 
     def __init__(
         self,
@@ -65,7 +67,12 @@ class DNGOTuner(ModelBasedTuner[UnitCube]):
         num_epochs_per_training: Annotated[int, WholeNumber(1)] = 500,
         seed: Seed = None,
     ) -> None:
-        super().__init__(optimize_mode, seed)
+        super().__init__(
+            _NAME,
+            partial(numeric_space, algorithm=_NAME, types=NUMERIC_TYPES),
+            loss_of_mode(optimize_mode),
+            seed,
+        )
         check_whole("sample_size", sample_size, least=1)
         check_whole("trials_per_update", trials_per_update, least=1)
         check_whole("num_epochs_per_training", num_epochs_per_training, least=1)
@@ -77,29 +84,25 @@ class DNGOTuner(ModelBasedTuner[UnitCube]):
         self._training_seed = 0
         self._network: Network | None = None
 
-    def _cube_of(self, search_space: JsonValue) -> UnitCube:
-        return UnitCube(numeric_space(search_space, self.algorithm, NUMERIC_TYPES))
-
     def _propose(self) -> Floats:
         if len(self._losses) < self._update_every:
-            return self._drawn()
+            return self._random_vector()
         network = self._current_network()
-        observed, targets = np.array(self._points), warped(np.array(self._losses))
-        belief = linear_belief(network.features(observed), targets)
-        points = self._sampled(observed[np.argsort(targets, kind="stable")[:_GOOD]])
-        means, deviations = belief.predict(network.features(points))
-        gains, _, _ = self._acquisition(means, deviations, float(targets.min()))
-        taken = self._running_keys() | self._observed_keys()
-        point = best_free(self._cube, points, gains, taken)
-        return self._drawn() if point is None else point
+        vectors, targets = np.array(self._vectors), warped(np.array(self._losses))
+        posterior = linear_posterior(network.features(self._space.features(vectors)), targets)
+        candidates = self._sampled(vectors[np.argsort(targets, kind="stable")[:_GOOD]])
+        inputs = network.features(self._space.features(candidates))
+        values, _, _ = self._acquisition(*posterior.predict(inputs), float(targets.min()))
+        vector = best_untaken(self._space, candidates, values, self._taken())
+        return self._random_vector() if vector is None else vector
 
     def _sampled(self, good: Floats) -> Floats:
-        """Return `(sample_size, d)` points of the space, or fewer where constraints are."""
+        """Return `(sample_size, d)` candidates, or fewer under constraints."""
         near = int(_NEAR_SHARE * self._sample_size)
-        points = self._cube.draw(self._rng, self._sample_size - near)
+        drawn = self._space.sample(self._rng, self._sample_size - near)
         centres = good[self._rng.integers(len(good), size=near)]
         moved = centres + _STEP * self._rng.standard_normal(centres.shape)
-        return np.concatenate([points, self._cube.allowed(self._cube.snap(moved))])
+        return np.concatenate([drawn, self._space.allowed(self._space.snap(moved))])
 
     def _current_network(self) -> Network:
         """Return the network, trained anew if enough results have come in."""
@@ -110,20 +113,20 @@ class DNGOTuner(ModelBasedTuner[UnitCube]):
         if self._network is None:
             count = self._trained_on
             self._network = trained_network(
-                np.array(self._points[:count]),
+                self._space.features(np.array(self._vectors[:count])),
                 warped(np.array(self._losses[:count])),
                 self._epochs,
                 np.random.default_rng(self._training_seed),
             )
         return self._network
 
-    def _forget_model(self) -> None:
+    def _reset_model(self) -> None:
         self._trained_on = 0
         self._training_seed = 0
         self._network = None
 
     def _model_state(self) -> JsonValue:
-        # The network itself is made again from these, which are a thousand times smaller.
+        # The network is trained again from these, which are a thousand times smaller.
         return [self._trained_on, self._training_seed]
 
     def _load_model_state(self, state: JsonValue) -> None:

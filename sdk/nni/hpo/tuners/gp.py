@@ -4,30 +4,28 @@ Source: Bergstra, Bardenet, Bengio and Kegl, Algorithms for Hyper-Parameter Opti
 section 3; Snoek, Larochelle and Adams, Practical Bayesian Optimization, NIPS 2012.
 
 Departures:
-- Every parameter has a length of its own, and the noise above `alpha` is learnt. A part of the
-  correlation, learnt as well, belongs to single parameters; see `blended_process`.
-- Three proposals in five lie in a region around the best point, the others anywhere; when nothing
-  is found any more some look for marked improvements only. See `process_search`.
-- Results are modelled on a scale that is learnt, from the plain to the logarithmic; as a rule those
-  far above the median are drawn in (see `targets`). So `xi` and the deviations that `kappa` weighs
-  are in units of a typical spread of results, not of the metric.
-- Running trials count as if they had come out as predicted, so that requests at the same time get
-  different points.
+- Every parameter has a lengthscale of its own, and the noise variance above `alpha` is fitted. The
+  kernel is partly additive, by a share that is fitted as well; see `gp_regression`.
+- Three proposals in five lie in a trust region around the best configuration, the others anywhere;
+  when nothing is gained any more some look for marked improvements only. See `gp_search`.
+- Results are modelled on a scale that is learnt, from linear to logarithmic; the worse half is
+  warped as a rule (see `targets`). So `xi` and the deviations that `kappa` weighs are in units of a
+  typical spread of results, not of the metric.
+- Running trials count as if they had come out as predicted, so that concurrent trials get different
+  configurations.
 - The numbers of a choice stand in their order, evenly spaced; two numbers just differ.
-- `selection_num_warm_up` and `selection_num_starting_points` are upper limits. What is done is
-  counted, not timed, so that the same calls give the same answers on every machine; the counts are
-  such that an ask takes about `ask_time_limit` on a core of 2020.
-- Beyond a few hundred results the model is made of the best ones and a selection of the others.
-- Several objectives, and limits on outcomes, have a process each; see `outcome_models`.
+- `selection_num_warm_up` and `selection_num_starting_points` are upper limits. Work is counted, not
+  timed, so that the same calls give the same proposals on every machine; the counts are such that
+  an ask takes about `ask_time_limit` on a core of 2020.
+- Beyond a few hundred results the model is conditioned on the best ones and a selection of the
+  others.
+- Several objectives, and limits on outcomes, have a Gaussian process each; see `outcome_models`.
 """
 
-from dataclasses import replace
+from functools import partial
 from typing import Annotated, ClassVar, Final
 
-from nni.hpo.arrays import Floats
-from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.encoding.numeric_space import NUMERIC_TYPES, numeric_space
-from nni.hpo.json_value import JsonValue
 from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of
 from nni.hpo.registry.arguments import Mode, Seed
@@ -36,19 +34,21 @@ from nni.hpo.registry.rules import FloatRange, OneOf, WholeNumber
 from nni.hpo.registry.validation import ClassArgsValidator, check_whole
 from nni.hpo.tuners._delegating import DelegatingTuner
 from nni.hpo.tuners.bayesian.acquisition import (
-    Acquisition,
+    AcquisitionFunction,
     confidence_bound,
     expected_improvement,
-    improvement_probability,
+    probability_of_improvement,
 )
-from nni.hpo.tuners.bayesian.gp_search import ProcessSearch
+from nni.hpo.tuners.bayesian.gp_search import GPSearch
+from nni.hpo.tuners.bayesian.initial_design import RandomDesign
 from nni.hpo.tuners.bayesian.outcome_search import OutcomeSearch
-from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
+from nni.hpo.tuners.bayesian.search_budget import GPSettings
 
 UTILITIES: Final = ("ei", "ucb", "poi")
 
 _SHARE_OF_TIME: Final = 0.5
-"""A process with a part of single parameters takes twice the time that is counted for a point."""
+"""An additive kernel takes twice the time that `search_budget` counts for a candidate."""
+_NAME: Final = "GPTuner"
 
 
 @algorithm(
@@ -71,22 +71,22 @@ class GPTuner(DelegatingTuner):
     Args:
         optimize_mode: `maximize` or `minimize`.
         utility: `ei` (expected improvement), `ucb` (confidence bound) or `poi` (probability of
-            improvement). With several objectives, or limits on outcomes, it is the volume that a
-            result is expected to add to what the others dominate, within the limits.
-        kappa: weight of the deviation in `ucb`, >= 0; larger explores more.
-        xi: margin in `ei` and `poi`, >= 0, in deviations of the warped results.
+            improvement). With several objectives, or limits on outcomes, it is the expected
+            hypervolume improvement within the limits.
+        kappa: weight of the standard deviation in `ucb`, >= 0; larger explores more.
+        xi: margin in `ei` and `poi`, >= 0, in standard deviations of the warped results.
         nu: smoothness of the Matern correlation, > 0; smaller is rougher.
-        alpha: noise added to the diagonal, >= 0, relative to the variance of the process.
-        cold_start_num: results before which points are random, >= 1.
-        selection_num_warm_up: points rated per ask, at most.
-        selection_num_starting_points: climbs per ask, at most.
+        alpha: noise variance added to the diagonal, >= 0, relative to the output scale.
+        cold_start_num: results before which configurations are random, >= 1.
+        selection_num_warm_up: candidates evaluated per ask, at most.
+        selection_num_starting_points: candidates that gradient ascent starts from, at most.
         seed: of all draws; None for different ones in every process.
-        ask_time_limit: seconds, >= 0, that bound the search for a point; see the departures.
+        ask_time_limit: seconds, >= 0, that bound the work per ask; see the departures.
     """
 
     multi_objective: ClassVar[bool] = True
 
-    _search: "LossSearch | OutcomeSearch"
+    _search: GPSearch | OutcomeSearch
 
     def __init__(  # noqa: PLR0913 - documented signature
         self,
@@ -107,13 +107,13 @@ class GPTuner(DelegatingTuner):
         check_whole("selection_num_warm_up", selection_num_warm_up, least=1)
         check_whole("selection_num_starting_points", selection_num_starting_points, least=1)
         _check_range("ask_time_limit", ask_time_limit)
-        self._settings = ProcessSettings(
+        self._settings = GPSettings(
             Matern.of(nu),
             float(alpha),
             cold_start=int(cold_start_num),
             most_samples=int(selection_num_warm_up),
             most_climbs=int(selection_num_starting_points),
-            time_limit_s=float(ask_time_limit),
+            time_limit_s=_SHARE_OF_TIME * float(ask_time_limit),
         )
         self._utility = _acquisition(utility, kappa, xi)
         self._seed = seed
@@ -122,36 +122,26 @@ class GPTuner(DelegatingTuner):
     def set_objectives(self, objectives: Objectives) -> None:
         """See the base."""
         if objectives.several or objectives.limits:
-            self._search = OutcomeSearch(objectives, self._settings, self._seed)
+            self._search = OutcomeSearch(_NAME, objectives, self._settings, self._seed)
         else:
-            settings = replace(
-                self._settings, time_limit_s=_SHARE_OF_TIME * self._settings.time_limit_s
+            self._search = GPSearch(
+                _NAME,
+                partial(numeric_space, algorithm=_NAME, types=NUMERIC_TYPES),
+                objectives,
+                self._utility,
+                self._settings,
+                design=RandomDesign(self._settings.cold_start),
+                seed=self._seed,
             )
-            self._search = LossSearch(objectives, self._utility, settings, self._seed)
 
 
-class LossSearch(ProcessSearch):
-    """Lowers one loss, in flat spaces of numbers."""
-
-    algorithm: ClassVar[str] = "GPTuner"
-
-    def _cube_of(self, search_space: JsonValue) -> TreeCube:
-        return TreeCube(numeric_space(search_space, self.algorithm, NUMERIC_TYPES))
-
-    def _first_point(self) -> Floats | None:
-        return self._drawn() if len(self._losses) < self._first_count() else None
-
-    def _first_count(self) -> int:
-        return self._settings.cold_start
-
-
-def _acquisition(utility: str, kappa: float, xi: float) -> Acquisition:
+def _acquisition(utility: str, kappa: float, xi: float) -> AcquisitionFunction:
     _check_range("kappa", kappa)
     _check_range("xi", xi)
     if utility == "ei":
         return expected_improvement(float(xi))
     if utility == "poi":
-        return improvement_probability(float(xi))
+        return probability_of_improvement(float(xi))
     if utility == "ucb":
         return confidence_bound(float(kappa))
     raise ValueError(f"utility must be one of {', '.join(UTILITIES)}; got {utility!r}")

@@ -1,55 +1,69 @@
-"""Metis: every ask predicts where the optimum is, and where to measure next to know better.
+"""Metis: the next configuration has the lowest confidence bound among a few candidates.
+
+Every ask looks for the predicted optimum and for a configuration that would improve the model.
 
 Source: Li et al., Metis: Robustly Optimizing Tail Latencies of Cloud Systems, USENIX ATC 2018,
 section 3.
 
 Departures:
-- Of the predicted optimum, the chosen candidate and a point to measure again, the one with the
-  lowest lower confidence bound is proposed. Only incredible results are measured again, and three
+- Of the predicted optimum, the exploring or exploiting candidate and an outlier to measure again,
+  the one with the lowest confidence bound is proposed. Only outliers are measured again, and three
   times in all at most.
-- Results are warped before they are modelled (see `targets`); running trials count as if they had
-  come out as predicted.
-- `selection_num_starting_points` is an upper limit of the points from which the model is searched;
-  what is done is counted, not timed, so that the same calls give the same answers on every machine.
+- Results are modelled on a scale that is learnt (see `targets`); running trials count as if they
+  had come out as predicted.
+- `selection_num_starting_points` is an upper limit of the candidates that the model is maximised
+  from; work is counted, not timed, so that the same calls give the same proposals on every machine.
 """
 
 import math
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import Annotated, ClassVar, Final
 
 import numpy as np
 
 from nni.hpo.arrays import Floats
+from nni.hpo.encoding.encoded_space import VectorKey, vector_key
 from nni.hpo.encoding.numeric_space import METIS_TYPES, numeric_space
-from nni.hpo.encoding.unit_cube import PointKey, UnitCube, best_free, point_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.gaussian_mixture import fitted_mixture
-from nni.hpo.models.gaussian_process import Posterior
-from nni.hpo.models.gp_model import Belief
+from nni.hpo.models.gp_model import FittedGP
+from nni.hpo.models.gp_regression import GPPosterior, Kernel
+from nni.hpo.models.loss_model import LossModel
 from nni.hpo.models.matern import Matern
-from nni.hpo.models.surrogate import Surrogate
 from nni.hpo.registry.arguments import Mode, Seed
 from nni.hpo.registry.declaration import algorithm
 from nni.hpo.registry.rules import FloatRange, WholeNumber
 from nni.hpo.registry.validation import ClassArgsValidator, check_whole
-from nni.hpo.tuners._model_based import ModelBasedTuner
-from nni.hpo.tuners.bayesian.acquisition import confidence_bound, deviation_alone
-from nni.hpo.tuners.bayesian.acquisition_search import Effort, best_point, candidates, search_effort
+from nni.hpo.tuners._model_based import ModelBasedTuner, loss_of_mode
+from nni.hpo.tuners.bayesian.acquisition import (
+    AcquisitionFunction,
+    confidence_bound,
+    posterior_deviation,
+)
+from nni.hpo.tuners.bayesian.acquisition_optimizer import AcquisitionOptimizer, LossAcquisition
+from nni.hpo.tuners.bayesian.candidates import best_untaken, global_candidates, whole_region
+from nni.hpo.tuners.bayesian.search_budget import search_budget
 
+_NAME: Final = "MetisTuner"
 _SMOOTHNESS: Final = 2.5
 _LEAST_NOISE: Final = 1e-6
+"""Noise variance, relative to the output scale."""
 _GOOD: Final = 5
 """Best results near which candidates are drawn."""
 _GOOD_SHARE: Final = 0.3
-"""Share of the results whose density the exploiting candidate looks for."""
+"""Share of the results whose density the exploiting candidate maximises."""
 _BOUND: Final = 1.96
-"""Deviations to either side that hold 95 % of a normal distribution."""
+"""Standard deviations to either side that hold 95 % of a normal distribution."""
 _MOST_MEASUREMENTS: Final = 3
-"""Of one point, after which its result is believed."""
+"""Of one configuration, after which its mean is trusted."""
 _SUGGESTED: Final = 500
-"""Points among which the exploiting candidate is looked for."""
+"""Draws among which the exploiting candidate is chosen."""
+_SHARE_OF_TIME: Final = 0.25
+"""Of one maximisation: there are two, and an additive kernel takes twice the time that is
+counted."""
 
 
 @algorithm(
@@ -62,21 +76,20 @@ _SUGGESTED: Final = 500
     space_check="nni.hpo.encoding.numeric_space:check_metis_space",
     extra="hpo",
 )
-class MetisTuner(ModelBasedTuner[UnitCube]):
-    """Explores where the model knows least, most of the time; for expensive trials.
+class MetisTuner(ModelBasedTuner[float]):
+    """Confidence bounds with mostly uncertainty sampling; for expensive trials.
 
     Args:
         optimize_mode: `maximize` or `minimize`.
-        no_resampling: False to measure a point again whose result the model cannot believe.
+        no_resampling: False to measure outliers again.
         no_candidates: True to propose the predicted optimum without looking for candidates.
-        selection_num_starting_points: points from which the optimum is looked for, at most.
-        cold_start_num: results before which points are random, >= 1; imported ones count.
-        exploration_probability: in [0, 1]; chance to explore instead of exploiting.
+        selection_num_starting_points: candidates that gradient ascent starts from, at most.
+        cold_start_num: results before which configurations are random, >= 1; imported ones count.
+        exploration_probability: in [0, 1]; probability to explore instead of exploiting.
         seed: of all draws; None for different ones in every process.
-        ask_time_limit: seconds, >= 0, that bound the search for a point; see the departures.
+        ask_time_limit: seconds, >= 0, that bound the work per ask; see the departures.
     """
 
-    algorithm: ClassVar[str] = "MetisTuner"
     prepares: ClassVar[bool] = True
 
     def __init__(
@@ -90,7 +103,12 @@ class MetisTuner(ModelBasedTuner[UnitCube]):
         seed: Seed = None,
         ask_time_limit: Annotated[float, FloatRange(0, infinite=True)] = 0.1,
     ) -> None:
-        super().__init__(optimize_mode, seed)
+        super().__init__(
+            _NAME,
+            partial(numeric_space, algorithm=_NAME, types=METIS_TYPES),
+            loss_of_mode(optimize_mode),
+            seed,
+        )
         check_whole("selection_num_starting_points", selection_num_starting_points, least=1)
         check_whole("cold_start_num", cold_start_num, least=1)
         checks = ClassArgsValidator()
@@ -102,111 +120,130 @@ class MetisTuner(ModelBasedTuner[UnitCube]):
         self._cold_start = int(cold_start_num)
         self._exploration = float(exploration_probability)
         self._time_limit = float(ask_time_limit)
-        self._surrogate = Surrogate(Matern.of(_SMOOTHNESS), _LEAST_NOISE)
-
-    def _cube_of(self, search_space: JsonValue) -> UnitCube:
-        return UnitCube(numeric_space(search_space, self.algorithm, METIS_TYPES))
+        self._model = self._new_model()
 
     def _propose(self) -> Floats:
         if len(self._losses) < self._cold_start:
-            return self._drawn()
-        points, losses = self._measured()
-        belief = self._surrogate.believe(points, losses)
-        model = self._surrogate.expecting(belief, list(self._running.values()))
-        found = self._worth_measuring(belief, model)
+            return self._random_vector()
+        vectors, losses = self._measured()
+        fitted = self._model.update(self._space.features(vectors), losses)
+        vectors = vectors[fitted.kept]
+        posterior = self._model.gp.with_pending(
+            fitted, self._space.features(self._running_vectors())
+        )
+        found = self._new_candidates(vectors, fitted, posterior)
         if not found:
-            return self._drawn()
-        means, deviations = model.predict(np.array(found))
+            return self._random_vector()
+        means, deviations = posterior.predict(self._space.features(np.array(found)))
         bounds = means - _BOUND * deviations
-        again = _doubtful(belief, self._settled_keys()) if self._resampling else None
-        if again is not None and again.bound < bounds.min():
-            return again.point
+        outlier = _outlier(vectors, fitted, self._trusted_keys()) if self._resampling else None
+        if outlier is not None and outlier.bound < bounds.min():
+            return outlier.vector
         return found[int(np.argmin(bounds))]
 
-    def _settled_keys(self) -> set[PointKey]:
-        """Return the points that are not to be measured again."""
-        counts = Counter(point_key(point) for point in self._points)
+    def _trusted_keys(self) -> set[VectorKey]:
+        """Return the keys of vectors that are not to be measured again."""
+        counts = Counter(vector_key(vector) for vector in self._vectors)
         often = {key for key, count in counts.items() if count >= _MOST_MEASUREMENTS}
         return often | self._running_keys()
 
-    def _measured(self) -> tuple[list[Floats], list[float]]:
-        """Return every point that has results, once, and the mean of its losses."""
-        losses: dict[PointKey, list[float]] = {}
-        points: dict[PointKey, Floats] = {}
-        for point, loss in zip(self._points, self._losses, strict=True):
-            key = point_key(point)
-            points.setdefault(key, point)
+    def _measured(self) -> tuple[Floats, Floats]:
+        """Return every vector with results `(n, d)` once, and the mean of its losses `(n,)`."""
+        losses: dict[VectorKey, list[float]] = {}
+        vectors: dict[VectorKey, Floats] = {}
+        for vector, loss in zip(self._vectors, self._losses, strict=True):
+            key = vector_key(vector)
+            vectors.setdefault(key, vector)
             losses.setdefault(key, []).append(loss)
-        return list(points.values()), [fmean(same) for same in losses.values()]
+        return np.array(list(vectors.values())), np.array([fmean(own) for own in losses.values()])
 
-    def _worth_measuring(self, belief: Belief[Posterior], model: Posterior) -> list[Floats]:
-        """Return the new points between which the lower confidence bound decides."""
-        taken = self._running_keys() | self._observed_keys()
-        effort = search_effort(
-            len(belief.points), self._time_limit / 2, self._most_starts, self._most_starts
+    def _new_candidates(
+        self, vectors: Floats, fitted: FittedGP, posterior: GPPosterior
+    ) -> list[Floats]:
+        """Return the predicted optimum, and the exploring or exploiting candidate.
+
+        Args:
+            vectors: `(n, d)`, of the modelled results.
+            fitted: the model of them.
+            posterior: of running trials, too.
+        """
+        space, taken = self._space, self._taken()
+        budget = search_budget(
+            len(vectors),
+            _SHARE_OF_TIME * self._time_limit,
+            self._most_starts,
+            self._most_starts,
         )
-        good = belief.points[np.argsort(belief.targets, kind="stable")[:_GOOD]]
-        rated = candidates(self._cube, good, effort.samples, self._rng)
-        lowest = confidence_bound(0.0)
-        found = [best_point(self._cube, model, lowest, belief.best, rated, taken, effort)]
+        listed = space.all_vectors(budget.samples)
+        order = np.argsort(fitted.targets, kind="stable")
+        candidates = listed
+        if candidates is None:
+            good = vectors[order[:_GOOD]]
+            candidates = space.allowed(global_candidates(space, good, budget.samples, self._rng))
+
+        def best(function: AcquisitionFunction) -> Floats | None:
+            acquisition = LossAcquisition(space, posterior, function, fitted.best_target)
+            optimizer = AcquisitionOptimizer(space, acquisition, taken, budget)
+            if listed is not None:
+                return optimizer.best_of(listed)
+            return optimizer.best_from(candidates, whole_region(space), discrete=True)
+
+        found = [best(confidence_bound(0.0))]
         if self._candidates:
             if self._rng.random() < self._exploration:
-                found.append(self._unknown(model, rated, taken, effort))
+                found.append(best(posterior_deviation))
             else:
-                found.append(self._promising(belief, taken))
-        return [point for point in found if point is not None]
+                found.append(self._exploiting_candidate(vectors[order], taken))
+        return [vector for vector in found if vector is not None]
 
-    def _unknown(
-        self, model: Posterior, rated: Floats, taken: set[PointKey], effort: Effort
-    ) -> Floats | None:
-        """Return the point with the widest confidence interval."""
-        return best_point(self._cube, model, deviation_alone, 0.0, rated, taken, effort)
-
-    def _promising(self, belief: Belief[Posterior], taken: set[PointKey]) -> Floats | None:
-        """Return the point that is most like good results and least like bad ones."""
-        order = np.argsort(belief.targets, kind="stable")
-        split = min(max(2, math.ceil(_GOOD_SHARE * len(order))), len(order) - 1)
+    def _exploiting_candidate(self, best_first: Floats, taken: set[VectorKey]) -> Floats | None:
+        """Return the draw of greatest density ratio between good and bad results."""
+        count = len(best_first)
+        split = min(max(2, math.ceil(_GOOD_SHARE * count)), count - 1)
         if split < 1:
             return None
-        good = fitted_mixture(belief.points[order[:split]], self._rng)
-        bad = fitted_mixture(belief.points[order[split:]], self._rng)
-        points = self._cube.snap(good.draw(self._rng, _SUGGESTED))
-        ratio = good.log_density(points) - bad.log_density(points)
-        return best_free(self._cube, points, ratio, taken)
+        good = fitted_mixture(best_first[:split], self._rng)
+        bad = fitted_mixture(best_first[split:], self._rng)
+        drawn = self._space.snap(good.draw(self._rng, _SUGGESTED))
+        ratio = good.log_density(drawn) - bad.log_density(drawn)
+        return best_untaken(self._space, drawn, ratio, taken)
 
-    def _forget_model(self) -> None:
-        self._surrogate.forget()
+    def _new_model(self) -> LossModel:
+        return LossModel(Kernel(self._space.feature_axes, Matern.of(_SMOOTHNESS), _LEAST_NOISE))
+
+    def _reset_model(self) -> None:
+        self._model = self._new_model()
 
     def _model_state(self) -> JsonValue:
-        return self._surrogate.state()
+        return self._model.state()
 
     def _load_model_state(self, state: JsonValue) -> None:
-        self._surrogate.load_state(state)
+        self._model.load_state(state)
 
 
 @dataclass(frozen=True, slots=True)
-class _Doubtful:
-    """A result that the model without it finds incredible."""
+class _Outlier:
+    """Result outside the bounds of its leave-one-out prediction."""
 
-    point: Floats
+    vector: Floats
     bound: float
-    """How low its loss may be: below its result, or below what the model without it predicts."""
+    """Lower bound of its loss: below its result, or below the prediction."""
 
 
-def _doubtful(belief: Belief[Posterior], settled: set[PointKey]) -> _Doubtful | None:
-    """Return the least credible result, if it lies beyond the bounds of the prediction.
+def _outlier(vectors: Floats, fitted: FittedGP, trusted: set[VectorKey]) -> _Outlier | None:
+    """Return the result that is farthest outside the bounds of its prediction; None if none is.
 
     Args:
-        belief: with the results in question.
-        settled: points that are not to be measured again.
+        vectors: `(n, d)`, of the modelled results.
+        fitted: the model of them.
+        trusted: keys of vectors that are not to be measured again.
     """
-    means, deviations = belief.model.left_out(belief.targets)
-    surprise = np.abs(belief.targets - means) / deviations
-    for index in np.argsort(-surprise, kind="stable"):
-        if surprise[index] <= _BOUND:
+    means, deviations = fitted.posterior.gaussian.leave_one_out(fitted.targets)
+    residuals = np.abs(fitted.targets - means) / deviations
+    for index in np.argsort(-residuals, kind="stable"):
+        if residuals[index] <= _BOUND:
             return None
-        point = belief.points[index]
-        if point_key(point) not in settled:
-            lower = min(belief.targets[index], means[index]) - _BOUND * deviations[index]
-            return _Doubtful(point, float(lower))
+        if vector_key(vectors[index]) not in trusted:
+            lower = min(fitted.targets[index], means[index]) - _BOUND * deviations[index]
+            return _Outlier(vectors[index], float(lower))
     return None

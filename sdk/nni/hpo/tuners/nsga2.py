@@ -18,8 +18,7 @@ import numpy as np
 
 from nni.hpo.arrays import Floats
 from nni.hpo.base import Tuner, samples
-from nni.hpo.encoding.encoded_space import TreeCube
-from nni.hpo.encoding.unit_cube import PointKey, point_key
+from nni.hpo.encoding.encoded_space import EncodedSpace, VectorKey, vector_key
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.objectives import Objectives, objectives_of
 from nni.hpo.pareto import crowding_distances, ranks
@@ -75,9 +74,9 @@ class NSGA2(Tuner):
         self._size = population_size
         self._rng = np.random.default_rng(seed)
         self._prior = Random(seed)
-        self._cube = TreeCube(Space(()))
+        self._space = EncodedSpace(Space(()))
         self._members: list[_Member] = []
-        self._seen: set[PointKey] = set()
+        self._seen: set[VectorKey] = set()
 
     def set_objectives(self, objectives: Objectives) -> None:
         """See the base."""
@@ -85,18 +84,18 @@ class NSGA2(Tuner):
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """See the base. Members that are no points of the new space leave."""
-        self._cube = TreeCube(parse_space(search_space, algorithm="NSGA2"))
+        self._space = EncodedSpace(parse_space(search_space, algorithm="NSGA2"))
         known, self._members, self._seen = self._members, [], set()
         self._members = [member for member in known if self._point(member) is not None]
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
         """See the base."""
         del parameter_id, kwargs
-        if not len(self._cube):
+        if not len(self._space):
             return {}
         point = self._proposal()
-        self._seen.add(point_key(point))
-        return self._cube.configuration(point)
+        self._seen.add(vector_key(point))
+        return self._space.decode(point)
 
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
@@ -135,14 +134,14 @@ class NSGA2(Tuner):
         point = self._point(member)
         if point is None:
             return
-        self._seen.add(point_key(point))
+        self._seen.add(vector_key(point))
         self._members.append(member)
         if len(self._members) > self._size:
             del self._members[_order(self._members)[-1]]
 
     def _point(self, member: _Member) -> Floats | None:
         try:
-            return self._cube.point(member.configuration)
+            return self._space.encode(member.configuration)
         except ValueError as error:
             _logger.warning("NSGA2 drops a result outside the search space: %s", error)
             return None
@@ -153,17 +152,19 @@ class NSGA2(Tuner):
             place = {index: at for at, index in enumerate(_order(self._members))}
             for _ in range(_TRIES):
                 pair = [self._winner(place), self._winner(place)]
-                parents = np.array([self._cube.point(self._members[i].configuration) for i in pair])
-                child = child_of(self._cube, parents, self._rng)
-                if point_key(child) not in self._seen and self._cube.allows(child):
+                parents = np.array(
+                    [self._space.encode(self._members[i].configuration) for i in pair]
+                )
+                child = child_of(self._space, parents, self._rng)
+                if vector_key(child) not in self._seen and self._space.allows(child):
                     return child
         return self._fresh()
 
     def _fresh(self) -> Floats:
         """Return a draw of the prior, a new one where there seems to be one."""
         for _ in range(_TRIES):
-            point = self._cube.draw_prior(self._prior)
-            if point_key(point) not in self._seen:
+            point = self._space.sample_prior(self._prior)
+            if vector_key(point) not in self._seen:
                 break
         return point
 

@@ -1,33 +1,36 @@
-"""Sequential model-based algorithm configuration: a random forest proposes, chance interleaves.
+"""Sequential model-based algorithm configuration: random forest and random search in turn.
 
 Source: Hutter, Hoos and Leyton-Brown, Sequential Model-Based Optimization for General Algorithm
 Configuration, LION 2011, section 4.
 
 Departures: trials are deterministic and have one instance, so that there is no intensification;
 results are warped before they are modelled (see `targets`); with many results the forest is grown
-anew only after a twentieth of new ones.
+anew only after a twentieth of new ones; local search also starts from random candidates.
 """
 
 import logging
 from collections.abc import Callable
-from typing import ClassVar, Final
+from functools import partial
+from typing import Final
 
 import numpy as np
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.arrays import Floats, Ints
-from nni.hpo.encoding.unit_cube import PointKey, UnitCube, best_free, point_key
+from nni.hpo.encoding.encoded_space import VectorKey, vector_key
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.forest import Forest, grown_forest
 from nni.hpo.models.targets import warped
 from nni.hpo.registry.arguments import Mode, Seed
 from nni.hpo.registry.declaration import algorithm
 from nni.hpo.space.parser import parse_space
-from nni.hpo.tuners._model_based import ModelBasedTuner
+from nni.hpo.tuners._model_based import ModelBasedTuner, loss_of_mode
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
+from nni.hpo.tuners.bayesian.candidates import best_untaken
 
 _logger = logging.getLogger(__name__)
 
+_NAME: Final = "SMAC"
 _TYPES: Final = ("choice", "randint", "uniform", "loguniform", "quniform")
 _TREES: Final = 10
 _FEWEST: Final = 3
@@ -35,10 +38,12 @@ _FEWEST: Final = 3
 _RANDOM_EVERY: Final = 2
 """One proposal of so many is random."""
 _REGROW_SHARE: Final = 0.05
-_RANDOM_POINTS: Final = 500
-_STARTS: Final = 10
-"""Local searches from the best results, and as many from the best random points."""
+"""Share of new results after which the forest is grown anew."""
+_RANDOM_CANDIDATES: Final = 500
+_STARTS: Final = 20
+"""Local searches from the best results, and as many from the best random candidates."""
 _ROUNDS: Final = 10
+"""Of a local search, at most."""
 _STEPS: Final = 4
 """Neighbours per ordered axis."""
 _STEP: Final = 0.2
@@ -55,7 +60,7 @@ _STEP: Final = 0.2
     keeps_first_space=True,
     extra="hpo",
 )
-class SMACTuner(ModelBasedTuner[UnitCube]):
+class SMACTuner(ModelBasedTuner[float]):
     """Random forest, expected improvement and local search; for discrete spaces.
 
     The first proposal is the middle of all ranges and the first option of all choices. The space
@@ -68,31 +73,32 @@ class SMACTuner(ModelBasedTuner[UnitCube]):
         seed: of all draws; None for different ones in every process.
     """
 
-    algorithm: ClassVar[str] = "SMAC"
-
     def __init__(
         self,
         optimize_mode: Mode = "maximize",
         config_dedup: bool = False,  # noqa: FBT001, FBT002 - documented signature
         seed: Seed = None,
     ) -> None:
-        super().__init__(optimize_mode, seed)
+        super().__init__(
+            _NAME,
+            partial(parse_space, algorithm=_NAME, types=_TYPES, nested=False),
+            loss_of_mode(optimize_mode),
+            seed,
+        )
         self._dedup = config_dedup
         self._acquisition = expected_improvement(0.0)
         self._has_space = False
         self._proposals = 0
-        self._handed_out: set[PointKey] = set()
+        self._proposed: dict[VectorKey, JsonValue] = {}
+        """Configurations that were proposed, by their keys; empty without `config_dedup`."""
         self._grown_on = 0
         self._forest_seed = 0
         self._forest: Forest | None = None
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Works once.
-
-        A later space is checked, and left aside with a warning.
-        """
+        """See the base. Only the first space counts; a later one is checked and refused."""
         if self._has_space:
-            self._cube_of(search_space)
+            self._parse(search_space)
             _logger.warning("SMAC keeps its first search space; start a new experiment instead")
             return
         super().update_search_space(search_space)
@@ -100,100 +106,95 @@ class SMACTuner(ModelBasedTuner[UnitCube]):
 
     def state(self) -> dict[str, JsonValue]:
         """See the base."""
-        handed_out = [list(key) for key in sorted(self._handed_out)]
+        handed_out = [self._proposed[key] for key in sorted(self._proposed)]
         return {**super().state(), "proposals": self._proposals, "handed_out": handed_out}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
         """See the base."""
         super().load_state(state)
         self._proposals = int(state["proposals"])
-        self._handed_out = {tuple(key) for key in state["handed_out"]}
-
-    def _cube_of(self, search_space: JsonValue) -> UnitCube:
-        return UnitCube(
-            parse_space(search_space, algorithm=self.algorithm, types=_TYPES, nested=False)
-        )
+        # Older versions stored keys of another encoding; their observed and running trials remain.
+        handed_out = [one for one in state["handed_out"] if isinstance(one, dict)]
+        self._proposed = {vector_key(self._space.encode(one)): one for one in handed_out}
 
     def _propose(self) -> Floats:
-        taken = self._running_keys() | self._observed_keys()
-        if self._dedup:
-            taken |= self._handed_out
-        point = self._next(taken)
-        if point is None:
+        taken = self._taken() | self._proposed.keys()
+        vector = self._next(taken)
+        if vector is None:
             if self._dedup:
                 raise NoMoreTrialError("all configurations of the search space were handed out")
-            point = self._drawn()
+            vector = self._random_vector()
         self._proposals += 1
         if self._dedup:
-            self._handed_out.add(point_key(point))
-        return point
+            self._proposed[vector_key(vector)] = self._space.decode(vector)
+        return vector
 
-    def _next(self, taken: set[PointKey]) -> Floats | None:
-        """Return a point that is not taken, or None if there is none."""
+    def _next(self, taken: set[VectorKey]) -> Floats | None:
+        """Return a vector that is not taken; None if there is none."""
         if self._proposals == 0:
-            first = self._cube.first()
-            if point_key(first) not in taken and self._cube.allows(first):
+            first = self._space.middle()
+            if vector_key(first) not in taken and self._space.allows(first):
                 return first
         if len(self._losses) < _FEWEST or self._proposals % _RANDOM_EVERY == 0:
-            return self._free_draw(taken)
-        point = self._most_promising(taken)
-        return self._free_draw(taken) if point is None else point
+            return self._untaken_draw(taken)
+        vector = self._most_promising(taken)
+        return self._untaken_draw(taken) if vector is None else vector
 
-    def _most_promising(self, taken: set[PointKey]) -> Floats | None:
+    def _most_promising(self, taken: set[VectorKey]) -> Floats | None:
+        """Return the vector of greatest expected improvement that a local search finds."""
         forest, targets = self._current_forest()
-        best = float(targets.min())
+        incumbent = float(targets.min())
 
-        def rate(points: Floats) -> Floats:
-            means, deviations = forest.predict(_columns(self._cube, points))
-            return self._acquisition(means, deviations, best)[0]
+        def value_of(vectors: Floats) -> Floats:
+            return self._acquisition(*forest.predict(vectors), incumbent)[0]
 
-        observed = np.array(self._points)[np.argsort(targets, kind="stable")[:_STARTS]]
-        points = self._cube.draw(self._rng, _RANDOM_POINTS)
-        ratings = rate(points)
-        top = points[np.argsort(-ratings, kind="stable")[:_STARTS]]
+        observed = np.array(self._vectors)[np.argsort(targets, kind="stable")[:_STARTS]]
+        drawn = self._space.sample(self._rng, _RANDOM_CANDIDATES)
+        values = value_of(drawn)
+        top = drawn[np.argsort(-values, kind="stable")[:_STARTS]]
         starts = np.concatenate([observed, top])
-        near, near_ratings = self._searched_around(starts, rate)
-        return best_free(
-            self._cube,
-            np.concatenate([points, near]),
-            np.concatenate([ratings, near_ratings]),
+        visited, visited_values = self._local_search(starts, value_of)
+        return best_untaken(
+            self._space,
+            np.concatenate([drawn, visited]),
+            np.concatenate([values, visited_values]),
             taken,
         )
 
-    def _searched_around(
-        self, starts: Floats, rate: Callable[[Floats], Floats]
+    def _local_search(
+        self, starts: Floats, value_of: Callable[[Floats], Floats]
     ) -> tuple[Floats, Floats]:
-        """Go from each start to better neighbours until there is none.
+        """Move from each start to better neighbours until there is none.
 
         Returns:
-            All points seen `(m, d)` and their ratings `(m,)`.
+            All vectors visited `(m, d)` and their values `(m,)`.
         """
-        ratings = rate(starts)
-        seen, seen_ratings = [starts], [ratings]
+        values = value_of(starts)
+        visited, visited_values = [starts], [values]
         for _ in range(_ROUNDS):
-            around, owners = self._around(starts)
-            near = rate(around)
-            seen.append(around)
-            seen_ratings.append(near)
+            neighbours, owners = self._neighbours(starts)
+            near = value_of(neighbours)
+            visited.append(neighbours)
+            visited_values.append(near)
             tops = np.full(len(starts), -1)
             for index in np.argsort(near, kind="stable"):
                 tops[owners[index]] = index  # the best neighbour of each start is written last
-            moved = (tops >= 0) & (near[tops] > ratings)
+            moved = (tops >= 0) & (near[tops] > values)
             if not moved.any():
                 break
-            starts, ratings = around[tops[moved]], near[tops[moved]]
-        return np.concatenate(seen), np.concatenate(seen_ratings)
+            starts, values = neighbours[tops[moved]], near[tops[moved]]
+        return np.concatenate(visited), np.concatenate(visited_values)
 
-    def _around(self, starts: Floats) -> tuple[Floats, Ints]:
-        """Return points that differ from a start in one coordinate, and whose neighbour each is."""
-        blocks = [self._cube.neighbours(start) for start in starts]
+    def _neighbours(self, starts: Floats) -> tuple[Floats, Ints]:
+        """Return vectors that differ from a start in one coordinate, and the start of each."""
+        blocks = [self._space.neighbours(start) for start in starts]
         owners = [np.full(len(block), index) for index, block in enumerate(blocks)]
-        ordered = [column for column, axis in enumerate(self._cube.axes) if axis.ordered]
-        columns = np.tile(ordered, _STEPS * len(starts)).astype(np.int64)
+        ordered = np.flatnonzero(self._space.ordered)
+        columns = np.tile(ordered, _STEPS * len(starts))
         owner = np.repeat(np.arange(len(starts)), _STEPS * len(ordered))
         steps = starts[owner]
         steps[np.arange(len(steps)), columns] += _STEP * self._rng.standard_normal(len(steps))
-        return np.concatenate([*blocks, self._cube.snap(steps)]), np.concatenate([*owners, owner])
+        return np.concatenate([*blocks, self._space.snap(steps)]), np.concatenate([*owners, owner])
 
     def _current_forest(self) -> tuple[Forest, Floats]:
         """Return the forest, grown anew if enough results have come in, and all targets."""
@@ -205,15 +206,15 @@ class SMACTuner(ModelBasedTuner[UnitCube]):
         if self._forest is None:
             count = self._grown_on
             self._forest = grown_forest(
-                _columns(self._cube, np.array(self._points[:count])),
+                np.array(self._vectors[:count]),
                 warped(np.array(self._losses[:count])),
-                _categories(self._cube),
+                np.array([axis.categories for axis in self._space.axes]),
                 _TREES,
                 np.random.default_rng(self._forest_seed),
             )
         return self._forest, targets
 
-    def _forget_model(self) -> None:
+    def _reset_model(self) -> None:
         self._grown_on = 0
         self._forest_seed = 0
         self._forest = None
@@ -223,14 +224,3 @@ class SMACTuner(ModelBasedTuner[UnitCube]):
 
     def _load_model_state(self, state: JsonValue) -> None:
         self._grown_on, self._forest_seed = state
-
-
-def _categories(cube: UnitCube) -> Ints:
-    """Return per axis how many unordered options it has, 0 for ordered values."""
-    return np.array([0 if axis.ordered else len(axis.options) for axis in cube.axes])
-
-
-def _columns(cube: UnitCube, points: Floats) -> Floats:
-    """Return points with the positions of unordered options instead of their coordinates."""
-    counts = _categories(cube)
-    return np.where(counts > 0, np.round(points * np.maximum(counts - 1, 0)), points)

@@ -1,99 +1,68 @@
-"""How promising a point is, given a normal prediction of its loss; larger is better.
+"""Acquisition functions of a normal prediction of the loss; larger is better.
 
-All take means and deviations `(m,)` of the loss, the best loss so far, and a margin or weight; the
-logarithms keep a slope where the plain values have underflowed.
+All take means and standard deviations `(m,)` of the loss, the loss to improve on (the incumbent's,
+as a rule), and a margin or weight; the logarithms keep a slope where plain values underflow.
 
 Source: Ament et al., Unexpected Improvements to Expected Improvement, NeurIPS 2023, section 4.1.
 """
 
-import math
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from nni.hpo.arrays import Floats
+from nni.hpo.models.normal_distribution import (
+    log_normal_cdf,
+    log_normal_density,
+    log_unit_improvement,
+)
 
-_LOG_SQRT_2PI: Final = 0.9189385332046727
-_SQRT_HALF: Final = 0.7071067811865476
-_TAIL: Final = -8.0
-"""Below it the series of the tail is closer than the difference of two tiny numbers."""
+AcquisitionValue: TypeAlias = tuple[Floats, Floats, Floats]
+"""Value, its derivative by the mean, its derivative by the standard deviation; each `(m,)`."""
 
-Slopes: TypeAlias = tuple[Floats, Floats, Floats]
-"""Value, its derivative by the mean, its derivative by the deviation; each `(m,)`."""
-
-Acquisition: TypeAlias = Callable[[Floats, Floats, float], Slopes]
-"""Called with means, deviations and the best loss."""
-
-_erfc = np.frompyfunc(math.erfc, 1, 1)
+AcquisitionFunction: TypeAlias = Callable[[Floats, Floats, float], AcquisitionValue]
+"""Called with means `(m,)`, standard deviations `(m,)` and the loss to improve on."""
 
 
-def normal_cdf(z: Floats) -> Floats:
-    """Return the standard normal distribution function."""
-    return 0.5 * np.asarray(_erfc(-_SQRT_HALF * z), dtype=np.float64)
+def expected_improvement(margin: float) -> AcquisitionFunction:
+    """Return the logarithm of the expected improvement beyond a margin."""
 
-
-def _log_density(z: Floats) -> Floats:
-    density: Floats = -0.5 * z * z - _LOG_SQRT_2PI
-    return density
-
-
-def log_cdf(z: Floats) -> Floats:
-    """Return the logarithm of the standard normal distribution function."""
-    inner = np.maximum(z, _TAIL)
-    outer = np.minimum(z, _TAIL)
-    near = np.log(normal_cdf(inner))
-    far = _log_density(outer) - np.log(-outer) + np.log1p(-1 / outer**2 + 3 / outer**4)
-    return np.where(z > _TAIL, near, far)
-
-
-def log_gain(z: Floats) -> Floats:
-    """Return the logarithm of phi(z) + z Phi(z)."""
-    inner = np.maximum(z, _TAIL)
-    outer = np.minimum(z, _TAIL)
-    near = np.log(np.exp(_log_density(inner)) + inner * normal_cdf(inner))
-    far = _log_density(outer) - 2 * np.log(-outer) + np.log1p(-3 / outer**2 + 15 / outer**4)
-    return np.where(z > _TAIL, near, far)
-
-
-def expected_improvement(margin: float) -> Acquisition:
-    """Return the logarithm of the expected gain over the best loss less a margin."""
-
-    def evaluate(mean: Floats, deviation: Floats, best: float) -> Slopes:
-        z = (best - margin - mean) / deviation
-        gain = log_gain(z)
+    def evaluate(mean: Floats, deviation: Floats, incumbent: float) -> AcquisitionValue:
+        z = (incumbent - margin - mean) / deviation
+        improvement = log_unit_improvement(z)
         # d log h / dz = Phi / h, with h = phi + z Phi.
-        ratio = np.exp(log_cdf(z) - gain)
+        ratio = np.exp(log_normal_cdf(z) - improvement)
         by_mean = -ratio / deviation
         by_deviation = (1.0 - z * ratio) / deviation
-        return np.log(deviation) + gain, by_mean, by_deviation
+        return np.log(deviation) + improvement, by_mean, by_deviation
 
     return evaluate
 
 
-def improvement_probability(margin: float) -> Acquisition:
-    """Return the logarithm of the chance to beat the best loss by a margin."""
+def probability_of_improvement(margin: float) -> AcquisitionFunction:
+    """Return the logarithm of the probability of an improvement beyond a margin."""
 
-    def evaluate(mean: Floats, deviation: Floats, best: float) -> Slopes:
-        z = (best - margin - mean) / deviation
-        chance = log_cdf(z)
-        ratio = np.exp(_log_density(z) - chance)
-        return chance, -ratio / deviation, -z * ratio / deviation
+    def evaluate(mean: Floats, deviation: Floats, incumbent: float) -> AcquisitionValue:
+        z = (incumbent - margin - mean) / deviation
+        probability = log_normal_cdf(z)
+        ratio = np.exp(log_normal_density(z) - probability)
+        return probability, -ratio / deviation, -z * ratio / deviation
 
     return evaluate
 
 
-def confidence_bound(weight: float) -> Acquisition:
-    """Return how low the loss may be: the negative mean plus `weight` deviations."""
+def confidence_bound(weight: float) -> AcquisitionFunction:
+    """Return the negative lower confidence bound: `weight` deviations minus the mean."""
 
-    def evaluate(mean: Floats, deviation: Floats, best: float) -> Slopes:
-        del best
+    def evaluate(mean: Floats, deviation: Floats, incumbent: float) -> AcquisitionValue:
+        del incumbent
         return weight * deviation - mean, np.full_like(mean, -1.0), np.full_like(mean, weight)
 
     return evaluate
 
 
-def deviation_alone(mean: Floats, deviation: Floats, best: float) -> Slopes:
-    """Return how little is known: the deviation itself."""
-    del best
+def posterior_deviation(mean: Floats, deviation: Floats, incumbent: float) -> AcquisitionValue:
+    """Return the standard deviation itself: pure exploration."""
+    del incumbent
     return deviation, np.zeros_like(mean), np.ones_like(mean)

@@ -1,260 +1,158 @@
-"""Finding the most promising point of a tree of parameters under a Gaussian process.
+"""Maximisation of an acquisition function over an encoded space.
 
-Candidates are rated, the best of them climb along their active numbers, and go on to better
-neighbours in what is discrete. What differs between the ways to search is where candidates lie.
-
-Source of the region around the best point: Eriksson, Pearce, Gardner, Turner and Poloczek, Scalable
-Global Optimization via Local Bayesian Optimization, NeurIPS 2019, section 2.
+All vectors of a small space are evaluated. Otherwise candidates are evaluated, gradient ascent
+starts from the best of them along their active numbers, and its ends move to better neighbours in
+their discrete coordinates. Every step stays within the constraints.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.encoded_space import TreeCube
-from nni.hpo.encoding.unit_cube import PointKey, best_free
+from nni.hpo.encoding.encoded_space import EncodedSpace, VectorKey
+from nni.hpo.models.gp_regression import GPPosterior
 from nni.hpo.models.lbfgs import minimise
-from nni.hpo.models.plateaus import Familiar
-from nni.hpo.tuners.bayesian.acquisition import Acquisition
-from nni.hpo.tuners.bayesian.acquisition_search import Effort, apart
+from nni.hpo.models.plateaus import KnownPlateaus
+from nni.hpo.tuners.bayesian.acquisition import AcquisitionFunction
+from nni.hpo.tuners.bayesian.candidates import Region, best_untaken, distinct
+from nni.hpo.tuners.bayesian.search_budget import SearchBudget
 
-_STEPS: Final = (0.3, 0.1, 0.03, 0.01, 0.001)
-"""Standard deviations of the steps from good points, for numbers."""
-_LOCAL_STEPS: Final = (0.3, 0.1, 0.03, 0.01)
-"""The same within a region, in shares of its sides."""
-_FEWEST_MOVED: Final = 4
-"""Axes that change, at least, in a candidate within a region."""
-_SHARE_MOVED: Final = 0.3
-"""Share of the axes that change there."""
-_MOST_FLIPPED: Final = 0.5
-_LEAST_FLIPPED: Final = 0.1
-"""Bounds of the chance that an unordered choice is drawn anew there."""
-_LENGTH_RATIOS: Final = (0.3, 3.0)
-"""Bounds of a side of the region, relative to their geometric mean."""
 _STARTS: Final = 400
-"""Best candidates among which those that climb are chosen."""
+"""Best candidates among which those that ascent starts from are chosen."""
 _KEPT: Final = 32
-"""Best candidates that stand beside those that climbed."""
+"""Best candidates that compete with the ends of the ascents."""
 _LEAST_NOVELTY: Final = 1e-6
-"""Chance of a new result, at least, so that its logarithm is finite."""
+"""Probability of a new result, at least, so that its logarithm is finite."""
 _MOVES: Final = 4
-"""Rounds of going to a better discrete neighbour."""
+"""Moves to a better discrete neighbour, at most."""
+_HALVINGS: Final = 8
+"""Of the way from an allowed vector to one against a constraint."""
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A box of coordinates within which numbers may change."""
+class Acquisition(Protocol):
+    """Acquisition function over an encoded space."""
 
-    low: Floats
-    """`(d,)`"""
-    high: Floats
-    """`(d,)`"""
-
-
-def whole(cube: TreeCube) -> Region:
-    """Return the region that is the cube."""
-    return Region(np.zeros(len(cube)), np.ones(len(cube)))
-
-
-def around(centre: Floats, lengths: Floats, size: float, least: Floats) -> Region:
-    """Return a box around a `(d,)` point, longer where the function changes slowly.
-
-    Args:
-        centre: of the box.
-        lengths: `(d,)`, over which the function changes.
-        size: geometric mean of the sides.
-        least: `(d,)`, how far it reaches from the centre at least.
-    """
-    ratios = np.clip(lengths / np.exp(np.log(lengths).mean()), *_LENGTH_RATIOS)
-    reach = np.maximum(0.5 * size * ratios, least)
-    return Region(np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1))
-
-
-def everywhere(cube: TreeCube, good: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """Return about `count` candidates `(m, d)`: half anywhere, half near `(k, d)` good points."""
-    near = _near(cube, good, count // 2, rng)
-    return np.concatenate([cube.snap(cube.uniform(rng, count - len(near))), cube.snap(near)])
-
-
-def within(
-    cube: TreeCube,
-    centre: Floats,
-    region: Region,
-    size: float,
-    count: int,
-    rng: np.random.Generator,
-) -> Floats:
-    """Return `count` candidates `(m, d)` in a region around a point, a few axes changed in each."""
-    dimensions = len(cube)
-    start = cube.filled(np.repeat(centre[None, :], count, axis=0), rng)
-    sides = region.high - region.low
-    scales = np.array(_LOCAL_STEPS)[rng.integers(len(_LOCAL_STEPS), size=count)][:, None]
-    moved = np.clip(
-        start + scales * sides * rng.standard_normal(start.shape), region.low, region.high
-    )
-    half = count // 2
-    moved[:half] = region.low + sides * rng.random((half, dimensions))
-    share = min(1.0, max(_FEWEST_MOVED, _SHARE_MOVED * dimensions) / dimensions)
-    mask = rng.random(start.shape) < share
-    mask[np.arange(count), rng.integers(dimensions, size=count)] = True
-    flip = min(_MOST_FLIPPED, max(0.5 * size, _LEAST_FLIPPED))
-    mask &= cube.ordered | (rng.random(start.shape) < flip)
-    wanted = np.where(cube.ordered, moved, cube.uniform(rng, count))
-    return cube.snap(np.where(mask, wanted, start))
-
-
-def with_option(
-    cube: TreeCube, good: Floats, chosen: tuple[int, int], count: int, rng: np.random.Generator
-) -> Floats:
-    """Return `count` candidates `(m, d)` with a chosen option of a choice.
-
-    Args:
-        cube: the space.
-        good: `(k, d)` points with that option near which to look too; may be empty.
-        chosen: the axis and the position of the option.
-        count: >= 1.
-        rng: of the draws.
-    """
-    near = cube.filled(_near(cube, good, count // 2, rng), rng)
-    points = np.concatenate([cube.uniform(rng, count - len(near)), near])
-    return cube.forced(points, *chosen)
-
-
-def _near(cube: TreeCube, good: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """Return `(count, d)` filled coordinates near good points; none if there are no such."""
-    if not len(good):
-        return np.empty((0, len(cube)))
-    centres = cube.filled(good[rng.integers(len(good), size=count)], rng)
-    scales = np.array(_STEPS)[rng.integers(len(_STEPS), size=count)][:, None]
-    moved = centres + scales * rng.standard_normal(centres.shape)
-    wanted = np.where(cube.ordered, moved, cube.uniform(rng, count))
-    # Most steps change some coordinates only, as most parameters matter little.
-    changed = rng.random(centres.shape) < rng.random((count, 1))
-    return np.where(changed, wanted, centres)
-
-
-class Model(Protocol):
-    """A normal belief about a loss."""
-
-    def predict(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return means and deviations `(m,)` at `(m, f)` features."""
+    def values(self, vectors: Floats) -> Floats:
+        """Return the values `(m,)` at vectors `(m, d)`; larger is better."""
         ...
 
-    def slopes(self, point: Floats) -> tuple[float, float, Floats, Floats]:
-        """Return mean and deviation at `(f,)` features, and the gradients `(f,)` of both."""
+    def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
+        """Return the value at features `(f,)`, and the gradient `(f,)`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Ascent(ABC):
-    """Climbing to the most promising point, whatever makes a point promising."""
+class LossAcquisition:
+    """Acquisition function of the posterior of one loss."""
 
-    cube: TreeCube
+    space: EncodedSpace
+    posterior: GPPosterior
+    """Over features."""
+    function: AcquisitionFunction
+    incumbent: float
+    """Loss to improve on, on the model's scale."""
+    plateaus: KnownPlateaus | None = None
+    """Known results that a vector may repeat; None where every vector has a result of its own."""
 
-    @abstractmethod
-    def rate(self, points: Floats) -> Floats:
-        """Return how promising `(m, d)` points are, `(m,)`."""
+    def values(self, vectors: Floats) -> Floats:
+        """See the protocol. Expected gains are multiplied by the probability of a new result."""
+        means, deviations = self.posterior.predict(self.space.features(vectors))
+        values = self.function(means, deviations, self.incumbent)[0]
+        if self.plateaus is not None:
+            values += np.log(np.maximum(self.plateaus.novelty(vectors), _LEAST_NOVELTY))
+        return values
 
-    @abstractmethod
-    def slope(self, features: Floats) -> tuple[float, Floats]:
-        """Return how promising the point of `(f,)` features is, and the gradient `(f,)`."""
+    def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
+        """See the protocol. Plateaus are not regarded."""
+        mean, deviation, mean_gradient, deviation_gradient = self.posterior.predict_with_gradient(
+            features
+        )
+        value, by_mean, by_deviation = self.function(
+            np.array([mean]), np.array([deviation]), self.incumbent
+        )
+        return float(value[0]), by_mean[0] * mean_gradient + by_deviation[0] * deviation_gradient
 
-    def best(
-        self,
-        candidates: Floats,
-        region: Region,
-        taken: set[PointKey],
-        effort: Effort,
-        *,
-        discrete: bool,
-    ) -> Floats | None:
-        """Return the most promising point `(d,)` that is allowed and not taken.
+
+@dataclass(frozen=True, slots=True)
+class AcquisitionOptimizer:
+    """Search for the vector of greatest acquisition that is not taken."""
+
+    space: EncodedSpace
+    acquisition: Acquisition
+    taken: set[VectorKey]
+    """Keys of vectors that are not returned."""
+    budget: SearchBudget
+
+    def best_of(self, vectors: Floats) -> Floats | None:
+        """Return the best of vectors `(m, d)` as they are; None if none is left."""
+        return best_untaken(self.space, vectors, self.acquisition.values(vectors), self.taken)
+
+    def best_from(self, candidates: Floats, region: Region, *, discrete: bool) -> Floats | None:
+        """Return the best vector `(d,)` that is found from candidates; None if none is left.
 
         Args:
-            candidates: `(m, d)` points of the space to begin with.
-            region: within which numbers may climb.
-            taken: points that must not be returned.
-            effort: how long to look.
-            discrete: whether to go on to neighbours in what is discrete.
-
-        Returns:
-            None if there is none among the points found.
+            candidates: `(m, d)` allowed vectors.
+            region: within which ascents stay.
+            discrete: whether to move to neighbours in discrete coordinates.
         """
-        ratings = self.rate(candidates)
-        order = np.argsort(-ratings, kind="stable")
+        values = self.acquisition.values(candidates)
+        order = np.argsort(-values, kind="stable")
         found = [candidates[order[:_KEPT]]]
-        for start in apart(candidates[order[:_STARTS]], effort.climbs):
-            top = self._climbed(start, region, effort.evaluations)
-            found.append((self._settled(top) if discrete else top)[None, :])
-        points = np.concatenate(found)
-        return best_free(self.cube, points, self.rate(points), taken)
+        for start in distinct(candidates[order[:_STARTS]], self.budget.climbs):
+            end = self._ascend(start, region)
+            found.append((self._best_neighbour(end) if discrete else end)[None, :])
+        return self.best_of(np.concatenate(found))
 
-    def _climbed(self, start: Floats, region: Region, evaluations: int) -> Floats:
-        """Return where a point ends that climbs along its active numbers."""
-        cube = self.cube
-        axes = np.flatnonzero(cube.ordered & cube.active(start[None, :])[0])
+    def _ascend(self, start: Floats, region: Region) -> Floats:
+        """Return the end of a gradient ascent along the active numbers of a vector."""
+        space = self.space
+        axes = np.flatnonzero(space.ordered & space.active(start[None, :])[0])
         if not len(axes):
             return start
-        columns = np.array([cube.axes[axis].feature for axis in axes])
-        features = cube.features(start[None, :])[0]
+        columns = np.array([space.axes[axis].feature for axis in axes])
+        features = space.features(start[None, :])[0]
 
         def negative(numbers: Floats) -> tuple[float, Floats]:
             features[columns] = numbers
-            value, rise = self.slope(features)
-            return -value, -rise[columns]
+            value, gradient = self.acquisition.value_and_gradient(features)
+            return -value, -gradient[columns]
 
         low = np.minimum(region.low[axes], start[axes])
         high = np.maximum(region.high[axes], start[axes])
-        numbers, _ = minimise(negative, start[axes], low, high, evaluations=evaluations)
-        top = start.copy()
-        top[axes] = numbers
-        snapped: Floats = cube.snap(top[None, :])[0]
-        return snapped
+        numbers, _ = minimise(negative, start[axes], low, high, evaluations=self.budget.evaluations)
+        end = start.copy()
+        end[axes] = numbers
+        return self._allowed_towards(start, end)
 
-    def _settled(self, point: Floats) -> Floats:
-        """Return what a point becomes by going to the best of its discrete neighbours."""
-        rating = -np.inf
+    def _allowed_towards(self, start: Floats, end: Floats) -> Floats:
+        """Return the vector nearest to `end`, or the last allowed one on the way to it."""
+        space = self.space
+        snapped: Floats = space.snap(end[None, :])[0]
+        if space.allows(snapped):
+            return snapped
+        inside, outside = start, end
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (inside + outside)
+            if space.allows(space.snap(middle[None, :])[0]):
+                inside = middle
+            else:
+                outside = middle
+        allowed: Floats = space.snap(inside[None, :])[0]
+        return allowed
+
+    def _best_neighbour(self, vector: Floats) -> Floats:
+        """Return the end of moves to the best allowed neighbour in discrete coordinates."""
+        best = -np.inf
         for _ in range(_MOVES):
-            near = np.concatenate([point[None, :], self.cube.neighbours(point)])
-            if len(near) == 1:
-                return point
-            ratings = self.rate(near)
-            top = int(np.argmax(ratings))
-            if top == 0 or ratings[top] <= rating:
-                return point
-            point, rating = near[top], float(ratings[top])
-        return point
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook(Ascent):
-    """What is believed of one loss, and what is looked for."""
-
-    model: Model
-    """Of features."""
-    acquisition: Acquisition
-    threshold: float
-    """Loss to improve on, on the model's scale."""
-    familiar: Familiar | None = None
-    """Points whose results are known without a trial; None: each point has its own."""
-
-    def rate(self, points: Floats) -> Floats:
-        """See the base."""
-        means, deviations = self.model.predict(self.cube.features(points))
-        rated = self.acquisition(means, deviations, self.threshold)[0]
-        if self.familiar is not None:
-            # The logarithm of the gain that is expected if the result is a new one, times the
-            # chance that it is.
-            rated += np.log(np.maximum(self.familiar.novelty(points), _LEAST_NOVELTY))
-        return rated
-
-    def slope(self, features: Floats) -> tuple[float, Floats]:
-        """See the base."""
-        mean, deviation, mean_rise, deviation_rise = self.model.slopes(features)
-        value, by_mean, by_deviation = self.acquisition(
-            np.array([mean]), np.array([deviation]), self.threshold
-        )
-        return float(value[0]), by_mean[0] * mean_rise + by_deviation[0] * deviation_rise
+            neighbours = self.space.allowed(self.space.neighbours(vector))
+            if not len(neighbours):
+                return vector
+            near = np.concatenate([vector[None, :], neighbours])
+            values = self.acquisition.values(near)
+            top = int(np.argmax(values))
+            if top == 0 or values[top] <= best:
+                return vector
+            vector, best = near[top], float(values[top])
+        return vector

@@ -1,97 +1,138 @@
-"""Lowering one loss with a Gaussian process over the whole tree of parameters.
+"""Bayesian search for the minimum of one loss, in a space of any types.
 
-Proposals lie near the best point, within a region that grows with success and shrinks without, or
-anywhere. When the process finds nothing any more, it looks for marked improvements only, and into
-options that were seldom tried. What lies on the plateau of a known point is passed over
-(`plateaus`).
+After an initial design, proposals maximise the acquisition function of a Gaussian process in a
+trust region around the best configuration, or anywhere. When that gains nothing any more, some
+proposals look for marked improvements only, and among options that were seldom tried.
+Configurations on the plateau of a known result are avoided. TPE may make a share of the proposals.
 
-Source of the parts: see `tree_cube`, `tree_search`, `arms` and `blended_process`.
+Source of the parts: see `candidates`, `search_modes`, `initial_design`, `gp_regression`,
+`plateaus`.
 """
 
-from abc import abstractmethod
-from typing import ClassVar, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.encoded_space import TreeCube
-from nni.hpo.encoding.unit_cube import best_free
+from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.gp_model import Belief
-from nni.hpo.models.gp_regression import Blend, BlendedProcess
-from nni.hpo.models.plateaus import Familiar, Plateaus
-from nni.hpo.models.tree_model import TreeModel
+from nni.hpo.models.gp_model import FittedGP
+from nni.hpo.models.gp_regression import GPPosterior, Kernel
+from nni.hpo.models.loss_model import LossModel
+from nni.hpo.models.plateaus import KnownPlateaus, PlateauModel
+from nni.hpo.models.targets import Scale
 from nni.hpo.objectives import Objectives
-from nni.hpo.tuners._model_based import PointTuner
-from nni.hpo.tuners.bayesian.acquisition import Acquisition
-from nni.hpo.tuners.bayesian.acquisition_optimizer import (
-    Outlook,
-    around,
-    everywhere,
-    whole,
-    with_option,
-    within,
+from nni.hpo.space.domains import Space
+from nni.hpo.tuners._model_based import ModelBasedTuner
+from nni.hpo.tuners.bayesian.acquisition import AcquisitionFunction
+from nni.hpo.tuners.bayesian.acquisition_optimizer import AcquisitionOptimizer, LossAcquisition
+from nni.hpo.tuners.bayesian.candidates import (
+    global_candidates,
+    local_candidates,
+    option_candidates,
+    region_around,
+    whole_region,
 )
-from nni.hpo.tuners.bayesian.acquisition_search import search_effort
-from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
+from nni.hpo.tuners.bayesian.initial_design import InitialDesign
+from nni.hpo.tuners.bayesian.outcome_models import NOTABLE_NOISE
+from nni.hpo.tuners.bayesian.search_budget import GPSettings, SearchBudget, search_budget
 from nni.hpo.tuners.bayesian.search_modes import (
-    Arm,
     Progress,
+    SearchMode,
     TrustRegion,
-    next_arm,
+    next_mode,
     option_weights,
 )
+from nni.hpo.tuners.bayesian.tpe_proposer import TPEProposer
 
 LOCAL_SHARE: Final = 0.6
-"""Of the proposals of the process, those near the best point."""
+"""Share of the proposals of the Gaussian process that lie in the trust region."""
 
 _GOOD: Final = 5
 """Best results near which candidates are drawn."""
 _MARGIN: Final = 0.05
 """Improvement that exploring asks for, relative to the distance from the median to the best."""
 _RUNNING_MARGIN: Final = 0.001
-"""The same on what running trials are about to find: without it all of them would go to the same
-hollow."""
-_NOTABLE_NOISE: Final = 1e-3
-"""Of the process, relative to its variance, from which single results are not to be trusted."""
+"""The same beyond the predictions of running trials; without it all of them would be proposed in
+the same basin."""
 
 
-class ProcessSearch(PointTuner[TreeCube, float]):
-    """Lowers one loss; a subclass says in which spaces, and how it begins.
+class GPSearch(ModelBasedTuner[float]):
+    """Minimises one loss with a Gaussian process, and perhaps TPE beside it.
 
     Args:
+        algorithm: name of the tuner, for messages.
+        parse: returns the space of a search space; raises ValueError for an unsupported one.
         objectives: one of them, without limits.
         acquisition: what is maximised.
         settings: of the process and the search.
+        design: of the first configurations.
+        tpe: makes a share of the proposals; None for no such share.
         seed: of all draws; None for different ones in every process.
     """
 
-    prepares: ClassVar[bool] = True
+    prepares = True
 
     def __init__(
         self,
+        algorithm: str,
+        parse: Callable[[JsonValue], Space],
         objectives: Objectives,
-        acquisition: Acquisition,
-        settings: ProcessSettings,
+        acquisition: AcquisitionFunction,
+        settings: GPSettings,
+        *,
+        design: InitialDesign,
+        tpe: TPEProposer | None = None,
         seed: int | None,
     ) -> None:
-        super().__init__(seed)
+        super().__init__(algorithm, parse, self._loss, seed)
         self._objectives = objectives
         self._acquisition = acquisition
         self._settings = settings
-        self._ways: dict[int, tuple[Arm, float]] = {}
-        self._arm: Arm = "design"
+        self._design = design
+        self._tpe = tpe
+        self._proposals: dict[int, tuple[SearchMode, float]] = {}
+        """Mode and region size of the running trials."""
+        self._mode: SearchMode = "design"
         self._start_over()
+
+    @property
+    def space(self) -> EncodedSpace:
+        """The space that is searched."""
+        return self._space
+
+    @property
+    def design_size(self) -> int:
+        """Number of initial configurations."""
+        return self._design.size
+
+    @property
+    def tpe_share(self) -> float:
+        """Share of the later proposals that TPE makes."""
+        return 0.0 if self._tpe is None else self._tpe.share(self._space)
+
+    @property
+    def scale(self) -> Scale:
+        """Scale of the losses, as chosen last."""
+        return self._model.scale
+
+    @property
+    def has_plateaus(self) -> bool:
+        """Whether results have plateaus, as found last."""
+        return self._plateaus.found
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """See the base."""
+        if self._tpe is not None:
+            self._tpe.update_search_space(search_space)
         super().update_search_space(search_space)
         self._start_over()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
         """See the base."""
         configuration = super().generate_parameters(parameter_id, **kwargs)
-        self._ways[parameter_id] = (self._arm, self._region_size())
+        self._proposals[parameter_id] = (self._mode, self._region_size())
         return configuration
 
     def receive_trial_result(
@@ -100,142 +141,159 @@ class ProcessSearch(PointTuner[TreeCube, float]):
         """See the base."""
         best, count = min(self._losses, default=np.inf), len(self._losses)
         super().receive_trial_result(parameter_id, parameters, value, **kwargs)
-        arm, size = self._ways.pop(parameter_id, ("design", 0.0))
-        if len(self._losses) == count or arm in {"design", "density"}:
+        mode, size = self._proposals.pop(parameter_id, ("design", 0.0))
+        if len(self._losses) == count or mode in {"design", "density"}:
             return
         gain = max(0.0, best - self._losses[-1])
         self._progress.gains.append(gain)
-        if arm == "local":
-            self._region.told(size, improved=gain > 0)
+        if mode == "local":
+            self._region.record(size, improved=gain > 0)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
         """See the base."""
         super().trial_end(parameter_id, success, **kwargs)
-        self._ways.pop(parameter_id, None)
+        self._proposals.pop(parameter_id, None)
 
-    @abstractmethod
-    def _first_point(self) -> Floats | None:
-        """Return the next of the points that are tried before anything is learnt; None: go on."""
-
-    @abstractmethod
-    def _first_count(self) -> int:
-        """Return how many results come before anything is learnt, >= 1."""
-
-    def _density_share(self) -> float:
-        """Return the share of proposals that do not come from the process."""
-        return 0.0
-
-    def _loss_of(self, value: JsonValue) -> float | None:
+    def _loss(self, value: JsonValue) -> float | None:
         losses = self._objectives.losses(value)
         return None if losses is None else losses[0]
 
+    def _add(self, configuration: JsonValue, placed: Mapping[str, JsonValue], loss: float) -> None:
+        super()._add(configuration, placed, loss)
+        if self._tpe is not None:
+            self._tpe.learn(configuration, placed, loss)
+
     def _propose(self) -> Floats:
-        first = self._first_point()
-        if first is not None:
-            self._arm = "design"
-            return first
-        self._arm = next_arm(
+        if not self._design.is_complete(len(self._losses)):
+            self._mode = "design"
+            vector = self._design.next_vector()
+            allowed = vector is not None and self._space.allows(vector)
+            return vector if vector is not None and allowed else self._random_vector()
+        self._mode = next_mode(
             self._rng,
-            density_share=self._density_share(),
+            density_share=self.tpe_share,
             local_share=LOCAL_SHARE,
             stale=self._progress.stale(self._gained()),
-            has_options=not self._cube.ordered.all(),
+            has_options=not self._space.ordered.all(),
         )
-        familiar = self._plateaus.familiar(self._points, self._losses, list(self._running.values()))
-        found = self._found(familiar)
-        return self._drawn() if found is None else found
+        plateaus = self._plateaus.update(self._vectors, self._losses, list(self._running.values()))
+        found = None
+        if self._mode == "density" and self._tpe is not None:
+            found = self._tpe.propose(self._space, self._taken(), plateaus)
+            if found is None:
+                self._mode = "global"
+        if found is None:
+            found = self._most_promising(plateaus)
+        return self._random_vector() if found is None else found
 
-    def _found(self, familiar: Familiar | None) -> Floats | None:
-        """Return the most promising point of the way that was chosen, or None."""
-        cube, settings = self._cube, self._settings
-        belief = self._model.believe(list(self._features()), self._losses)
-        running = np.array(list(self._running.values())).reshape(-1, len(cube))
-        model = self._model.expecting(belief, list(cube.features(running)))
-        effort = search_effort(
-            len(belief.points), settings.time_limit_s, settings.most_samples, settings.most_climbs
+    def _most_promising(self, plateaus: KnownPlateaus | None) -> Floats | None:
+        """Return the vector of greatest acquisition in the current mode; None if none is left."""
+        space, settings = self._space, self._settings
+        fitted = self._model.update(space.features(np.array(self._vectors)), np.array(self._losses))
+        pending = space.features(self._running_vectors())
+        posterior = self._model.gp.with_pending(fitted, pending)
+        budget = search_budget(
+            len(fitted.inputs), settings.time_limit_s, settings.most_samples, settings.most_climbs
         )
-        taken = self._running_keys() | self._observed_keys()
-        threshold = self._threshold(belief, model)
-        outlook = Outlook(cube, model, self._acquisition, threshold, familiar)
-        every = cube.all_points(effort.samples)
-        if every is not None:
-            return best_free(cube, every, outlook.rate(every), taken)
-        points = np.array(self._points)[belief.kept]
-        order = np.argsort(belief.targets, kind="stable")
-        region = whole(cube)
-        if self._arm == "local":
-            centre = points[order[0]]
-            least = familiar.reach() if familiar else np.zeros(len(cube))
+        incumbent = self._incumbent(fitted, posterior)
+        acquisition = LossAcquisition(space, posterior, self._acquisition, incumbent, plateaus)
+        optimizer = AcquisitionOptimizer(space, acquisition, self._taken(), budget)
+        listed = space.all_vectors(budget.samples)
+        if listed is not None:
+            return optimizer.best_of(listed)
+        return self._best_of_mode(optimizer, fitted, plateaus, budget)
+
+    def _best_of_mode(
+        self,
+        optimizer: AcquisitionOptimizer,
+        fitted: FittedGP,
+        plateaus: KnownPlateaus | None,
+        budget: SearchBudget,
+    ) -> Floats | None:
+        """Return the best vector that is found from the candidates of the current mode."""
+        space = self._space
+        vectors = np.array(self._vectors)[fitted.kept]
+        order = np.argsort(fitted.targets, kind="stable")
+        region = whole_region(space)
+        if self._mode == "local":
+            centre = vectors[order[0]]
+            least = plateaus.reach() if plateaus else np.zeros(len(space))
             size = self._region_size()
-            region = around(centre, self._model.lengths(), size, least)
-            candidates = within(cube, centre, region, size, effort.samples, self._rng)
-        elif self._arm == "option":
-            candidates = self._with_some_option(points, belief.targets, effort.samples)
+            region = region_around(centre, self._model.gp.lengthscales(), size, least)
+            candidates = local_candidates(space, centre, region, size, budget.samples, self._rng)
+        elif self._mode == "option":
+            candidates = self._option_candidates(vectors, fitted.targets, budget.samples)
         else:
-            candidates = everywhere(cube, points[order[:_GOOD]], effort.samples, self._rng)
-        candidates = cube.allowed(candidates)
+            candidates = global_candidates(space, vectors[order[:_GOOD]], budget.samples, self._rng)
+        candidates = space.allowed(candidates)
         if not len(candidates):
             return None
-        return outlook.best(candidates, region, taken, effort, discrete=self._arm != "option")
+        return optimizer.best_from(candidates, region, discrete=self._mode != "option")
 
-    def _with_some_option(self, points: Floats, losses: Floats, count: int) -> Floats:
-        """Return candidates with an option that deserves another try."""
+    def _option_candidates(self, vectors: Floats, losses: Floats, count: int) -> Floats:
+        """Return candidates with an option that is drawn by its merits and its rareness."""
         options = [
             (index, option)
-            for index, axis in enumerate(self._cube.axes)
-            for option in range(axis.options)
+            for index, axis in enumerate(self._space.axes)
+            for option in range(axis.categories)
         ]
-        masks = [points[:, index] == option for index, option in options]
+        masks = [vectors[:, index] == option for index, option in options]
         weights = option_weights(losses, masks)
         place = int(self._rng.choice(len(options), p=weights))
         having = np.flatnonzero(masks[place])
-        good = points[having[np.argsort(losses[having], kind="stable")[:_GOOD]]]
-        return with_option(self._cube, good, options[place], count, self._rng)
+        good = vectors[having[np.argsort(losses[having], kind="stable")[:_GOOD]]]
+        return option_candidates(self._space, good, options[place], count, self._rng)
 
-    def _threshold(self, belief: Belief[BlendedProcess], model: BlendedProcess) -> float:
+    def _incumbent(self, fitted: FittedGP, posterior: GPPosterior) -> float:
         """Return the loss to improve on, on the model's scale."""
-        best, median = belief.best, float(np.median(belief.targets))
-        if self._model.noise() > _NOTABLE_NOISE:
-            # A lucky measurement is no better than what is believed of its place.
-            best = float(model.predict(belief.points)[0].min())
+        best, median = fitted.best_target, float(np.median(fitted.targets))
+        if self._model.gp.noise_variance() > NOTABLE_NOISE:
+            # A lucky measurement is no better than the mean that is predicted there.
+            best = float(posterior.predict(fitted.inputs)[0].min())
         if self._running:
-            # What runs counts as if it came out as expected: to improve on that, look elsewhere.
-            running = self._cube.features(np.array(list(self._running.values())))
-            best = min(best, float(model.predict(running)[0].min()))
+            # Running trials count as if they had come out as predicted.
+            pending = self._space.features(self._running_vectors())
+            best = min(best, float(posterior.predict(pending)[0].min()))
             best -= _RUNNING_MARGIN * (median - best)
-        if self._arm in {"explore", "option"}:
+        if self._mode in {"explore", "option"}:
             best -= _MARGIN * (median - best)
         return best
 
     def _region_size(self) -> float:
-        """Return the size of the region for the next proposal."""
-        return self._region.expected(size for arm, size in self._ways.values() if arm == "local")
-
-    def _features(self) -> Floats:
-        return self._cube.features(np.array(self._points))
+        """Return the size of the trust region for the next proposal."""
+        return self._region.size_with_pending(
+            size for mode, size in self._proposals.values() if mode == "local"
+        )
 
     def _gained(self) -> float:
-        """Return by how much the best result is better than the best of the first ones."""
-        return min(self._losses[: self._first_count()]) - min(self._losses)
+        """Return by how much the best result is better than the best of the initial ones."""
+        return min(self._losses[: self._design.size]) - min(self._losses)
 
     def _start_over(self) -> None:
-        """Forget what was learnt of another space."""
+        """Reset everything that depends on the search space."""
         settings = self._settings
-        self._model = TreeModel(Blend(self._cube.owners, settings.kernel, settings.alpha))
-        self._plateaus = Plateaus(self._cube.ordered)
-        self._region = TrustRegion(len(self._cube))
+        self._model = LossModel(
+            Kernel(self._space.feature_axes, settings.matern, settings.least_noise)
+        )
+        self._plateaus = PlateauModel(self._space.ordered)
+        self._region = TrustRegion(len(self._space))
         self._progress = Progress()
+        self._design.reset(self._space, self._rng)
 
-    def _forget_model(self) -> None:
-        self._model.forget()
-        self._plateaus.forget()
+    def _reset_model(self) -> None:
+        self._model.reset()
+        self._plateaus.reset()
+        if self._tpe is not None:
+            self._tpe.reset()
 
     def _model_state(self) -> JsonValue:
         return {
             "model": self._model.state(),
             "region": self._region.state(),
             "gains": list(self._progress.gains),
-            "ways": [[number, *way] for number, way in self._ways.items()],
+            "ways": [[number, *proposal] for number, proposal in self._proposals.items()],
+            **self._design.state(),
+            **({} if self._tpe is None else {"density": self._tpe.state()}),
         }
 
     def _load_model_state(self, state: JsonValue) -> None:
@@ -243,4 +301,7 @@ class ProcessSearch(PointTuner[TreeCube, float]):
         self._region.load_state(state["region"])
         self._progress = Progress()
         self._progress.gains.extend(state["gains"])
-        self._ways = {number: (arm, size) for number, arm, size in state["ways"]}
+        self._proposals = {number: (mode, size) for number, mode, size in state["ways"]}
+        self._design.load_state(state)
+        if self._tpe is not None:
+            self._tpe.load_state(state["density"])

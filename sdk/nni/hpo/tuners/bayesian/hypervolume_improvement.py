@@ -1,9 +1,9 @@
-"""How much volume a new result is expected to dominate that no known one does.
+"""Expected hypervolume improvement of normal predictions of several losses.
 
-Pure arithmetic: n results of k losses, m predictions, b boxes. What no result dominates, up to a
+Pure arithmetic: n results of k losses, m predictions, b boxes. The non-dominated region, up to a
 reference, is cut into boxes. A result y takes from a box with the corners l and u the product over
 the losses of `max(0, u - max(l, y))`; where the predictions of losses are normal and independent,
-the mean of that is a product of differences of expected gains.
+the mean of that is a product of differences of expected improvements.
 
 Source: Yang, Emmerich, Deutz and Back, Efficient Computation of Expected Hypervolume Improvement
 Using Box Decomposition Algorithms, Journal of Global Optimization 75, 2019, section 3; the
@@ -21,7 +21,11 @@ from typing import Final
 import numpy as np
 
 from nni.hpo.arrays import Floats, Ints
-from nni.hpo.tuners.bayesian.acquisition import log_cdf, log_gain
+from nni.hpo.models.normal_distribution import (
+    log_normal_cdf,
+    log_normal_density,
+    log_unit_improvement,
+)
 
 _LEVELS: Final = {3: 16, 4: 6}
 """By how many losses there are, the values to which one of them is rounded."""
@@ -45,12 +49,12 @@ class Boxes:
     """`(b, k)`, of the upper ends."""
 
 
-def free_boxes(front: Floats, reference: Floats) -> Boxes:
-    """Return what no result dominates.
+def non_dominated_boxes(front: Floats, reference: Floats) -> Boxes:
+    """Return the non-dominated region, cut into boxes.
 
     Args:
-        front: `(n, k)`, finite losses; results that others dominate may be among them.
-        reference: `(k,)`, what every result of interest is better than.
+        front: `(n, k)`, finite losses; dominated results may be among them.
+        reference: `(k,)`, upper corner of the region.
     """
     count = len(reference)
     inside = front[(front < reference).all(axis=1)]
@@ -68,7 +72,7 @@ def free_boxes(front: Floats, reference: Floats) -> Boxes:
 def _boxes(
     front: Floats, reference: Floats, levels: int | None
 ) -> Iterator[list[tuple[float, float]]]:
-    """Yield boxes as an interval for each loss: slabs of the last loss, cut up in turn."""
+    """Yield each box as intervals of the losses: slabs of the last loss, cut in turn."""
     if len(reference) == 1:
         yield [(-np.inf, float(front[:, 0].min(initial=reference[0])))]
         return
@@ -81,43 +85,43 @@ def _boxes(
             yield [*inner, (low, high)]
 
 
-def log_improvement(means: Floats, deviations: Floats, boxes: Boxes) -> Floats:
-    """Return the logarithm of the expected new volume, `(m,)`.
+def log_hypervolume_improvement(means: Floats, deviations: Floats, boxes: Boxes) -> Floats:
+    """Return the logarithm of the expected hypervolume improvement, `(m,)`.
 
     Args:
         means: `(m, k)` of the losses.
         deviations: `(m, k)`, > 0.
-        boxes: what is free.
+        boxes: the non-dominated region.
     """
     total = np.zeros((len(means), len(boxes.low)))
     for axis, edges in enumerate(boxes.edges):
-        gains = _log_gains(means[:, axis], deviations[:, axis], edges)
-        total += _log_widths(gains, boxes, axis)
+        improvements = _log_improvements(means[:, axis], deviations[:, axis], edges)
+        total += _log_widths(improvements, boxes, axis)
     most = total.max(axis=1)
     volume: Floats = most + np.log(np.exp(total - most[:, None]).sum(axis=1))
     return volume
 
 
-def improvement_slopes(
+def hypervolume_improvement_derivatives(
     mean: Floats, deviation: Floats, boxes: Boxes
 ) -> tuple[float, Floats, Floats]:
-    """Return the logarithm at one prediction, and its derivatives by mean and deviation.
+    """Return the logarithm for one prediction, and its derivatives `(k,)` by mean and deviation.
 
     Args:
         mean: `(k,)` of the losses.
         deviation: `(k,)`, > 0.
-        boxes: what is free.
+        boxes: the non-dominated region.
     """
     widths = np.empty((len(mean), len(boxes.low)))
     by_mean, by_deviation = np.empty_like(widths), np.empty_like(widths)
     for axis, edges in enumerate(boxes.edges):
         low, high = boxes.low[:, axis], boxes.high[:, axis]
-        gains = _log_gains(mean[axis, None], deviation[axis, None], edges)
-        width = widths[axis] = _log_widths(gains, boxes, axis)[0]
+        improvements = _log_improvements(mean[axis, None], deviation[axis, None], edges)
+        width = widths[axis] = _log_widths(improvements, boxes, axis)[0]
         z = (edges - mean[axis]) / deviation[axis]
-        # The derivatives of an expected gain: by the mean -Phi(z), by the deviation phi(z).
-        chance = np.concatenate([[_NEVER], log_cdf(z[1:])])
-        density = np.concatenate([[_NEVER], -0.5 * z[1:] * z[1:] - 0.5 * np.log(2 * np.pi)])
+        # The derivatives of an expected improvement: by the mean -Phi(z), by the deviation phi(z).
+        chance = np.concatenate([[_NEVER], log_normal_cdf(z[1:])])
+        density = np.concatenate([[_NEVER], log_normal_density(z[1:])])
         by_mean[axis] = np.exp(chance[low] - width) - np.exp(chance[high] - width)
         by_deviation[axis] = np.exp(density[high] - width) - np.exp(density[low] - width)
     logs = widths.sum(axis=0)
@@ -128,16 +132,16 @@ def improvement_slopes(
     return most + float(np.log(total)), by_mean @ shares, by_deviation @ shares
 
 
-def _log_gains(means: Floats, deviations: Floats, edges: Floats) -> Floats:
-    """Return logarithms of the expected gains up to edges, `(m, e)`; none up to the first."""
+def _log_improvements(means: Floats, deviations: Floats, edges: Floats) -> Floats:
+    """Return logarithms of expected improvements up to edges, `(m, e)`; none up to the first."""
     z = (edges[None, 1:] - means[:, None]) / deviations[:, None]
-    gains = np.full((len(means), len(edges)), _NEVER)
-    gains[:, 1:] = np.log(deviations)[:, None] + log_gain(z)
-    return gains
+    improvements = np.full((len(means), len(edges)), _NEVER)
+    improvements[:, 1:] = np.log(deviations)[:, None] + log_unit_improvement(z)
+    return improvements
 
 
-def _log_widths(gains: Floats, boxes: Boxes, axis: int) -> Floats:
+def _log_widths(improvements: Floats, boxes: Boxes, axis: int) -> Floats:
     """Return logarithms of the mean lengths that a result takes from boxes, `(m, b)`."""
-    low, high = gains[:, boxes.low[:, axis]], gains[:, boxes.high[:, axis]]
-    # Of edges that touch in the last digits the difference may be none at all.
+    low, high = improvements[:, boxes.low[:, axis]], improvements[:, boxes.high[:, axis]]
+    # Edges that differ in the last digits only may have no difference at all.
     return high + np.log(-np.expm1(np.minimum(low - high, -1e-15)))

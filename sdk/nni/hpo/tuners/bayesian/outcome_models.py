@@ -1,11 +1,13 @@
-"""What is believed of several outcomes at once: losses to lower, and limits to keep.
+"""Gaussian processes of several outcomes, and the acquisition function that they make.
 
-Every loss and every limited outcome has a Gaussian process of its own. A point is as promising as
-the volume that it is expected to add to what the results dominate, times the chance that it keeps
-all limits; while no result keeps them, the chance alone counts.
+Every outcome, a loss or one with a limit, has a process of its own. The acquisition function is the
+logarithm of the expected hypervolume improvement of the losses plus that of the probability that
+all limits are kept; while no result keeps them, of the probability alone.
+
+Shapes: n results, k losses, r running trials, d axes, f features.
 
 Source: Gardner et al., Bayesian Optimization with Inequality Constraints, ICML 2014, section 3.1
-(the chance as a factor); see `improvement_volume` for the volume.
+(the probability as a factor); see `hypervolume_improvement` for the volume.
 """
 
 from dataclasses import dataclass
@@ -14,183 +16,197 @@ from typing import Final
 import numpy as np
 
 from nni.hpo.arrays import Bools, Floats, Ints
-from nni.hpo.encoding.encoded_space import TreeCube
+from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.gaussian_process import Posterior
-from nni.hpo.models.gp_model import Belief
+from nni.hpo.models.gp_model import MOST_MODELLED, FittedGP, GPModel
+from nni.hpo.models.gp_regression import GPPosterior, Kernel
 from nni.hpo.models.matern import Matern
-from nni.hpo.models.subsets import covering
-from nni.hpo.models.surrogate import MOST_MODELLED, Surrogate
-from nni.hpo.models.targets import standardised, tamed
-from nni.hpo.tuners.bayesian.acquisition import improvement_probability
-from nni.hpo.tuners.bayesian.acquisition_optimizer import Ascent
+from nni.hpo.models.subsets import covering_subset
+from nni.hpo.models.targets import damped, standardised
+from nni.hpo.tuners.bayesian.acquisition import probability_of_improvement
 from nni.hpo.tuners.bayesian.hypervolume_improvement import (
     Boxes,
-    free_boxes,
-    improvement_slopes,
-    log_improvement,
+    hypervolume_improvement_derivatives,
+    log_hypervolume_improvement,
+    non_dominated_boxes,
 )
 
-_NOTABLE_NOISE: Final = 1e-3
-"""Of a process, relative to its variance, from which single results are not to be trusted."""
+NOTABLE_NOISE: Final = 1e-3
+"""Noise variance, relative to the output scale, from which predictions replace single results."""
+_LEAST_VARIANCE: Final = 1e-8
+"""Of predictions: with a greater one, hypervolumes of dense fronts get coarse."""
 _BEYOND_WORST: Final = 0.1
-"""How far the reference lies beyond the worst known losses, relative to their ranges. What is
-worst on the front is no bound: the ends of the front would never be found."""
+"""How far the reference lies beyond the worst known losses, relative to their ranges. The worst
+losses of the front are no bound: the ends of the front would never be found."""
 _WITHIN: Final = 0.5
-"""How far within a limit a result counts that keeps it barely, or is known to keep it only."""
+"""How far within a limit a result counts that keeps it barely, or whose distance is not known."""
 
-_inside = improvement_probability(0.0)
+_log_feasibility = probability_of_improvement(0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """What is believed of an outcome that has a limit."""
+class LimitPosterior:
+    """Posterior of an outcome that has a limit."""
 
-    model: Posterior
+    posterior: GPPosterior
     threshold: float
     """The limit, on the model's scale."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect(Ascent):
-    """How promising points are."""
+class OutcomeAcquisition:
+    """Acquisition function of several outcomes; implements `Acquisition`."""
 
-    losses: tuple[Posterior, ...]
+    space: EncodedSpace
+    losses: tuple[GPPosterior, ...]
     boxes: Boxes | None
-    """What no result dominates; None while none keeps all limits."""
-    limits: tuple[Limit, ...]
+    """The non-dominated region; None while no result keeps all limits."""
+    limits: tuple[LimitPosterior, ...]
 
-    def rate(self, points: Floats) -> Floats:
-        """See the base."""
-        features = self.cube.features(points)
-        total = np.zeros(len(points))
+    def values(self, vectors: Floats) -> Floats:
+        """See the protocol."""
+        features = self.space.features(vectors)
+        total = np.zeros(len(vectors))
         if self.boxes is not None:
-            predictions = [model.predict(features) for model in self.losses]
+            predictions = [posterior.predict(features) for posterior in self.losses]
             means = np.stack([mean for mean, _ in predictions], axis=1)
             deviations = np.stack([deviation for _, deviation in predictions], axis=1)
-            total += log_improvement(means, deviations, self.boxes)
+            total += log_hypervolume_improvement(means, deviations, self.boxes)
         for limit in self.limits:
-            total += _inside(*limit.model.predict(features), limit.threshold)[0]
+            total += _log_feasibility(*limit.posterior.predict(features), limit.threshold)[0]
         return total
 
-    def slope(self, features: Floats) -> tuple[float, Floats]:
-        """See the base."""
-        total, rise = 0.0, np.zeros_like(features)
+    def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
+        """See the protocol."""
+        total, gradient = 0.0, np.zeros_like(features)
         if self.boxes is not None:
-            means, deviations, mean_rises, deviation_rises = zip(
-                *(model.slopes(features) for model in self.losses), strict=True
+            means, deviations, mean_gradients, deviation_gradients = zip(
+                *(posterior.predict_with_gradient(features) for posterior in self.losses),
+                strict=True,
             )
-            total, by_mean, by_deviation = improvement_slopes(
+            total, by_mean, by_deviation = hypervolume_improvement_derivatives(
                 np.array(means), np.array(deviations), self.boxes
             )
-            rise = by_mean @ np.array(mean_rises) + by_deviation @ np.array(deviation_rises)
+            gradient = by_mean @ np.array(mean_gradients)
+            gradient += by_deviation @ np.array(deviation_gradients)
         for limit in self.limits:
-            mean, deviation, mean_rise, deviation_rise = limit.model.slopes(features)
-            value, slope, spread = _inside(np.array([mean]), np.array([deviation]), limit.threshold)
+            mean, deviation, mean_gradient, deviation_gradient = (
+                limit.posterior.predict_with_gradient(features)
+            )
+            value, limit_by_mean, limit_by_deviation = _log_feasibility(
+                np.array([mean]), np.array([deviation]), limit.threshold
+            )
             total += float(value[0])
-            rise = rise + slope[0] * mean_rise + spread[0] * deviation_rise
-        return total, rise
+            gradient = gradient + limit_by_mean[0] * mean_gradient
+            gradient = gradient + limit_by_deviation[0] * deviation_gradient
+        return total, gradient
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """A prospect, and the results near which to look for better ones."""
+class OutcomeFit:
+    """Acquisition function after results, and the results near which to search."""
 
-    prospect: Prospect
+    acquisition: OutcomeAcquisition
     good: Ints
     """Positions of the results on the front, or of those that break the limits least."""
     modelled: int
-    """Results that the models are made of."""
+    """Results that the posteriors are conditioned on."""
 
 
 class OutcomeModels:
-    """The processes of all outcomes, kept up to date.
+    """Gaussian process models of all outcomes.
 
     Args:
-        losses: how many outcomes are to be lowered, >= 1; the others have the limit 0.
-        outcomes: how many there are in all.
-        kernel: the correlation.
-        alpha: least noise, relative to the variance of a process.
-        cube: the space.
+        losses: number of outcomes to minimise, >= 1; the others have the limit 0.
+        outcomes: number of all outcomes.
+        matern: correlation of each process.
+        least_noise: variance, relative to the output scale.
+        space: of the results.
     """
 
     def __init__(
-        self, losses: int, outcomes: int, kernel: Matern, alpha: float, cube: TreeCube
+        self,
+        losses: int,
+        outcomes: int,
+        matern: Matern,
+        least_noise: float,
+        space: EncodedSpace,
     ) -> None:
         self._losses = losses
-        self._cube = cube
-        self._surrogates = [Surrogate(kernel, alpha, cube.owners) for _ in range(outcomes)]
+        self._space = space
+        self._models = [
+            GPModel(Kernel(space.feature_axes, matern, least_noise, _LEAST_VARIANCE))
+            for _ in range(outcomes)
+        ]
 
-    def survey(self, points: Floats, outcomes: Floats, running: list[Floats]) -> Survey:
-        """Return what to expect after results.
+    def update(self, vectors: Floats, outcomes: Floats, running: Floats) -> OutcomeFit:
+        """Return the acquisition function after results.
 
         Args:
-            points: `(n, d)`, n >= 1.
-            outcomes: `(n, k)`; losses, then by how much limits are exceeded.
-            running: `(d,)` points, that count as if they had come out as predicted.
+            vectors: `(n, d)`, n >= 1.
+            outcomes: `(n, o)`; losses, then by how much each limit is exceeded.
+            running: `(r, d)`, vectors that count as if they had come out as predicted.
         """
         losses, excess = outcomes[:, : self._losses], outcomes[:, self._losses :]
         within: Bools = np.all(excess <= 0, axis=1)
-        merits = _merits(losses, excess, within)
-        features = self._cube.features(points)
-        kept = covering(features, merits, MOST_MODELLED)
-        rows = features[kept]
-        waiting = list(self._cube.features(np.array(running))) if running else []
-        targets = [standardised(tamed(column)[kept]) for column in losses.T]
-        beliefs = [
-            surrogate.believe_in(rows, target, kept, len(points))
-            for surrogate, target in zip(self._surrogates, targets, strict=False)
+        ranking = _ranking(losses, excess, within)
+        features, pending = self._space.features(vectors), self._space.features(running)
+        kept = covering_subset(features, ranking, MOST_MODELLED)
+        inputs = features[kept]
+        fits = [
+            model.update(inputs, standardised(damped(column)[kept]), kept, len(vectors))
+            for model, column in zip(self._models, losses.T, strict=False)
         ]
-        models = [
-            surrogate.expecting(belief, waiting)
-            for surrogate, belief in zip(self._surrogates, beliefs, strict=False)
+        posteriors = [
+            model.with_pending(fitted, pending)
+            for model, fitted in zip(self._models, fits, strict=False)
         ]
-        limits = self._limits(rows, excess[kept], kept, len(points), waiting)
+        limits = self._limits(inputs, excess[kept], kept, len(vectors), pending)
         boxes = None
         if within.any():
             known = np.stack(
-                [self._trusted(index, belief) for index, belief in enumerate(beliefs)], axis=1
+                [self._denoised(index, fitted) for index, fitted in enumerate(fits)], axis=1
             )[within[kept]]
-            boxes = _free(known, _expected(models, limits, waiting))
-        good = np.flatnonzero(merits == merits.min())
-        prospect = Prospect(self._cube, tuple(models), boxes, tuple(limits))
-        return Survey(prospect, good, len(kept))
+            boxes = _boxes(known, _expected(posteriors, limits, pending))
+        good = np.flatnonzero(ranking == ranking.min())
+        acquisition = OutcomeAcquisition(self._space, tuple(posteriors), boxes, tuple(limits))
+        return OutcomeFit(acquisition, good, len(kept))
 
     def state(self) -> JsonValue:
         """Return what `load_state` needs, as JSON."""
-        return [surrogate.state() for surrogate in self._surrogates]
+        return [model.state() for model in self._models]
 
     def load_state(self, state: JsonValue) -> None:
-        """Take over what `state` gave."""
-        for surrogate, kept in zip(self._surrogates, state, strict=True):
-            surrogate.load_state(kept)
+        """Restore what `state` returned."""
+        for model, saved in zip(self._models, state, strict=True):
+            model.load_state(saved)
 
-    def _trusted(self, index: int, belief: Belief[Posterior]) -> Floats:
-        """Return the losses of the modelled results, or what is believed of them under noise."""
-        if self._surrogates[index].noise() <= _NOTABLE_NOISE:
-            return belief.targets
-        return belief.model.predict(belief.points)[0]
+    def _denoised(self, index: int, fitted: FittedGP) -> Floats:
+        """Return the targets `(n,)` of a loss, or their posterior means under notable noise."""
+        if self._models[index].noise_variance() <= NOTABLE_NOISE:
+            return fitted.targets
+        return fitted.posterior.predict(fitted.inputs)[0]
 
     def _limits(
-        self, rows: Floats, excess: Floats, kept: Ints, count: int, waiting: list[Floats]
-    ) -> list[Limit]:
-        """Return what is believed of the outcomes with a limit, of those that say something."""
+        self, inputs: Floats, excess: Floats, kept: Ints, count: int, pending: Floats
+    ) -> list[LimitPosterior]:
+        """Return the posteriors of the limits from which results are not all equally far."""
         limits = []
         for index in range(excess.shape[1]):
             targets, threshold = limit_targets(excess[:, index])
             if threshold is None:
                 continue
-            surrogate = self._surrogates[self._losses + index]
-            belief = surrogate.believe_in(rows, targets, kept, count)
-            limits.append(Limit(surrogate.expecting(belief, waiting), threshold))
+            model = self._models[self._losses + index]
+            fitted = model.update(inputs, targets, kept, count)
+            limits.append(LimitPosterior(model.with_pending(fitted, pending), threshold))
         return limits
 
 
 def limit_targets(excess: Floats) -> tuple[Floats, float | None]:
-    """Return what a process learns of an outcome with a limit, and where the limit lies there.
+    """Return the targets of an outcome with a limit, and the limit on their scale.
 
-    How far beyond a limit a result is counts less the farther it is. Outcomes that only tell that
-    the limit is kept, not by how much, are 0: they count as well within.
+    Distances beyond a limit are logarithmic. Outcomes of which only is known that they keep the
+    limit are 0, and count as well within.
 
     Args:
         excess: `(n,)`, by how much the limit is exceeded; infinite ones count as the largest.
@@ -212,29 +228,6 @@ def limit_targets(excess: Floats) -> tuple[Floats, float | None]:
     return standardised(scaled), -middle / deviation
 
 
-def _merits(losses: Floats, excess: Floats, within: Bools) -> Floats:
-    """Return `(n,)`, smaller for better results: by how many each is dominated, or its excess."""
-    merits = np.empty(len(losses))
-    merits[within] = dominators(losses[within])
-    # An outcome that is missing weighs like the largest; none counts more than another.
-    broken = [_ranks(np.maximum(column, 0.0)) for column in excess[~within].T]
-    merits[~within] = len(losses) + np.sum(broken, axis=0)
-    return merits
-
-
-def _ranks(values: Floats) -> Floats:
-    return np.unique(values, return_inverse=True)[1].astype(np.float64)
-
-
-def _free(known: Floats, expected: Floats) -> Boxes:
-    """Return what neither known nor expected losses dominate, `(n, k)` and `(r, k)`."""
-    worst = known.max(axis=0)
-    extent = worst - known.min(axis=0)
-    reference = worst + _BEYOND_WORST * np.where(extent > 0, extent, 1.0)
-    front = np.concatenate([known[dominators(known) == 0], expected])
-    return free_boxes(front, reference)
-
-
 def dominators(losses: Floats) -> Floats:
     """Return by how many of `(n, k)` losses each is dominated, `(n,)`."""
     columns = list(np.ascontiguousarray(losses.T))
@@ -249,12 +242,36 @@ def dominators(losses: Floats) -> Floats:
     return counts
 
 
-def _expected(models: list[Posterior], limits: list[Limit], waiting: list[Floats]) -> Floats:
-    """Return the losses `(r, k)` predicted of running trials, of those likely to keep limits."""
-    if not waiting:
-        return np.empty((0, len(models)))
-    rows = np.array(waiting)
-    likely = np.ones(len(rows), dtype=bool)
+def _ranking(losses: Floats, excess: Floats, within: Bools) -> Floats:
+    """Return `(n,)`, smaller for better results: dominators within the limits, ranks beyond."""
+    ranking = np.empty(len(losses))
+    ranking[within] = dominators(losses[within])
+    # An outcome that is missing weighs like the largest; none counts more than another.
+    broken = [_ranks(np.maximum(column, 0.0)) for column in excess[~within].T]
+    ranking[~within] = len(losses) + np.sum(broken, axis=0)
+    return ranking
+
+
+def _ranks(values: Floats) -> Floats:
+    return np.unique(values, return_inverse=True)[1].astype(np.float64)
+
+
+def _boxes(known: Floats, expected: Floats) -> Boxes:
+    """Return the region that neither known `(n, k)` nor expected `(r, k)` losses dominate."""
+    worst = known.max(axis=0)
+    extent = worst - known.min(axis=0)
+    reference = worst + _BEYOND_WORST * np.where(extent > 0, extent, 1.0)
+    front = np.concatenate([known[dominators(known) == 0], expected])
+    return non_dominated_boxes(front, reference)
+
+
+def _expected(
+    posteriors: list[GPPosterior], limits: list[LimitPosterior], pending: Floats
+) -> Floats:
+    """Return the predicted losses `(r, k)` of those running trials that likely keep the limits."""
+    if not len(pending):
+        return np.empty((0, len(posteriors)))
+    likely = np.ones(len(pending), dtype=bool)
     for limit in limits:
-        likely &= limit.model.predict(rows)[0] <= limit.threshold
-    return np.stack([model.predict(rows)[0] for model in models], axis=1)[likely]
+        likely &= limit.posterior.predict(pending)[0] <= limit.threshold
+    return np.stack([posterior.predict(pending)[0] for posterior in posteriors], axis=1)[likely]

@@ -1,81 +1,92 @@
-"""A Gaussian process for each of several outcomes: GPTuner's way with objectives and limits."""
+"""Bayesian search with several objectives, or limits on outcomes."""
 
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
 
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.encoded_space import TreeCube
-from nni.hpo.encoding.unit_cube import best_free
+from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, OutcomeLimit, part_of, scalar_metric
 from nni.hpo.space.parser import parse_space
-from nni.hpo.tuners._model_based import PointTuner
-from nni.hpo.tuners.bayesian.acquisition_optimizer import everywhere, whole
-from nni.hpo.tuners.bayesian.acquisition_search import search_effort
+from nni.hpo.tuners._model_based import ModelBasedTuner
+from nni.hpo.tuners.bayesian.acquisition_optimizer import AcquisitionOptimizer
+from nni.hpo.tuners.bayesian.candidates import global_candidates, whole_region
 from nni.hpo.tuners.bayesian.outcome_models import OutcomeModels
-from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
+from nni.hpo.tuners.bayesian.search_budget import GPSettings, search_budget
 
 _GREATEST: Final = 1e300
 """By how much a limit is exceeded whose metric is missing; a number, as states are JSON."""
 
 
-class OutcomeSearch(PointTuner[TreeCube, tuple[float, ...]]):
-    """Lowers several losses, or one within limits; in spaces of any types.
+class OutcomeSearch(ModelBasedTuner[tuple[float, ...]]):
+    """Minimises several losses, or one within limits; in spaces of any types.
 
     A result is a tuple: the losses, then by how much each limit is exceeded.
 
     Args:
+        algorithm: name of the tuner, for messages.
         objectives: what is to be minimised, and the limits.
         settings: of the processes and the search.
         seed: of all draws; None for different ones in every process.
     """
 
-    algorithm: ClassVar[str] = "GPTuner"
-    prepares: ClassVar[bool] = True
+    prepares = True
 
-    def __init__(self, objectives: Objectives, settings: ProcessSettings, seed: int | None) -> None:
-        super().__init__(seed)
+    def __init__(
+        self, algorithm: str, objectives: Objectives, settings: GPSettings, seed: int | None
+    ) -> None:
+        super().__init__(algorithm, partial(parse_space, algorithm=algorithm), self._outcomes, seed)
         self._objectives = objectives
         self._settings = settings
         self._models = self._new_models()
 
-    def _cube_of(self, search_space: JsonValue) -> TreeCube:
-        return TreeCube(parse_space(search_space, algorithm=self.algorithm))
+    @property
+    def space(self) -> EncodedSpace:
+        """The space that is searched."""
+        return self._space
 
-    def _loss_of(self, value: JsonValue) -> tuple[float, ...] | None:
+    def _outcomes(self, value: JsonValue) -> tuple[float, ...] | None:
+        """Return losses and excesses of a report; None if a loss is missing."""
         losses = self._objectives.losses(value)
         if losses is None:
             return None
         return (*losses, *(_excess(value, limit) for limit in self._objectives.limits))
 
     def _propose(self) -> Floats:
-        settings = self._settings
+        settings, space = self._settings, self._space
         if len(self._losses) < settings.cold_start:
-            return self._drawn()
-        points, outcomes = np.array(self._points), np.array(self._losses)
-        survey = self._models.survey(points, outcomes, list(self._running.values()))
-        effort = search_effort(
-            survey.modelled,
+            return self._random_vector()
+        vectors, outcomes = np.array(self._vectors), np.array(self._losses)
+        fit = self._models.update(vectors, outcomes, self._running_vectors())
+        budget = search_budget(
+            fit.modelled,
             settings.time_limit_s / outcomes.shape[1],
             settings.most_samples,
             settings.most_climbs,
         )
-        taken = self._running_keys() | self._observed_keys()
-        every = self._cube.all_points(effort.samples)
-        if every is not None:
-            found = best_free(self._cube, every, survey.prospect.rate(every), taken)
+        optimizer = AcquisitionOptimizer(space, fit.acquisition, self._taken(), budget)
+        listed = space.all_vectors(budget.samples)
+        if listed is not None:
+            found = optimizer.best_of(listed)
         else:
-            rated = everywhere(self._cube, points[survey.good], effort.samples, self._rng)
-            rated = self._cube.allowed(rated)
-            region = whole(self._cube)
-            found = survey.prospect.best(rated, region, taken, effort, discrete=True)
-        return self._drawn() if found is None else found
+            candidates = space.allowed(
+                global_candidates(space, vectors[fit.good], budget.samples, self._rng)
+            )
+            found = optimizer.best_from(candidates, whole_region(space), discrete=True)
+        return self._random_vector() if found is None else found
 
-    def _keep(self, configuration: JsonValue, point: Floats, loss: tuple[float, ...]) -> None:
-        super()._keep(configuration, point, tuple(loss))  # a state has lists
+    def _add(
+        self,
+        configuration: JsonValue,
+        placed: Mapping[str, JsonValue],
+        loss: tuple[float, ...],
+    ) -> None:
+        super()._add(configuration, placed, tuple(loss))  # a state has lists
 
-    def _forget_model(self) -> None:
+    def _reset_model(self) -> None:
         self._models = self._new_models()
 
     def _model_state(self) -> JsonValue:
@@ -86,8 +97,13 @@ class OutcomeSearch(PointTuner[TreeCube, tuple[float, ...]]):
 
     def _new_models(self) -> OutcomeModels:
         losses, limits = len(self._objectives.items), len(self._objectives.limits)
-        kernel, alpha = self._settings.kernel, self._settings.alpha
-        return OutcomeModels(losses, losses + limits, kernel, alpha, self._cube)
+        return OutcomeModels(
+            losses,
+            losses + limits,
+            self._settings.matern,
+            self._settings.least_noise,
+            self._space,
+        )
 
 
 def _excess(value: JsonValue, limit: OutcomeLimit) -> float:

@@ -1,4 +1,4 @@
-"""Which way to search next: pure decisions of the `auto` tuner, and what they are based on."""
+"""Modes of a Bayesian search: their choice, and the trust region and gains it is based on."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
@@ -10,9 +10,10 @@ import numpy as np
 from nni.hpo.arrays import Bools, Floats
 from nni.hpo.json_value import JsonValue
 
-Arm: TypeAlias = Literal["design", "density", "local", "global", "explore", "option"]
-"""`design`: spread over the space; `density`: TPE. The others ask the Gaussian process: near the
-best point, anywhere, anywhere for a marked improvement, and the same with a chosen option."""
+SearchMode: TypeAlias = Literal["design", "density", "local", "global", "explore", "option"]
+"""`design`: the initial design; `density`: TPE. The others maximise the acquisition function of the
+Gaussian process: in the trust region, anywhere, anywhere for a marked improvement, and the same
+among configurations with one option."""
 
 _FIRST_SIZE: Final = 0.8
 _GREATEST_SIZE: Final = 1.6
@@ -23,33 +24,33 @@ _FEWEST_FAILURES: Final = 2
 """Failures in a row after which it halves, at least; otherwise half the number of axes."""
 
 _RECENT: Final = 8
-"""Proposals of the Gaussian process that show whether it still finds anything."""
+"""Latest proposals of the Gaussian process whose gains are compared."""
 _STALE_GAIN: Final = 1e-3
-"""Gain of the recent ones, relative to all that was gained, below which nothing is found."""
+"""Gain of these, relative to all that was gained, up to which the search is stale."""
 
 _EXPLORE_OPTION: Final = 0.45
 _EXPLORE: Final = 0.8
-"""Shares of proposals, summed up, that explore when nothing is found."""
+"""Cumulative shares of proposals that explore when the search is stale."""
 
 
 @dataclass(slots=True)
 class TrustRegion:
-    """How far from the best point to look: grows with success, shrinks without."""
+    """Region around the best configuration; it grows with success and shrinks with failure."""
 
     axes: int
     size: float = _FIRST_SIZE
     """Geometric mean of the sides, in coordinates."""
     successes: int = 0
     failures: dict[float, int] = field(default_factory=dict)
-    """Since the last improvement, by the size of the region that they were proposed in."""
+    """Since the last improvement, by the size of the region of the proposal."""
 
-    def told(self, size: float, *, improved: bool) -> None:
-        """Learn whether a proposal from the region was better than all before.
+    def record(self, size: float, *, improved: bool) -> None:
+        """Adapt the size to the result of a proposal from the region.
 
         Args:
-            size: of the region that it was made in. Failures in a larger one, as many trials at a
-                time bring, say nothing against the present one.
-            improved: whether it was.
+            size: of the region at the time of the proposal. Failures in a larger region, as
+                concurrent trials cause, do not shrink the present one.
+            improved: whether the result is better than all before.
         """
         if improved:
             self.successes += 1
@@ -60,25 +61,25 @@ class TrustRegion:
         self.successes = 0
         self.failures[size] = self.failures.get(size, 0) + 1
         shrunk = self._shrunk(self.failures)
-        if shrunk > self.size:  # it has vanished and begins again
+        if shrunk > self.size:  # below the least size the region starts again
             self.failures.clear()
         self.size = shrunk
 
-    def expected(self, running: Iterable[float]) -> float:
-        """Return the size for the next proposal if no running one is going to be an improvement.
+    def size_with_pending(self, running: Iterable[float]) -> float:
+        """Return the size for the next proposal, as if every running one failed.
 
-        Of many trials at a time the later ones so look closer than the first, as they would if they
-        were told one after the other.
+        Of concurrent trials the later ones are proposed closer to the best configuration, as if
+        they ran one after the other.
 
         Args:
-            running: sizes of the regions that proposals without a result were made in.
+            running: sizes of the region at the time of the running proposals.
         """
         failures = Counter(self.failures)
         failures.update(running)
         return self._shrunk(failures)
 
     def _shrunk(self, failures: Mapping[float, int]) -> float:
-        """Return the size after failures: the first of the halved ones that has not had enough."""
+        """Return the first of the halved sizes at which there are not enough failures."""
         size, enough = self.size, max(_FEWEST_FAILURES, self.axes // 2)
         while failures.get(size, 0) >= enough:
             size = 0.5 * size
@@ -87,46 +88,46 @@ class TrustRegion:
         return size
 
     def state(self) -> JsonValue:
-        """Return it as JSON."""
+        """Return what `load_state` needs, as JSON."""
         return [self.size, self.successes, [list(item) for item in self.failures.items()]]
 
     def load_state(self, state: JsonValue) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         self.size, self.successes, failures = state
         self.failures = dict(failures)
 
 
 @dataclass(slots=True)
 class Progress:
-    """What the proposals of the Gaussian process gained."""
+    """Gains of the latest proposals of the Gaussian process."""
 
     gains: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    """By how much each of the recent ones improved on the best result before it; 0 for most."""
+    """By how much each improved on the best result before it; 0 for most."""
 
     def stale(self, gained: float) -> bool:
-        """Whether the recent proposals found next to nothing.
+        """Return whether the latest proposals gained next to nothing.
 
         Args:
-            gained: by how much the best result is better than the best of the first ones.
+            gained: by how much the best result is better than the best of the initial ones.
         """
         return len(self.gains) == _RECENT and sum(self.gains) <= _STALE_GAIN * gained
 
 
-def next_arm(
+def next_mode(
     rng: np.random.Generator,
     *,
     density_share: float,
     local_share: float,
     stale: bool,
     has_options: bool,
-) -> Arm:
-    """Return how to search for the next point, after the design.
+) -> SearchMode:
+    """Return the mode of the next proposal after the initial design.
 
     Args:
         rng: of the draws.
         density_share: of proposals that TPE makes.
-        local_share: of the others, those near the best point.
-        stale: whether the recent proposals found next to nothing.
+        local_share: of the others, those in the trust region.
+        stale: whether the latest proposals gained next to nothing.
         has_options: whether there is an unordered choice.
     """
     if rng.random() < density_share:
@@ -141,7 +142,7 @@ def next_arm(
 
 
 def option_weights(losses: Floats, has_option: list[Bools]) -> Floats:
-    """Return the chance `(k,)` of each option to be explored: good ones, and those seldom tried.
+    """Return the probability `(k,)` of exploring each option; high for good and for rare ones.
 
     Args:
         losses: `(n,)` of all results.
@@ -153,5 +154,5 @@ def option_weights(losses: Floats, has_option: list[Bools]) -> Floats:
         tried = losses[mask]
         rank = np.searchsorted(distinct, tried.min()) / len(distinct) if len(tried) else 0.0
         weights[index] = np.exp(-4.0 * rank) / np.sqrt(1.0 + len(tried))
-    chances: Floats = weights / weights.sum()
-    return chances
+    probabilities: Floats = weights / weights.sum()
+    return probabilities

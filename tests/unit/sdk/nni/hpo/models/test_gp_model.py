@@ -1,185 +1,137 @@
-"""When parameters are learnt anew and what becomes of them; what both kinds of process do alike."""
+"""When hyperparameters are fitted, and the posterior over the course of an experiment."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pytest
 
 from nni.hpo.arrays import Floats
-from nni.hpo.models.gp_model import LearntProcess
-from nni.hpo.models.gp_regression import Blend
+from nni.hpo.models import gp_model
+from nni.hpo.models.gp_model import FittedGP, GPModel
+from nni.hpo.models.gp_regression import Kernel, initial_hyperparameters
 from nni.hpo.models.matern import Matern
-from nni.hpo.models.surrogate import Surrogate
-from nni.hpo.models.tree_model import TreeModel
+from nni.hpo.models.targets import standardised
+
+INITIAL = initial_hyperparameters(2).tolist()
+AT = np.array([[0.9, 0.05]])
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """The parameters and results that a process was made of."""
-
-    parameters: Floats
-    targets: Floats
-
-    def predict(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return 7 and 1 everywhere."""
-        return np.full(len(points), 7.0), np.ones(len(points))
+def new() -> GPModel:
+    return GPModel(Kernel(np.arange(2), Matern.of(2.5)))
 
 
-class Counted(LearntProcess[Kept]):
-    """Two lengths, a noise and one more; each search adds 1 to where it starts."""
+def updated(model: GPModel, count: int) -> FittedGP:
+    inputs = np.random.default_rng(0).random((count, 2))
+    targets = standardised((inputs[:, 0] - 0.4) ** 2)
+    return model.update(inputs, targets, np.arange(count), count)
 
-    added: ClassVar[int] = 1
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.searches: list[list[list[float]]] = []
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[list[list[float]]]:
+    """Starts of all fits; each fit adds 1 to its first start."""
+    found: list[list[list[float]]] = []
 
-    def _process(self, rows: Floats, targets: Floats, parameters: Floats) -> Kept:
-        return Kept(parameters, targets)
-
-    def _first(self, columns: int) -> Floats:
-        return np.zeros(columns + 2)
-
-    def _search(
-        self, rows: Floats, targets: Floats, starts: list[Floats], evaluations: int
+    def fit(
+        inputs: Floats, targets: Floats, kernel: Kernel, starts: list[Floats], *, evaluations: int
     ) -> Floats:
-        self.searches.append([start.tolist() for start in starts])
+        found.append([start.tolist() for start in starts])
         return starts[0] + 1.0
 
-
-def told(process: Counted, count: int) -> Kept:
-    rows, targets = np.zeros((count, 2)), np.arange(float(count))
-    return process.believe_in(rows, targets, np.arange(count), count).model
+    monkeypatch.setattr(gp_model, "fit_hyperparameters", fit)
+    return found
 
 
-def test_parameters_are_learnt_anew_when_there_are_two_percent_more_results() -> None:
-    process = Counted()
+def plus(amount: float) -> list[float]:
+    return [value + amount for value in INITIAL]
+
+
+def test_hyperparameters_are_fitted_when_there_are_two_percent_more_results(
+    fits: list[list[list[float]]],
+) -> None:
+    model = new()
 
     for count in (100, 101, 102, 103, 104):
-        told(process, count)
+        updated(model, count)
 
-    assert len(process.searches) == 2
+    assert len(fits) == 2
 
 
-def test_search_starts_afresh_as_well_while_results_are_few() -> None:
-    few, many = Counted(), Counted()
-
-    for process, counts in ((few, (39, 40)), (many, (40, 41))):
+def test_fit_starts_afresh_as_well_while_results_are_few(fits: list[list[list[float]]]) -> None:
+    for counts in ((39, 40), (40, 41)):
+        model = new()
         for count in counts:
-            told(process, count)
+            updated(model, count)
 
-    assert few.searches == [[[0.0] * 4], [[1.0] * 4, [0.0] * 4]]
-    assert many.searches == [[[0.0] * 4], [[1.0] * 4]]
+    few, many = fits[:2], fits[2:]
+    assert few == [[INITIAL], [plus(1), INITIAL]]
+    assert many == [[INITIAL], [plus(1)]]
 
 
-def test_belief_has_the_parameters_that_were_learnt() -> None:
-    process = Counted()
+def test_posterior_has_the_hyperparameters_that_were_fitted(
+    fits: list[list[list[float]]],
+) -> None:
+    model = new()
 
-    believed = told(process, 5)
+    fitted = updated(model, 5)
 
-    assert believed.parameters.tolist() == [1.0] * 4
-    assert process.lengths() == pytest.approx(np.exp([1.0, 1.0]))
-    assert process.noise() == pytest.approx(np.e)
+    expected = np.exp(plus(1))
+    assert fitted.posterior.lengthscales == pytest.approx(expected[:2])
+    assert model.lengthscales() == pytest.approx(expected[:2])
+    assert model.noise_variance() == pytest.approx(expected[2])
 
 
 def test_running_trials_join_the_results_at_their_prediction() -> None:
-    process = Counted()
-    rows = np.zeros((3, 2))
-    belief = process.believe_in(rows, np.arange(3.0), np.arange(3), 3)
+    model = new()
+    fitted = updated(model, 6)
 
-    expecting = process.expecting(belief, [np.ones(2)])
+    pending = model.with_pending(fitted, AT)
 
-    assert expecting.targets.tolist() == [0.0, 1.0, 2.0, 7.0]
-    assert expecting.parameters.tolist() == belief.model.parameters.tolist()
-
-
-def test_forgotten_parameters_are_learnt_from_the_beginning() -> None:
-    process = Counted()
-    told(process, 5)
-
-    process.forget()
-    told(process, 5)
-
-    assert process.searches == [[[0.0] * 4]] * 2
+    mean, _ = fitted.posterior.predict(AT)
+    gaussian = pending.gaussian
+    targets = np.linalg.solve(gaussian.precision, gaussian.weights)
+    assert targets == pytest.approx([*fitted.targets, mean[0]], abs=1e-5)
+    assert pending.lengthscales.tolist() == fitted.posterior.lengthscales.tolist()
 
 
-def test_state_tells_what_was_learnt_from_how_many() -> None:
-    process, other = Counted(), Counted()
-    told(process, 100)
+def test_nothing_running_changes_nothing() -> None:
+    model = new()
+    fitted = updated(model, 15)
 
-    other.load_state(process.state())
-
-    assert told(other, 101).parameters.tolist() == [1.0] * 4
-    assert other.searches == []
+    assert model.with_pending(fitted, np.empty((0, 2))) is fitted.posterior
 
 
-def results(count: int) -> tuple[list[Floats], list[float]]:
-    points = list(np.random.default_rng(0).random((count, 2)))
-    return points, [float((point[0] - 0.4) ** 2) for point in points]
+def test_reset_model_is_fitted_from_the_beginning(fits: list[list[list[float]]]) -> None:
+    model = new()
+    updated(model, 5)
+
+    model.reset()
+    updated(model, 5)
+
+    assert fits == [[INITIAL]] * 2
 
 
-def surrogate() -> Surrogate:
-    return Surrogate(Matern.of(2.5), 1e-6)
+def test_state_holds_hyperparameters_and_the_number_of_results(
+    fits: list[list[list[float]]],
+) -> None:
+    model, other = new(), new()
+    updated(model, 100)
+
+    other.load_state(json.loads(json.dumps(model.state())))
+
+    assert updated(other, 101).posterior.lengthscales == pytest.approx(np.exp(plus(1)[:2]))
+    assert len(fits) == 1
 
 
-def tree_model() -> TreeModel:
-    return TreeModel(Blend(np.arange(2), Matern.of(2.5)))
+def test_hyperparameters_of_another_kernel_are_fitted_again(fits: list[list[list[float]]]) -> None:
+    model = new()
+
+    model.load_state([[0.1, 0.2, -9.0], 40])
+    updated(model, 40)
+
+    assert fits == [[INITIAL]]
 
 
-New: TypeAlias = Callable[[], Surrogate | TreeModel]
-every_model = pytest.mark.parametrize("new", [surrogate, tree_model])
+def test_best_target_is_the_least() -> None:
+    fitted = updated(new(), 9)
 
-
-@every_model
-def test_goes_on_from_its_state(new: New) -> None:
-    points, losses = results(30)
-    first = new()
-    first.believe(points[:20], losses[:20])
-
-    second = new()
-    second.load_state(json.loads(json.dumps(first.state())))
-
-    left, right = (one.believe(points, losses) for one in (first, second))
-    assert left.model.weights.tolist() == right.model.weights.tolist()
-
-
-@every_model
-def test_running_trials_lower_the_doubt_and_keep_the_mean(new: New) -> None:
-    points, losses = results(15)
-    model: Any = new()
-    belief = model.believe(points, losses)
-    at = np.array([[0.9, 0.05]])
-
-    expecting = model.expecting(belief, [at[0]])
-
-    assert expecting.predict(at)[1] < 0.2 * belief.model.predict(at)[1]
-    assert expecting.predict(at)[0] == pytest.approx(belief.model.predict(at)[0], abs=0.01)
-
-
-@every_model
-def test_nothing_running_changes_nothing(new: New) -> None:
-    model: Any = new()
-    belief = model.believe(*results(15))
-
-    assert model.expecting(belief, []) is belief.model
-
-
-@every_model
-def test_model_of_many_results_is_bounded_and_holds_the_best(new: New) -> None:
-    points, losses = results(1200)
-
-    belief = new().believe(points, losses)
-
-    assert len(belief.points) == 500
-    assert points[int(np.argmin(losses))].tolist() in belief.points.tolist()
-    assert belief.best == belief.targets.min()
-
-
-@every_model
-def test_one_result_is_enough(new: New) -> None:
-    belief = new().believe(*results(1))
-
-    assert np.isfinite(belief.model.predict(np.array([[0.1, 0.2]]))).all()
+    assert fitted.best_target == fitted.targets.min()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nni.hpo.models.network import linear_belief, trained_network
+from nni.hpo.models.network import linear_posterior, trained_network
 
 
 def test_gradients_are_those_of_the_error() -> None:
@@ -32,10 +32,10 @@ def test_learns_a_wave() -> None:
     points = np.random.default_rng(1).random((80, 1))
     targets = np.sin(6 * points[:, 0])
     network = trained_network(points, targets, 300, np.random.default_rng(0))
-    belief = linear_belief(network.features(points), targets)
+    posterior = linear_posterior(network.features(points), targets)
     at = np.linspace(0.05, 0.95, 20)[:, None]
 
-    means, deviations = belief.predict(network.features(at))
+    means, deviations = posterior.predict(network.features(at))
 
     assert means == pytest.approx(np.sin(6 * at[:, 0]), abs=0.1)
     assert deviations.max() < 0.1
@@ -55,16 +55,16 @@ def test_regression_finds_weights_and_noise() -> None:
     features = rng.standard_normal((500, 3))
     targets = features @ [1.0, -2.0, 0.5] + 0.3 * rng.standard_normal(500)
 
-    belief = linear_belief(features, targets)
+    posterior = linear_posterior(features, targets)
 
     # Standard error of a weight: 0.3 / sqrt(500) = 0.013; of the noise 0.09 * sqrt(2 / 500).
-    assert belief.mean == pytest.approx([1.0, -2.0, 0.5], abs=0.054)
-    assert belief.noise == pytest.approx(0.09, abs=0.023)
-    assert np.sqrt(np.diag(belief.covariance)) == pytest.approx(0.3 / np.sqrt(500), rel=0.3)
+    assert posterior.mean == pytest.approx([1.0, -2.0, 0.5], abs=0.054)
+    assert posterior.noise == pytest.approx(0.09, abs=0.023)
+    assert np.sqrt(np.diag(posterior.covariance)) == pytest.approx(0.3 / np.sqrt(500), rel=0.3)
 
 
 @pytest.mark.parametrize("count", [1, 2, 60])
 def test_constant_targets_give_finite_predictions(count: int) -> None:
     features = np.random.default_rng(0).random((count, 51))
 
-    assert np.isfinite(linear_belief(features, np.zeros(count)).predict(features)).all()
+    assert np.isfinite(linear_posterior(features, np.zeros(count)).predict(features)).all()

@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from nni.hpo.models.parzen import Frame, Mixture, kernel_mass, neighbour_gaps, normal_cdf
+from nni.hpo.models.parzen import Frame, Mixture, kernel_mass, neighbour_gaps
 
 FRAME = Frame(np.array([True, False]), 0.25, np.array([3]))
 
@@ -137,14 +137,6 @@ def test_draws_follow_the_density(shared: bool) -> None:
             mass = np.exp(logs).sum() * (1 / 100) * (bells[1] - bells[0])
             # Standard deviation of a frequency at n = 20,000 is at most 0.0036; four of them.
             assert inside[index] == pytest.approx(mass, abs=0.0145)
-
-
-def test_normal_cdf_is_as_close_as_it_says() -> None:
-    x = np.linspace(-6, 6, 1001)
-
-    exact = [NormalDist().cdf(value) for value in x.tolist()]
-
-    assert normal_cdf(x) == pytest.approx(exact, abs=1.5e-7)
 
 
 def test_kernel_mass_is_what_lies_inside() -> None:

@@ -1,13 +1,13 @@
-"""Results that stand for all."""
+"""Selections of results."""
 
 import numpy as np
 import pytest
 
-from nni.hpo.models.subsets import covering
+from nni.hpo.models.subsets import covering_subset, quantile_subset
 
 
 def test_few_results_are_all_kept() -> None:
-    assert covering(np.zeros((5, 2)), np.arange(5.0)[::-1], 5).tolist() == [0, 1, 2, 3, 4]
+    assert covering_subset(np.zeros((5, 2)), np.arange(5.0)[::-1], 5).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_the_best_are_kept_and_no_region_is_left_out() -> None:
@@ -16,7 +16,7 @@ def test_the_best_are_kept_and_no_region_is_left_out() -> None:
     points = np.concatenate([crowd, lonely])
     losses = np.concatenate([rng.random(395), 2 + rng.random(5)])
 
-    kept = covering(points, losses, 50)
+    kept = covering_subset(points, losses, 50)
 
     assert len(set(kept.tolist())) == 50
     assert set(np.argsort(losses)[:15]) <= set(kept)
@@ -26,13 +26,24 @@ def test_the_best_are_kept_and_no_region_is_left_out() -> None:
 def test_of_very_many_results_as_many_are_kept() -> None:
     rng = np.random.default_rng(1)
 
-    kept = covering(rng.random((5000, 3)), rng.random(5000), 300)
+    kept = covering_subset(rng.random((5000, 3)), rng.random(5000), 300)
 
     assert len(set(kept.tolist())) == 300
 
 
 @pytest.mark.parametrize("limit", [1, 7])
 def test_results_at_one_point_are_kept_once_each(limit: int) -> None:
-    kept = covering(np.full((20, 2), 0.5), np.zeros(20), limit)
+    kept = covering_subset(np.full((20, 2), 0.5), np.zeros(20), limit)
 
     assert len(set(kept.tolist())) == limit
+
+
+def test_quantiles_hold_the_best_and_reach_the_worst() -> None:
+    losses = np.random.default_rng(0).random(1000)
+
+    kept = quantile_subset(losses, 100)
+
+    assert len(set(kept.tolist())) == 100
+    assert set(np.argsort(losses)[:50]) <= set(kept)
+    assert int(np.argmax(losses)) in kept
+    assert quantile_subset(losses[:100], 100).tolist() == list(range(100))

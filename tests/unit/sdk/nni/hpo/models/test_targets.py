@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from nni.hpo.arrays import Floats
-from nni.hpo.models.targets import SCALES, Scale, scaled, standardised, tamed, warped
+from nni.hpo.models.targets import SCALES, Scale, damped, scaled, standardised, warped
 
 
 def test_targets_have_mean_zero_and_deviation_one() -> None:
     losses = np.random.default_rng(0).lognormal(0, 5, 80)
 
-    for targets in (standardised(losses), tamed(losses), warped(losses)):
+    for targets in (standardised(losses), damped(losses), warped(losses)):
         assert targets.mean() == pytest.approx(0, abs=1e-9)
         assert targets.std() == pytest.approx(1)
 
@@ -46,13 +46,13 @@ def test_odd_losses_give_finite_targets(losses: list[float]) -> None:
     for scale in SCALES:
         targets = scaled(np.array(losses), scale)
         assert np.isfinite(targets.values).all()
-        assert not np.isnan(targets.stretch).any()
+        assert not np.isnan(targets.log_slope).any()
 
 
 def test_taming_draws_in_only_what_is_far_above_the_median() -> None:
     losses = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1e9])
 
-    targets = tamed(losses)
+    targets = damped(losses)
 
     steps = np.diff(targets)
     assert steps[:4] == pytest.approx(np.full(4, steps[0]))
@@ -62,12 +62,12 @@ def test_taming_draws_in_only_what_is_far_above_the_median() -> None:
 @pytest.mark.parametrize(
     "losses", [[3.0], [2.0, 2.0, 2.0], [1.0, 1.0, 1.0, 5.0], [1e308, -1e308], [1e-9, 0.0, 1e308]]
 )
-def test_tamed_losses_are_finite_whatever_they_were(losses: list[float]) -> None:
-    assert np.isfinite(tamed(np.array(losses))).all()
+def test_damped_losses_are_finite_whatever_they_were(losses: list[float]) -> None:
+    assert np.isfinite(damped(np.array(losses))).all()
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_stretch_tells_how_fast_good_values_rise(scale: Scale) -> None:
+def test_log_slope_is_how_fast_good_values_rise(scale: Scale) -> None:
     losses = np.random.default_rng(0).random(60)
     plain, targets = scaled(losses, 0.0), scaled(losses, scale)
     good = np.argsort(losses)[: int(targets.better.sum())]
@@ -76,14 +76,14 @@ def test_stretch_tells_how_fast_good_values_rise(scale: Scale) -> None:
         steps: Floats = np.log(np.diff(values[good]) / np.diff(losses[good]))
         return steps
 
-    stretch = targets.stretch[np.argsort(losses[targets.better])]
-    beside_plain = rise(targets.values) - rise(plain.values) + plain.stretch[0]
+    log_slope = targets.log_slope[np.argsort(losses[targets.better])]
+    beside_plain = rise(targets.values) - rise(plain.values) + plain.log_slope[0]
     # Ever less steep: between two losses the rise is between those at them.
-    assert (beside_plain <= stretch[:-1] + 1e-9).all()
-    assert (beside_plain >= stretch[1:] - 1e-9).all()
+    assert (beside_plain <= log_slope[:-1] + 1e-9).all()
+    assert (beside_plain >= log_slope[1:] - 1e-9).all()
 
 
 def test_bad_losses_that_hide_the_good_ones_make_a_straight_scale_improbable() -> None:
     losses = np.array([1.0, 2.0, 3.0, 4.0, 1e300, 1e301])
 
-    assert np.isneginf(scaled(losses, None).stretch).all()
+    assert np.isneginf(scaled(losses, None).log_slope).all()

@@ -1,28 +1,24 @@
-"""Finding promising points of a tree of parameters."""
+"""Maximisation of acquisition functions over spaces, flat, discrete, constrained and branched."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.encoded_space import TreeCube
+from nni.hpo.encoding.encoded_space import EncodedSpace, VectorKey, vector_key
+from nni.hpo.json_value import JsonValue
+from nni.hpo.models.gp_regression import GPPosterior, Kernel, gp_posterior
+from nni.hpo.models.loss_model import LossModel
 from nni.hpo.models.matern import Matern
-from nni.hpo.models.plateaus import Familiar
-from nni.hpo.models.surrogate import Surrogate
+from nni.hpo.models.plateaus import KnownPlateaus
 from nni.hpo.space.parser import parse_space
-from nni.hpo.tuners.bayesian.acquisition import expected_improvement
-from nni.hpo.tuners.bayesian.acquisition_optimizer import (
-    Outlook,
-    around,
-    everywhere,
-    whole,
-    with_option,
-    within,
-)
-from nni.hpo.tuners.bayesian.acquisition_search import Effort
+from nni.hpo.tuners.bayesian.acquisition import confidence_bound, expected_improvement
+from nni.hpo.tuners.bayesian.acquisition_optimizer import AcquisitionOptimizer, LossAcquisition
+from nni.hpo.tuners.bayesian.candidates import global_candidates, whole_region
+from nni.hpo.tuners.bayesian.search_budget import SearchBudget
 
-CUBE = TreeCube(
+TREE = EncodedSpace(
     parse_space(
         {
             "kind": {
@@ -37,93 +33,213 @@ CUBE = TreeCube(
     )
 )
 KIND, Y, X = (
-    next(i for i, axis in enumerate(CUBE.axes) if axis.path.endswith(name))
+    next(i for i, axis in enumerate(TREE.axes) if axis.path.endswith(name))
     for name in ("kind", "y", "x")
 )
-
-NOWHERE = np.zeros(len(CUBE))
-
-
-def loss(point: Floats) -> float:
-    inner = 1.0 if point[KIND] == 0 else 2 * (point[X] - 0.3) ** 2
-    return float(inner + (point[Y] - 0.7) ** 2)
+SQUARE = {key: {"_type": "uniform", "_value": [0, 1]} for key in "xy"}
+GRID = {key: {"_type": "randint", "_value": [0, 4]} for key in "xy"}
+FINE_GRID = {key: {"_type": "randint", "_value": [0, 1000]} for key in "xy"}
+LOWEST = confidence_bound(0.0)
 
 
-def outlook(count: int = 40) -> tuple[Outlook, Floats]:
-    points = CUBE.snap(CUBE.uniform(np.random.default_rng(1), count))
-    surrogate = Surrogate(Matern.of(2.5), 1e-6, CUBE.owners)
-    belief = surrogate.believe(list(CUBE.features(points)), [loss(p) for p in points])
-    return Outlook(CUBE, belief.model, expected_improvement(0.0), belief.best), points
+def space_of(search_space: JsonValue) -> EncodedSpace:
+    return EncodedSpace(parse_space(search_space))
 
 
-def test_the_best_point_rates_higher_than_candidates_and_results() -> None:
-    view, points = outlook()
-    candidates = everywhere(CUBE, points[:5], 200, np.random.default_rng(0))
+def bowl(lowest: tuple[float, float] = (0.3, 0.6)) -> GPPosterior:
+    """Return the posterior of a bowl with a given lowest place."""
+    inputs = np.random.default_rng(0).random((60, 2))
+    targets = ((inputs - lowest) ** 2).sum(axis=1) * 10 - 1
+    kernel = Kernel(np.arange(2), Matern.of(2.5))
+    return gp_posterior(inputs, targets, kernel, np.array([*np.log([0.7, 0.7, 1e-8]), -7.0]))
 
-    best = view.best(candidates, whole(CUBE), set(), Effort(200, 3, 30), discrete=True)
+
+def optimizer(
+    space: EncodedSpace,
+    budget: SearchBudget,
+    taken: set[VectorKey] | None = None,
+    posterior: GPPosterior | None = None,
+) -> AcquisitionOptimizer:
+    """Return an optimizer that looks for the least mean of a bowl."""
+    acquisition = LossAcquisition(space, posterior or bowl(), LOWEST, 0.0)
+    return AcquisitionOptimizer(space, acquisition, taken or set(), budget)
+
+
+def loss(vector: Floats) -> float:
+    inner = 1.0 if vector[KIND] == 0 else 2 * (vector[X] - 0.3) ** 2
+    return float(inner + (vector[Y] - 0.7) ** 2)
+
+
+def tree_acquisition(count: int = 40) -> tuple[LossAcquisition, Floats]:
+    vectors = TREE.snap(TREE.sample_filled(np.random.default_rng(1), count))
+    model = LossModel(Kernel(TREE.feature_axes, Matern.of(2.5), 1e-6))
+    fitted = model.update(TREE.features(vectors), np.array([loss(vector) for vector in vectors]))
+    function = expected_improvement(0.0)
+    return LossAcquisition(TREE, fitted.posterior, function, fitted.best_target), vectors
+
+
+def test_climbs_to_the_best_vector_between_candidates() -> None:
+    space = space_of(SQUARE)
+    candidates = global_candidates(space, np.empty((0, 2)), 20, np.random.default_rng(0))
+    budget = SearchBudget(20, 2, 40)
+
+    vector = optimizer(space, budget).best_from(candidates, whole_region(space), discrete=True)
+
+    assert vector == pytest.approx([0.3, 0.6], abs=0.02)
+
+
+def test_evaluates_every_vector_of_a_small_space() -> None:
+    space = space_of(GRID)
+    vectors = space.all_vectors(100)
+    assert vectors is not None
+    budget = SearchBudget(100, 1, 1)
+
+    best = optimizer(space, budget).best_of(vectors)
+    assert best is not None
+    second = optimizer(space, budget, {vector_key(best)}).best_of(vectors)
+
+    assert len(vectors) == 16
+    assert space.decode(best) == {"x": 1, "y": 2}
+    assert second is not None
+    assert second.tolist() != best.tolist()
+
+
+def test_nothing_is_left_when_all_vectors_are_taken() -> None:
+    space = space_of(GRID)
+    vectors = space.all_vectors(100)
+    assert vectors is not None
+    taken = {vector_key(vector) for vector in vectors}
+
+    assert optimizer(space, SearchBudget(100, 1, 1), taken).best_of(vectors) is None
+
+
+def test_steps_to_better_values_of_a_discrete_space() -> None:
+    space = space_of(FINE_GRID)
+    candidates = global_candidates(space, np.empty((0, 2)), 10, np.random.default_rng(0))
+    search = optimizer(space, SearchBudget(10, 1, 40))
+
+    vector = search.best_from(candidates, whole_region(space), discrete=True)
+
+    assert vector is not None
+    assert vector_key(space.snap(vector[None, :])[0]) == vector_key(vector)
+    assert vector == pytest.approx([0.3, 0.6], abs=0.02)
+
+
+def test_ascent_ends_at_the_edge_of_a_constraint() -> None:
+    space = space_of({**SQUARE, "_constraints": ["x + y <= 0.5"]})
+    start = np.array([[0.1, 0.3]])
+    search = optimizer(space, SearchBudget(1, 1, 40))
+
+    vector = search.best_from(start, whole_region(space), discrete=True)
+
+    # The lowest place (0.3, 0.6) is against the constraint; on the straight way to it from the
+    # start 0.2 of the distance is allowed.
+    assert vector is not None
+    assert space.allows(vector)
+    assert vector == pytest.approx([0.14, 0.36], abs=0.01)
+
+
+def test_discrete_steps_pass_by_neighbours_against_a_constraint() -> None:
+    options = [1, 2, 4, 8, 16]
+    choice = {"_type": "choice", "_value": options}
+    free = space_of({"x": choice, "y": choice})
+    bound = space_of({"x": choice, "y": choice, "_constraints": ["x <= 4"]})
+    start = free.encode({"x": 2, "y": 16})[None, :]
+    posterior = bowl(lowest=(0.75, 0.0))
+
+    ends = [
+        optimizer(space, SearchBudget(1, 1, 1), posterior=posterior).best_from(
+            start, whole_region(space), discrete=True
+        )
+        for space in (free, bound)
+    ]
+
+    # Four steps: y must fall by four of them, x rises only where the gain is greater.
+    assert ends[0] is not None
+    assert ends[1] is not None
+    assert bound.decode(ends[1])["x"] <= 4
+    assert bound.decode(ends[1])["y"] < 16
+
+
+def test_the_best_vector_has_a_higher_value_than_candidates_and_results() -> None:
+    acquisition, vectors = tree_acquisition()
+    candidates = global_candidates(TREE, vectors[:5], 200, np.random.default_rng(0))
+    search = AcquisitionOptimizer(TREE, acquisition, set(), SearchBudget(200, 3, 30))
+
+    best = search.best_from(candidates, whole_region(TREE), discrete=True)
 
     assert best is not None
-    assert view.rate(best[None])[0] >= view.rate(np.concatenate([candidates, points])).max()
+    values = acquisition.values(np.concatenate([candidates, vectors]))
+    assert acquisition.values(best[None])[0] >= values.max()
     assert best[KIND] == 1
 
 
-def test_climbing_raises_the_rating() -> None:
-    view, points = outlook()
-    candidates = everywhere(CUBE, points[:0], 20, np.random.default_rng(3))
-
-    still = view.best(candidates, whole(CUBE), set(), Effort(20, 0, 30), discrete=False)
-    climbed = view.best(candidates, whole(CUBE), set(), Effort(20, 3, 30), discrete=False)
+def test_climbing_raises_the_value() -> None:
+    acquisition, vectors = tree_acquisition()
+    candidates = global_candidates(TREE, vectors[:0], 20, np.random.default_rng(3))
+    still, climbing = (
+        AcquisitionOptimizer(TREE, acquisition, set(), SearchBudget(20, climbs, 30)).best_from(
+            candidates, whole_region(TREE), discrete=False
+        )
+        for climbs in (0, 3)
+    )
 
     assert still is not None
-    assert climbed is not None
-    assert view.rate(climbed[None])[0] > view.rate(still[None])[0]
+    assert climbing is not None
+    assert acquisition.values(climbing[None])[0] > acquisition.values(still[None])[0]
 
 
-def test_candidates_of_a_region_stay_in_it() -> None:
-    centre = CUBE.point({"kind": {"_name": "bowl", "x": 0.4}, "y": 0.9})
-    region = around(centre, np.ones(len(CUBE)), 0.2, NOWHERE)
+def test_gradient_is_that_of_the_values() -> None:
+    acquisition, _ = tree_acquisition()
+    at = TREE.encode({"kind": {"_name": "bowl", "x": 0.6}, "y": 0.35})
+    step = 1e-6 * np.eye(len(TREE))
 
-    points = within(CUBE, centre, region, 0.2, 300, np.random.default_rng(0))
+    value, gradient = acquisition.value_and_gradient(TREE.features(at[None])[0])
 
-    assert points[:, Y].min() >= 0.8 - 1e-9
-    assert points[:, Y].max() <= 1.0
-    assert len(np.unique(points[:, Y])) > 20
-    assert set(points[:, KIND]) == {0, 1}
-
-
-def test_a_region_is_longer_where_the_function_changes_slowly() -> None:
-    region = around(np.full(2, 0.5), np.array([0.1, 0.4]), 0.2, np.zeros(2))
-
-    sides = region.high - region.low
-
-    assert sides[1] == pytest.approx(4 * sides[0])
-    assert np.sqrt(sides.prod()) == pytest.approx(0.2)
+    assert value == pytest.approx(acquisition.values(at[None])[0])
+    for axis in (X, Y):
+        higher, lower = acquisition.values(np.array([at + step[axis], at - step[axis]]))
+        expected = (higher - lower) / 2e-6
+        assert gradient[TREE.axes[axis].feature] == pytest.approx(expected, rel=1e-3)
 
 
-def test_a_region_reaches_beyond_the_plateau_of_its_centre() -> None:
-    region = around(np.full(2, 0.5), np.ones(2), 0.02, np.array([0.3, 0.0]))
+@dataclass(frozen=True)
+class CountedAcquisition:
+    """Acquisition of equal values everywhere that keeps what it was asked."""
 
-    assert (region.high - 0.5).tolist() == pytest.approx([0.3, 0.01])
-    assert (0.5 - region.low).tolist() == pytest.approx([0.3, 0.01])
+    asked: list[Floats]
+
+    def values(self, vectors: Floats) -> Floats:
+        """Return 0 everywhere."""
+        self.asked.append(vectors)
+        return np.zeros(len(vectors))
+
+    def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
+        """Return 0 and no direction."""
+        return 0.0, np.zeros_like(features)
 
 
-def test_a_point_whose_result_is_known_promises_less() -> None:
-    view, points = outlook()
-    candidate = CUBE.point({"kind": {"_name": "bowl", "x": 0.35}, "y": 0.65})[None, :]
-    familiar = Familiar(np.where(CUBE.ordered, 0.2, 0.0), candidate + 0.05 * CUBE.ordered)
+def test_only_allowed_neighbours_are_evaluated() -> None:
+    space = space_of({**FINE_GRID, "_constraints": ["x + y <= 700"]})
+    asked: list[Floats] = []
+    search = AcquisitionOptimizer(space, CountedAcquisition(asked), set(), SearchBudget(1, 1, 1))
 
-    knowing = replace(view, familiar=familiar)
+    search.best_from(
+        space.encode({"x": 350, "y": 350})[None, :], whole_region(space), discrete=True
+    )
+
+    neighbours = [space.decode(vector) for vector in asked[1][1:]]
+    assert neighbours == [{"x": 349, "y": 350}, {"x": 350, "y": 349}]
+
+
+def test_a_vector_whose_result_is_known_has_a_lower_value() -> None:
+    acquisition, vectors = tree_acquisition()
+    candidate = TREE.encode({"kind": {"_name": "bowl", "x": 0.35}, "y": 0.65})[None, :]
+    plateaus = KnownPlateaus(np.where(TREE.ordered, 0.2, 0.0), candidate + 0.05 * TREE.ordered)
+
+    knowing = replace(acquisition, plateaus=plateaus)
 
     # Of 0.2 along both axes a quarter is gone, so that the result is the same with 0.75 ** 2.
-    assert knowing.rate(candidate) == pytest.approx(view.rate(candidate) + np.log(1 - 0.75**2))
-    assert knowing.rate(points[:5]) == pytest.approx(view.rate(points[:5]))
-
-
-@pytest.mark.parametrize("good", [0, 3])
-def test_candidates_with_an_option_all_have_it(good: int) -> None:
-    _, points = outlook()
-
-    found = with_option(CUBE, points[:good], (KIND, 1), 50, np.random.default_rng(0))
-
-    assert (found[:, KIND] == 1).all()
-    assert len(np.unique(found[:, X])) > 20
+    plain = acquisition.values(candidate)
+    assert knowing.values(candidate) == pytest.approx(plain + np.log(1 - 0.75**2))
+    assert knowing.values(vectors[:5]) == pytest.approx(acquisition.values(vectors[:5]))

@@ -1,54 +1,60 @@
-"""Lowering one loss with a Gaussian process over a tree of parameters."""
+"""Minimisation of one loss with a Gaussian process."""
 
 import json
+from functools import partial
 
 import pytest
 
-from nni.hpo.arrays import Floats
-from nni.hpo.encoding.encoded_space import TreeCube
 from nni.hpo.json_value import JsonValue
 from nni.hpo.models.matern import Matern
 from nni.hpo.objectives import objectives_of
 from nni.hpo.space.parser import parse_space
+from nni.hpo.tuners.auto import loss_explanation, loss_search
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
-from nni.hpo.tuners.bayesian.gp_search import ProcessSearch
-from nni.hpo.tuners.bayesian.process_settings import ProcessSettings
+from nni.hpo.tuners.bayesian.gp_search import GPSearch
+from nni.hpo.tuners.bayesian.initial_design import RandomDesign
+from nni.hpo.tuners.bayesian.search_budget import GPSettings
 
-SPACE = {
-    "x": {"_type": "uniform", "_value": [-1, 3]},
-    "kind": {"_type": "choice", "_value": ["a", "b", "c"]},
-}
-SETTINGS = ProcessSettings(
-    Matern.of(2.5), alpha=0.0, cold_start=5, most_samples=1000, most_climbs=3, time_limit_s=0.05
+NUMBER = {"_type": "uniform", "_value": [-1, 3]}
+KIND = {"_type": "choice", "_value": ["a", "b", "c"]}
+SPACE = {"x": NUMBER, "kind": KIND}
+SETTINGS = GPSettings(
+    Matern.of(2.5),
+    least_noise=0.0,
+    cold_start=5,
+    most_samples=1000,
+    most_climbs=3,
+    time_limit_s=0.05,
 )
-
-
-class Drawn(ProcessSearch):
-    """Begins with draws, in spaces of any types."""
-
-    algorithm = "drawn"
-
-    def _cube_of(self, search_space: JsonValue) -> TreeCube:
-        return TreeCube(parse_space(search_space))
-
-    def _first_point(self) -> Floats | None:
-        return self._drawn() if len(self._losses) < self._first_count() else None
-
-    def _first_count(self) -> int:
-        return self._settings.cold_start
 
 
 def loss(point: dict[str, JsonValue]) -> float:
     return (float(point["x"]) - 1.7) ** 2 + (0.0 if point["kind"] == "b" else 1.0)
 
 
-def search(space: JsonValue = SPACE) -> Drawn:
-    made = Drawn(objectives_of("minimize"), expected_improvement(0.0), SETTINGS, 0)
+def drawn(space: JsonValue = SPACE) -> GPSearch:
+    """Return a search that starts with draws and asks the process only."""
+    made = GPSearch(
+        "drawn",
+        partial(parse_space),
+        objectives_of("minimize"),
+        expected_improvement(0.0),
+        SETTINGS,
+        design=RandomDesign(SETTINGS.cold_start),
+        seed=0,
+    )
     made.update_search_space(space)
     return made
 
 
-def run(made: Drawn, trials: range) -> list[dict[str, JsonValue]]:
+def blended(space: JsonValue, mode: str = "minimize") -> GPSearch:
+    """Return a search as `auto` has it, with a Latin hypercube and TPE."""
+    made = loss_search(objectives_of(mode), SETTINGS, 0)
+    made.update_search_space(space)
+    return made
+
+
+def run(made: GPSearch, trials: range) -> list[dict[str, JsonValue]]:
     points = []
     for number in trials:
         points.append(made.generate_parameters(number))
@@ -56,15 +62,15 @@ def run(made: Drawn, trials: range) -> list[dict[str, JsonValue]]:
     return points
 
 
-def test_comes_close_to_the_best_point_of_numbers_and_options() -> None:
-    best = min(run(search(), range(30)), key=loss)
+def test_comes_close_to_the_best_configuration_of_numbers_and_options() -> None:
+    best = min(run(drawn(), range(30)), key=loss)
 
     assert best["kind"] == "b"
     assert best["x"] == pytest.approx(1.7, abs=0.01)
 
 
 def test_goes_on_from_its_state_with_trials_open() -> None:
-    first, second = search(), search()
+    first, second = drawn(), drawn()
     run(first, range(12))
     open_ones = [first.generate_parameters(number) for number in (12, 13)]
 
@@ -76,8 +82,8 @@ def test_goes_on_from_its_state_with_trials_open() -> None:
     assert run(first, range(14, 20)) == run(second, range(14, 20))
 
 
-def test_points_at_the_same_time_differ() -> None:
-    made = search()
+def test_concurrent_proposals_differ() -> None:
+    made = drawn()
     run(made, range(10))
 
     together = [made.generate_parameters(number) for number in range(10, 16)]
@@ -86,7 +92,7 @@ def test_points_at_the_same_time_differ() -> None:
 
 
 def test_a_new_space_begins_anew_with_what_still_lies_in_it() -> None:
-    made = search()
+    made = drawn()
     run(made, range(12))
     narrow = {**SPACE, "x": {"_type": "uniform", "_value": [1, 3]}}
 
@@ -96,3 +102,70 @@ def test_a_new_space_begins_anew_with_what_still_lies_in_it() -> None:
     assert 0 < len(kept) < 12
     assert all(1 <= configuration["x"] <= 3 for configuration, _ in kept)
     assert all(1 <= point["x"] <= 3 for point in run(made, range(12, 20)))
+
+
+def test_begins_in_the_middle_of_the_ranges() -> None:
+    first = blended({"x": NUMBER, "y": NUMBER, "kind": KIND}).generate_parameters(0)
+
+    assert (first["x"], first["y"]) == (1.0, 1.0)
+
+
+def test_begins_anywhere_where_there_are_branches() -> None:
+    branch = {"_type": "choice", "_value": [{"_name": "flat"}, {"_name": "deep", "x": NUMBER}]}
+
+    first = blended({"y": NUMBER, "model": branch}).generate_parameters(0)
+
+    assert first["y"] != 1.0
+
+
+def test_design_against_a_constraint_is_replaced_by_draws() -> None:
+    made = blended({"x": NUMBER, "y": NUMBER, "_constraints": ["x + y <= -1"]})
+
+    found = [made.generate_parameters(number) for number in range(5)]
+
+    assert all(point["x"] + point["y"] <= -1 for point in found)
+
+
+def test_larger_is_better_where_it_maximizes() -> None:
+    found = blended({"x": NUMBER}, "maximize")
+    for number in range(25):
+        point = found.generate_parameters(number)
+        found.receive_trial_result(number, point, point["x"])
+
+    assert found.generate_parameters(25)["x"] > 1.0
+    assert any(configuration["x"] > 2.99 for configuration, _ in found.state()["observed"])
+
+
+def test_report_without_a_number_teaches_nothing() -> None:
+    found = blended({"x": NUMBER})
+    point = found.generate_parameters(0)
+
+    found.receive_trial_result(0, point, {"accuracy": 1.0})
+
+    assert found.state()["observed"] == []
+    assert found.state()["running"] == []
+
+
+def test_says_what_it_found_out_about_the_loss() -> None:
+    found = blended({"x": NUMBER, "y": NUMBER})
+    for number in range(30):
+        point = found.generate_parameters(number)
+        found.receive_trial_result(number, point, (int(3 * point["x"]) - 2) ** 2)
+
+    assert "plateau" in loss_explanation(found)
+
+
+def test_goes_on_from_its_state_though_results_are_equal() -> None:
+    first, second = blended({"x": NUMBER, "y": NUMBER}), blended({"x": NUMBER, "y": NUMBER})
+    for number in range(25):
+        point = first.generate_parameters(number)
+        first.receive_trial_result(number, point, (int(3 * point["x"]) - 2) ** 2)
+
+    second.load_state(json.loads(json.dumps(first.state())))
+
+    assert "plateau" in loss_explanation(first)
+    for number in range(25, 30):
+        point = first.generate_parameters(number)
+        assert second.generate_parameters(number) == point
+        first.receive_trial_result(number, point, (int(3 * point["x"]) - 2) ** 2)
+        second.receive_trial_result(number, point, (int(3 * point["x"]) - 2) ** 2)

@@ -1,20 +1,20 @@
-"""What is believed of several outcomes."""
+"""Gaussian processes of several outcomes and their acquisition function."""
 
 import numpy as np
 import pytest
 
 from nni.hpo.arrays import Floats
-from nni.hpo.encoding.encoded_space import TreeCube
+from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.models.matern import Matern
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners.bayesian.outcome_models import (
+    OutcomeAcquisition,
     OutcomeModels,
-    Prospect,
     dominators,
     limit_targets,
 )
 
-CUBE = TreeCube(
+SPACE = EncodedSpace(
     parse_space(
         {
             "x": {"_type": "uniform", "_value": [0, 1]},
@@ -24,78 +24,82 @@ CUBE = TreeCube(
 )
 
 
+NONE = np.empty((0, 2))
+"""No running trial."""
+
+
 def grid(count: int = 12) -> Floats:
     xs = np.linspace(0, 1, count)
     return np.array([[x, kind] for kind in (0.0, 1.0) for x in xs])
 
 
 def models(losses: int, limits: int) -> OutcomeModels:
-    return OutcomeModels(losses, losses + limits, Matern.of(2.5), 1e-6, CUBE)
+    return OutcomeModels(losses, losses + limits, Matern.of(2.5), 1e-6, SPACE)
 
 
-def rated(prospect: Prospect, x: float, kind: float) -> float:
-    return float(prospect.rate(np.array([[x, kind]]))[0])
+def value_at(acquisition: OutcomeAcquisition, x: float, kind: float) -> float:
+    return float(acquisition.values(np.array([[x, kind]]))[0])
 
 
-def opposed(points: Floats) -> Floats:
-    """Give two losses that have their least values at 0.2 and 0.8, both higher with kind b."""
-    x, kind = points[:, 0], points[:, 1]
+def opposed(vectors: Floats) -> Floats:
+    """Return two losses that have their least values at 0.2 and 0.8, both higher with kind b."""
+    x, kind = vectors[:, 0], vectors[:, 1]
     return np.stack([(x - 0.2) ** 2 + kind, (x - 0.8) ** 2 + kind], axis=1)
 
 
-def test_points_between_the_least_values_are_promising() -> None:
-    points = grid()
+def test_vectors_between_the_least_values_are_promising() -> None:
+    vectors = grid()
 
-    view = models(2, 0).survey(points, opposed(points), [])
+    fit = models(2, 0).update(vectors, opposed(vectors), NONE)
 
-    between = rated(view.prospect, 0.47, 0)
-    assert between > rated(view.prospect, 0.02, 0)
-    assert between > rated(view.prospect, 0.47, 1)
-    assert set(points[view.good, 1]) == {0.0}
+    between = value_at(fit.acquisition, 0.47, 0)
+    assert between > value_at(fit.acquisition, 0.02, 0)
+    assert between > value_at(fit.acquisition, 0.47, 1)
+    assert set(vectors[fit.good, 1]) == {0.0}
 
 
-def test_gradient_is_that_of_the_rating() -> None:
-    points = grid()
-    outcomes = np.column_stack([opposed(points), points[:, 0] - 0.6])
-    prospect = models(2, 1).survey(points, outcomes, []).prospect
+def test_gradient_is_that_of_the_value() -> None:
+    vectors = grid()
+    outcomes = np.column_stack([opposed(vectors), vectors[:, 0] - 0.6])
+    acquisition = models(2, 1).update(vectors, outcomes, NONE).acquisition
     at, step = np.array([0.33, 0.0]), 1e-6
 
-    value, rise = prospect.slope(CUBE.features(at[None])[0])
+    value, gradient = acquisition.value_and_gradient(SPACE.features(at[None])[0])
 
-    higher, lower = rated(prospect, 0.33 + step, 0), rated(prospect, 0.33 - step, 0)
-    assert value == pytest.approx(rated(prospect, 0.33, 0))
-    assert rise[0] == pytest.approx((higher - lower) / (2 * step), rel=1e-3)
-
-
-def test_points_beyond_a_limit_are_not_promising() -> None:
-    points = grid()
-    outcomes = np.column_stack([(points[:, 0] - 0.2) ** 2, 0.5 - points[:, 0]])
-
-    view = models(1, 1).survey(points, outcomes, [])
-
-    assert rated(view.prospect, 0.52, 0) > rated(view.prospect, 0.2, 0) + 1
-    assert (points[view.good, 0] > 0.5).all()
+    higher, lower = value_at(acquisition, 0.33 + step, 0), value_at(acquisition, 0.33 - step, 0)
+    assert value == pytest.approx(value_at(acquisition, 0.33, 0))
+    assert gradient[0] == pytest.approx((higher - lower) / (2 * step), rel=1e-3)
 
 
-def test_while_nothing_keeps_the_limits_the_chance_to_keep_them_counts() -> None:
-    points = grid()[:8]
-    outcomes = np.column_stack([points[:, 0], 0.9 - points[:, 0]])
+def test_vectors_beyond_a_limit_are_not_promising() -> None:
+    vectors = grid()
+    outcomes = np.column_stack([(vectors[:, 0] - 0.2) ** 2, 0.5 - vectors[:, 0]])
 
-    view = models(1, 1).survey(points, outcomes, [])
+    fit = models(1, 1).update(vectors, outcomes, NONE)
 
-    assert view.prospect.boxes is None
-    assert rated(view.prospect, 0.95, 0) > rated(view.prospect, 0.1, 0)
-    assert points[view.good, 0].tolist() == [points[:, 0].max()]
+    assert value_at(fit.acquisition, 0.52, 0) > value_at(fit.acquisition, 0.2, 0) + 1
+    assert (vectors[fit.good, 0] > 0.5).all()
+
+
+def test_while_nothing_keeps_the_limits_only_their_probability_counts() -> None:
+    vectors = grid()[:8]
+    outcomes = np.column_stack([vectors[:, 0], 0.9 - vectors[:, 0]])
+
+    fit = models(1, 1).update(vectors, outcomes, NONE)
+
+    assert fit.acquisition.boxes is None
+    assert value_at(fit.acquisition, 0.95, 0) > value_at(fit.acquisition, 0.1, 0)
+    assert vectors[fit.good, 0].tolist() == [vectors[:, 0].max()]
 
 
 def test_running_trials_count_as_predicted() -> None:
-    points = grid(5)
-    outcomes = opposed(points)
+    vectors = grid(5)
+    outcomes = opposed(vectors)
 
-    free = models(2, 0).survey(points, outcomes, []).prospect
-    waiting = models(2, 0).survey(points, outcomes, [np.array([0.4, 0.0])]).prospect
+    free = models(2, 0).update(vectors, outcomes, NONE).acquisition
+    waiting = models(2, 0).update(vectors, outcomes, np.array([[0.4, 0.0]])).acquisition
 
-    assert rated(waiting, 0.4, 0) < rated(free, 0.4, 0) - 1
+    assert value_at(waiting, 0.4, 0) < value_at(free, 0.4, 0) - 1
 
 
 def test_limits_that_are_only_kept_or_broken_stand_apart() -> None:

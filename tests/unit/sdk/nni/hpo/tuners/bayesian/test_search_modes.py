@@ -1,11 +1,11 @@
-"""Which way the `auto` tuner searches next."""
+"""Modes of a search, its trust region and its progress."""
 
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from nni.hpo.tuners.bayesian.search_modes import Progress, TrustRegion, next_arm, option_weights
+from nni.hpo.tuners.bayesian.search_modes import Progress, TrustRegion, next_mode, option_weights
 
 
 def test_region_grows_with_success_and_shrinks_without() -> None:
@@ -13,10 +13,10 @@ def test_region_grows_with_success_and_shrinks_without() -> None:
     first = region.size
 
     for _ in range(3):
-        region.told(region.size, improved=True)
+        region.record(region.size, improved=True)
     grown = region.size
     for _ in range(3):
-        region.told(region.size, improved=False)
+        region.record(region.size, improved=False)
 
     assert grown == 2 * first
     assert region.size == first
@@ -27,7 +27,7 @@ def test_region_that_has_vanished_begins_again() -> None:
     first, sizes = region.size, set()
 
     for _ in range(40):
-        region.told(region.size, improved=False)
+        region.record(region.size, improved=False)
         sizes.add(region.size)
 
     assert min(sizes) < 0.02
@@ -39,7 +39,7 @@ def test_failures_that_were_proposed_before_it_shrank_do_not_shrink_it_further()
     first = region.size
 
     for _ in range(10):  # ten at a time, all proposed from the first size
-        region.told(first, improved=False)
+        region.record(first, improved=False)
 
     assert region.size == 0.5 * first
 
@@ -50,20 +50,20 @@ def test_running_proposals_count_as_failures_for_the_next_one() -> None:
 
     sizes: list[float] = []
     for _ in range(7):  # three failures halve it
-        sizes.append(region.expected(sizes))
+        sizes.append(region.size_with_pending(sizes))
 
     assert sizes == [first] * 3 + [first / 2] * 3 + [first / 4]
     assert region.size == first
 
 
-def test_failures_of_running_proposals_shrink_it_once_they_are_told() -> None:
+def test_failures_of_running_proposals_shrink_it_once_they_have_results() -> None:
     region = TrustRegion(axes=6)
     sizes: list[float] = []
     for _ in range(6):
-        sizes.append(region.expected(sizes))
+        sizes.append(region.size_with_pending(sizes))
 
     for size in reversed(sizes):  # those from the smaller region end first
-        region.told(size, improved=False)
+        region.record(size, improved=False)
 
     assert region.size == sizes[0] / 4
 
@@ -72,8 +72,8 @@ def test_region_that_has_begun_again_shrinks_as_before() -> None:
     region = TrustRegion(axes=2)
     sizes = []
     for _ in range(40):
-        sizes.append(region.expected([]))
-        region.told(sizes[-1], improved=False)
+        sizes.append(region.size_with_pending([]))
+        region.record(sizes[-1], improved=False)
 
     again = sizes.index(sizes[0], 2)
 
@@ -83,7 +83,7 @@ def test_region_that_has_begun_again_shrinks_as_before() -> None:
 def test_region_goes_on_from_its_state() -> None:
     region, other = TrustRegion(axes=2), TrustRegion(axes=2)
     for improved in (True, True, False, True):
-        region.told(region.size, improved=improved)
+        region.record(region.size, improved=improved)
 
     other.load_state(region.state())
 
@@ -108,13 +108,13 @@ def test_progress_is_stale_after_eight_proposals_that_gained_next_to_nothing() -
         (True, True, {"density", "local", "global", "explore", "option"}),
     ],
 )
-def test_arms_that_explore_are_for_when_nothing_is_found(
+def test_modes_that_explore_are_for_when_nothing_is_found(
     stale: bool, has_options: bool, expected: set[str]
 ) -> None:
     rng = np.random.default_rng(0)
 
     drawn = Counter(
-        next_arm(rng, density_share=0.2, local_share=0.6, stale=stale, has_options=has_options)
+        next_mode(rng, density_share=0.2, local_share=0.6, stale=stale, has_options=has_options)
         for _ in range(2000)
     )
 

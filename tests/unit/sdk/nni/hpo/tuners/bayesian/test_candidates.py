@@ -1,0 +1,127 @@
+"""Candidates of a search."""
+
+import numpy as np
+import pytest
+
+from nni.hpo.arrays import Floats
+from nni.hpo.encoding.encoded_space import EncodedSpace, vector_key
+from nni.hpo.space.parser import parse_space
+from nni.hpo.tuners.bayesian.candidates import (
+    best_untaken,
+    distinct,
+    global_candidates,
+    local_candidates,
+    option_candidates,
+    region_around,
+)
+
+TREE = EncodedSpace(
+    parse_space(
+        {
+            "kind": {
+                "_type": "choice",
+                "_value": [
+                    {"_name": "flat"},
+                    {"_name": "bowl", "x": {"_type": "uniform", "_value": [0, 1]}},
+                ],
+            },
+            "y": {"_type": "uniform", "_value": [0, 1]},
+        }
+    )
+)
+KIND, Y, X = (
+    next(i for i, axis in enumerate(TREE.axes) if axis.path.endswith(name))
+    for name in ("kind", "y", "x")
+)
+SQUARE = EncodedSpace(parse_space({key: {"_type": "uniform", "_value": [0, 1]} for key in "xy"}))
+
+
+def drawn(count: int) -> Floats:
+    return TREE.snap(TREE.sample_filled(np.random.default_rng(1), count))
+
+
+def test_half_of_the_candidates_lie_near_good_vectors() -> None:
+    good = np.array([[0.5, 0.5]])
+
+    candidates = global_candidates(SQUARE, good, 1000, np.random.default_rng(0))
+
+    near = (np.abs(candidates - good).max(axis=1) < 0.05).mean()
+    assert candidates.shape == (1000, 2)
+    assert 0.25 < near < 0.5
+    assert ((candidates >= 0) & (candidates <= 1)).all()
+
+
+def test_without_good_vectors_all_candidates_are_draws() -> None:
+    rng = np.random.default_rng(0)
+
+    candidates = global_candidates(SQUARE, np.empty((0, 2)), 1000, rng)
+
+    assert candidates.tolist() == np.random.default_rng(0).random((1000, 2)).tolist()
+
+
+def test_candidates_of_a_region_stay_in_it() -> None:
+    centre = TREE.encode({"kind": {"_name": "bowl", "x": 0.4}, "y": 0.9})
+    region = region_around(centre, np.ones(len(TREE)), 0.2, np.zeros(len(TREE)))
+
+    candidates = local_candidates(TREE, centre, region, 0.2, 300, np.random.default_rng(0))
+
+    assert candidates[:, Y].min() >= 0.8 - 1e-9
+    assert candidates[:, Y].max() <= 1.0
+    assert len(np.unique(candidates[:, Y])) > 20
+    assert set(candidates[:, KIND]) == {0, 1}
+
+
+def test_a_region_is_longer_where_the_function_changes_slowly() -> None:
+    region = region_around(np.full(2, 0.5), np.array([0.1, 0.4]), 0.2, np.zeros(2))
+
+    sides = region.high - region.low
+
+    assert sides[1] == pytest.approx(4 * sides[0])
+    assert np.sqrt(sides.prod()) == pytest.approx(0.2)
+
+
+def test_a_region_reaches_beyond_the_plateau_of_its_centre() -> None:
+    region = region_around(np.full(2, 0.5), np.ones(2), 0.02, np.array([0.3, 0.0]))
+
+    assert (region.high - 0.5).tolist() == pytest.approx([0.3, 0.01])
+    assert (0.5 - region.low).tolist() == pytest.approx([0.3, 0.01])
+
+
+@pytest.mark.parametrize("good", [0, 3])
+def test_candidates_with_an_option_all_have_it(good: int) -> None:
+    found = option_candidates(TREE, drawn(40)[:good], (KIND, 1), 50, np.random.default_rng(0))
+
+    assert (found[:, KIND] == 1).all()
+    assert len(np.unique(found[:, X])) > 20
+
+
+def test_nearly_equal_candidates_count_once() -> None:
+    candidates = np.array([[0.5, 0.5], [0.5, 0.500001], [0.5, 0.51], [0.1, 0.1]])
+
+    assert [one.tolist() for one in distinct(candidates, 2)] == [[0.5, 0.5], [0.5, 0.51]]
+    assert len(distinct(candidates, 9)) == 3
+    assert distinct(candidates, 0) == []
+
+
+def test_best_untaken_vector_skips_those_taken() -> None:
+    space = EncodedSpace(parse_space({"x": {"_type": "uniform", "_value": [0, 1]}}))
+    vectors = np.array([[0.1], [0.2], [0.3]])
+    values = np.array([1.0, 3.0, 2.0])
+
+    best = best_untaken(space, vectors, values, {vector_key(vectors[1])})
+
+    assert best is not None
+    assert best.tolist() == [0.3]
+    assert best_untaken(space, vectors, values, {vector_key(one) for one in vectors}) is None
+
+
+def test_best_untaken_vector_keeps_the_constraints() -> None:
+    space = EncodedSpace(
+        parse_space({"x": {"_type": "uniform", "_value": [0, 1]}, "_constraints": ["x <= 0.25"]})
+    )
+    vectors = np.array([[0.1], [0.2], [0.3]])
+
+    best = best_untaken(space, vectors, np.array([1.0, 2.0, 3.0]), set())
+
+    assert best is not None
+    assert best.tolist() == [0.2]

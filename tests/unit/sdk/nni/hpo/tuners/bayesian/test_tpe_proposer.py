@@ -1,0 +1,87 @@
+"""Proposals of TPE beside those of another model."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nni.hpo.arrays import Floats
+from nni.hpo.encoding.encoded_space import EncodedSpace, vector_key
+from nni.hpo.json_value import JsonValue
+from nni.hpo.models.plateaus import KnownPlateaus
+from nni.hpo.space.parser import parse_space, place
+from nni.hpo.tuners.bayesian.tpe_proposer import TPEProposer
+
+NUMBER = {"_type": "uniform", "_value": [0, 1]}
+LINE = {"x": NUMBER}
+BRANCHED = {"m": {"_type": "choice", "_value": [{"_name": "flat"}, {"_name": "deep", "x": NUMBER}]}}
+MANY = {f"x{index}": NUMBER for index in range(81)}
+
+
+def space_of(search_space: JsonValue) -> EncodedSpace:
+    return EncodedSpace(parse_space(search_space))
+
+
+def taught(seed: int = 0, count: int = 40) -> TPEProposer:
+    proposer = TPEProposer(seed)
+    proposer.update_search_space(LINE)
+    learn(proposer, count)
+    return proposer
+
+
+def learn(proposer: TPEProposer, count: int) -> None:
+    for number in range(count):
+        configuration = {"x": (number + 0.5) / count}
+        placed = place(parse_space(LINE), configuration)
+        proposer.learn(configuration, placed, abs(configuration["x"] - 0.7))
+
+
+def proposed(proposer: TPEProposer, plateaus: KnownPlateaus | None = None) -> Floats:
+    vector = proposer.propose(space_of(LINE), set(), plateaus)
+    assert vector is not None
+    return vector
+
+
+@pytest.mark.parametrize(("search_space", "share"), [(LINE, 0.15), (BRANCHED, 0.5), (MANY, 0.7)])
+def test_share_depends_on_the_space(search_space: JsonValue, share: float) -> None:
+    assert TPEProposer(0).share(space_of(search_space)) == share
+
+
+def test_proposals_lie_near_good_results() -> None:
+    proposer = taught()
+
+    found = [float(proposed(proposer)[0]) for _ in range(20)]
+
+    assert np.median(found) == pytest.approx(0.7, abs=0.15)
+
+
+def test_taken_vectors_are_not_proposed() -> None:
+    first = proposed(taught())
+
+    other = taught().propose(space_of(LINE), {vector_key(first)}, None)
+
+    assert other is not None
+    assert other.tolist() != first.tolist()
+
+
+def test_gives_up_where_every_result_is_known() -> None:
+    everything = KnownPlateaus(np.array([np.inf]), np.array([[0.5]]))
+
+    assert taught().propose(space_of(LINE), set(), everything) is None
+
+
+def test_reset_drops_the_observations() -> None:
+    proposer = taught()
+
+    proposer.reset()
+
+    found = [float(proposed(proposer)[0]) for _ in range(40)]
+    assert np.std(found) > 0.2
+
+
+def test_goes_on_from_its_state() -> None:
+    first, second = taught(seed=1), taught(seed=2)
+
+    second.load_state(json.loads(json.dumps(first.state())))
+
+    assert proposed(first).tolist() == proposed(second).tolist()
