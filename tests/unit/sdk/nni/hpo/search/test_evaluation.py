@@ -1,0 +1,143 @@
+"""Evaluation of trials in one process."""
+
+import math
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from nni.errors import NoMoreTrialError
+from nni.hpo import Assessor, AssessResult
+from nni.hpo.objectives import MINIMIZED
+from nni.hpo.search.evaluation import (
+    AssessorStopper,
+    EvaluationLoop,
+    ObjectiveEvaluator,
+    deadline,
+)
+from nni.hpo.search.outcomes import StudyTrial
+
+
+class Threshold(Assessor):
+    """Stops trials whose latest report is above 1."""
+
+    def __init__(self) -> None:
+        self.ended: list[tuple[str, bool]] = []
+
+    def assess_trial(self, trial_job_id: str, trial_history: list[Any]) -> AssessResult:
+        return AssessResult(trial_history[-1] <= 1)
+
+    def trial_end(self, trial_job_id: str, success: bool) -> None:
+        self.ended.append((trial_job_id, success))
+
+
+class Broken(Assessor):
+    """Raises at every call."""
+
+    def assess_trial(self, trial_job_id: str, trial_history: list[Any]) -> AssessResult:
+        raise KeyError(trial_job_id)
+
+
+class Numbers:
+    """Search that proposes 0, 1, ... up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.asked = 0
+        self.results: dict[int, object] = {}
+
+    def ask(self) -> StudyTrial:
+        if self.asked >= self.limit:
+            raise NoMoreTrialError("no more numbers")
+        self.asked += 1
+        return StudyTrial(self.asked - 1, self.asked - 1)
+
+    def tell(self, trial: int, value: object) -> None:
+        self.results[trial] = value
+
+
+def steps(trial: StudyTrial) -> Iterator[float]:
+    yield 0.5
+    yield float(trial.parameters)
+
+
+def evaluator(call: Any, assessor: Assessor | None = None) -> ObjectiveEvaluator:
+    return ObjectiveEvaluator(call, AssessorStopper(assessor), MINIMIZED)
+
+
+@pytest.mark.parametrize("timeout", [60, timedelta(minutes=1)])
+def test_deadline_is_that_far_in_the_future(timeout: float | timedelta) -> None:
+    before = time.monotonic()
+
+    assert before + 60 <= deadline(timeout) <= time.monotonic() + 60
+
+
+def test_no_timeout_is_no_deadline() -> None:
+    assert deadline(None) == math.inf
+
+
+@pytest.mark.parametrize("timeout", [0, -1, math.nan, timedelta(0)])
+def test_timeout_that_is_not_positive_is_refused(timeout: float | timedelta) -> None:
+    with pytest.raises(ValueError, match="timeout must be > 0 seconds"):
+        deadline(timeout)
+
+
+def test_last_yield_of_a_generator_is_its_result() -> None:
+    record = evaluator(steps).of(StudyTrial(0, 1))
+
+    assert (record.status, record.value, record.intermediate) == ("SUCCEEDED", 1.0, (0.5, 1.0))
+
+
+def test_assessor_stops_a_trial_early() -> None:
+    record = evaluator(steps, Threshold()).of(StudyTrial(0, 2))
+
+    assert (record.status, record.value, record.intermediate) == ("EARLY_STOPPED", None, (0.5, 2.0))
+
+
+def test_exception_of_an_assessor_stops_no_trial() -> None:
+    assert evaluator(steps, Broken()).of(StudyTrial(0, 2)).status == "SUCCEEDED"
+
+
+def test_exception_of_the_objective_is_stored_in_the_record() -> None:
+    error = ZeroDivisionError("x")
+
+    def fail(trial: StudyTrial) -> float:
+        raise error
+
+    record = evaluator(fail).of(StudyTrial(7, 2))
+
+    assert (record.id, record.status, record.error) == (7, "FAILED", error)
+
+
+def test_result_that_is_no_number_fails_the_trial() -> None:
+    record = evaluator(lambda _: "much").of(StudyTrial(0, 2))
+
+    assert record.status == "FAILED"
+    assert "objective must return a number" in str(record.error)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_loop_ends_at_its_limit_of_trials(concurrency: int) -> None:
+    search, assessor = Numbers(9), Threshold()
+    loop = EvaluationLoop(search, evaluator(lambda t: t.parameters, assessor), 4, math.inf)
+
+    records = loop.run_here() if concurrency == 1 else loop.run_threads(concurrency)
+
+    assert sorted(record.id for record in records) == [0, 1, 2, 3]
+    assert search.results == {0: 0, 1: 1, 2: 2, 3: 3}
+    assert sorted(assessor.ended) == [(str(number), True) for number in range(4)]
+
+
+def test_loop_ends_with_the_search() -> None:
+    loop = EvaluationLoop(Numbers(2), evaluator(lambda t: t.parameters), 10, math.inf)
+
+    assert len(loop.run_here()) == 2
+
+
+def test_no_trial_starts_after_the_deadline() -> None:
+    search = Numbers(9)
+
+    assert EvaluationLoop(search, evaluator(lambda _: 0), 4, -math.inf).run_threads(2) == []
+    assert search.asked == 0
