@@ -1,7 +1,7 @@
-"""A headless Chromium, spoken to over pipes: what the tests of the page see and do.
+"""Headless Chromium for tests of the page, controlled over pipes.
 
-It speaks the Chrome DevTools Protocol itself, through file descriptors 3 and 4, so it needs no
-driver and no port. Everything is synchronous: a test says what it does and what it waits for.
+The client implements the Chrome DevTools Protocol over file descriptors 3 and 4, so it needs no
+driver and no port. All calls are synchronous.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.chromium import require_chromium
 
 ANSWER_TIMEOUT_S: Final = 30.0
 _SHOWN: Final = 2000
-"""Characters of its log that are shown when it ends unasked."""
+"""Maximum number of characters of its log in the error about an unexpected exit."""
 _FLAGS: Final = (
     "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--no-first-run",
     "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking",
@@ -31,7 +31,7 @@ _FLAGS: Final = (
 )  # fmt: skip
 
 _ENVIRONMENT: Final = {"TZ": "UTC", "LANG": "en_US.UTF-8", "LC_ALL": "en_US.UTF-8"}
-"""What a page may show of the machine, so that pictures are alike everywhere."""
+"""Environment that makes screenshots equal on all machines."""
 
 
 class Browser:
@@ -42,7 +42,7 @@ class Browser:
         folder.mkdir(parents=True, exist_ok=True)
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
-        # The browser wants exactly 3 and 4; a shell can give it those whatever ours are called.
+        # The browser needs exactly 3 and 4; a shell can assign them from any descriptors.
         script = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
         command = [chromium.path, *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
         self._log = folder / "chromium.log"
@@ -70,7 +70,7 @@ class Browser:
         os.close(self._write)
 
     def call(self, method: str, session: str = "", **arguments: object) -> dict[str, Any]:
-        """Send a command and return its result; events that come meanwhile are kept."""
+        """Send a command and return its result; store the events received in between."""
         self._next_id += 1
         request: dict[str, Any] = {"id": self._next_id, "method": method, "params": arguments}
         if session:
@@ -92,7 +92,7 @@ class Browser:
             self.events.append(message)
 
     def poll(self) -> None:
-        """Take in events that have come."""
+        """Store the events that have arrived."""
         while (message := self._receive(time.monotonic())) is not None:
             self.events.append(message)
 
@@ -110,11 +110,13 @@ class Browser:
         return message
 
     def _ended(self) -> RuntimeError:
-        said = self._log.read_text(errors="replace")[-_SHOWN:]
-        return RuntimeError(f"the browser has ended with {self._process.wait()}; it said:\n{said}")
+        output = self._log.read_text(errors="replace")[-_SHOWN:]
+        return RuntimeError(
+            f"the browser has exited with {self._process.wait()}; its log:\n{output}"
+        )
 
     def new_page(self, width: int = 1280, height: int = 860, *, dark: bool = False) -> Page:
-        """Open a tab with a profile of its own; the one before is closed: it would take time."""
+        """Open a tab with a profile of its own; close the previous one, which would cost time."""
         if self._context:
             self.call("Target.disposeBrowserContext", browserContextId=self._context)
         context = self.call("Target.createBrowserContext")["browserContextId"]
@@ -142,14 +144,14 @@ class Page:
         return self._browser.call(method, self._session, **arguments)
 
     def resize(self, width: int, height: int) -> None:
-        """Set the size of what is seen, in px."""
+        """Set the size of the viewport, in px."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
 
     def prefer(self, scheme: str) -> None:
-        """Be a system that prefers `light` or `dark`."""
+        """Emulate a system with the theme `light` or `dark`."""
         features = [
             {"name": "prefers-color-scheme", "value": scheme},
             {"name": "prefers-reduced-motion", "value": "reduce"},
@@ -179,16 +181,16 @@ class Page:
         return wait.until(lambda: self.run(whether), timeout_s, script)
 
     def text(self, selector: str = "body") -> str:
-        """Return the words that one sees in an element."""
+        """Return the visible text of an element."""
         return str(self.run(f"document.querySelector({json.dumps(selector)}).innerText"))
 
     def until_text(self, words: str, selector: str = "body", timeout_s: float = 20.0) -> None:
-        """Wait until an element shows `words`."""
+        """Wait until an element contains the visible text `words`."""
         found = f"(document.querySelector({json.dumps(selector)})?.innerText ?? '')"
         self.until(f"{found}.includes({json.dumps(words)})", timeout_s)
 
     def click(self, selector: str, words: str = "") -> None:
-        """Click on the first element that fits and shows `words`, once it is there."""
+        """Wait for the first matching element that contains `words`, and click on it."""
         place = self.until(_CENTRE % (json.dumps(selector), json.dumps(words)))
         for kind in ("mousePressed", "mouseReleased"):
             self.mouse(kind, place["x"], place["y"])
@@ -199,7 +201,7 @@ class Page:
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **held)
 
     def wheel(self, x: float, y: float, by: float) -> None:
-        """Turn the mouse wheel by so many px."""
+        """Turn the mouse wheel by ``by`` px."""
         self.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=by)
 
     def press(self, key: str) -> None:
@@ -215,18 +217,18 @@ class Page:
             )  # fmt: skip
 
     def fill(self, selector: str, text: str) -> None:
-        """Replace the text of an input as typing would."""
+        """Replace the text of an input with the events of typing."""
         self.until(f"document.querySelector({json.dumps(selector)})")
         self.run(_FILL % (json.dumps(selector), json.dumps(text)))
 
     def screenshot(self, path: Path) -> None:
-        """Save what is seen as a PNG."""
+        """Save the viewport as a PNG."""
         path.parent.mkdir(parents=True, exist_ok=True)
         data = self.call("Page.captureScreenshot", format="png")["data"]
         path.write_bytes(base64.b64decode(data))
 
     def problems(self) -> list[str]:
-        """Return what the browser complained of so far: exceptions, errors, broken rules."""
+        """Return the problems that the browser reported so far: exceptions, errors, violations."""
         self._browser.poll()
         found = []
         for event in self._browser.events:
@@ -263,7 +265,7 @@ _FILL: Final = """(() => {
 
 @contextmanager
 def running_browser(folder: Path) -> Iterator[Browser]:
-    """Start a browser and end it."""
+    """Run a browser for the block."""
     browser = Browser(folder)
     try:
         yield browser

@@ -1,4 +1,4 @@
-"""Where Chromium is; where there is none, npm's `@sparticuz/chromium` is fetched once."""
+"""Discovery of Chromium; without one, npm's `@sparticuz/chromium` is fetched once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import pytest
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PACKAGE: Final = "@sparticuz/chromium@138.0.2"
-"""The last one that runs under Node 20."""
+"""The last version for Node 20."""
 FETCH_TIMEOUT_S: Final = 240.0
 _SHOWN: Final = 2000
-"""Characters of what npm said last that are shown when it fails."""
+"""Maximum number of characters of npm's output in the error about its failure."""
 _INFLATE: Final = """
 import chromium from "@sparticuz/chromium";
 console.log(JSON.stringify({ path: await chromium.executablePath() }));
@@ -34,11 +34,11 @@ class Chromium:
 
     path: str
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What its process needs besides."""
+    """Additional variables of its process."""
 
 
 def require_chromium() -> Chromium:
-    """Give the browser, or skip the test (fail if NNI_REQUIRE_SERVICES=1)."""
+    """Return the browser, or skip the test (fail if NNI_REQUIRE_SERVICES=1)."""
     found, reason = _found()
     if found is not None:
         return found
@@ -49,7 +49,7 @@ def require_chromium() -> Chromium:
 
 @cache
 def _found() -> tuple[Chromium | None, str]:
-    """Return the browser, or why there is none."""
+    """Return the browser, or None and the reason."""
     named = os.environ.get("NNI_CHROMIUM")
     for name in (named,) if named else NAMES:
         path = shutil.which(name)
@@ -67,12 +67,12 @@ def _found() -> tuple[Chromium | None, str]:
 
 
 def _fetched() -> Chromium:
-    """Fetch the package into a folder of its own that later runs find again."""
+    """Fetch the package into a folder that later runs reuse."""
     folder = Path(tempfile.gettempdir()) / f"nni-chromium-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     ready = folder / "ready.json"
     with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # one worker fetches; the others would start half of it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one worker fetches, others wait
         if not ready.exists():
             npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), PACKAGE]
             _run(npm, folder)
@@ -86,7 +86,7 @@ def _fetched() -> Chromium:
 
 
 def _run(command: list[str], folder: Path) -> str:
-    # It unpacks its libraries only where it believes to run on Amazon's machines.
+    # The package unpacks its libraries only in an environment like AWS Lambda's.
     lambda_like = {"AWS_EXECUTION_ENV": "AWS_Lambda_nodejs22.x", "TMPDIR": str(folder)}
     return subprocess.run(
         command,

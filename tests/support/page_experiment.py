@@ -1,4 +1,4 @@
-"""An experiment that shows the page everything: results, failures, curves, trials that wait."""
+"""Experiments for tests of the page: results, failures, intermediate results, waiting trials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.servers import require_binary
 
 TRIALS: Final = 12
 WAITING_LR: Final = 0.5
-"""A trial with exactly this learning rate runs until somebody ends it; nobody draws it."""
+"""A trial with exactly this learning rate runs until it is killed; the tuner never samples it."""
 SPACE: Final = {
     "lr": {"_type": "loguniform", "_value": [0.001, 1]},
     "layers": {"_type": "randint", "_value": [1, 5]},
@@ -55,33 +55,33 @@ nni.report_final_result({{"default": accuracy, "loss": loss}})
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An experiment of a running installation, and how to look at it."""
+    """An experiment of a running installation, with access by REST and browser."""
 
     shape: LocalShape
     experiment: str
 
     def address(self, view: str = "oview", *, token: bool = True, **query: str) -> str:
-        """Give the address of a view on the base listener."""
+        """Return the address of a view on the base listener."""
         endpoint = self.shape.endpoint()
         secret = {"token": endpoint["token"]} if token else {}
         return f"{endpoint['http']}/{view}?{urlencode({'id': self.experiment, **secret, **query})}"
 
     def rest(self, path: str) -> Any:
-        """Give what REST answers about the experiment."""
+        """Return the response of a route of the experiment."""
         base = f"{self.shape.endpoint()['http']}/api/v1/nni/experiments/{self.experiment}"
         answer = httpx.get(f"{base}/{path}", timeout=20, trust_env=False)
         answer.raise_for_status()
         return answer.json()
 
     def installation(self, path: str) -> Any:
-        """Give what REST answers about the installation."""
+        """Return the response of a route of the installation."""
         address = f"{self.shape.endpoint()['http']}/api/v1/nni/{path}"
         answer = httpx.get(address, timeout=20, trust_env=False)
         answer.raise_for_status()
         return answer.json()
 
     def trials(self) -> list[dict[str, Any]]:
-        """Give the records of all trials, with `parameters` and `value` beside."""
+        """Return the records of all trials, with `parameters`, `source` and `value` added."""
         found = self.rest("trial-jobs")
         for trial in found:
             given = json.loads(trial["hyperParameters"][0])
@@ -91,22 +91,22 @@ class Shown:
         return list(found)
 
     def judged(self) -> list[dict[str, Any]]:
-        """Give the records of the trials that have a result."""
+        """Return the records of the trials that have a result."""
         return [one for one in self.trials() if one["value"] is not None]
 
     def in_state(self, state: str, *, source: str = "algorithm") -> list[dict[str, Any]]:
-        """Give the records of the trials in a state whose parameters come from `source`."""
+        """Return the records of the trials in a state whose parameters come from `source`."""
         return [one for one in self.trials() if one["status"] == state and one["source"] == source]
 
     def visit(self, browser: Browser, view: str = "oview", **options: Any) -> Page:
-        """Open a view in a new tab that may change things."""
+        """Open a view in a new tab with the token."""
         page = browser.new_page(**options)
         page.open(self.address(view))
         return page
 
 
 def create_waiting(shape: LocalShape, folder: Path, **changes: object) -> Shown:
-    """Start an experiment of which two trials wait, and which has room for more."""
+    """Start an experiment with waiting trials and a budget for more trials."""
     config = write_experiment(
         folder,
         SCRIPT,
@@ -149,7 +149,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
-    """An experiment that is done; tests that change it leave what others read."""
+    """A finished experiment; tests that change it preserve the data of other tests."""
     require_binary("nats-server")
     folder = tmp_path_factory.mktemp("page")
     with running_shape(folder) as shape:
