@@ -66,7 +66,7 @@ async def test_opening_waits_for_an_unreachable_server(tmp_path: Path) -> None:
 
 
 async def test_opening_can_be_cancelled(tmp_path: Path) -> None:
-    bus = NatsBus(NatsSettings("nats://127.0.0.1:9"))  # the discard port: nobody listens
+    bus = NatsBus(NatsSettings("nats://127.0.0.1:9"))  # the discard port, which is closed
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05), bus:
@@ -107,7 +107,7 @@ async def test_message_above_the_limit_is_refused_here(connection: Connection) -
 
 async def test_request_without_responder_fails_at_once(connection: Connection) -> None:
     with pytest.raises(NoRespondersError):
-        await connection.request("nobody.there", b"", timeout_s=5.0)
+        await connection.request("no.responder", b"", timeout_s=5.0)
 
     await connection.aclose()
 

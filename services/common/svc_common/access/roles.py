@@ -69,7 +69,7 @@ class Caller:
         if self.role < rule.role and not (self.role is Role.AGENT and rule.agents):
             raise PermissionDeniedError(
                 f"{what} needs the role {rule.role.word}, and {self.name} has the role "
-                f"{self.role.word}; ask whoever runs these services for another token",
+                f"{self.role.word}; ask the operator of these services for another token",
                 {"role": self.role.word, "needs": rule.role.word},
             )
 
