@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Final
 
 from nni_proto.runner.v1 import task_pb2
+from nni_wire.trial_blobs import LOAD_CHECKPOINT_KEY
 from nni_wire.values import blob_of
 from svc_common import subjects
 from svc_common.clock import Clock
@@ -12,7 +13,7 @@ from svc_common.errors import ServiceError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
 from svc_common.tasks import TaskOwner
-from svc_manager.blobs.checkpoints import LOAD_KEY, checkpoint_folder, saving_trial
+from svc_manager.blobs.checkpoints import checkpoint_folder, saving_trial
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.tasks import (
     drop_to_bytes,
@@ -179,7 +180,7 @@ class EffectRunner:
 
         Return False while it is still being written.
         """
-        directory = checkpoint_folder(task.parameters, LOAD_KEY)
+        directory = checkpoint_folder(task.parameters, LOAD_CHECKPOINT_KEY)
         if not directory:
             return True
         saving = saving_trial(self._experiment, directory, besides=task.trial_id)

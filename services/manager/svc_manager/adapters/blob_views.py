@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from svc_common.errors import NotFoundError
 from svc_common.storage.ports import BlobStore
+from svc_manager.domain.garbage import SUMMARY_KIND
 
 _SEQUENCE_BYTES = 8
 
@@ -49,4 +50,4 @@ class BlobViews:
 
 
 def _key(experiment_id: str) -> str:
-    return f"summary/{experiment_id}/experiment"
+    return f"{SUMMARY_KIND}/{experiment_id}/experiment"

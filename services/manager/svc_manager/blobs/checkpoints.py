@@ -1,14 +1,10 @@
 """Checkpoint folders that parameters name, where machines share no folders."""
 
-from typing import Final
-
 from nni_proto.common.v1 import value_pb2
+from nni_wire.trial_blobs import LOAD_CHECKPOINT_KEY, SAVE_CHECKPOINT_KEY
 from svc_manager.domain.checkpoints import dead_archives
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import EncodedValue
-
-LOAD_KEY: Final = "load_checkpoint_dir"
-SAVE_KEY: Final = "save_checkpoint_dir"
 
 
 def checkpoint_folder(parameters: value_pb2.Value, key: str) -> str:
@@ -28,7 +24,7 @@ def saving_trial(experiment: Experiment, directory: str, besides: str) -> str:
         besides: id of the loading trial: one that loads from where it saves starts anew.
     """
     for trial in experiment.live.values():
-        if trial.id != besides and _folder_in(trial.parameters, SAVE_KEY) == directory:
+        if trial.id != besides and _folder_in(trial.parameters, SAVE_CHECKPOINT_KEY) == directory:
             return trial.id
     return ""
 
@@ -40,7 +36,7 @@ def dead_checkpoints(experiment: Experiment) -> frozenset[str]:
     coming = [item.parameters for item in experiment.algorithm.queue.values()]
     coming.extend(trial.parameters for trial in experiment.live.values())
     coming.extend(experiment.custom_queue.values())
-    wanted = {_folder_in(parameters, LOAD_KEY) for parameters in coming}
+    wanted = {_folder_in(parameters, LOAD_CHECKPOINT_KEY) for parameters in coming}
     return dead_archives(experiment.checkpoints, experiment.released_checkpoints, wanted)
 
 

@@ -6,7 +6,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common import subjects
-from svc_manager.domain.experiment import DEFAULT_TRIAL_RETRIES, Budget, Settings
+from svc_manager.domain.experiment import DEFAULT_TRIAL_RETRIES, Budget, ExperimentSettings
 from svc_manager.domain.values import (
     DEFAULT_METRIC,
     Metric,
@@ -80,12 +80,12 @@ def mode_of(config: config_pb2.ExperimentConfig, resolved: int) -> OptimizeMode 
     return OptimizeMode(number) if number else None
 
 
-def settings_of(config: config_pb2.ExperimentConfig, resolved_mode: int) -> Settings:
+def settings_of(config: config_pb2.ExperimentConfig, resolved_mode: int) -> ExperimentSettings:
     """Return the settings of a configuration that decisions need."""
     pools = tuple(
         subjects.check_id("platform", service.platform) for service in config.training_services
     )
-    return Settings(
+    return ExperimentSettings(
         pools=pools or (_LOCAL_POOL,),
         max_trial_retries=(
             config.max_trial_retries

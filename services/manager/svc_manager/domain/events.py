@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from svc_manager.domain.checkpoints import SavedCheckpoint
-from svc_manager.domain.experiment import Budget, ExperimentState, Settings
+from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.reports import Report
 from svc_manager.domain.trial import TrialState
 from svc_manager.domain.values import (
@@ -29,7 +29,7 @@ class ExperimentCreated:
     experiment_id: str
     config: bytes
     """Serialised `ExperimentConfig`; not decoded here."""
-    settings: Settings
+    settings: ExperimentSettings
     """Settings of ``config`` that decisions need."""
     budget: Budget
     """Budgets of ``config``."""

@@ -56,7 +56,7 @@ TRANSITIONS: dict[ExperimentState, frozenset[ExperimentState]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ExperimentSettings:
     """Settings of the configuration that decisions need and that no update changes."""
 
     pools: tuple[str, ...] = ("local",)

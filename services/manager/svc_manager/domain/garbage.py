@@ -12,7 +12,11 @@ from nni_wire.trial_blobs import OUTPUT_KIND
 
 CONTENT_KIND: Final = "sha256"
 """First key part of blobs that are named by their hash."""
-OWNED_KINDS: Final = (OUTPUT_KIND, "snapshot", "summary")
+SNAPSHOT_KIND: Final = "snapshot"
+"""First key part of snapshots."""
+SUMMARY_KIND: Final = "summary"
+"""First key part of summaries."""
+OWNED_KINDS: Final = (OUTPUT_KIND, SNAPSHOT_KIND, SUMMARY_KIND)
 """First key parts of blobs that belong to the experiment that the second part names."""
 TOMBSTONE_KIND: Final = "tombstone"
 """First key part of the tombstones of deleted experiments."""

@@ -10,8 +10,8 @@ from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.experiment import (
     TICKING_STATES,
     Budget,
+    ExperimentSettings,
     ExperimentState,
-    Settings,
 )
 from svc_manager.domain.reports import Report
 from svc_manager.domain.trial import Trial, TrialState
@@ -59,7 +59,7 @@ class Experiment:
     state: ExperimentState = ExperimentState.INITIALIZED
     created: bool = False
     config: bytes = b""
-    settings: Settings = field(default_factory=Settings)
+    settings: ExperimentSettings = field(default_factory=ExperimentSettings)
     budget: Budget = field(default_factory=Budget)
     search_space: EncodedValue | None = None
     """Set once it was replaced; otherwise part of ``config``."""

@@ -8,6 +8,7 @@ from svc_common.errors import NotFoundError, ServiceError
 from svc_common.logs import get_logger
 from svc_common.storage.ports import BlobStore
 from svc_common.telemetry.metrics import Counter
+from svc_manager.domain.garbage import SNAPSHOT_KIND
 from svc_manager.event_log.reader import FoldedExperiment
 from svc_manager.event_log.snapshot import Snapshot, SnapshotError, decode_snapshot
 from svc_manager.ports import Views
@@ -107,4 +108,4 @@ class Summaries:
 
 
 def _snapshot_key(experiment_id: str) -> str:
-    return f"snapshot/{experiment_id}/state"
+    return f"{SNAPSHOT_KIND}/{experiment_id}/state"

@@ -14,6 +14,7 @@ import grpc.aio
 from nni_proto.bytes.v1 import byte_service_pb2 as pb
 from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
 from nni_proto.common.v1 import value_pb2
+from nni_wire.trial_blobs import OUTPUT_KIND
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.rpc.client import CALL_TIMEOUT_S, Metadata, service_error
 from svc_common.storage.atomic_files import CHUNK_BYTES, atomic_file, storage_error
@@ -21,7 +22,7 @@ from svc_common.storage.ports import check_content, check_key
 from svc_trial_runner.adapters.http_transfer import receive_file, send_file
 
 _STREAM_TIMEOUT_S: Final = 3600.0
-_OUTPUT_KEY: Final = re.compile(r"output/([^/]+)/([^/]+)/([0-9]{1,9})/([^/]+)\Z")
+_OUTPUT_KEY: Final = re.compile(rf"{OUTPUT_KIND}/([^/]+)/([^/]+)/([0-9]{{1,9}})/([^/]+)\Z")
 """Experiment, trial, attempt, file."""
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from nni_wire.trial_blobs import output_key
 from svc_common.storage.archives import ArchiveLimits, extract, pack
 from svc_common.storage.ports import CONTENT_KIND
 from svc_common.storage.retries import RetryingBlobExchange
@@ -50,8 +51,8 @@ class StoredTrialBlobs:
 
     async def keep_output(self, trial: FinishedTrial, file_name: str, path: Path) -> None:
         """See `ports.TrialBlobs.keep_output`."""
-        folder = f"output/{trial.experiment_id}/{trial.trial_id}/{trial.attempt}"
-        await self._common.put_named_file(f"{folder}/{file_name}", path)
+        key = output_key(trial.experiment_id, trial.trial_id, trial.attempt, file_name)
+        await self._common.put_named_file(key, path)
 
 
 class TarFolders:

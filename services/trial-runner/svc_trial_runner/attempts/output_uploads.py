@@ -7,6 +7,7 @@ from collections import deque
 from pathlib import Path
 from typing import Final
 
+from nni_wire.trial_blobs import OUTPUT_ARCHIVE, OUTPUT_STREAMS
 from svc_common.clock import Clock
 from svc_common.errors import ResourceExhaustedError, ServiceError
 from svc_common.logs import get_logger
@@ -15,10 +16,8 @@ from svc_trial_runner.ports import FinishedTrial, FolderArchives, TrialBlobs, Up
 
 ROOM_AGAIN_AFTER_S: Final = 5.0
 """Delay between two tries while the store is full."""
-STREAMS: Final = ("stdout", "stderr")
-FILES: Final = "files.tar"
-_ARCHIVE: Final = ".files.tar"
-_NOT_OUTPUT: Final = frozenset({*STREAMS, "trial.log", "code", CHECKPOINTS, _ARCHIVE})
+_ARCHIVE: Final = f".{OUTPUT_ARCHIVE}"
+_NOT_OUTPUT: Final = frozenset({*OUTPUT_STREAMS, "trial.log", "code", CHECKPOINTS, _ARCHIVE})
 """Entries of a trial's folder that are stored otherwise, or are not its output."""
 
 
@@ -86,14 +85,16 @@ class OutputUploads:
         folder = Path(trial.directory)
         if not await asyncio.to_thread(folder.is_dir):
             return
-        for name in STREAMS:
+        for name in OUTPUT_STREAMS:
             if await asyncio.to_thread(_is_own_file, folder / name):
                 await self._blobs.keep_output(trial, name, folder / name)
         packed = folder / _ARCHIVE
         # An entry that the trial has put there may be a link to anything.
         await asyncio.to_thread(packed.unlink, missing_ok=True)
         await asyncio.to_thread(self._archives.pack, folder, packed, _NOT_OUTPUT)
-        await self._blobs.keep_output(trial, FILES, packed)  # the last: with it, all is there
+        await self._blobs.keep_output(
+            trial, OUTPUT_ARCHIVE, packed
+        )  # the last: with it, all is there
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-LOAD_KEY: Final = "load_checkpoint_dir"
-SAVE_KEY: Final = "save_checkpoint_dir"
+from nni_wire.trial_blobs import LOAD_CHECKPOINT_KEY, SAVE_CHECKPOINT_KEY
+
 CHECKPOINTS: Final = "checkpoints"
 """Folder with the checkpoints, in the trial's folder."""
 _DIGITS: Final = 12
@@ -38,16 +38,16 @@ def checkpoint_folders(parameters: object, trial_directory: str) -> CheckpointFo
     """
     if not isinstance(parameters, Mapping):
         return None
-    load, save = (_name(parameters.get(key)) for key in (LOAD_KEY, SAVE_KEY))
+    load, save = (_name(parameters.get(key)) for key in (LOAD_CHECKPOINT_KEY, SAVE_CHECKPOINT_KEY))
     if not load and not save:
         return None
     root = PurePosixPath(trial_directory) / CHECKPOINTS
     here = {name: str(root / _digest(name)) for name in (load, save) if name}
     changed = dict(parameters)
     if load:
-        changed[LOAD_KEY] = here[load]
+        changed[LOAD_CHECKPOINT_KEY] = here[load]
     if save:
-        changed[SAVE_KEY] = here[save]
+        changed[SAVE_CHECKPOINT_KEY] = here[save]
     return CheckpointFolders(changed, here.get(load, ""), here.get(save, ""), save)
 
 

@@ -10,7 +10,7 @@ from svc_manager.domain import events, inputs
 from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import Effect
-from svc_manager.domain.experiment import Budget, Settings
+from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.fold import fold
 from svc_manager.domain.reports import ExitCause, Exited, Report, ReportBody, Started
 from svc_manager.domain.scheduling import settle
@@ -61,12 +61,12 @@ def _metric(type_: MetricType, sequence: int, number: float | str) -> Metric:
 
 def created(
     budget: Budget | None = None,
-    settings: Settings | None = None,
+    settings: ExperimentSettings | None = None,
 ) -> events.ExperimentCreated:
     return events.ExperimentCreated(
         experiment_id=EXPERIMENT_ID,
         config=b"",
-        settings=settings or Settings(optimize_mode=OptimizeMode.MINIMIZE),
+        settings=settings or ExperimentSettings(optimize_mode=OptimizeMode.MINIMIZE),
         budget=budget or Budget(trial_concurrency=2, max_trial_number=10),
         directory=f"/root/{EXPERIMENT_ID}",
         environment_sha256="",
@@ -82,7 +82,7 @@ class Lab:
     def __init__(
         self,
         budget: Budget | None = None,
-        settings: Settings | None = None,
+        settings: ExperimentSettings | None = None,
         *,
         started: bool = True,
         lookahead: bool = False,

@@ -3,7 +3,7 @@ import pytest
 from svc_manager.domain import events, inputs
 from svc_manager.domain.decide_reports import FALSE_START_LIMIT, is_affected
 from svc_manager.domain.effects import PublishAgain, PublishTask, SendDrop, SendStop
-from svc_manager.domain.experiment import Budget, Settings
+from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.reports import ExitCause, Lost, Report, Started, Waits
 from svc_manager.domain.trial import TrialState
 from svc_manager.domain.values import OptimizeMode
@@ -161,7 +161,7 @@ def test_a_signal_is_named_when_a_trial_dies_of_it() -> None:
 
 
 def test_a_failing_command_is_run_again_as_often_as_asked() -> None:
-    lab = Lab(settings=Settings(retry_failed_trials=1))
+    lab = Lab(settings=ExperimentSettings(retry_failed_trials=1))
     trial = lab.running()
 
     lab.report(trial, 1, exited(3))
@@ -208,7 +208,7 @@ def test_stop_advice_ends_a_trial_as_early_stopped() -> None:
 
 @pytest.mark.claim("platform", 22)
 def test_the_last_intermediate_of_an_early_stopped_trial_counts_if_asked() -> None:
-    lab = Lab(settings=Settings(include_intermediate_results=True))
+    lab = Lab(settings=ExperimentSettings(include_intermediate_results=True))
     trial = lab.running()
     lab.report(trial, 1, intermediate(0.1))
     lab.report(trial, 2, intermediate(0.2, sequence=1))
@@ -252,7 +252,7 @@ def test_a_stop_without_a_request_cancels_by_the_system() -> None:
 
 @pytest.mark.claim("platform", 78)
 def test_a_lost_attempt_waits_for_another_agent_until_retries_are_used_up() -> None:
-    lab = Lab(settings=Settings(max_trial_retries=1))
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=1))
     trial = lab.running()
 
     lab.report(trial, 1, Lost("the machine died"))
@@ -266,7 +266,7 @@ def test_a_lost_attempt_waits_for_another_agent_until_retries_are_used_up() -> N
 
 
 def test_an_attempt_lost_before_its_start_does_not_use_up_a_retry() -> None:
-    lab = Lab(settings=Settings(max_trial_retries=0))
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=0))
     trial = lab.waiting()
 
     lab.report(trial, 0, Lost("the agent was killed"))
@@ -275,7 +275,7 @@ def test_an_attempt_lost_before_its_start_does_not_use_up_a_retry() -> None:
 
 
 def test_a_trial_that_no_agent_can_start_fails_in_the_end() -> None:
-    lab = Lab(settings=Settings(max_trial_retries=0))
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=0))
     trial = lab.waiting()
 
     for _ in range(FALSE_START_LIMIT):
@@ -403,7 +403,7 @@ def test_an_agent_that_holds_what_it_should_is_left_alone() -> None:
 def test_the_best_value_follows_the_mode_and_ignores_what_is_no_number() -> None:
     lab = Lab(
         budget=Budget(trial_concurrency=1),
-        settings=Settings(optimize_mode=OptimizeMode.MAXIMIZE),
+        settings=ExperimentSettings(optimize_mode=OptimizeMode.MAXIMIZE),
     )
     for value in (float("nan"), 1.0, 3.0, 2.0):
         lab.finish(lab.running(), value)

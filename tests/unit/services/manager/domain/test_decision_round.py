@@ -6,7 +6,7 @@ import pytest
 
 from svc_common.errors import ServiceError
 from svc_manager.domain import inputs
-from svc_manager.domain.experiment import Budget, ExperimentState, Settings
+from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.reports import ExitCause, Lost, Report, ReportBody, Started
 from svc_manager.domain.trial import TrialState
 from tests.unit.services.manager.building import Lab, exited, final, intermediate
@@ -50,7 +50,9 @@ class Agent:
 @pytest.mark.parametrize("seed", range(20))
 def test_any_order_of_words_gives_a_finished_experiment_that_its_log_repeats(seed: int) -> None:
     rng = random.Random(seed)
-    lab = Lab(Budget(trial_concurrency=3, max_trial_number=15), Settings(max_trial_retries=1))
+    lab = Lab(
+        Budget(trial_concurrency=3, max_trial_number=15), ExperimentSettings(max_trial_retries=1)
+    )
     agent = Agent(rng)
 
     for _ in range(500):

@@ -5,7 +5,7 @@ import pytest
 from svc_manager.domain import inputs
 from svc_manager.domain.decide_commands import cut_off
 from svc_manager.domain.decision_round import Round
-from svc_manager.domain.experiment import Budget, Settings
+from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.explain import explain_trial
 from svc_manager.domain.explanation import (
     AgentFacts,
@@ -129,7 +129,7 @@ def test_a_command_that_could_not_be_started_says_why() -> None:
 
 
 def test_a_trial_that_lost_its_agents_names_each_loss() -> None:
-    settings = Settings(optimize_mode=OptimizeMode.MINIMIZE, max_trial_retries=1)
+    settings = ExperimentSettings(optimize_mode=OptimizeMode.MINIMIZE, max_trial_retries=1)
     lab = Lab(settings=settings)
     trial = lab.running()
     lab.report(trial, 1, Lost("its agent was stopped"))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from svc_manager.domain import events, inputs
-from svc_manager.domain.experiment import Budget, Settings
+from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.explain import explain_next, explain_trial
 from svc_manager.domain.explanation import (
     AgentFacts,
@@ -133,7 +133,7 @@ def test_a_lost_attempt_is_explained_beside_the_current_delay() -> None:
 
 
 def test_a_retried_command_is_explained_as_failed() -> None:
-    settings = Settings(optimize_mode=OptimizeMode.MINIMIZE, retry_failed_trials=1)
+    settings = ExperimentSettings(optimize_mode=OptimizeMode.MINIMIZE, retry_failed_trials=1)
     lab = Lab(settings=settings)
     trial = lab.running()
     lab.report(trial, 1, exited(3, detail="oh no"))

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from svc_manager.domain import events
-from svc_manager.domain.experiment import Budget, Settings
+from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.fold import fold
 from svc_manager.domain.reports import Report
 from svc_manager.domain.state import Experiment
@@ -18,7 +18,7 @@ def experiment_with_trial(
     mode: OptimizeMode = OptimizeMode.MINIMIZE,
 ) -> tuple[Experiment, Trial]:
     experiment = Experiment()
-    fold(experiment, created(Budget(), Settings(optimize_mode=mode)), 0)
+    fold(experiment, created(Budget(), ExperimentSettings(optimize_mode=mode)), 0)
     schedule(experiment, "t0")
     return experiment, experiment.trials["t0"]
 

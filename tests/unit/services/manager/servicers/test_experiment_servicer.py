@@ -185,7 +185,7 @@ async def test_runners_are_listed_once_heard_of_and_only_known_ones_drained(
     assert list(listed.runners) == []
 
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
-        await client.experiments.DrainRunner(pb.DrainRunnerRequest(runner_id="nobody"))
+        await client.experiments.DrainRunner(pb.DrainRunnerRequest(runner_id="unknown"))
 
     assert refusal.value.code() is grpc.StatusCode.NOT_FOUND
 

@@ -97,7 +97,7 @@ async def test_replay_of_a_known_experiment_is_the_dispatchers_word(client: Clie
 async def test_replay_of_an_unknown_experiment_is_not_found(client: Client) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         async for _ in client.histories.ReplayExperiment(
-            pb.ReplayExperimentRequest(experiment_id="nobody12")
+            pb.ReplayExperimentRequest(experiment_id="unknown1")
         ):
             pass
 

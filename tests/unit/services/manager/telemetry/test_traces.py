@@ -10,7 +10,7 @@ from tests.unit.services.manager.building import EXPERIMENT_ID, Lab, exited
 
 
 class Notebook:
-    """A `Tracer` that keeps what it is told."""
+    """`Tracer` that keeps the spans."""
 
     def __init__(self) -> None:
         self.spans: list[TrialSpan] = []
@@ -23,7 +23,7 @@ class Notebook:
 
 
 class Traced:
-    """An experiment whose facts are traced as they come."""
+    """Experiment whose events are traced."""
 
     def __init__(self) -> None:
         self.lab = Lab(Budget(trial_concurrency=1), started=True)

@@ -373,7 +373,7 @@ async def test_too_much_is_refused(there: Installation, here: Installation) -> N
 
 async def test_an_unknown_experiment_cannot_be_saved(here: Installation) -> None:
     with pytest.raises(NotFoundError):
-        await here.save("nobody12")
+        await here.save("unknown1")
 
 
 async def test_a_load_that_was_cut_in_two_is_no_experiment_and_can_be_repeated(
