@@ -1,4 +1,4 @@
-"""The folder of a long experiment that is over, made by the manager's own decisions in seconds."""
+"""Folder of a long finished experiment, made by the manager's own decisions in seconds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from svc_manager.domain.state import Experiment
 
 BEGIN_MS = 1_700_000_000_000
 INTERMEDIATES = 3
-"""Reports of each trial beside its result."""
+"""Intermediate reports of each trial."""
 
 
 class _Ids:
@@ -33,7 +33,7 @@ class _Ids:
 
 
 def write_finished(root: Path, experiment_id: str, trials: int, parameters: int = 10) -> Path:
-    """Write `<root>/<id>` of an experiment that ran to its end; return that folder.
+    """Write the folder `<root>/<id>` of a finished experiment and return it.
 
     Args:
         root: an existing folder.
@@ -92,7 +92,7 @@ class _Maker:
                 [
                     notification
                     for key in list(self._experiment.live)
-                    for notification in self._life(key)
+                    for notification in self._notifications(key)
                 ]
             )
         self._round([], inputs.RecordedCommand(inputs.Stop(""), "", "Stop"))
@@ -125,7 +125,7 @@ class _Maker:
             notifications += notifications_from(message.SerializeToString())
         return notifications
 
-    def _life(self, trial_id: str) -> list[inputs.Notification]:
+    def _notifications(self, trial_id: str) -> list[inputs.Notification]:
         reports = report_pb2.RunnerReports(runner_id="r1")
         for sequence in range(INTERMEDIATES + 3):
             report = reports.reports.add(

@@ -1,4 +1,4 @@
-"""The external tuner of the examples, run by Node."""
+"""Server of the external tuner of the examples, run by Node."""
 
 import os
 import shutil
@@ -18,9 +18,9 @@ INSTALL_TIMEOUT_S = 90.0
 
 @contextmanager
 def node_tuner(folder: Path) -> Iterator[str]:
-    """Install the example's packages into a copy, serve on a free port, give the address.
+    """Install the example's packages into a copy, serve on a free port, and yield the address.
 
-    Skips the test where Node, npm or the registry of packages cannot be had (fails if
+    Skips the test if Node, npm or the package registry is unavailable (fails if
     NNI_REQUIRE_SERVICES=1).
     """
     node, npm = require_binary("node"), require_binary("npm")

@@ -1,4 +1,4 @@
-"""Search spaces that many tests search: one of each type, numbers only, nested, finite."""
+"""Search spaces that tests share: one of each type, numbers only, nested, finite."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EACH_TYPE: Final[dict[str, Any]] = {
     "lognormal": {"_type": "lognormal", "_value": [0, 1]},
     "qlognormal": {"_type": "qlognormal", "_value": [0, 1, 0.5]},
 }
-"""Every type; each parameter bears the name of its type."""
+"""Every type; each parameter has the name of its type."""
 
 NUMBERS: Final[dict[str, Any]] = {
     "choice": {"_type": "choice", "_value": [8, 2.5, -1, 64]},
@@ -26,15 +26,15 @@ NUMBERS: Final[dict[str, Any]] = {
     },
     "point": {"_type": "uniform", "_value": [3, 3]},
 }
-"""For algorithms whose choices must be numbers."""
+"""For algorithms that support numeric choices only."""
 METIS: Final[dict[str, Any]] = {
     kind: NUMBERS[kind] for kind in ("choice", "randint", "uniform", "quniform")
 }
-"""The types that Metis takes."""
+"""The types that Metis supports."""
 SMAC: Final[dict[str, Any]] = {
     kind: EACH_TYPE[kind] for kind in ("choice", "randint", "uniform", "quniform", "loguniform")
 }
-"""The types that SMAC takes."""
+"""The types that SMAC supports."""
 
 NONE: Final[dict[str, Any]] = {"_name": "none"}
 LINEAR: Final[dict[str, Any]] = {
@@ -92,4 +92,4 @@ BATCH: Final[dict[str, Any]] = {
         "_value": [{"x": 1, "flag": True}, {"x": 2, "flag": False}, {"x": 3, "flag": None}],
     }
 }
-"""The list of whole configurations that `BatchTuner` takes: three."""
+"""Space of `BatchTuner` with three configurations."""

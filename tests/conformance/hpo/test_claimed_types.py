@@ -63,7 +63,7 @@ CLAIMS = [
 
 
 def configurations(entry: AlgorithmEntry, space: JsonValue) -> list[dict[str, Any]]:
-    """Return what an algorithm proposes while it is told a result of each proposal."""
+    """Return the proposals of an algorithm that gets a result for each of them."""
     algorithm = create(entry.kind, entry.name, seed=3)
     if isinstance(algorithm, MsgDispatcherBase):
         jobs = AdvisorDriver(algorithm, space).play(trials_of(entry.name), concurrency=4)

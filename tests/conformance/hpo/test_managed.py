@@ -1,4 +1,4 @@
-"""Tuners with a plan around them keep the contract of tuners."""
+"""Tuners with a plan keep the contract of tuners."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ DETERMINED = ("BatchTuner", "PBTTuner", "NetworkMorphism")
     "name",
     [e.name for e in BUILT_IN if e.kind == "tuner" and e.name not in DETERMINED],
 )
-def test_every_tuner_lives_with_every_policy(name: str, policy: DuplicatePolicy) -> None:
+def test_every_tuner_supports_every_policy(name: str, policy: DuplicatePolicy) -> None:
     space = dict(SPACE)
     tuner = managed(create("tuner", name, seed=1), SearchPlan(duplicates=policy), 1)
     tuner.update_search_space(space)

@@ -1,4 +1,4 @@
-"""Every built-in keeps to the search space that the user gave last, while trials run."""
+"""Built-in algorithms follow changes of the search space while trials run."""
 
 from __future__ import annotations
 

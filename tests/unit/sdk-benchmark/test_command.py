@@ -1,4 +1,4 @@
-"""The command line of the benchmark."""
+"""Command line of the benchmark."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_compare_goes_on_with_the_runs_of_a_file(
     assert capsys.readouterr().err == ""
 
 
-def test_wrong_name_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_name_is_an_error_of_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "--problems", "brain"]) == 2
 
     said = capsys.readouterr().err

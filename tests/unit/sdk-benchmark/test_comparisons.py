@@ -1,4 +1,4 @@
-"""Which cells are lost, won or neither."""
+"""Comparison of searchers with their best peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs of a comparison."""
+"""Plots of a comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search is told, and how its regret is counted."""
+"""Observations of a searcher, and its regret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches in several processes."""
+"""Pool of processes for searches."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_processes_end_when_their_caller_is_killed(tmp_path: Path) -> None:
         caller.wait()
 
     assert searching
-    until(lambda: not any(_lives(process) for process in searching), timeout_s=20)
+    until(lambda: not any(_is_alive(process) for process in searching), timeout_s=20)
 
 
 def _children_of(process: int) -> list[int]:
@@ -49,7 +49,7 @@ def _children_of(process: int) -> list[int]:
     ]
 
 
-def _lives(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().split(") ")[1][0] not in "ZX"
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Reports as text and JSON."""
+"""Report as text and JSON."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_peers_with_too_few_seeds_are_named() -> None:
     assert "where they have fewer than 6 seeds: optuna-gp\n" in text
 
 
-def test_peers_are_told_by_their_names() -> None:
+def test_peers_are_recognised_by_their_names() -> None:
     assert is_peer("optuna-tpe")
     assert is_peer("smac")
     assert not is_peer("SMAC")

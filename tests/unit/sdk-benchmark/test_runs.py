@@ -1,4 +1,4 @@
-"""Runs, and files of them."""
+"""Runs and files of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedulers on recorded curves: regret over parts of the time."""
+"""Schedulers on recorded curves: regret over time steps."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from nni_benchmark.tables import CURVES, load_curves
 CANCER = CURVES[2]
 
 
-class Told:
+class FixedReports:
     """Reports what it was given, at parts of the time."""
 
     packages = ()
-    name = "told"
+    name = "fixed"
 
     def __init__(self, *reports: Report) -> None:
         self._reports = reports
@@ -37,7 +37,7 @@ class Told:
 
 
 def test_regret_falls_when_something_better_is_reported() -> None:
-    made = run_schedule(Told((0.5, 0.1), (0.101, 0.4), (0.2, 0.9), (1.01, 0.0)), CANCER, 0)
+    made = run_schedule(FixedReports((0.5, 0.1), (0.101, 0.4), (0.2, 0.9), (1.01, 0.0)), CANCER, 0)
 
     assert made.trials == TICKS
     assert made.changes == ((11, 0.4), (50, 0.1))

@@ -1,4 +1,4 @@
-"""Tuners of NNI as searches."""
+"""Tuners of NNI as searchers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_built_in_tuners_have_their_own_names() -> None:
     assert {"TPE", "GPTuner", "SMAC", "Anneal", "Evolution", "Random", "CmaEs"} <= set(names)
 
 
-def test_trials_that_are_open_at_a_time_are_told_in_the_order_of_their_start() -> None:
+def test_open_trials_end_in_the_order_of_their_start() -> None:
     asked: list[float] = []
     line = Problem("line", {"x": uniform(0, 1)}, lambda point: (_noted(asked, point["x"]),), 0.0)
 

@@ -1,4 +1,4 @@
-"""Ranks and tests, against scipy and by hand."""
+"""Ranks and statistical tests, against scipy and by hand."""
 
 from __future__ import annotations
 

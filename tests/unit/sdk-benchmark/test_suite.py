@@ -1,4 +1,4 @@
-"""The suite as a whole."""
+"""Offline suite."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_schedulers_of_syne_tune_were_recorded_on_every_table_of_curves() -> Non
     assert set(recorded.problems) == set(CURVES)
 
 
-def test_repeated_run_that_comes_out_differently_is_told() -> None:
+def test_run_that_differs_when_repeated_is_listed() -> None:
     problems, searcher = chosen_problems(["branin"]), TunerSearcher("Random")
     recorded = search_all([searcher], problems, [0], 5)
     assert irreproducible_runs(recorded, [searcher], ["branin"], [0, 1], 5) == []

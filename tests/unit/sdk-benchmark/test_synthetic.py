@@ -1,4 +1,4 @@
-"""The synthetic problems: their spaces are legal and nothing is below their least loss."""
+"""Synthetic problems: valid spaces, and no loss below the optimum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorded tables that come with NNI."""
+"""Recorded tables of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of advisors."""
+"""Base class of advisors: dispatch of commands, threads, and errors."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The contract of tuners and assessors, and the one way to ask them."""
+"""Contracts of tuners and assessors, and validation of their answers."""
 
 import logging
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from nni.tuner import Tuner
 
 
 class Listing(Tuner):
-    """Hands out the numbers below a limit and writes down what it is told."""
+    """Tuner that proposes the numbers below a limit and records its results."""
 
     def __init__(self, limit: int = 100) -> None:
         self.limit = limit

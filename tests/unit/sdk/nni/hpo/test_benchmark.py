@@ -1,4 +1,4 @@
-"""The documented spelling of the benchmark."""
+"""Documented spelling of the benchmark."""
 
 import subprocess
 import sys

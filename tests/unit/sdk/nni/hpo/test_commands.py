@@ -1,4 +1,4 @@
-"""What an advisor says and where it goes."""
+"""Commands of an advisor and the port that receives them."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Putting a generator aside."""
+"""JSON forms of random generators."""
 
 import json
 from random import Random

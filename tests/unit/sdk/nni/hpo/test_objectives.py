@@ -1,4 +1,4 @@
-"""One objective or several, and limits on outcomes."""
+"""Objectives, limits on outcomes, and metrics of reports."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Pareto fronts."""
+"""Non-dominated sorting and crowding distances."""
 
 import math
 from random import Random

@@ -1,4 +1,4 @@
-"""The checkpoint of an algorithm."""
+"""Checkpoints of an algorithm."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""One command after another."""
+"""Command loop of the host."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -199,16 +199,16 @@ def test_advisors_see_the_metric_that_is_the_objective() -> None:
     start = initialize(tuner=None, advisor=advisor, plan=plan)
     ids = list(range(3))
     first = run(start, generate("r", *ids))[1]["parameters"]
-    told: list[dict[str, Any]] = []
+    commands: list[dict[str, Any]] = []
     for parameter_id, parameters, _ in first:
         trial, value = f"t{parameter_id}", {"loss": parameters["x"], "default": -parameters["x"]}
         metric = (trial, 1, parameter_id, True, 0, value, False)
-        told.append({"op": "metric", "position": [3, 2 * parameter_id], "metric": metric})
+        commands.append({"op": "metric", "position": [3, 2 * parameter_id], "metric": metric})
         end = (trial, parameter_id, "SUCCEEDED", False)
-        told.append({"op": "trial_end", "position": [3, 2 * parameter_id + 1], "end": end})
+        commands.append({"op": "trial_end", "position": [3, 2 * parameter_id + 1], "end": end})
 
     again = generate("s", 3) | {"position": [4, 0]}
-    promoted = run(start, generate("r", *ids), *told, again)[-1]["parameters"][0][1]
+    promoted = run(start, generate("r", *ids), *commands, again)[-1]["parameters"][0][1]
 
     assert promoted["TRIAL_BUDGET"] == 3
     assert promoted["x"] == min(parameters["x"] for _, parameters, _ in first)

@@ -24,7 +24,7 @@ class Ends:
     def tell(self, *commands: dict[str, Any]) -> None:
         os.write(self.commands, b"".join(json.dumps(c).encode() + b"\n" for c in commands))
 
-    def heard(self) -> list[dict[str, Any]]:
+    def messages(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in os.read(self.answers, 1 << 16).splitlines()]
 
     def close(self) -> None:
@@ -63,15 +63,15 @@ def test_command_in_pieces_is_put_together(ends: Ends) -> None:
     assert len(command["data"]) == 200_000
 
 
-def test_what_is_done_is_told_once_for_a_crowd_of_commands(ends: Ends) -> None:
+def test_completion_is_reported_once_for_a_batch_of_commands(ends: Ends) -> None:
     ends.tell(*({"position": [1, index]} for index in range(50)))
     os.close(ends.commands)
 
     list(ends.pipe.commands())
 
-    told = [message["done"] for message in ends.heard()]
-    assert told[-1] == [1, 49]
-    assert len(told) < 50
+    reported = [message["done"] for message in ends.messages()]
+    assert reported[-1] == [1, 49]
+    assert len(reported) < 50
 
 
 def test_eager_pipe_tells_of_every_command(ends: Ends) -> None:
@@ -81,13 +81,13 @@ def test_eager_pipe_tells_of_every_command(ends: Ends) -> None:
 
     list(ends.pipe.commands())
 
-    assert [message["done"] for message in ends.heard()] == [[1, index] for index in range(5)]
+    assert [message["done"] for message in ends.messages()] == [[1, index] for index in range(5)]
 
 
 def test_numbers_that_are_no_json_survive(ends: Ends) -> None:
     ends.pipe.write({"value": [float("inf"), float("-inf")]})
 
-    assert ends.heard() == [{"value": [float("inf"), float("-inf")]}]
+    assert ends.messages() == [{"value": [float("inf"), float("-inf")]}]
 
 
 def test_numpy_values_become_plain(ends: Ends) -> None:
@@ -95,7 +95,7 @@ def test_numpy_values_become_plain(ends: Ends) -> None:
 
     ends.pipe.write({"value": [numpy.float64(0.5), numpy.int64(3), numpy.arange(2)]})
 
-    assert ends.heard() == [{"value": [0.5, 3, [0, 1]]}]
+    assert ends.messages() == [{"value": [0.5, 3, [0, 1]]}]
 
 
 def test_what_has_no_json_form_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The tuner of an experiment and the plan around it."""
+"""Construction of algorithms with the plan of an experiment."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Trying custom classes."""
+"""Check of custom classes."""
 
 import io
 import json
@@ -51,7 +51,9 @@ def test_good_class_passes_without_being_built(folder: Path) -> None:
         ("checked_exit.Any", "I leave"),
     ],
 )
-def test_what_is_wrong_is_told(folder: Path, class_name: str, words: str) -> None:
+def test_unusable_class_is_reported_with_the_reason(
+    folder: Path, class_name: str, words: str
+) -> None:
     answer = check(class_name, folder)
 
     assert not answer["ok"]

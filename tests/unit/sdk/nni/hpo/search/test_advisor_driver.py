@@ -1,4 +1,4 @@
-"""How an advisor is called and its jobs are matched with requests."""
+"""Driver of advisors: handlers, and jobs matched with requested ids."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from nni.hpo.search.driver import MetricCommand, TrialEndCommand
 
 
 class Manual(MsgDispatcherBase):
-    """Notes what it hears; `serve` says how many jobs it sends per request."""
+    """Advisor that records its commands; `serve` is the number of jobs per request."""
 
     def __init__(self) -> None:
         super().__init__()

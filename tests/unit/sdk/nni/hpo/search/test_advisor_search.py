@@ -1,4 +1,4 @@
-"""Advisors in one process: they decide budgets, checkpoints and early ends of `optimize`."""
+"""Advisors in one process: budgets, checkpoints and early stopping of `optimize`."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -12,7 +12,7 @@ SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 SAMPLE = {"parameter": {"x": 0.5}, "value": 1.0}
 
 
-def test_a_study_gives_what_it_was_told() -> None:
+def test_samples_of_a_study_are_its_results() -> None:
     study = Study(SPACE, seed=0)
     for _ in range(3):
         trial = study.ask()

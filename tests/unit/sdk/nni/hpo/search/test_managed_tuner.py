@@ -1,4 +1,4 @@
-"""Points tried first, duplicates, earlier results and objectives around a tuner."""
+"""Initial configurations, duplicates, earlier results and objectives of a wrapped tuner."""
 
 from typing import Any, ClassVar
 
@@ -15,11 +15,11 @@ SPACE: dict[str, Any] = {"x": {"_type": "randint", "_value": [0, 4]}}
 
 
 class RecordingTuner(Tuner):
-    """Proposes what it was given, in order, and remembers what it was told."""
+    """Tuner that proposes given values in order and records its results."""
 
     def __init__(self, *proposals: int) -> None:
         self.proposals = list(proposals)
-        self.told: list[tuple[JsonValue, JsonValue]] = []
+        self.results: list[tuple[JsonValue, JsonValue]] = []
         self.ended: list[tuple[int, bool]] = []
         self.imported: list[JsonValue] = []
 
@@ -35,7 +35,7 @@ class RecordingTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        self.told.append((parameters["x"], value))
+        self.results.append((parameters["x"], value))
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:
         self.ended.append((parameter_id, success))
@@ -52,7 +52,7 @@ class VectorTuner(RecordingTuner):
 
 
 class LateTuner(RecordingTuner):
-    """Defers everything; serves it when told a result."""
+    """Tuner that defers every configuration until a result arrives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,20 +79,20 @@ def run(tuner: ManagedTuner, count: int, first: int = 0, value: Any = None) -> l
     for parameter_id in range(first, first + count):
         for _, parameters in generate(tuner, [parameter_id]).parameters:
             seen.append(parameters["x"])
-            told = parameters["x"] if value is None else value(parameters["x"])
-            tuner.receive_trial_result(parameter_id, parameters, told)
+            result = parameters["x"] if value is None else value(parameters["x"])
+            tuner.receive_trial_result(parameter_id, parameters, result)
             tuner.trial_end(parameter_id, True)
     return seen
 
 
-def test_points_of_the_user_come_first_and_are_told_as_imported() -> None:
+def test_enqueued_configurations_come_first_and_are_imported() -> None:
     inner = RecordingTuner(1)
     tuner = ready(inner, first=({"x": 3},))
     tuner.enqueue({"x": 2})
 
     assert run(tuner, 3) == [3, 2, 1]
     assert inner.imported == [(3, 3), (2, 2)]
-    assert inner.told == [(1, 1)]
+    assert inner.results == [(1, 1)]
     assert inner.ended == [(0, True)]
 
 
@@ -130,7 +130,7 @@ def test_reused_duplicates_tell_the_known_result() -> None:
     tuner = ready(inner, duplicates="reuse")
 
     assert run(tuner, 2) == [1, 2]
-    assert inner.told == [(1, 1), (1, 1), (1, 1), (2, 2)]
+    assert inner.results == [(1, 1), (1, 1), (1, 1), (2, 2)]
     assert [success for _, success in inner.ended] == [True] * 4
     assert len({inner_id for inner_id, _ in inner.ended}) == 4
 
@@ -140,7 +140,7 @@ def test_resampled_duplicates_are_turned_down() -> None:
     tuner = ready(inner, duplicates="resample")
 
     assert run(tuner, 2) == [1, 2]
-    assert inner.told == [(1, 1), (2, 2)]
+    assert inner.results == [(1, 1), (2, 2)]
     assert inner.ended == [(0, True), (1, False), (2, True)]
 
 
@@ -228,7 +228,7 @@ def test_one_number_is_taken_out_of_reports() -> None:
 
     run(tuner, 2, value=lambda x: {"cost": 10 * x, "default": 0})
 
-    assert inner.told == [(1, 10), (2, 20)]
+    assert inner.results == [(1, 10), (2, 20)]
 
 
 def test_tuners_for_several_objectives_get_whole_reports() -> None:
@@ -239,7 +239,7 @@ def test_tuners_for_several_objectives_get_whole_reports() -> None:
     run(tuner, 1, value=lambda x: {"a": x, "b": x})
 
     assert inner.objectives is objectives
-    assert inner.told == [(1, {"a": 1, "b": 1})]
+    assert inner.results == [(1, {"a": 1, "b": 1})]
 
 
 def test_the_tuner_prepares_unless_points_of_the_user_come_first() -> None:

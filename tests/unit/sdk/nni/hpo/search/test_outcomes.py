@@ -1,4 +1,4 @@
-"""Which trials of a search are best."""
+"""Incumbent and Pareto front of a search."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a tuner learns of a report."""
+"""Scalarization of reports."""
 
 import json
 import math
@@ -13,31 +13,31 @@ TWO = objectives_of({"a": "minimize", "b": "maximize"})
 LIMITED = [{"metric": "cost", "max": 10}]
 
 
-def values(scoring: Scalarizer, *reports: JsonValue) -> list[JsonValue]:
-    """Return what is told of reports, each of the configuration that counts it."""
+def values(scalarizer: Scalarizer, *reports: JsonValue) -> list[JsonValue]:
+    """Return the tuner results of reports, each with the report's number as configuration."""
     return [
         result.value
         for number, report in enumerate(reports)
-        for result in scoring.tuner_results(number, report)
+        for result in scalarizer.tuner_results(number, report)
     ]
 
 
-def test_one_objective_is_told_as_it_was_reported() -> None:
+def test_one_objective_is_passed_as_reported() -> None:
     report = {"default": 1, "other": 2}
 
     assert values(Scalarizer(objectives_of("maximize"), vector=False), report, 3) == [report, 3]
 
 
 def test_a_result_that_is_better_in_everything_has_the_lower_loss() -> None:
-    scoring = Scalarizer(TWO, vector=False)
-    values(scoring, *({"a": n, "b": -n} for n in range(10)))
+    scalarizer = Scalarizer(TWO, vector=False)
+    values(scalarizer, *({"a": n, "b": -n} for n in range(10)))
 
     best, middle, worst = values(
-        scoring, {"a": -1, "b": 1}, {"a": 4.5, "b": -4.5}, {"a": 99, "b": -99}
+        scalarizer, {"a": -1, "b": 1}, {"a": 4.5, "b": -4.5}, {"a": 99, "b": -99}
     )
 
     assert best < -1 < middle < worst  # -1 is the best of the first ten
-    assert scoring.optimize_mode == "minimize"
+    assert scalarizer.optimize_mode == "minimize"
 
 
 def test_scales_do_not_matter() -> None:
@@ -52,32 +52,32 @@ def test_scales_do_not_matter() -> None:
 
 
 def test_any_part_of_the_front_is_good() -> None:
-    scoring = Scalarizer(TWO, vector=False)
-    values(scoring, *({"a": 5 + n % 3, "b": -5 - n % 4} for n in range(10)))
+    scalarizer = Scalarizer(TWO, vector=False)
+    values(scalarizer, *({"a": 5 + n % 3, "b": -5 - n % 4} for n in range(10)))
 
     left, right, beaten = values(
-        scoring, {"a": 1, "b": -5}, {"a": 5, "b": -1}, {"a": 5.5, "b": -5.5}
+        scalarizer, {"a": 1, "b": -5}, {"a": 5, "b": -1}, {"a": 5.5, "b": -5.5}
     )
 
     assert max(left, right) < beaten
 
 
 def test_the_first_results_are_kept_back_until_there_is_a_scale() -> None:
-    scoring = Scalarizer(TWO, vector=False)
+    scalarizer = Scalarizer(TWO, vector=False)
 
-    assert values(scoring, *({"a": n, "b": n} for n in range(9))) == []
-    assert len(scoring.tuner_results("tenth", {"a": 9, "b": 9})) == 10
+    assert values(scalarizer, *({"a": n, "b": n} for n in range(9))) == []
+    assert len(scalarizer.tuner_results("tenth", {"a": 9, "b": 9})) == 10
 
 
 def test_of_several_objectives_those_beyond_a_limit_are_the_worst() -> None:
-    scoring = Scalarizer(
+    scalarizer = Scalarizer(
         objectives_of({"a": "minimize", "cost": "minimize"}, LIMITED), vector=False
     )
 
-    values(scoring, *({"a": n, "cost": n} for n in range(10)))
+    values(scalarizer, *({"a": n, "cost": n} for n in range(10)))
 
     near, far, fine = values(
-        scoring, {"a": 0, "cost": 11}, {"a": 0, "cost": 99}, {"a": 999, "cost": 9}
+        scalarizer, {"a": 0, "cost": 11}, {"a": 0, "cost": 99}, {"a": 999, "cost": 9}
     )
 
     assert fine < near < far
@@ -89,11 +89,11 @@ def test_incomplete_reports_teach_nothing() -> None:
 
 @pytest.mark.parametrize("mode", ["minimize", "maximize"])
 def test_beyond_a_limit_is_worse_than_all_within(mode: str) -> None:
-    scoring = Scalarizer(objectives_of(mode, LIMITED), vector=False)
-    within = values(scoring, *({"default": n, "cost": 1} for n in range(5)))
+    scalarizer = Scalarizer(objectives_of(mode, LIMITED), vector=False)
+    within = values(scalarizer, *({"default": n, "cost": 1} for n in range(5)))
     numbers = [report["default"] for report in within]
 
-    near, far = values(scoring, {"default": 0, "cost": 11}, {"default": 4, "cost": 99})
+    near, far = values(scalarizer, {"default": 0, "cost": 11}, {"default": 4, "cost": 99})
 
     if mode == "minimize":
         assert max(numbers) < near < far
@@ -102,10 +102,10 @@ def test_beyond_a_limit_is_worse_than_all_within(mode: str) -> None:
 
 
 def test_what_is_beyond_waits_for_something_within() -> None:
-    scoring = Scalarizer(objectives_of("minimize", LIMITED), vector=False)
+    scalarizer = Scalarizer(objectives_of("minimize", LIMITED), vector=False)
 
-    assert values(scoring, {"default": 1, "cost": 50}, {"default": 1, "cost": 20}) == []
-    tuner_results = scoring.tuner_results("within", {"default": 5.0, "cost": 1})
+    assert values(scalarizer, {"default": 1, "cost": 50}, {"default": 1, "cost": 20}) == []
+    tuner_results = scalarizer.tuner_results("within", {"default": 5.0, "cost": 1})
 
     assert [result.parameters for result in tuner_results] == ["within", 0, 1]
     assert tuner_results[0].value == {"default": 5.0, "cost": 1}
@@ -114,9 +114,9 @@ def test_what_is_beyond_waits_for_something_within() -> None:
 
 def test_goes_on_from_its_state() -> None:
     reports = [{"a": n % 3, "b": n % 5} for n in range(20)]
-    scoring, other = Scalarizer(TWO, vector=False), Scalarizer(TWO, vector=False)
-    values(scoring, *reports[:7])
+    scalarizer, other = Scalarizer(TWO, vector=False), Scalarizer(TWO, vector=False)
+    values(scalarizer, *reports[:7])
 
-    other.load_state(json.loads(json.dumps(scoring.state())))
+    other.load_state(json.loads(json.dumps(scalarizer.state())))
 
-    assert values(other, *reports[7:]) == values(scoring, *reports[7:])
+    assert values(other, *reports[7:]) == values(scalarizer, *reports[7:])

@@ -1,4 +1,4 @@
-"""Rules that end a search."""
+"""Stopping rules."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Ask and tell."""
+"""Ask-and-tell interface."""
 
 import json
 import math
@@ -101,7 +101,7 @@ def test_values_that_are_no_numbers_are_refused(value: object) -> None:
     study.tell(trial, 1)
 
 
-def test_trial_is_told_once_and_must_have_been_asked_for() -> None:
+def test_only_an_open_trial_can_be_told() -> None:
     study = Study(SPACE, seed=0)
     trial = study.ask()
     study.tell(trial, 1)

@@ -1,4 +1,4 @@
-"""How tuner and assessor are called."""
+"""Driver of tuners and assessors."""
 
 from typing import Any
 
@@ -188,7 +188,7 @@ def test_only_a_completed_trial_is_a_success(bench: Bench, event: str) -> None:
     assert bench.assessor.ended == [("t", success)]
 
 
-def test_tuner_hears_nothing_of_trials_that_the_user_added(bench: Bench) -> None:
+def test_trials_that_the_user_added_are_hidden_from_the_tuner(bench: Bench) -> None:
     bench.hosting.add_customized(0, {"n": 9})
     bench.hosting.metric(report(1.0, customized=True))
     bench.hosting.metric(report(1.0, final=True, customized=True))
@@ -199,7 +199,7 @@ def test_tuner_hears_nothing_of_trials_that_the_user_added(bench: Bench) -> None
     assert bench.assessor.ended == [("t", True)]
 
 
-def test_own_results_are_told_apart_by_who_wants_to_know() -> None:
+def test_only_a_tuner_with_resume_search_gets_own_results_separately() -> None:
     class Plain(Recorder):
         def import_data(self, data: Any) -> None:
             self.calls.append(("imported", data))

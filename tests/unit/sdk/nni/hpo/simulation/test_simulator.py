@@ -1,4 +1,4 @@
-"""Experiments on curves in virtual time: slots, speeds, stops, budgets, checkpoints, ends."""
+"""Simulated experiments: slots, speeds, early stopping, budgets, checkpoints, time limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def table(step_s: float = 1.0) -> CurveTable:
 
 
 class Scripted(Tuner):
-    """Proposes given values, then no more; keeps what it is told."""
+    """Tuner that proposes given values, then no more, and records its results."""
 
     def __init__(self, *values: float) -> None:
         self.values = iter(values)
@@ -266,7 +266,7 @@ def test_halving_trains_less_than_the_whole_curves() -> None:
         ({"tuner": "Random", "concurrency": 0}, "concurrency"),
         ({"tuner": "Random", "trial_steps": 0}, "trial_steps"),
         ({"tuner": "Random", "max_duration_s": 0}, "max_duration_s"),
-        ({"tuner": "Nobody"}, "Nobody"),
+        ({"tuner": "Unknown"}, "Unknown"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments: dict[str, Any], match: str) -> None:

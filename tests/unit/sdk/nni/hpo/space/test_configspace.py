@@ -1,4 +1,4 @@
-"""Search spaces as ConfigSpace objects and back."""
+"""Conversion of search spaces to ConfigSpace and back."""
 
 from random import Random
 from typing import Any
@@ -55,7 +55,7 @@ def test_there_and_back_is_the_same_space() -> None:
 
 
 def other() -> Any:
-    """Return a space that somebody else made."""
+    """Return a space that was not made by `to_configspace`."""
     space = ConfigSpace.ConfigurationSpace(seed=0)
     model = ConfigSpace.CategoricalHyperparameter("model", ["svm", "forest", "linear"])
     c = ConfigSpace.UniformFloatHyperparameter("c", 0.01, 100, log=True)

@@ -1,4 +1,4 @@
-"""Drawing and recognising the values of single hyperparameters."""
+"""Domains: samples of the prior and validation of values."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The language of constraints."""
+"""Expression language of constraints."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_true_and_one_are_different_values() -> None:
     assert not holds("word == a")
 
 
-def test_names_are_told_in_order_of_first_use() -> None:
+def test_names_are_in_order_of_first_use() -> None:
     assert parse("b > a and b < 9", {"a", "b"}).names == ("b", "a")
 
 
@@ -121,7 +121,7 @@ def test_what_is_no_expression_is_refused(text: str, reason: str) -> None:
         ("a in word", "must be followed by a list"),
     ],
 )
-def test_what_means_nothing_is_told(text: str, reason: str) -> None:
+def test_operands_of_a_wrong_type_are_refused(text: str, reason: str) -> None:
     with pytest.raises(ExpressionError, match=reason):
         holds(text)
 

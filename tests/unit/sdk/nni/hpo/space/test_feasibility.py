@@ -1,4 +1,4 @@
-"""Checking configurations that no algorithm made."""
+"""Feasibility of configurations that users give."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ SPACE: dict[str, Any] = {
 }
 
 
-def test_the_first_broken_constraint_is_told() -> None:
+def test_first_violated_constraint_is_returned() -> None:
     configurations = [{"x": 0.1, "y": 0.2}, {"x": 0.3, "y": 0.2}, {"x": 0.5, "y": 0.9}]
 
     broken = broken_constraints(SPACE, configurations)

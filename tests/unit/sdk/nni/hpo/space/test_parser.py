@@ -1,4 +1,4 @@
-"""Reading search spaces, and placing configurations in them."""
+"""Parser of search spaces, and configurations as flat dicts."""
 
 import re
 

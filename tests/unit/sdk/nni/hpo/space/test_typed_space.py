@@ -1,4 +1,4 @@
-"""Search spaces from types."""
+"""Search spaces declared by types."""
 
 import functools
 import random
