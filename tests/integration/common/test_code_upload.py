@@ -99,7 +99,7 @@ async def test_code_over_the_quota_is_refused_with_the_remedy(code: Path) -> Non
 
 async def test_usage_and_garbage_are_reported() -> None:
     blobs = InMemoryBlobStore()
-    key = await blobs.put(b"unreferenced")
+    key = await blobs.put(b"orphaned")
     async with client_of(blobs) as client:
         usage = await asyncio.to_thread(client.usage)
         dry = await asyncio.to_thread(lambda: client.collect_garbage(dry_run=True))
