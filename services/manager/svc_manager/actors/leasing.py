@@ -151,7 +151,7 @@ class Ownership:
     def _is_other(self, manager: ManagerId) -> bool:
         """Return whether a manager is not an earlier process of this one.
 
-        Two cannot share an address.
+        Two live managers cannot share an address.
         """
         return manager.grpc_address != self._me.grpc_address
 

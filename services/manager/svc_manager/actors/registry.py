@@ -214,7 +214,7 @@ class ActorRegistry:
     async def _is_still_stopped(self, experiment_id: str) -> bool:
         """Return whether a summary is the latest.
 
-        Another manager may have resumed or deleted the experiment.
+        False after another manager has resumed or deleted the experiment.
         """
         if not self._ownership.shared:
             return True

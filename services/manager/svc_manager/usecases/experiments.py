@@ -225,10 +225,7 @@ class Experiments:
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[service_pb2.ExportedTrial]:
-        """Return a page of trials with a final result, in order of creation (0.
-
-        1,000 to a page).
-        """
+        """Return a page of trials with a final result, in order of creation (0: 1,000 a page)."""
         actor = await self._registry.find(experiment_id)
         book = await self._metrics.read(actor) if include_intermediates else None
         finished: list[tuple[Place, Trial]] = [
