@@ -1,1 +1,1 @@
-"""Configurations as rows of numbers, and back; what models learn from."""
+"""Encodings of configurations as numbers for models, and back."""

@@ -1,9 +1,9 @@
-"""A search space as columns of numbers, one table per branch.
+"""Encoding of a search space as numeric columns, one table per level of its tree.
 
-Every level of a space is a `Level`: its numeric parameters become coordinates whose prior is
-uniform on [0, 1] (or a bell around 0.5 for the normal types), its choices become option positions.
-A branch of a choice has a level of its own, so that a model of a level sees only configurations
-in which all its parameters were active.
+The numeric parameters of a `Level` become coordinates whose prior is uniform on [0, 1] (or normal
+around 0.5 for the normal types), its choices become option positions. A branch of a choice has a
+level of its own, so that a model of a level is fitted to configurations in which all its parameters
+were active.
 """
 
 import math
@@ -27,14 +27,14 @@ BELL_WIDTH = 0.25
 
 @dataclass(frozen=True, slots=True)
 class NumericColumn:
-    """One number of a level and the coordinate that stands for it."""
+    """Numeric parameter of a level and the scale of its coordinate."""
 
     parameter: Parameter
     domain: NumericDomain
     origin: float
-    """What coordinate 0 means, on the (perhaps logarithmic) scale of the prior."""
+    """Value at coordinate 0, on the (perhaps logarithmic) scale of the prior."""
     extent: float
-    """What a change of the coordinate by 1 means on that scale; 0 for a range of one value."""
+    """Change of the value per unit of the coordinate, on that scale; 0 for a range of one value."""
     log: bool
     bounded: bool
     """Whether the coordinate lies in [0, 1]."""
@@ -42,7 +42,7 @@ class NumericColumn:
     """Distance of neighbouring values in the coordinate; 0 for continuous or uneven ones."""
 
     def coordinate(self, value: float) -> float:
-        """Return where a value of the domain lies."""
+        """Return the coordinate of a value of the domain."""
         if self.extent == 0:
             return 0.5
         if self.log:
@@ -72,12 +72,12 @@ class NumericColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceColumn:
-    """One choice of a level."""
+    """Choice parameter of a level."""
 
     parameter: Parameter
     domain: ChoiceDomain
     branches: tuple["Level | None", ...]
-    """Per option the level that it opens."""
+    """Per option the level of its parameters; None for an option without any."""
 
     @property
     def opens_branches(self) -> bool:
@@ -87,7 +87,7 @@ class ChoiceColumn:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The parameters that are always active together."""
+    """Parameters that are always active together."""
 
     index: int
     """Counts from 0, the root, over all levels of the space."""
@@ -98,7 +98,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one configuration is on one level."""
+    """Encoded values of one configuration on one level."""
 
     level: int
     coordinates: tuple[float, ...]
@@ -135,7 +135,7 @@ def _add_level(space: Space, levels: list[Level | None]) -> Level:
 def _numeric_column(parameter: Parameter, domain: NumericDomain) -> NumericColumn:
     if isinstance(domain, IntegerDomain):
         count = domain.upper - domain.lower
-        # Every integer owns a bin of the same width; coordinate 0 is the left edge of the first.
+        # Every integer has a bin of the same width; coordinate 0 is the left edge of the first.
         return NumericColumn(
             parameter,
             domain,
@@ -168,11 +168,11 @@ def _numeric_column(parameter: Parameter, domain: NumericDomain) -> NumericColum
 
 
 def rows_of(levels: tuple[Level, ...], placed: Mapping[str, JsonValue]) -> list[Row]:
-    """Return the rows of one configuration on the levels where it is active, the root's first.
+    """Return the rows of a configuration on its active levels, the root's first.
 
     Args:
         levels: of the space.
-        placed: path to value, as `nni.hpo.space.parser.place` gives it.
+        placed: path to value, as `nni.hpo.space.parser.place` returns it.
     """
     rows: list[Row] = []
     active: list[Level] = [levels[0]]
@@ -191,9 +191,9 @@ def rows_of(levels: tuple[Level, ...], placed: Mapping[str, JsonValue]) -> list[
 
 
 def configuration_of(levels: tuple[Level, ...], rows: Mapping[int, Row]) -> dict[str, JsonValue]:
-    """Return the configuration whose rows are given by level; the inverse of `rows_of`.
+    """Return the configuration of the rows by level; the inverse of `rows_of`.
 
-    Of a branch whose row is missing, only the name appears.
+    A branch without a row has only its name.
     """
     return _values(levels[0], rows)
 

@@ -1,4 +1,4 @@
-"""The search spaces of tuners whose models know numbers only; standard library only."""
+"""Search spaces of tuners whose models support numbers only; standard library only."""
 
 import math
 from typing import Final
@@ -7,14 +7,14 @@ from nni.hpo.space.domains import ChoiceDomain, Space
 from nni.hpo.space.parser import parse_space
 
 NUMERIC_TYPES: Final = ("choice", "randint", "uniform", "quniform", "loguniform", "qloguniform")
-"""What GPTuner and DNGOTuner support."""
+"""Types that GPTuner and DNGOTuner support."""
 
 METIS_TYPES: Final = ("choice", "randint", "uniform", "quniform")
-"""What MetisTuner supports."""
+"""Types that MetisTuner supports."""
 
 
 def is_finite_number(option: object) -> bool:
-    """Whether an option of a choice is a number that has a place on an axis."""
+    """Return whether an option of a choice is a finite number; booleans are none."""
     return isinstance(option, int | float) and not isinstance(option, bool) and _is_finite(option)
 
 
@@ -29,7 +29,7 @@ def numeric_space(search_space: object, algorithm: str, types: tuple[str, ...]) 
     """Return a flat space of numbers.
 
     Raises:
-        ValueError: it breaks a rule of the language, or a choice holds something else.
+        ValueError: it is malformed, of another type, nested, or an option is no finite number.
     """
     space = parse_space(search_space, algorithm=algorithm, types=types, nested=False)
     for parameter in space.parameters:

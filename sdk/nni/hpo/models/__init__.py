@@ -1,1 +1,1 @@
-"""Models of results, which know no tuner: densities, Gaussian processes, forests, a network."""
+"""Models of results: densities, Gaussian processes, forests and a neural network."""

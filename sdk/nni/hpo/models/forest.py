@@ -1,4 +1,4 @@
-"""A random forest for regression that knows how sure it is.
+"""Random forest for regression with predictive standard deviations.
 
 Shapes: n observations, d columns, m points. A column holds ordered numbers or the codes of
 categories; categories are split into two sets.
@@ -19,13 +19,13 @@ from nni.hpo.arrays import Bools, Floats, Ints
 _LEAST_SPLIT: Final = 4
 """Observations that a node needs to be split."""
 _COLUMN_SHARE: Final = 5 / 6
-"""Of the columns that a node looks at, drawn anew for each."""
+"""Share of the columns that a node considers, drawn anew for each."""
 _LEAF: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Where a node parts its observations."""
+    """Rule by which a node splits its observations."""
 
     column: int
     threshold: float
@@ -91,7 +91,7 @@ def grown_forest(
         targets: `(n,)`.
         categories: `(d,)`, number of categories per column; 0 for ordered numbers.
         trees: how many, >= 1.
-        rng: of the samples and the columns looked at.
+        rng: of the samples and the columns that a node considers.
     """
     grown = []
     for _ in range(trees):
@@ -108,7 +108,7 @@ class _Grower:
     ) -> None:
         self._points, self._targets, self._categories = points, targets, categories
         self._rng = rng
-        self._looked_at = max(1, round(_COLUMN_SHARE * points.shape[1]))
+        self._considered = max(1, round(_COLUMN_SHARE * points.shape[1]))
 
     def grow(self, rows: Ints) -> Tree:
         splits: list[Split | None] = []
@@ -156,8 +156,8 @@ class _Grower:
         if len(rows) < _LEAST_SPLIT or targets.min() == targets.max():
             return None
         order = self._rng.permutation(self._points.shape[1])
-        # Columns beyond the share are looked at only if none before them can be split.
-        for columns in (order[: self._looked_at], order[self._looked_at :]):
+        # Columns beyond the share are considered only if none before them can be split.
+        for columns in (order[: self._considered], order[self._considered :]):
             split = self._best_split(rows, targets, columns)
             if split is not None:
                 return split
@@ -177,7 +177,8 @@ class _Grower:
         if found is None:
             return None
         position, low, high = found
-        cut = low + float(self._rng.random()) * (high - low)  # no data say where between the two
+        # The data do not determine the place of the cut between the two.
+        cut = low + float(self._rng.random()) * (high - low)
         column = int(columns[position])
         if position in ranks:
             return Split(column, 0.0, ranks[position] <= low)
@@ -192,9 +193,9 @@ def _goes_left(split: Split, values: Floats) -> Bools:
 
 
 def _category_ranks(codes: Floats, targets: Floats, count: int) -> Floats:
-    """Return per category its place in the order of mean targets, `(count,)`.
+    """Return the rank `(count,)` of each category in the order of mean targets.
 
-    Categories that do not occur stand in the middle.
+    Categories that do not occur get the mean of all targets.
     """
     at = codes.astype(np.int64)
     sizes = np.bincount(at, minlength=count)
@@ -213,7 +214,7 @@ def _best_cut(keys: Floats, targets: Floats) -> tuple[int, float, float] | None:
     count = len(targets)
     left = np.arange(1, count)[:, None]
     total = sums[-1]
-    # Of equal squares, the squared error falls by what the squared sums per side rise.
+    # The squared error falls by as much as the squared sums per side, over their counts, rise.
     gains = sums[:-1] ** 2 / left + (total - sums[:-1]) ** 2 / (count - left)
     gains[ordered[1:] <= ordered[:-1]] = -np.inf  # no cut between equal keys
     best = int(np.argmax(gains))

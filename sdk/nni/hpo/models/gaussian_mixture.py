@@ -1,8 +1,8 @@
-"""Mixtures of normal distributions with diagonal covariances, fitted by expectation maximisation.
+"""Gaussian mixtures with diagonal covariances, fitted by expectation maximisation.
 
 Source: Bishop, Pattern Recognition and Machine Learning, 2006, section 9.2.2.
 
-Departures: variances have a floor, so that a component does not shrink to one point.
+Departures: variances have a floor, so that a component does not collapse.
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ _MOST_COMPONENTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class NormalMixture:
-    """A density over `(d,)` points with k components."""
+class GaussianMixture:
+    """Density with k components in d dimensions."""
 
     log_weights: Floats
     """`(k,)`"""
@@ -38,7 +38,7 @@ class NormalMixture:
         return total
 
     def log_parts(self, points: Floats) -> Floats:
-        """Return what each component adds, `(m, k)`, as a logarithm."""
+        """Return the weighted log density `(m, k)` of each component at `(m, d)` points."""
         away = (points[:, None, :] - self.means) ** 2 / self.variances
         parts: Floats = self.log_weights - 0.5 * (away + np.log(self.variances) + _LOG_2PI).sum(
             axis=2
@@ -53,18 +53,18 @@ class NormalMixture:
         return points
 
 
-def fitted_mixture(points: Floats, rng: np.random.Generator) -> NormalMixture:
-    """Return a mixture for `(n, d)` points, n >= 1; it has a component per few points, 3 at most.
+def fitted_mixture(points: Floats, rng: np.random.Generator) -> GaussianMixture:
+    """Return a mixture fitted to `(n, d)` points, n >= 1; one component per four points, 3 at most.
 
     Args:
         points: coordinates in [0, 1].
-        rng: of the points where components begin.
+        rng: of the points that components are initialised with.
     """
     count = len(points)
     size = max(1, min(_MOST_COMPONENTS, count // 4))
     means = points[rng.choice(count, size=size, replace=False)]
     variances = np.tile(np.maximum(points.var(axis=0), _FLOOR), (size, 1))
-    mixture = NormalMixture(np.full(size, -np.log(size)), means, variances)
+    mixture = GaussianMixture(np.full(size, -np.log(size)), means, variances)
     for _ in range(_ROUNDS if size > 1 else 1):
         parts = mixture.log_parts(points)
         shares = np.exp(parts - parts.max(axis=1, keepdims=True))
@@ -73,10 +73,10 @@ def fitted_mixture(points: Floats, rng: np.random.Generator) -> NormalMixture:
     return mixture
 
 
-def _maximised(points: Floats, shares: Floats) -> NormalMixture:
-    """Return the best mixture if each point belongs to components by `(n, k)` shares."""
-    sizes = shares.sum(axis=0) + 1e-10  # a component may have lost all its points
+def _maximised(points: Floats, shares: Floats) -> GaussianMixture:
+    """Return the mixture of greatest likelihood for given responsibilities `(n, k)` (M step)."""
+    sizes = shares.sum(axis=0) + 1e-10  # a component may have no responsibility left
     means = (shares.T @ points) / sizes[:, None]
     squares = (shares.T @ (points * points)) / sizes[:, None]
     variances = np.maximum(squares - means * means, _FLOOR)
-    return NormalMixture(np.log(sizes / sizes.sum()), means, variances)
+    return GaussianMixture(np.log(sizes / sizes.sum()), means, variances)

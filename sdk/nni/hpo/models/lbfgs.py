@@ -1,10 +1,10 @@
-"""Minimising a smooth function inside a box, by a limited-memory quasi-Newton method.
+"""Minimisation of a smooth function within bounds by a limited-memory quasi-Newton method.
 
 Source: Nocedal and Wright, Numerical Optimization, 2006, algorithm 7.4 (two-loop recursion).
 
-Departures: bounds are kept by projecting each step on the box; variables on a bound that the
-gradient pushes against stand still. A step is halved until it descends enough (Armijo), and the
-number of evaluations is bounded, so that the cost is known beforehand.
+Departures: bounds are kept by projecting each step on the box; variables at a bound stay there
+while the descent direction points outside. A step is shortened until it descends enough (Armijo),
+and the number of evaluations is bounded, so that the cost is known beforehand.
 """
 
 from collections import deque
@@ -16,11 +16,12 @@ import numpy as np
 from nni.hpo.arrays import Bools, Floats
 
 Differentiable: TypeAlias = Callable[[Floats], tuple[float, Floats]]
-"""Returns value and gradient `(d,)` at a point `(d,)`; an infinite value is a point to avoid."""
+"""Returns value and gradient `(d,)` at a point `(d,)`; the value is infinite where undefined."""
 
 _MEMORY: Final = 8
+"""Pairs of steps and gradient changes that approximate the curvature."""
 _SUFFICIENT: Final = 1e-4
-"""Share of the descent that the slope promises which a step must bring."""
+"""Least descent of a step, relative to the linear prediction (Armijo condition)."""
 
 _Pair: TypeAlias = tuple[Floats, Floats]
 
@@ -66,7 +67,7 @@ def minimise(
         if not found:
             break
         change, turn = trial - point, trial_gradient - gradient
-        if change @ turn > 1e-10 * float(turn @ turn):  # keeps the model's curvature positive
+        if change @ turn > 1e-10 * float(turn @ turn):  # keeps the curvature positive
             pairs.append((change, turn))
         point, value, gradient = trial, trial_value, trial_gradient
     return point, value

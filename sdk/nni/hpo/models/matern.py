@@ -1,4 +1,4 @@
-"""The Matern family of correlations, for every smoothness.
+"""Matern correlation functions of any smoothness.
 
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, equations 4.14-4.17.
 """
@@ -19,14 +19,14 @@ _TABLE_SIZE: Final = 4000
 
 @dataclass(frozen=True, slots=True)
 class Matern:
-    """Correlation at a distance, and how steeply it falls.
+    """Correlation as a function of the distance, and its derivative.
 
     1/2, 3/2 and 5/2 have closed forms; all other values of `nu` are read from a table.
     """
 
     nu: float
     _table: tuple[Floats, Floats, Floats] | None
-    """Square roots of scaled distances, correlation and steepness there; None if not needed."""
+    """Square roots of scaled distances, correlation and steepness there; None for a closed form."""
 
     @classmethod
     def of(cls, nu: float) -> "Matern":

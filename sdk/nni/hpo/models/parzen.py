@@ -1,6 +1,6 @@
-"""Densities over the rows of one level: mixtures of one kernel per observation and the prior.
+"""Parzen estimators over the rows of one level: one kernel per observation, and the prior.
 
-A kernel is a product over columns. On a numeric column it is a normal density, cut off at [0, 1]
+A kernel is a product over columns. On a numeric column it is a normal density, truncated to [0, 1]
 where the column is bounded; on a choice it is the observed option, or with the probability `slip`
 any option. Pure functions of arrays; k kernels, d numeric columns, c choices, m points.
 """
@@ -13,12 +13,12 @@ from nni.hpo.arrays import Bools, Floats, Ints
 from nni.hpo.models.normal_distribution import LOG_SQRT_2PI, approximate_normal_cdf
 
 _REDRAWS = 8
-"""How often a draw outside its bounds is repeated before it is put on the bound."""
+"""Repetitions of a draw outside its bounds before it is clipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What does not change between densities of one level."""
+    """Columns and prior that all densities of one level share."""
 
     bounded: Bools
     """`(d,)`, whether the coordinate lies in [0, 1]; otherwise its prior is a bell around 0.5."""
@@ -30,8 +30,8 @@ class Frame:
     def narrowed(self, widths: Floats) -> Floats:
         """Return widths, `(..., d)`, none of them wider than the bell where there is one.
 
-        Wider kernels outweigh the prior far away from all results: what is proposed there widens
-        them further, and proposals run off.
+        Wider kernels outweigh the prior far away from all results: proposals there would widen
+        them further, and diverge.
         """
         return np.where(self.bounded, widths, np.minimum(widths, self.bell_width))
 
@@ -61,7 +61,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """One density; its kernels share their widths by column, or have widths of their own."""
+    """Mixture density; its kernels share their widths by column, or each has its own."""
 
     frame: Frame
     centres: Floats
@@ -102,7 +102,7 @@ class Mixture:
         return density
 
     def _kernel_log_norms(self) -> Floats:
-        """Return the logarithm of each kernel's factor in front of its exponential, `(k,)`."""
+        """Return the logarithm of the normalisation of each kernel, `(k,)`."""
         widths = np.broadcast_to(self.widths, self.centres.shape)
         norms: Floats = -np.log(widths).sum(axis=1) - LOG_SQRT_2PI * self.centres.shape[1]
         bounded = self.frame.bounded
@@ -155,7 +155,7 @@ class Mixture:
     def draw_crossed(
         self, count: int, rng: np.random.Generator, narrowing: float
     ) -> tuple[Floats, Ints]:
-        """Return draws that mix the kernels: every column is drawn from another one.
+        """Return draws whose columns each come from another kernel.
 
         Args:
             count: how many.
@@ -192,7 +192,7 @@ class Mixture:
 
 
 def kernel_mass(centres: Floats, widths: Floats) -> Floats:
-    """Return how much of a normal density lies in [0, 1]; shapes are those of the arguments."""
+    """Return the mass of normal densities in [0, 1]; shapes are those of the arguments."""
     return approximate_normal_cdf((1.0 - centres) / widths) - approximate_normal_cdf(
         -centres / widths
     )

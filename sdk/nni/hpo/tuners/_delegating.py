@@ -1,14 +1,14 @@
-"""What the tuners share that only choose another one, which then does the work."""
+"""Base of the tuners that delegate to another tuner."""
 
 from nni.hpo.base import Resumable, Tuner
 from nni.hpo.json_value import JsonValue
 
 
 class DelegatingTuner(Tuner):
-    """Hands every call on to a tuner that the subclass chooses; that one is `Resumable`."""
+    """Forwards every call to a `Resumable` tuner that the subclass chooses."""
 
     _search: Tuner
-    """The chosen one, set before the first call."""
+    """The tuner that calls are forwarded to; set before the first call."""
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """See the base."""

@@ -1,1 +1,1 @@
-"""Proposing where a Gaussian process expects the most: what `auto` and GPTuner are made of."""
+"""Bayesian optimisation with Gaussian processes, for `auto`, GPTuner, Metis, DNGO and SMAC."""

@@ -1,4 +1,4 @@
-"""How many morphs two architectures are apart, about.
+"""Approximate edit distance of architectures, in morphs.
 
 Source: Jin, Song and Hu, Auto-Keras: An Efficient Neural Architecture Search System, KDD 2019,
 section 3.1: the cost of making the layers alike plus that of making the connections alike.
@@ -23,17 +23,17 @@ Connection: TypeAlias = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What the distance of an architecture from others depends on."""
+    """Features of an architecture that determine its edit distances."""
 
     dense: Bools
-    """Per layer of the main way that has weights, `(m,)`: whether it is a dense one."""
+    """`(m,)`, per layer of the main path that has weights: whether it is a dense one."""
     widths: Floats
-    """Their filters or units, `(m,)`."""
+    """`(m,)`, their filters or units."""
     connections: tuple[Connection, ...]
 
 
 def outline_of(graph: Graph) -> Outline:
-    """Return what is compared of an architecture."""
+    """Return the outline of an architecture."""
     way = main_nodes(graph)
     passed, rank = {way[0]: 0}, 0
     dense, widths = [], []
@@ -49,13 +49,13 @@ def outline_of(graph: Graph) -> Outline:
         layer = graph.layers[node - 1]
         for start in layer.inputs[1:]:
             while start not in passed:
-                start = graph.layers[start - 1].inputs[0]  # noqa: PLW2901 - climbs to the main way
+                start = graph.layers[start - 1].inputs[0]  # noqa: PLW2901 - climbs to the main path
             connections.append((layer.kind, passed[start], passed[node] - passed[start]))
     return Outline(np.array(dense, dtype=bool), np.array(widths), tuple(sorted(connections)))
 
 
 def distances(outline: Outline, others: Sequence[Outline]) -> Floats:
-    """Return the edit distances `(n,)` of an architecture from n others; 0 from itself."""
+    """Return the edit distances `(n,)` of an architecture from n others; 0 from an equal one."""
     if not others:
         return np.empty(0)
     links = [_connection_distance(outline.connections, one.connections) for one in others]
@@ -64,7 +64,7 @@ def distances(outline: Outline, others: Sequence[Outline]) -> Floats:
 
 
 def _layer_distances(outline: Outline, others: Sequence[Outline]) -> Floats:
-    """Align the layers in order, as texts are aligned, with all others at once."""
+    """Return the alignment costs `(n,)` of the layers, by dynamic programming (Levenshtein)."""
     lengths = np.array([len(one.widths) for one in others])
     most = int(lengths.max())
     widths, dense = np.ones((len(others), most)), np.zeros((len(others), most), dtype=bool)
@@ -76,9 +76,9 @@ def _layer_distances(outline: Outline, others: Sequence[Outline]) -> Floats:
     for width, is_dense in zip(outline.widths, outline.dense, strict=True):
         change = np.abs(widths - width) / np.maximum(widths, width)
         change[dense != is_dense] = 1.0
-        best = costs + 1.0  # the layer is left out
+        best = costs + 1.0  # the layer is deleted
         best[:, 1:] = np.minimum(best[:, 1:], costs[:, :-1] + change)
-        # Layers of the others are left out: each costs 1, wherever one starts.
+        # Layers of the others are deleted: each costs 1, from any start.
         costs = np.minimum.accumulate(best - steps, axis=1) + steps
     found: Floats = costs[np.arange(len(others)), lengths]
     return found
@@ -86,7 +86,7 @@ def _layer_distances(outline: Outline, others: Sequence[Outline]) -> Floats:
 
 @lru_cache(maxsize=100_000)
 def _connection_distance(left: tuple[Connection, ...], right: tuple[Connection, ...]) -> float:
-    """Pair the connections as cheaply as possible; each that is left over costs 1."""
+    """Return the least cost of pairing the connections; each without a partner costs 1."""
     if left == right:
         return 0.0
     if len(left) > len(right):
@@ -133,7 +133,7 @@ def _cheapest_path(
     row_price: list[float],
     column_price: list[float],
 ) -> tuple[int, list[int]]:
-    """Return the free column that ends the path, and the column before each; change the prices."""
+    """Return the free column that ends the path, and the column before each; update the prices."""
     columns = len(costs[0])
     slack, came_from = [math.inf] * columns, [columns] * columns
     waiting, column, done = list(range(columns)), columns, [columns]

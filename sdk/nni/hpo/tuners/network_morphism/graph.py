@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 class Graph:
     """A directed graph without cycles from one input to one output.
 
-    Node 0 is the input, node `i + 1` what layer `i` makes; a layer reads only earlier nodes, and
-    the last node is the output.
+    Node 0 is the input, node `i + 1` the output of layer `i`; a layer reads only earlier nodes, and
+    the last node is the output of the graph.
     """
 
     input_shape: Shape
     layers: tuple[Layer, ...]
     operation_history: tuple[JsonValue, ...] = ()
-    """The morphs that led here, oldest first."""
+    """The morphs from the first architecture on, oldest first."""
     weighted: bool = False
-    """Whether weights belong to the graph; ours have none."""
+    """Whether the graph has weights; those of this tuner have none."""
     shapes: tuple[Shape, ...] = field(init=False, compare=False)
-    """Of the nodes."""
+    """Per node, without the batch axis."""
     _source: dict[str, JsonValue] | None = field(default=None, compare=False, repr=False)
-    """What it was read from; it is written as it was read."""
+    """The document that it was read from, and is written as."""
 
     def __post_init__(self) -> None:
-        """Work out the shapes.
+        """Infer the shapes of the nodes.
 
         Raises:
             ValueError: a layer does not fit to its inputs.
@@ -53,7 +53,7 @@ class Graph:
 
     @property
     def architecture(self) -> tuple[Shape, tuple[Layer, ...]]:
-        """What makes two graphs the same network, however they came about."""
+        """The network, without its history; equal for graphs of the same network."""
         return self.input_shape, self.layers
 
     def size(self) -> int:
@@ -108,7 +108,7 @@ class Graph:
 
 
 def json_to_graph(json_model: str | Mapping[str, JsonValue]) -> Graph:
-    """Return the graph of a JSON text, or of what was parsed from one.
+    """Return the graph of a JSON text, or of a parsed one.
 
     Raises:
         ValueError: it is no graph in the documented form; the text says what is wrong.
@@ -126,7 +126,7 @@ def json_to_graph(json_model: str | Mapping[str, JsonValue]) -> Graph:
         ) from error
     nodes, ordered = {_only_source(inputs, outputs): 0}, []
     while entries:
-        # Always the first that is ready, so that an order in which layers can be made is kept.
+        # Always the first that is ready: a topological order that keeps the given one.
         index = next((i for i in entries if all(node in nodes for node in inputs[i])), None)
         if index is None:
             raise ValueError(f"layers {sorted(entries)} wait for each other, or for a lost node")
@@ -142,7 +142,7 @@ def _nodes(source: Mapping[str, Any], key: str, index: int) -> tuple[int, ...]:
 
 
 def _only_source(inputs: dict[int, tuple[int, ...]], outputs: dict[int, tuple[int, ...]]) -> int:
-    """Return the node that no layer makes."""
+    """Return the node that is the output of no layer."""
     made = [node for nodes in outputs.values() for node in nodes]
     if len(set(made)) != len(inputs):
         raise ValueError("every layer of a graph must make one node of its own")

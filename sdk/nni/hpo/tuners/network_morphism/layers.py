@@ -1,4 +1,4 @@
-"""What one layer of an architecture does to the shape of a tensor, and how many weights it has.
+"""Layers of an architecture: their arguments, output shapes and numbers of weights.
 
 Standard library only: trial code imports it.
 """
@@ -41,7 +41,7 @@ _ARGUMENTS: Final = {
     ADD: (0, 0),
     CONCATENATE: (0, 0),
 }
-"""How many arguments a kind has, at least and at most."""
+"""Least and greatest number of arguments, per kind."""
 
 _NAME: Final = re.compile(r"Stub([A-Za-z]+?)([123]d)?")
 _DIMENSIONAL: Final = frozenset({CONV, NORM, POOLING, GLOBAL_POOLING, DROPOUT})
@@ -52,7 +52,7 @@ class Layer:
     """One layer and the nodes that it reads."""
 
     name: str
-    """As JSON has it: `Stub`, the kind, and perhaps the number of spatial axes as in `2d`."""
+    """As in JSON: `Stub`, the kind, and perhaps the number of spatial axes as in `2d`."""
     inputs: tuple[int, ...]
     """Nodes; several for `MERGES` only."""
     args: tuple[int | float, ...] = ()
@@ -63,7 +63,7 @@ class Layer:
     """The name without `Stub` and the number of axes."""
 
     def __post_init__(self) -> None:
-        """Check name and arguments."""
+        """Raise ValueError unless name, arguments and number of inputs are valid."""
         match = _matched(self.name)
         if (
             match is None
@@ -104,7 +104,7 @@ def _is_amount(value: object) -> bool:
 
 
 def output_shape(layer: Layer, inputs: Sequence[Shape]) -> Shape:
-    """Return the shape that a layer makes of its inputs' shapes.
+    """Return the shape of a layer's output, given the shapes of its inputs.
 
     Raises:
         ValueError: the layer does not fit to its inputs; the text says why.
@@ -123,13 +123,13 @@ def output_shape(layer: Layer, inputs: Sequence[Shape]) -> Shape:
             raise ValueError(f"{layer.name} needs a flat input, got {first}")
         return (layer.width,)
     if kind in {CONV, POOLING}:
-        return _slid(layer, first)
+        return _window_shape(layer, first)
     if kind == GLOBAL_POOLING:
         return first[-1:]
     return (math.prod(first),) if kind == FLATTEN else first
 
 
-def _slid(layer: Layer, shape: Shape) -> Shape:
+def _window_shape(layer: Layer, shape: Shape) -> Shape:
     kernel, stride, padding = layer.window()
     if min(kernel, stride) < 1:
         raise ValueError(f"{layer.name} needs kernel and stride >= 1, got {list(layer.args)}")
@@ -140,7 +140,7 @@ def _slid(layer: Layer, shape: Shape) -> Shape:
 
 
 def weights(layer: Layer, shape: Shape) -> int:
-    """Return how many trainable numbers a layer has whose output has a shape."""
+    """Return the number of trainable weights of a layer with an output of a given shape."""
     if layer.kind == CONV:
         kernel = layer.window()[0]
         window: int = kernel ** (len(shape) - 1)

@@ -1,7 +1,7 @@
-"""Changes of an architecture that a trained network survives: its function can be kept.
+"""Network morphisms: changes of an architecture that can preserve the function of the network.
 
-Every child could start with weights that make it compute what its parent does: new layers as
-identities behind a ReLU, new channels as copies, new connections as zeros.
+Weights exist with which a child computes the same function as its parent: new layers as identities
+behind a ReLU, new channels as copies, new connections as zeros.
 
 Source: Chen, Goodfellow and Shlens, Net2Net, ICLR 2016; Wei et al., Network Morphism, ICML 2016.
 """
@@ -17,9 +17,9 @@ from nni.hpo.tuners.network_morphism.graph import Graph
 from nni.hpo.tuners.network_morphism.layers import Layer, Shape, output_shape
 
 _KERNELS: Final = (3, 5)
-"""Of convolutions that are added."""
+"""Sizes of the kernels of added convolutions."""
 _HALVING: Final = (2, 2, 0)
-"""Arguments of the pooling that brings a connection to the size of its end."""
+"""Arguments of the pooling that halves the spatial size of a connection."""
 
 
 def default_graph(input_shape: Shape, classes: int, length: int, width: int) -> Graph:
@@ -28,7 +28,7 @@ def default_graph(input_shape: Shape, classes: int, length: int, width: int) -> 
     Args:
         input_shape: spatial sizes and channels.
         classes: units of the output.
-        length: blocks, each ending with a pooling while there is something left to pool.
+        length: blocks, each ending with a pooling as long as the spatial size is at least 2.
         width: filters of the convolutions and units of the first dense layer.
     """
     axes = len(input_shape) - 1
@@ -55,7 +55,7 @@ def default_graph(input_shape: Shape, classes: int, length: int, width: int) -> 
 
 
 def main_nodes(graph: Graph) -> tuple[int, ...]:
-    """Return the nodes on the way from input to output that takes each merge's first input."""
+    """Return the nodes of the path from input to output through the first input of each merge."""
     way = [len(graph.layers)]
     while way[-1]:
         way.append(graph.layers[way[-1] - 1].inputs[0])
@@ -63,7 +63,7 @@ def main_nodes(graph: Graph) -> tuple[int, ...]:
 
 
 def children(graph: Graph, rng: Random) -> Iterator[Graph]:
-    """Give a deeper, a wider and two more connected architectures, as far as there are places."""
+    """Yield a deeper, a wider and two more connected architectures, each where it is possible."""
     for child in (
         _some_deeper(graph, rng),
         _some_wider(graph, rng),
@@ -83,7 +83,7 @@ def _some_deeper(graph: Graph, rng: Random) -> Graph | None:
 def _some_wider(graph: Graph, rng: Random) -> Graph | None:
     last = len(graph.layers) - 1
     places = [index for index, layer in enumerate(graph.layers[:last]) if layer.width]
-    halves = rng.choice((3, 4))  # half as wide again, or twice as wide
+    halves = rng.choice((3, 4))  # one and a half times, or twice, as wide
     if not places:
         return None
     place = rng.choice(places)
@@ -101,7 +101,7 @@ def _some_connected(graph: Graph, rng: Random, merge: str) -> Graph | None:
 
 
 def deeper(graph: Graph, node: int, kernel: int) -> Graph:
-    """Add a layer behind a ReLU.
+    """Return the graph with one more layer behind a ReLU.
 
     Args:
         graph: the parent.
@@ -120,12 +120,12 @@ def deeper(graph: Graph, node: int, kernel: int) -> Graph:
 
 
 def connected(graph: Graph, start: int, end: int, merge: str) -> Graph | None:
-    """Lead a node's tensor also to a later one.
+    """Return the graph with a skip connection from a node to a later one.
 
     Args:
         graph: the parent.
         start: a node with spatial axes.
-        end: a later one on the main way.
+        end: a later one on the main path.
         merge: `Add`, through a convolution, or `Concatenate`, followed by one.
 
     Returns:
@@ -159,7 +159,7 @@ def connected(graph: Graph, start: int, end: int, merge: str) -> Graph | None:
 
 
 def wider(graph: Graph, index: int, width: int) -> Graph | None:
-    """Give a layer more filters or units, and whatever is added to its output as many.
+    """Return the graph with a wider layer; layers that are added to its output get as wide.
 
     Args:
         graph: the parent.
@@ -184,9 +184,9 @@ def wider(graph: Graph, index: int, width: int) -> Graph | None:
 
 
 def _fitted(graph: Graph, widths: Mapping[int, int]) -> tuple[list[Layer], list[int], int]:
-    """Return the layers with other widths, each fitted to what it reads.
+    """Return the layers with other widths, each fitted to its inputs.
 
-    If there is an addition whose inputs differ then, also the nodes that are too narrow for it, and
+    If the inputs of an addition differ then, also return the nodes that are too narrow for it, and
     the width that they need.
     """
     layers: list[Layer] = []
@@ -209,7 +209,7 @@ def _fitted(graph: Graph, widths: Mapping[int, int]) -> tuple[list[Layer], list[
 
 
 def _sources(graph: Graph, node: int) -> set[int] | None:
-    """Return the layers that decide how many channels a node has; None if others decide it."""
+    """Return the layers that determine the channels of a node; None if not only their widths do."""
     if node == 0:
         return None
     layer = graph.layers[node - 1]
@@ -227,7 +227,7 @@ def _sources(graph: Graph, node: int) -> set[int] | None:
 
 
 def _spliced(graph: Graph, node: int, added: Sequence[Layer], operation: JsonValue) -> Graph:
-    """Return the graph with layers behind a node, whose readers read the last of them instead.
+    """Return the graph with layers inserted behind a node, between it and its readers.
 
     Args:
         graph: the parent.

@@ -1,14 +1,14 @@
-"""Chooses the next architecture: a Gaussian process over architectures, and a search of morphs.
+"""Bayesian optimisation over architectures: a Gaussian process, and a tree search of morphs.
 
 Source: Jin, Song and Hu, Auto-Keras: An Efficient Neural Architecture Search System, KDD 2019,
 sections 3.1 to 3.3.
 
 Departures:
-- The kernel is exp(-distance / length), whose negative eigenvalues are cut off, instead of a
-  Gaussian of a random embedding; length and noise are the likeliest of a few.
+- The kernel is exp(-distance / lengthscale), whose negative eigenvalues are cut off, instead of a
+  Gaussian of a random embedding; lengthscale and noise variance are the likeliest of a few.
 - Losses are warped before they are modelled (see `targets`).
 - With many results the best and the newest ones are modelled, so that an ask does not get slower.
-- A step of the search looks at one random child of each kind, not at all.
+- A step of the search evaluates one random child of each kind, not all of them.
 """
 
 import math
@@ -21,6 +21,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from nni.hpo.arrays import Floats
+from nni.hpo.models.gp_algebra import GaussianPosterior
 from nni.hpo.models.targets import warped
 from nni.hpo.tuners.network_morphism.edit_distance import Outline, distances, outline_of
 from nni.hpo.tuners.network_morphism.graph import Graph
@@ -31,13 +32,15 @@ Architecture: TypeAlias = tuple[Shape, tuple[Layer, ...]]
 
 _MOST_BEST: Final = 100
 _MOST_NEW: Final = 100
-"""Results that are modelled."""
+"""Results that are modelled, at most: the best and the newest."""
 _COOLING: Final = 0.7
-"""Of the temperature, per step; with the default `t_min` a search has 26 steps."""
+"""Factor of the temperature, per step; with the default `t_min` a search has 26 steps."""
 _MOST_LAYERS: Final = 150
-"""Of an architecture: a process that hopes for the unknown would add some for ever."""
-_LENGTHS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-_NOISES: Final = (1e-3, 1e-2, 1e-1)
+"""Of an architecture; uncertainty, and so the bound, would reward ever larger ones."""
+_LENGTHSCALES: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+_NOISE_VARIANCES: Final = (1e-3, 1e-2, 1e-1)
+_LEAST_VARIANCE: Final = 1e-12
+"""Of a prediction, so that its root is defined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,54 +54,54 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class ArchitectureModel:
-    """What is believed of the losses of architectures, on the scale of the warped ones."""
+    """Gaussian process over architectures, conditioned on warped losses."""
 
     outlines: tuple[Outline, ...]
-    length: float
-    precision: Floats
-    """`(n, n)`, inverse of the covariance of the results."""
-    weights: Floats
-    """`(n,)`, precision times results."""
+    lengthscale: float
+    """In morphs."""
+    gaussian: GaussianPosterior
 
-    def predict(self, apart: Floats) -> tuple[Floats, Floats]:
+    def predict(self, distances: Floats) -> tuple[Floats, Floats]:
         """Return means and standard deviations `(k,)` at distances `(k, n)` from the results."""
-        covariance = np.exp(-apart / self.length)
-        explained = ((covariance @ self.precision) * covariance).sum(axis=1)
-        return covariance @ self.weights, np.sqrt(np.maximum(1.0 - explained, 1e-12))
+        return self.gaussian.predict(np.exp(-distances / self.lengthscale).T)
 
 
-def fitted_model(outlines: Sequence[Outline], apart: Floats, losses: Floats) -> ArchitectureModel:
-    """Return the model of results whose length and noise explain them best.
+def fitted_model(
+    outlines: Sequence[Outline], distances: Floats, losses: Floats
+) -> ArchitectureModel:
+    """Return the model with lengthscale and noise variance of the greatest likelihood.
 
     Args:
         outlines: of the architectures.
-        apart: `(n, n)`, their distances.
+        distances: `(n, n)`, between them.
         losses: `(n,)`, n >= 1.
     """
     targets = warped(losses)
     best: tuple[float, ArchitectureModel] | None = None
-    for length in _LENGTHS:
-        values, vectors = np.linalg.eigh(np.exp(-apart / length))
-        turned = vectors.T @ targets
-        for noise in _NOISES:
-            spread = np.maximum(values, 0.0) + noise
-            likelihood = -0.5 * float((turned * turned / spread + np.log(spread)).sum())
+    for lengthscale in _LENGTHSCALES:
+        values, vectors = np.linalg.eigh(np.exp(-distances / lengthscale))
+        projected = vectors.T @ targets
+        for noise in _NOISE_VARIANCES:
+            spectrum = np.maximum(values, 0.0) + noise
+            likelihood = -0.5 * float((projected * projected / spectrum + np.log(spectrum)).sum())
             if best is None or likelihood > best[0]:
-                precision: Floats = (vectors / spread) @ vectors.T
-                weights: Floats = precision @ targets
-                model = ArchitectureModel(tuple(outlines), length, precision, weights)
-                best = likelihood, model
+                precision: Floats = (vectors / spectrum) @ vectors.T
+                root: Floats = (vectors / np.sqrt(spectrum)).T
+                gaussian = GaussianPosterior(
+                    precision @ targets, precision, root, 1.0, _LEAST_VARIANCE
+                )
+                best = likelihood, ArchitectureModel(tuple(outlines), lengthscale, gaussian)
     assert best is not None
     return best[1]
 
 
 class BayesianOptimizer:
-    """Proposes architectures that are promising or little known.
+    """Search for the architecture with the lowest lower confidence bound of the loss.
 
     Args:
-        beta: weight of what is not known, in standard deviations.
+        beta: weight of the standard deviation in the bound.
         t_min: temperature at which a search ends, in (0, 1).
-        max_model_size: most weights of an architecture.
+        max_model_size: greatest number of weights of an architecture.
     """
 
     def __init__(self, beta: float, t_min: float, max_model_size: int) -> None:
@@ -107,20 +110,20 @@ class BayesianOptimizer:
         self._max_model_size = max_model_size
         self._history: list[Evaluated] = []
         self._outlines: list[Outline] = []
-        self._apart: Floats = np.empty((0, 0))
-        """Distances `(n, n)` of what was learnt."""
+        self._distances: Floats = np.empty((0, 0))
+        """`(n, n)`, between all results."""
 
     @property
     def history(self) -> Sequence[Evaluated]:
-        """What was learnt, oldest first."""
+        """All results, oldest first."""
         return self._history
 
     def add(self, evaluated: Evaluated) -> None:
-        """Learn a result."""
+        """Add a result."""
         outline = outline_of(evaluated.graph)
         row = distances(outline, self._outlines)
-        self._apart = np.pad(self._apart, (0, 1))
-        self._apart[-1, :-1] = self._apart[:-1, -1] = row
+        self._distances = np.pad(self._distances, (0, 1))
+        self._distances[-1, :-1] = self._distances[:-1, -1] = row
         self._history.append(evaluated)
         self._outlines.append(outline)
 
@@ -128,31 +131,31 @@ class BayesianOptimizer:
         """Return an architecture that is not taken, with the id of the model it comes from.
 
         Args:
-            taken: what was proposed before.
+            taken: architectures that were proposed before.
             rng: of all draws.
 
         Returns:
-            None if nothing was learnt yet, or no child was found.
+            None if there is no result yet, or no child was found.
         """
         kept = self._modelled()
         if not kept:
             return None
         outlines = [self._outlines[place] for place in kept]
-        apart = self._apart[np.ix_(kept, kept)]
+        between = self._distances[np.ix_(kept, kept)]
         losses = np.array([self._history[place].loss for place in kept])
-        model = fitted_model(outlines, apart, losses)
+        model = fitted_model(outlines, between, losses)
         roots = [self._history[place] for place in kept]
-        return self._annealed(model, roots, self._bounds(model, apart), set(taken), rng)
+        return self._annealed(model, roots, self._bounds(model, between), set(taken), rng)
 
     def _modelled(self) -> list[int]:
-        """Return the places in the history of what is modelled, oldest first."""
+        """Return the positions in the history of the modelled results, oldest first."""
         count = len(self._history)
         order = sorted(range(count), key=lambda place: (self._history[place].loss, place))
         return sorted({*order[:_MOST_BEST], *range(max(count - _MOST_NEW, 0), count)})
 
-    def _bounds(self, model: ArchitectureModel, apart: Floats) -> list[float]:
-        """Return the lower confidence bound of the loss for each row of distances."""
-        means, deviations = model.predict(apart)
+    def _bounds(self, model: ArchitectureModel, distances: Floats) -> list[float]:
+        """Return the lower confidence bounds of the loss at distances `(k, n)`."""
+        means, deviations = model.predict(distances)
         bounds: list[float] = (means - self._beta * deviations).tolist()
         return bounds
 
@@ -164,7 +167,7 @@ class BayesianOptimizer:
         seen: set[Architecture],
         rng: Random,
     ) -> tuple[int, Graph] | None:
-        """Search the tree of morphs; go on from a child that is no better by chance only."""
+        """Search the tree of morphs by simulated annealing; return the child of lowest bound."""
         queue = [
             (bound, number, root.model_id, root.graph)
             for number, (bound, root) in enumerate(zip(bounds, roots, strict=True))
@@ -174,17 +177,17 @@ class BayesianOptimizer:
         best_bound, best = math.inf, None
         while queue and temperature > self._t_min:
             temperature *= _COOLING
-            _, _, father, graph = heappop(queue)
+            _, _, parent_id, graph = heappop(queue)
             for child in self.new_children(graph, seen, rng):
                 seen.add(child.architecture)
-                apart = distances(outline_of(child), model.outlines)
-                bound = self._bounds(model, apart[None, :])[0]
+                row = distances(outline_of(child), model.outlines)
+                bound = self._bounds(model, row[None, :])[0]
                 worse = max(bound - best_bound, 0.0)
                 if rng.random() < math.exp(-worse / temperature):
                     number += 1
-                    heappush(queue, (bound, number, father, child))
+                    heappush(queue, (bound, number, parent_id, child))
                 if bound < best_bound:
-                    best_bound, best = bound, (father, child)
+                    best_bound, best = bound, (parent_id, child)
         return best
 
     def new_children(

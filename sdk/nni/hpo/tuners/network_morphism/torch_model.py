@@ -1,4 +1,4 @@
-"""The torch module of an architecture."""
+"""Torch module of an architecture."""
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ _DROPOUTS = {1: nn.Dropout1d, 2: nn.Dropout2d, 3: nn.Dropout3d}
 
 
 class GraphModule(nn.Module):
-    """An untrained network that computes what a graph says.
+    """Untrained network of a graph.
 
     Args:
         layers: of the graph, in its order.
@@ -43,7 +43,7 @@ class GraphModule(nn.Module):
 
 
 class _GlobalAverage(nn.Module):
-    """The mean of each channel."""
+    """Global average pooling."""
 
     def forward(self, batch: Tensor) -> Tensor:
         """Return `(N, channels)` for a batch `(N, channels, *spatial)`."""

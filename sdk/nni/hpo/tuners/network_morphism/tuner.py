@@ -1,4 +1,4 @@
-"""Network morphism: grow architectures from those that did well.
+"""Tuner of convolutional architectures by network morphism.
 
 Source: Jin, Song and Hu, Auto-Keras: An Efficient Neural Architecture Search System, KDD 2019,
 arXiv 1806.10282.
@@ -29,8 +29,8 @@ from nni.hpo.tuners.network_morphism.search import Architecture, BayesianOptimiz
 _logger = logging.getLogger(__name__)
 
 _WALKS: Final = 100
-"""Steps away from what is known before there seem to be no more architectures."""
-_NO_FATHER: Final = -1
+"""Random walks from known architectures before the search counts as exhausted."""
+_NO_PARENT: Final = -1
 
 
 @algorithm(
@@ -44,7 +44,7 @@ _NO_FATHER: Final = -1
     extra="hpo",
 )
 class NetworkMorphismTuner(Tuner):
-    """Searches architectures of convolutional networks; needs no search space.
+    """Bayesian search over architectures of convolutional networks; needs no search space.
 
     A configuration is a JSON text that `json_to_graph` makes a `Graph` of, whose
     `produce_torch_model()` is the network. Imported samples and search spaces are ignored.
@@ -62,7 +62,7 @@ class NetworkMorphismTuner(Tuner):
         optimize_mode: `maximize` or `minimize`.
         path: folder of the models.
         verbose: whether each new architecture is logged at level INFO.
-        beta: weight of what is not known against what is promising, >= 0.
+        beta: weight of the standard deviation in the lower confidence bound, >= 0.
         t_min: temperature at which the search for one architecture ends, in (0, 1).
         max_model_size: most weights of an architecture.
         default_model_len: convolutions of the first architecture.
@@ -119,7 +119,7 @@ class NetworkMorphismTuner(Tuner):
         self.init_search()
 
     def init_search(self) -> None:
-        """Forget everything, and queue the first architecture.
+        """Drop all results, and queue the first architecture.
 
         Raises:
             ValueError: it is greater than `max_model_size`.
@@ -133,10 +133,10 @@ class NetworkMorphismTuner(Tuner):
                 f"got {self.max_model_size}"
             )
         self.bo = BayesianOptimizer(self.beta, self.t_min, self.max_model_size)
-        self._queue: deque[tuple[int, Graph]] = deque([(_NO_FATHER, first)])
+        self._queue: deque[tuple[int, Graph]] = deque([(_NO_PARENT, first)])
         self._running: dict[int, tuple[int, Graph]] = {}
         self._taken: dict[Architecture, Graph] = {first.architecture: first}
-        """All architectures that were handed out or are queued."""
+        """All architectures that were proposed or are queued."""
         self._models: dict[int, tuple[Graph, float]] = {}
         """Evaluated ones by id, with their metrics."""
 
@@ -147,9 +147,9 @@ class NetworkMorphismTuner(Tuner):
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
         """See the base."""
         del kwargs
-        father, graph = self._queue.popleft() if self._queue else self.generate()
+        parent_id, graph = self._queue.popleft() if self._queue else self.generate()
         self._taken.setdefault(graph.architecture, graph)
-        self._running[parameter_id] = father, graph
+        self._running[parameter_id] = parent_id, graph
         if self.verbose:
             last = graph.operation_history[-1] if graph.operation_history else "first"
             _logger.info("architecture %s: %s, %s weights", parameter_id, last, graph.size())
@@ -160,11 +160,11 @@ class NetworkMorphismTuner(Tuner):
     ) -> None:
         """See the base."""
         del parameters, kwargs
-        father, graph = self._running.pop(parameter_id, (_NO_FATHER, None))
+        parent_id, graph = self._running.pop(parameter_id, (_NO_PARENT, None))
         loss = loss_of(value, self.optimize_mode)
         if graph is not None and loss is not None:
             metric = -loss if self.optimize_mode == "maximize" else loss
-            self.update(father, graph, metric, parameter_id)
+            self.update(parent_id, graph, metric, parameter_id)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
         """See the base."""
@@ -189,17 +189,17 @@ class NetworkMorphismTuner(Tuner):
         for _ in range(_WALKS):
             new = self.bo.new_children(graph, self._taken.keys(), self._rng)
             if new:
-                return _NO_FATHER, self._rng.choice(new)
+                return _NO_PARENT, self._rng.choice(new)
             graph = self._rng.choice(graphs)
         raise NoMoreTrialError(f"no architecture is left within {self.max_model_size} weights")
 
     def update(
         self, other_info: JsonValue, graph: Graph, metric_value: float, model_id: int
     ) -> None:
-        """Learn a result.
+        """Add a result.
 
         Args:
-            other_info: what `generate` gave beside the graph.
+            other_info: the id that `generate` returned beside the graph.
             graph: the architecture.
             metric_value: finite.
             model_id: a new one.
@@ -255,10 +255,10 @@ class NetworkMorphismTuner(Tuner):
         return {
             "rng": random_state(self._rng),
             "graphs": [graph.document() for graph in self._taken.values()],
-            "queue": [[father, numbers[graph.architecture]] for father, graph in self._queue],
+            "queue": [[parent_id, numbers[graph.architecture]] for parent_id, graph in self._queue],
             "running": [
-                [number, father, numbers[graph.architecture]]
-                for number, (father, graph) in self._running.items()
+                [number, parent_id, numbers[graph.architecture]]
+                for number, (parent_id, graph) in self._running.items()
             ],
             "models": [
                 [model_id, numbers[graph.architecture], metric]
@@ -267,14 +267,14 @@ class NetworkMorphismTuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built alike."""
+        """Restore a state of a tuner with the same arguments."""
         self.init_search()
         restore_random(self._rng, state["rng"])
         graphs = [json_to_graph(document) for document in state["graphs"]]
         self._taken = {graph.architecture: graph for graph in graphs}
-        self._queue = deque((father, graphs[place]) for father, place in state["queue"])
+        self._queue = deque((parent_id, graphs[place]) for parent_id, place in state["queue"])
         self._running = {
-            number: (father, graphs[place]) for number, father, place in state["running"]
+            number: (parent_id, graphs[place]) for number, parent_id, place in state["running"]
         }
         for model_id, place, metric in state["models"]:
             loss = -metric if self.optimize_mode == "maximize" else metric
@@ -288,7 +288,7 @@ class NetworkMorphismTuner(Tuner):
 
 
 def _folder(path: str) -> Path | None:
-    """Return where models are written; None if that is not said."""
+    """Return the folder of the models; None for a relative path outside of an experiment."""
     log = log_folder()
     if Path(path).is_absolute():
         return Path(path)

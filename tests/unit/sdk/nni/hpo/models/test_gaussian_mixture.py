@@ -5,11 +5,11 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from nni.hpo.models.gaussian_mixture import NormalMixture, fitted_mixture
+from nni.hpo.models.gaussian_mixture import GaussianMixture, fitted_mixture
 
 
 def test_density_is_the_weighted_sum_of_normal_densities() -> None:
-    mixture = NormalMixture(
+    mixture = GaussianMixture(
         np.log([0.3, 0.7]), np.array([[0.2], [0.8]]), np.array([[0.01], [0.04]])
     )
 
@@ -30,7 +30,7 @@ def test_finds_two_clouds() -> None:
 
 
 def test_draws_follow_the_density() -> None:
-    mixture = NormalMixture(np.log([1.0]), np.array([[0.4]]), np.array([[0.09]]))
+    mixture = GaussianMixture(np.log([1.0]), np.array([[0.4]]), np.array([[0.09]]))
 
     draws = mixture.draw(np.random.default_rng(0), 10_000)
 

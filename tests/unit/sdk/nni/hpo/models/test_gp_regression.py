@@ -131,7 +131,7 @@ def test_the_best_of_several_starts_is_taken() -> None:
     assert found.tolist() == good.tolist()
 
 
-def test_effects_of_single_axes_are_told_from_their_interplay() -> None:
+def test_effects_of_single_axes_differ_from_interactions_in_the_additive_share() -> None:
     points = np.random.default_rng(0).random((60, 4))
     kernel = Kernel(np.arange(4), Matern.of(2.5))
     alone = np.sin(9 * points).sum(axis=1)
@@ -234,7 +234,7 @@ def test_axis_without_influence_gets_the_greater_lengthscale() -> None:
     assert fitted[1] > fitted[0] + 1
 
 
-def test_noise_is_told_from_structure() -> None:
+def test_noise_differs_from_structure_in_the_noise_variance() -> None:
     inputs, targets = plain_data(60)
     noisy = targets + 0.5 * np.random.default_rng(1).standard_normal(60)
     start = [initial_hyperparameters(2)]

@@ -1,12 +1,12 @@
-"""Whatever is called reaches the tuner that was chosen, and its answers come back."""
+"""Calls are forwarded to the chosen tuner, and its return values come back."""
 
 from nni.hpo.base import Tuner
 from nni.hpo.json_value import JsonValue
 from nni.hpo.tuners._delegating import DelegatingTuner
 
 
-class Told(Tuner):
-    """Keeps what it was told, in order."""
+class RecordingTuner(Tuner):
+    """Records its calls, in order."""
 
     def __init__(self) -> None:
         self.calls: list[JsonValue] = []
@@ -39,16 +39,16 @@ class Told(Tuner):
         self.calls = [*state["calls"], ["loaded"]]
 
 
-class Front(DelegatingTuner):
+class Delegate(DelegatingTuner):
     """Chooses the only tuner there is."""
 
-    def __init__(self, search: Told) -> None:
+    def __init__(self, search: RecordingTuner) -> None:
         self._search = search
 
 
 def test_calls_arrive_with_all_their_arguments() -> None:
-    told = Told()
-    front = Front(told)
+    recorder = RecordingTuner()
+    front = Delegate(recorder)
 
     front.update_search_space({"x": "space"})
     front.prepare_parameters()
@@ -56,7 +56,7 @@ def test_calls_arrive_with_all_their_arguments() -> None:
     front.trial_end(3, True, trial_job_id="a")
     front.import_data([{"parameter": {"x": 1}, "value": 2}])
 
-    assert told.calls == [
+    assert recorder.calls == [
         ["space", {"x": "space"}],
         ["prepare"],
         ["result", 3, {"x": 3}, 0.5, {"trial_job_id": "a"}],
@@ -66,17 +66,17 @@ def test_calls_arrive_with_all_their_arguments() -> None:
 
 
 def test_answer_comes_back() -> None:
-    told = Told()
+    recorder = RecordingTuner()
 
-    configuration = Front(told).generate_parameters(7, multi_phase=True)
+    configuration = Delegate(recorder).generate_parameters(7, multi_phase=True)
 
     assert configuration == {"x": 7}
-    assert told.calls == [["generate", 7, {"multi_phase": True}]]
+    assert recorder.calls == [["generate", 7, {"multi_phase": True}]]
 
 
 def test_state_is_that_of_the_chosen_tuner() -> None:
-    told = Told()
-    first, second = Front(told), Front(other := Told())
+    recorder = RecordingTuner()
+    first, second = Delegate(recorder), Delegate(other := RecordingTuner())
     first.prepare_parameters()
 
     second.load_state(first.state())

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from nni.hpo.tuners.network_morphism.graph import Graph, json_to_graph
+from nni.hpo.tuners.network_morphism.layers import Layer
 from nni.hpo.tuners.network_morphism.morphs import (
     children,
     connected,
@@ -103,6 +104,36 @@ def test_every_child_has_more_weights() -> None:
     sizes = [child.size() for seed in range(10) for child in children(FIRST, Random(seed))]
 
     assert min(sizes) > FIRST.size()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_child_of_every_kind_is_yielded(seed: int) -> None:
+    found = [child.operation_history[-1][0] for child in children(FIRST, Random(seed))]
+
+    kinds = ["to_deeper_model", "to_wider_model", "to_add_skip_model", "to_concat_skip_model"]
+    assert found == [kind for kind in kinds if kind in found]
+    assert {"to_deeper_model", "to_wider_model"} <= set(found)
+
+
+def test_a_wider_layer_has_half_as_much_again_or_twice_as_much() -> None:
+    histories = [
+        child.operation_history[-1]
+        for seed in range(40)
+        for child in children(FIRST, Random(seed))
+        if child.operation_history[-1][0] == "to_wider_model"
+    ]
+
+    assert {width for _, _, width in histories} == {9, 12}
+    # Every layer with a width but the last one.
+    assert {index for _, index, _ in histories} == {
+        index for index, layer in enumerate(FIRST.layers[:-1]) if layer.width
+    }
+
+
+def test_a_graph_without_layers_to_change_has_no_children() -> None:
+    output_only = Graph((6,), (Layer("StubDense", (0,), (6, 4)),))
+
+    assert list(children(output_only, Random(0))) == []
 
 
 def test_generations_of_random_children_are_networks() -> None:

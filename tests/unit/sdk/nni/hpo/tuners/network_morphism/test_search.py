@@ -1,4 +1,4 @@
-"""The model of architectures, and the search for the next one."""
+"""Gaussian process over architectures, and the search for the next one."""
 
 from random import Random
 
@@ -11,7 +11,7 @@ from nni.hpo.tuners.network_morphism.search import BayesianOptimizer, Evaluated,
 FIRST = default_graph((8, 8, 3), 4, length=2, width=8)
 
 
-def test_the_model_believes_what_it_was_told_and_doubts_what_is_far() -> None:
+def test_predictions_follow_the_results_and_are_uncertain_far_from_them() -> None:
     apart = np.abs(np.arange(6.0)[:, None] - np.arange(6.0)[None, :])
     model = fitted_model([], apart, np.arange(6.0))
 
@@ -26,7 +26,7 @@ def test_nothing_is_proposed_before_a_result() -> None:
     assert BayesianOptimizer(2.576, 1e-4, 10**6).generate(set(), Random(0)) is None
 
 
-def test_proposals_are_new_small_and_name_their_father() -> None:
+def test_proposals_are_new_small_and_name_their_parent() -> None:
     rng, limit = Random(0), FIRST.size() * 2
     optimizer = BayesianOptimizer(2.576, 0.01, limit)
     optimizer.add(Evaluated(7, FIRST, 1.0))
@@ -35,8 +35,8 @@ def test_proposals_are_new_small_and_name_their_father() -> None:
     for number in range(8, 20):
         found = optimizer.generate(taken, rng)
         assert found is not None
-        father, graph = found
-        assert father in {one.model_id for one in optimizer.history}
+        parent, graph = found
+        assert parent in {one.model_id for one in optimizer.history}
         assert graph.size() <= limit
         assert graph.architecture not in taken
         taken.add(graph.architecture)
