@@ -27,6 +27,7 @@ import psutil
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import (
     event_pb2,
+    experiment_pb2,
     experiment_service_pb2,
     experiment_service_pb2_grpc,
     inbox_pb2,
@@ -91,7 +92,10 @@ class Follower:
                 for index, event in enumerate(batch.events):
                     position = event_pb2.EventPosition(sequence=message.sequence, index=index)
                     await self._take(event, now_ms, position)
-                    if event.experiment_state_changed.to_state == "DONE":
+                    if (
+                        event.experiment_state_changed.new_state
+                        == experiment_pb2.EXPERIMENT_STATE_DONE
+                    ):
                         seen.end_s = time.perf_counter()
                         return seen
         raise AssertionError("the log ended")

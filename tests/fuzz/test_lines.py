@@ -16,7 +16,7 @@ from nni_proto.runner.v1 import task_pb2
 from svc_dispatcher.adapters.host_lines import output_of
 from svc_dispatcher.converters.log_messages import events_of
 from svc_manager.adapters.event_file import EventFile, read_records
-from svc_manager.converters.reports import notifications_from
+from svc_manager.converters.notifications import notifications_from
 from svc_trial_runner.converters import work_from_payload
 from svc_trial_runner.domain.channel import ChannelError, parse_request
 from tests.support.fuzzing.effort import cases

@@ -10,9 +10,9 @@ from nni_proto.experiment.v1 import config_pb2, event_pb2, inbox_pb2
 from nni_proto.trial.v1 import report_pb2
 from nni_wire.values import to_value
 from svc_manager.adapters.folder_journals import FolderJournals
-from svc_manager.converters.event_readers import created_event
+from svc_manager.converters.creation import created_event
 from svc_manager.converters.events import Stamp, batch_to_bytes
-from svc_manager.converters.reports import notifications_from
+from svc_manager.converters.notifications import notifications_from
 from svc_manager.domain import events, inputs
 from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from svc_manager.converters.events import batch_from_bytes, event_from
+from svc_manager.converters.event_codec import event_from
+from svc_manager.converters.events import batch_from_bytes
 from svc_manager.converters.scalars import to_ms
 from svc_manager.domain import events as e
 from svc_manager.domain.fold import fold

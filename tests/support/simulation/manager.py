@@ -12,7 +12,7 @@ from svc_common.errors import ServiceError
 from svc_common.messaging.ports import Bus
 from svc_manager.agents.liveness import AgentMonitor
 from svc_manager.converters.events import Stamp, batch_to_bytes
-from svc_manager.converters.reports import notifications_from
+from svc_manager.converters.notifications import notifications_from
 from svc_manager.converters.tasks import (
     drop_to_bytes,
     forget_to_bytes,

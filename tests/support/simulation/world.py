@@ -11,7 +11,7 @@ from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
 from svc_common.errors import ServiceError
 from svc_dispatcher.domain.failures import ATTEMPTS
-from svc_manager.converters.event_readers import created_event
+from svc_manager.converters.creation import created_event
 from svc_manager.domain import inputs
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment

@@ -8,12 +8,16 @@ from typing import Any, Final
 from zlib import crc32
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
-from nni_proto.experiment.v1 import config_pb2, event_pb2, inbox_pb2
+from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2, inbox_pb2
 from nni_proto.trial.v1 import trial_pb2
 from nni_wire.values import write_value
 from svc_dispatcher.domain import answers, events
 from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Payload, Position
 
+_END_STATES: Final = {
+    experiment_pb2.EXPERIMENT_STATE_STOPPED,
+    experiment_pb2.EXPERIMENT_STATE_ERROR,
+}
 _STATE_PREFIX: Final = "TRIAL_STATE_"
 _STATE_NAMES: Final = {
     number: name.removeprefix(_STATE_PREFIX) for name, number in trial_pb2.TrialState.items()
@@ -91,7 +95,11 @@ def _position(message: event_pb2.EventPosition) -> Position:
 
 def _state_changed(message: event_pb2.ExperimentStateChanged) -> events.Event | None:
     # The same as `ExperimentEnded`: a manager that dies between the two must not leave a host.
-    return events.ExperimentEnded() if message.to_state in {"STOPPED", "ERROR"} else None
+    # Older versions wrote the name of the state.
+    state = message.new_state or experiment_pb2.ExperimentState.Value(
+        f"EXPERIMENT_STATE_{message.to_state}"
+    )
+    return events.ExperimentEnded() if state in _END_STATES else None
 
 
 def _metric(message: event_pb2.MetricReported) -> events.Event:

@@ -23,7 +23,7 @@ from svc_manager.actors.inbox_reader import InboxReader
 from svc_manager.actors.timer import Timer
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.events import Stamp, batches_to_bytes
-from svc_manager.converters.reports import notifications_from
+from svc_manager.converters.notifications import notifications_from
 from svc_manager.converters.text_log import line_of
 from svc_manager.converters.views import experiment_view
 from svc_manager.domain import events, inputs
@@ -438,7 +438,7 @@ class ExperimentActor:
         if not self._watchers:
             return
         seen = {
-            event.to_state
+            event.new_state
             for event in round_.events
             if isinstance(event, events.ExperimentStateChanged)
         }

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from nni_proto.experiment.v1 import event_pb2
-from svc_manager.converters.event_readers import READERS
-from svc_manager.converters.event_writers import WRITERS
+from svc_manager.converters.event_codec import write_event
 from svc_manager.converters.scalars import set_ms
 from svc_manager.domain import events
 
@@ -72,16 +71,3 @@ def batch_from_bytes(payload: bytes) -> event_pb2.EventBatch:
     batch = event_pb2.EventBatch()
     batch.ParseFromString(payload)
     return batch
-
-
-def write_event(message: event_pb2.Event, event: events.Event) -> None:
-    """Write an event into an empty message."""
-    WRITERS[type(event)](message, event)
-
-
-def event_from(message: event_pb2.Event) -> events.Event | None:
-    """Return the event of a message; None: its kind is unknown."""
-    kind = message.WhichOneof("kind")
-    if kind is None:
-        return None
-    return READERS[kind](getattr(message, kind))

@@ -1,14 +1,10 @@
-"""Converters of INBOX messages: reports of agents, answers of algorithms."""
+"""Converters of agents' reports, checkpoints and suggestions."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from nni_proto.experiment.v1 import event_pb2, inbox_pb2
+from nni_proto.experiment.v1 import event_pb2
 from nni_proto.trial.v1 import report_pb2
-from svc_common import subjects
-from svc_common.errors import PermissionDeniedError
 from svc_manager.converters.scalars import metric_from, set_ms, to_ms, write_metric
-from svc_manager.domain import events, inputs
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.reports import (
     ExitCause,
@@ -27,53 +23,30 @@ TEXT_LIMIT: Final = 64 * 1024
 _CAUSES = {int(member): member for member in ExitCause}
 
 
-def notifications_from(payload: bytes, source: str | None = None) -> list[inputs.Notification]:
-    """Return the notifications of one INBOX message; empty for an unknown kind.
-
-    Args:
-        payload: the message.
-        source: name of the sender, which the bus verifies. None: unknown and not checked.
-
-    Raises:
-        google.protobuf.message.DecodeError: it is not an INBOX message.
-        PermissionDeniedError: the sender may not send this: an agent reports for itself only, and
-            only the algorithm's host answers for the algorithm.
-    """
-    message = inbox_pb2.InboxMessage()
-    message.ParseFromString(payload)
-    kind = message.WhichOneof("kind")
-    if kind is None:
-        return []
-    runner_id = message.runner_reports.runner_id if kind == "runner_reports" else ""
-    if source is not None and not _may_send(source, runner_id):
-        raise PermissionDeniedError(
-            f"{source} may not send {kind} of {runner_id or 'an algorithm'}"
-        )
-    if kind == "runner_reports":
-        reports = message.runner_reports
-        return [
-            report
-            for item in reports.reports
-            if (report := report_from(reports.runner_id, item)) is not None
-        ]
-    return [_NOTIFICATIONS[kind](getattr(message, kind))]
-
-
-def _may_send(source: str, runner_id: str) -> bool:
-    if runner_id:
-        return source == runner_id
-    return source in subjects.ALGORITHM_SOURCES
-
-
 def report_from(runner_id: str, message: report_pb2.TrialReport) -> Report | None:
     """Return one report; None: its kind is unknown."""
-    kind = message.WhichOneof("kind")
-    if kind is None:
+    body = _body_of(message)
+    if body is None:
         return None
-    body: ReportBody = _BODIES[kind](getattr(message, kind))
     return Report(
         runner_id, message.trial_id, message.attempt, message.sequence, message.claim_id, body
     )
+
+
+def _body_of(message: report_pb2.TrialReport) -> ReportBody | None:
+    match message.WhichOneof("kind"):
+        case "started":
+            return _started(message.started)
+        case "metric":
+            return metric_from(message.metric)
+        case "exited":
+            return _exited(message.exited)
+        case "lost":
+            return Lost(message.lost.reason[:TEXT_LIMIT])
+        case "waits":
+            return Waits(message.waits.reason[:TEXT_LIMIT])
+        case _:
+            return None
 
 
 def write_report(message: report_pb2.TrialReport, report: Report) -> None:
@@ -138,68 +111,17 @@ def _exited(message: report_pb2.AttemptExited) -> Exited:
     )
 
 
-# `Any`: each function takes the message of its key.
-_BODIES: dict[str, Callable[[Any], ReportBody]] = {
-    "started": _started,
-    "metric": metric_from,
-    "exited": _exited,
-    "lost": lambda message: Lost(message.reason[:TEXT_LIMIT]),
-    "waits": lambda message: Waits(message.reason[:TEXT_LIMIT]),
-}
-
-
-def algorithm_started_from(message: event_pb2.AlgorithmStarted) -> events.AlgorithmStarted:
-    """Return the event of a message."""
-    return events.AlgorithmStarted(
-        message.generation, message.lookahead, message.assesses, dict(message.provenance)
-    )
-
-
-def parameters_generated_from(message: event_pb2.ParametersGenerated) -> events.ParametersGenerated:
-    """Return the event of a message."""
-    return events.ParametersGenerated(
-        message.request_id,
-        tuple(
-            Parameters(
-                item.parameter_id,
-                item.parameters.SerializeToString(),
-                item.provenance.SerializeToString(),
-            )
-            for item in message.parameters
-        ),
-        message.exhausted,
-        message.deferred,
-        (message.based_on.sequence, message.based_on.index),
-        tuple(message.released_checkpoints),
-    )
-
-
-def algorithm_failed_from(message: event_pb2.AlgorithmFailed) -> events.AlgorithmFailed:
-    """Return the event of a message."""
-    return events.AlgorithmFailed(
-        message.call[:TEXT_LIMIT],
-        message.traceback[-TEXT_LIMIT:],
-        (message.position.sequence, message.position.index),
-        message.skipped,
-    )
-
-
-def algorithm_diverged_from(message: event_pb2.AlgorithmDiverged) -> events.AlgorithmDiverged:
-    """Return the event of a message."""
-    return events.AlgorithmDiverged(
+def parameters_from(message: event_pb2.GeneratedParameters) -> Parameters:
+    """Return one suggestion of a message."""
+    return Parameters(
         message.parameter_id,
-        message.recorded.SerializeToString(),
-        message.replayed.SerializeToString(),
+        message.parameters.SerializeToString(),
+        message.provenance.SerializeToString(),
     )
 
 
-_NOTIFICATIONS: dict[str, Callable[[Any], inputs.Notification]] = {
-    "algorithm_started": algorithm_started_from,
-    "parameters_generated": parameters_generated_from,
-    "algorithm_failed": algorithm_failed_from,
-    "algorithm_diverged": algorithm_diverged_from,
-    "stop_advice": lambda message: inputs.StopAdvice(message.trial_id, message.reason[:TEXT_LIMIT]),
-    "algorithm_gave_up": lambda message: inputs.AlgorithmGaveUp(
-        message.generation, message.reason[-TEXT_LIMIT:]
-    ),
-}
+def write_parameters(message: event_pb2.GeneratedParameters, parameters: Parameters) -> None:
+    """Write a suggestion into an empty message."""
+    message.parameter_id = parameters.parameter_id
+    message.parameters.MergeFromString(parameters.parameters)
+    message.provenance.MergeFromString(parameters.provenance)

@@ -17,8 +17,8 @@ def line_of(event: events.Event) -> Line | None:
 
 def _state(event: events.ExperimentStateChanged) -> Line:
     reason = f" ({event.reason})" if event.reason else ""
-    level = "ERROR" if event.to_state.name == "ERROR" else "INFO"
-    return level, "NNIManager", f"Experiment is {event.to_state.name}{reason}"
+    level = "ERROR" if event.new_state.name == "ERROR" else "INFO"
+    return level, "NNIManager", f"Experiment is {event.new_state.name}{reason}"
 
 
 def _ended(event: events.TrialEnded) -> Line:
@@ -31,7 +31,7 @@ def _budget(event: events.BudgetChanged) -> Line:
     changed = {
         "trialConcurrency": event.trial_concurrency,
         "maxTrialNumber": event.max_trial_number,
-        "maxExperimentDuration (ms)": event.max_duration_ms,
+        "maxExperimentDuration (ms)": event.max_experiment_duration_ms,
     }
     text = ", ".join(f"{name} = {value}" for name, value in changed.items() if value is not None)
     return "INFO", "NNIManager", f"Update: {text}"

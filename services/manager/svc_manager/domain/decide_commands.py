@@ -37,7 +37,7 @@ def decide_command(round_: Round, command: inputs.Command) -> None:
 
 def _create(round_: Round, command: inputs.Create) -> None:
     round_.emit(command.created)
-    round_.emit(events.AlgorithmRequested(1, False, command.created.directory))  # noqa: FBT003 - a field of an event
+    round_.emit(events.AlgorithmRequested(1, command.created.directory))
     round_.emit(events.ExperimentStateChanged(None, ExperimentState.INITIALIZED, "created", 0))
     if command.port:
         round_.emit(events.ListenerOpened(command.port, command.url_prefix))
@@ -56,7 +56,7 @@ def _resume(round_: Round, command: inputs.Resume) -> None:
     if experiment.port:
         round_.emit(events.ListenerClosed())
     round_.emit(
-        events.AlgorithmRequested(experiment.algorithm.generation + 1, True, experiment.directory)  # noqa: FBT003 - a field of an event
+        events.AlgorithmRequested(experiment.algorithm.generation + 1, experiment.directory)
     )
     round_.change_state(ExperimentState.INITIALIZED, "resumed")
     if command.port:

@@ -45,7 +45,6 @@ class AlgorithmRequested:
     """The algorithm is to be constructed: at creation and at each resume."""
 
     generation: int
-    resumed: bool
     directory: str
 
 
@@ -210,7 +209,7 @@ class BudgetChanged:
 
     trial_concurrency: int | None
     max_trial_number: int | None
-    max_duration_ms: int | None
+    max_experiment_duration_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +253,9 @@ class ListenerClosed:
 class ExperimentStateChanged:
     """The state of the experiment changed."""
 
-    from_state: ExperimentState | None
+    old_state: ExperimentState | None
     """None: it was created."""
-    to_state: ExperimentState
+    new_state: ExperimentState
     reason: str
     execution_time_ms: int
 
@@ -265,7 +264,7 @@ class ExperimentStateChanged:
 class ExperimentEnded:
     """The current run of the experiment ended: STOPPED, or ERROR."""
 
-    state: ExperimentState
+    final_state: ExperimentState
     reason: str
 
 
@@ -274,7 +273,7 @@ class ExperimentMoved:
     """The experiment's folder moved."""
 
     directory: str
-    code_directory: str = ""
+    trial_code_directory: str = ""
     """New folder of the trials' code; empty: unchanged."""
 
 

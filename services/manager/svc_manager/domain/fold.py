@@ -116,7 +116,9 @@ def _budget_changed(experiment: Experiment, event: events.BudgetChanged, _time_m
     experiment.budget = Budget(
         old.trial_concurrency if event.trial_concurrency is None else event.trial_concurrency,
         old.max_trial_number if event.max_trial_number is None else event.max_trial_number,
-        old.max_duration_ms if event.max_duration_ms is None else event.max_duration_ms,
+        old.max_duration_ms
+        if event.max_experiment_duration_ms is None
+        else event.max_experiment_duration_ms,
     )
     experiment.revision += 1
 
@@ -150,10 +152,10 @@ def _listener_closed(experiment: Experiment, _event: events.ListenerClosed, _tim
 def _state_changed(
     experiment: Experiment, event: events.ExperimentStateChanged, time_ms: int
 ) -> None:
-    if event.from_state is not None and event.to_state not in TRANSITIONS[experiment.state]:
-        change = f"from {experiment.state.name} to {event.to_state.name}"
+    if event.old_state is not None and event.new_state not in TRANSITIONS[experiment.state]:
+        change = f"from {experiment.state.name} to {event.new_state.name}"
         raise ValueError(f"experiment {experiment.id} cannot go {change}")
-    experiment.state = event.to_state
+    experiment.state = event.new_state
     experiment.execution_ms = event.execution_time_ms
     experiment.changed_at_ms = time_ms
     if experiment.state is ExperimentState.RUNNING:
@@ -173,7 +175,7 @@ def _ended(experiment: Experiment, _event: events.ExperimentEnded, _time_ms: int
 
 def _moved(experiment: Experiment, event: events.ExperimentMoved, _time_ms: int) -> None:
     experiment.directory = event.directory
-    experiment.code_directory = event.code_directory or experiment.code_directory
+    experiment.code_directory = event.trial_code_directory or experiment.code_directory
 
 
 def _recorded(experiment: Experiment, event: events.RequestRecorded, _time_ms: int) -> None:

@@ -7,7 +7,8 @@ from google.protobuf.message import DecodeError
 
 from svc_common.errors import FailedPreconditionError
 from svc_common.messaging.ports import EventLog
-from svc_manager.converters.events import batch_from_bytes, event_from
+from svc_manager.converters.event_codec import event_from
+from svc_manager.converters.events import batch_from_bytes
 from svc_manager.converters.scalars import to_ms
 from svc_manager.domain.fold import fold
 from svc_manager.domain.state import Experiment

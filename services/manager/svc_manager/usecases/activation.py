@@ -21,7 +21,7 @@ from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.actors.registry import CREATE_METHOD, ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
-from svc_manager.converters.event_readers import created_event
+from svc_manager.converters.creation import created_event
 from svc_manager.domain.events import ExperimentCreated
 from svc_manager.domain.inputs import Command, Create, RecordedCommand, Resume, View
 from svc_manager.domain.requests import check_repetition, fingerprint

@@ -12,6 +12,7 @@ from google.protobuf.internal import containers as _containers
 from nni_proto.common.v1 import metric_pb2 as _metric_pb2
 from nni_proto.common.v1 import value_pb2 as _value_pb2
 from nni_proto.experiment.v1 import config_pb2 as _config_pb2
+from nni_proto.experiment.v1 import experiment_pb2 as _experiment_pb2
 from nni_proto.trial.v1 import report_pb2 as _report_pb2
 from nni_proto.trial.v1 import trial_pb2 as _trial_pb2
 import builtins as _builtins
@@ -857,13 +858,31 @@ class ExperimentStateChanged(_message.Message):
     TO_STATE_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     EXECUTION_TIME_FIELD_NUMBER: _builtins.int
-    from_state: _builtins.str
-    """Names of ExperimentState values; text keeps old logs readable."""
-    to_state: _builtins.str
+    OLD_STATE_FIELD_NUMBER: _builtins.int
+    NEW_STATE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def from_state(self) -> _builtins.str:
+        """Names of `old_state` and `new_state`; written by older versions, read from their logs only."""
+
+    @from_state.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def from_state(self, value: _builtins.str) -> None:
+        """Names of `old_state` and `new_state`; written by older versions, read from their logs only."""
+
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def to_state(self) -> _builtins.str: ...
+    @to_state.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def to_state(self, value: _builtins.str) -> None: ...
     reason: _builtins.str
+    old_state: _experiment_pb2.ExperimentState.ValueType
+    """Unset: the experiment was created."""
+    new_state: _experiment_pb2.ExperimentState.ValueType
     @_builtins.property
     def execution_time(self) -> _duration_pb2.Duration:
-        """Execution time at the change, from which it is counted on."""
+        """Execution time at the change; the clock continues from here."""
 
     def __init__(
         self,
@@ -872,10 +891,12 @@ class ExperimentStateChanged(_message.Message):
         to_state: _builtins.str = ...,
         reason: _builtins.str = ...,
         execution_time: _duration_pb2.Duration | None = ...,
+        old_state: _experiment_pb2.ExperimentState.ValueType = ...,
+        new_state: _experiment_pb2.ExperimentState.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["execution_time", b"execution_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["execution_time", b"execution_time", "from_state", b"from_state", "reason", b"reason", "to_state", b"to_state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["execution_time", b"execution_time", "from_state", b"from_state", "new_state", b"new_state", "old_state", b"old_state", "reason", b"reason", "to_state", b"to_state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -887,18 +908,30 @@ class ExperimentEnded(_message.Message):
 
     STATE_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
-    state: _builtins.str
-    """STOPPED, or ERROR."""
+    FINAL_STATE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def state(self) -> _builtins.str:
+        """Name of `final_state`; written by older versions, read from their logs only."""
+
+    @state.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def state(self, value: _builtins.str) -> None:
+        """Name of `final_state`; written by older versions, read from their logs only."""
+
     reason: _builtins.str
+    final_state: _experiment_pb2.ExperimentState.ValueType
+    """STOPPED, or ERROR."""
     def __init__(
         self,
         *,
         state: _builtins.str = ...,
         reason: _builtins.str = ...,
+        final_state: _experiment_pb2.ExperimentState.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["final_state", b"final_state", "reason", b"reason", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

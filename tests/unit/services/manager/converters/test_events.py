@@ -5,14 +5,13 @@ import typing
 import pytest
 
 from nni_proto.experiment.v1 import config_pb2, event_pb2
-from svc_manager.converters.event_readers import created_event
+from svc_manager.converters.creation import created_event
+from svc_manager.converters.event_codec import event_from, write_event
 from svc_manager.converters.events import (
     Stamp,
     batch_from_bytes,
     batch_to_bytes,
     batches_to_bytes,
-    event_from,
-    write_event,
 )
 from svc_manager.domain import events
 from svc_manager.domain.checkpoints import SavedCheckpoint
@@ -66,7 +65,7 @@ REPORTS = [
 ]
 SAMPLES: list[events.Event] = [
     CREATED,
-    events.AlgorithmRequested(2, True, "/root/expt1234"),
+    events.AlgorithmRequested(2, "/root/expt1234"),
     events.AlgorithmStarted(2, True, False, {"python": "3.11"}),
     events.TrialsRequested("1-0", (4, 5)),
     events.ParametersGenerated(

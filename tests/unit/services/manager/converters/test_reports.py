@@ -4,7 +4,8 @@ from google.protobuf.message import DecodeError
 from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from nni_proto.trial.v1 import report_pb2
 from svc_common.errors import PermissionDeniedError
-from svc_manager.converters.reports import TEXT_LIMIT, notifications_from
+from svc_manager.converters.notifications import notifications_from
+from svc_manager.converters.reports import TEXT_LIMIT
 from svc_manager.domain import events, inputs
 from svc_manager.domain.reports import ExitCause, Exited, Report
 

@@ -34,7 +34,7 @@ def test_a_new_generation_drops_requests_and_suggestions_but_counts_requests_on(
     requested(lab, 0, 1)
     fold(lab.experiment, generated("1-0", [0, 1]), 2)
 
-    fold(lab.experiment, events.AlgorithmRequested(2, True, "/root"), 3)
+    fold(lab.experiment, events.AlgorithmRequested(2, "/root"), 3)
 
     algorithm = lab.experiment.algorithm
     assert (algorithm.generation, algorithm.request_count) == (2, 1)

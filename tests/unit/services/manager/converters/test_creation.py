@@ -1,22 +1,11 @@
+"""The first event follows from the configuration."""
+
 import pytest
 
-from nni_proto.experiment.v1 import config_pb2, event_pb2
+from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError
-from svc_manager.converters.event_readers import READERS, created_event
-from svc_manager.domain import events
+from svc_manager.converters.creation import created_event
 from svc_manager.domain.values import OptimizeMode
-
-
-def test_every_event_of_the_contract_has_a_reader() -> None:
-    kinds = {field.name for field in event_pb2.Event.DESCRIPTOR.oneofs_by_name["kind"].fields}
-
-    assert set(READERS) == kinds
-
-
-def test_an_unset_limit_is_none() -> None:
-    message = event_pb2.BudgetChanged(trial_concurrency=3)
-
-    assert READERS["budget_changed"](message) == events.BudgetChanged(3, None, None)
 
 
 def test_the_first_event_holds_the_settings_of_its_configuration() -> None:

@@ -1,0 +1,264 @@
+"""Codec of events, made from their declarations.
+
+A class of `domain.events` and the message of the same name in `event.proto` have the same fields.
+The codec of a class is built once from the types of both. Rules: `x_ms` is the timestamp or
+duration `x`; an enum is an `IntEnum` (older versions wrote the name of some); bytes are an encoded
+message.
+An event that needs more than these rules has a codec of its own in `_SPECIAL`.
+"""
+
+import operator
+import re
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any, Final, TypeAlias
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from nni_proto.experiment.v1 import event_pb2
+from svc_manager.converters.creation import created_event
+from svc_manager.converters.reports import (
+    checkpoint_from,
+    parameters_from,
+    report_from,
+    write_checkpoint,
+    write_parameters,
+    write_report,
+)
+from svc_manager.converters.scalars import metric_from, set_ms, to_ms, write_metric
+from svc_manager.domain import events
+from svc_manager.domain.checkpoints import SavedCheckpoint
+from svc_manager.domain.values import Metric, Parameters
+
+_TEXT_IN_OLD_LOGS: Final = {
+    "old_state": "from_state",
+    "new_state": "to_state",
+    "final_state": "state",
+}
+"""Fields of enums to the fields in which older versions wrote their names."""
+
+# `Any` below: the type of a value is that of the field which a converter is made for.
+Read: TypeAlias = Callable[[Any], Any]
+"""Message of an event to the value of one field."""
+Write: TypeAlias = Callable[[Any, Any], None]
+"""Writes the value of one field into the message of an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventCodec:
+    """Pair of functions for one class of events."""
+
+    kind: str
+    """Name of the field of `Event.kind`."""
+    read: Callable[[Any], events.Event | None]
+    write: Callable[[Any, Any], None]
+
+
+def write_event(message: event_pb2.Event, event: events.Event) -> None:
+    """Write an event into an empty message."""
+    codec = CODECS[type(event)]
+    part = getattr(message, codec.kind)
+    part.SetInParent()
+    codec.write(part, event)
+
+
+def event_from(message: event_pb2.Event) -> events.Event | None:
+    """Return the event of a message; None: its kind is unknown."""
+    kind = message.WhichOneof("kind")
+    return None if kind is None else _READERS[kind](getattr(message, kind))
+
+
+def _codec_of(event_type: type[events.Event]) -> EventCodec:
+    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", event_type.__name__).lower()
+    special = _SPECIAL.get(event_type)
+    if special is not None:
+        return EventCodec(kind, *special)
+    descriptor = event_pb2.Event.DESCRIPTOR.fields_by_name[kind].message_type
+    assert descriptor is not None
+    hints = typing.get_type_hints(event_type)
+    converters = [
+        _field_codec(field.name, hints[field.name], descriptor.fields_by_name)
+        for field in fields(event_type)
+    ]
+    return EventCodec(kind, _reader(event_type, converters), _writer(event_type, converters))
+
+
+def _reader(event_type: type[Any], converters: list[tuple[Read, Write]]) -> Read:
+    reads = [read for read, _ in converters]
+    return lambda message: event_type(*[read(message) for read in reads])
+
+
+def _writer(event_type: type[Any], converters: list[tuple[Read, Write]]) -> Write:
+    writes = [
+        (operator.attrgetter(field.name), write)
+        for field, (_, write) in zip(fields(event_type), converters, strict=True)
+    ]
+
+    def write_all(message: Any, event: Any) -> None:  # noqa: ANN401 - see above
+        for value_of, write in writes:
+            write(message, value_of(event))
+
+    return write_all
+
+
+def _field_codec(
+    name: str,
+    hint: Any,  # noqa: ANN401 - a type expression
+    messages: Mapping[str, FieldDescriptor],
+) -> tuple[Read, Write]:
+    """Return the converters of one field."""
+    optional = type(None) in typing.get_args(hint)
+    if optional:
+        (hint,) = (one for one in typing.get_args(hint) if one is not type(None))
+    if name.endswith("_ms"):
+        name, value = name.removesuffix("_ms"), (to_ms, set_ms)
+        return _submessage(name, *value, optional=optional)
+    field = messages[name]
+    origin = typing.get_origin(hint)
+    if hint in _VALUES:
+        return _submessage(name, *_VALUES[hint], optional=optional)
+    if hint is bytes:
+        return _submessage(name, _encoded, _merge, optional=optional)
+    if hint == tuple[int, int]:
+        return _submessage(name, _position, _write_position, optional=optional)
+    if origin is tuple:
+        return _repeated(name, _VALUES.get(typing.get_args(hint)[0]))
+    if origin is Mapping:
+        return lambda message: dict(getattr(message, name)), lambda message, value: getattr(
+            message, name
+        ).update(value)
+    if isinstance(hint, type) and issubclass(hint, IntEnum):
+        return _enumeration(name, hint, optional=optional)
+    return _scalar(field, optional=optional)
+
+
+def _scalar(field: FieldDescriptor, *, optional: bool) -> tuple[Read, Write]:
+    name = field.name
+    if not optional:
+        return operator.attrgetter(name), lambda message, value: setattr(message, name, value)
+    return (
+        lambda message: getattr(message, name) if message.HasField(name) else None,
+        lambda message, value: None if value is None else setattr(message, name, value),
+    )
+
+
+def _submessage(name: str, read: Read, write: Write, *, optional: bool) -> tuple[Read, Write]:
+    if not optional:
+        return (
+            lambda message: read(getattr(message, name)),
+            lambda message, value: write(getattr(message, name), value),
+        )
+
+    def write_some(message: Any, value: Any) -> None:  # noqa: ANN401 - see above
+        if value is not None:
+            part = getattr(message, name)
+            part.SetInParent()
+            write(part, value)
+
+    return (
+        lambda message: read(getattr(message, name)) if message.HasField(name) else None,
+        write_some,
+    )
+
+
+def _repeated(name: str, value: tuple[Read, Write] | None) -> tuple[Read, Write]:
+    if value is None:
+        return (
+            lambda message: tuple(getattr(message, name)),
+            lambda message, items: getattr(message, name).extend(items),
+        )
+    read, write = value
+
+    def write_items(message: Any, items: Any) -> None:  # noqa: ANN401 - see above
+        for item in items:
+            write(getattr(message, name).add(), item)
+
+    return lambda message: tuple(map(read, getattr(message, name))), write_items
+
+
+def _enumeration(name: str, members: type[IntEnum], *, optional: bool) -> tuple[Read, Write]:
+    """Return the converters of an enum; unset is None where the field is optional."""
+    by_number = {int(member): member for member in members}
+    text = _TEXT_IN_OLD_LOGS.get(name, "")
+
+    def read(message: Any) -> Any:  # noqa: ANN401 - see above
+        number = getattr(message, name)
+        if not number and text and getattr(message, text):
+            return members[getattr(message, text)]
+        return None if optional and not number else by_number[number]
+
+    return read, lambda message, value: setattr(message, name, int(value or 0))
+
+
+def _encoded(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+def _merge(message: Message, value: bytes) -> None:
+    message.SetInParent()
+    message.MergeFromString(value)
+
+
+def _position(message: event_pb2.EventPosition) -> tuple[int, int]:
+    return (message.sequence, message.index)
+
+
+def _write_position(message: event_pb2.EventPosition, position: tuple[int, int]) -> None:
+    message.sequence, message.index = position
+
+
+_VALUES: Final[Mapping[Any, tuple[Read, Write]]] = {
+    Metric: (metric_from, write_metric),
+    Parameters: (parameters_from, write_parameters),
+    SavedCheckpoint: (checkpoint_from, write_checkpoint),
+}
+"""Converters of the values that events hold."""
+
+
+def _read_created(message: event_pb2.ExperimentCreated) -> events.ExperimentCreated:
+    return created_event(
+        message.experiment_id,
+        message.config,
+        environment_sha256=message.environment_sha256,
+        interpreter=message.interpreter,
+        nni_version=message.nni_version,
+        resolved_mode=message.optimize_mode,
+    )
+
+
+def _write_created(message: event_pb2.ExperimentCreated, event: events.ExperimentCreated) -> None:
+    message.experiment_id = event.experiment_id
+    message.config.MergeFromString(event.config)
+    message.environment_sha256 = event.environment_sha256
+    message.interpreter = event.interpreter
+    message.nni_version = event.nni_version
+    message.optimize_mode = event.optimize_mode or 0  # type: ignore[assignment] # the contract's numbers
+
+
+def _read_deferred(message: event_pb2.ReportDeferred) -> events.ReportDeferred | None:
+    report = report_from(message.runner_id, message.report)
+    return None if report is None else events.ReportDeferred(report)
+
+
+def _write_deferred(message: event_pb2.ReportDeferred, event: events.ReportDeferred) -> None:
+    message.runner_id = event.report.runner_id
+    write_report(message.report, event.report)
+
+
+_SPECIAL: Final[Mapping[type[Any], tuple[Read, Write]]] = {
+    events.ExperimentCreated: (_read_created, _write_created),  # part of it follows from `config`
+    events.ReportDeferred: (_read_deferred, _write_deferred),  # its sender stands beside the report
+}
+
+
+def _all_codecs() -> Iterator[tuple[type[events.Event], EventCodec]]:
+    for event_type in typing.get_args(events.Event):
+        yield event_type, _codec_of(event_type)
+
+
+CODECS: Final[Mapping[type[events.Event], EventCodec]] = dict(_all_codecs())
+"""By the class of the event."""
+_READERS: Final = {codec.kind: codec.read for codec in CODECS.values()}

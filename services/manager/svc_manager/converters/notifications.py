@@ -1,0 +1,75 @@
+"""Converter of INBOX messages: reports of agents, and messages of algorithms."""
+
+from dataclasses import replace
+from typing import cast
+
+from nni_proto.experiment.v1 import event_pb2, inbox_pb2
+from svc_common import subjects
+from svc_common.errors import PermissionDeniedError
+from svc_manager.converters.event_codec import event_from
+from svc_manager.converters.reports import TEXT_LIMIT, report_from
+from svc_manager.domain import events, inputs
+
+
+def notifications_from(payload: bytes, source: str | None = None) -> list[inputs.Notification]:
+    """Return the notifications of one INBOX message; empty for an unknown kind.
+
+    Args:
+        payload: the message.
+        source: name of the sender, which the bus verifies. None: unknown and not checked.
+
+    Raises:
+        google.protobuf.message.DecodeError: it is not an INBOX message.
+        PermissionDeniedError: the sender may not send this: an agent reports for itself only, and
+            only the algorithm's host answers for the algorithm.
+    """
+    message = inbox_pb2.InboxMessage()
+    message.ParseFromString(payload)
+    kind = message.WhichOneof("kind")
+    if kind is None:
+        return []
+    runner_id = message.runner_reports.runner_id if kind == "runner_reports" else ""
+    if source is not None and not _may_send(source, runner_id):
+        raise PermissionDeniedError(
+            f"{source} may not send {kind} of {runner_id or 'an algorithm'}"
+        )
+    if kind == "runner_reports":
+        reports = message.runner_reports
+        return [
+            report
+            for item in reports.reports
+            if (report := report_from(reports.runner_id, item)) is not None
+        ]
+    return [_notification_of(message)]
+
+
+def _may_send(source: str, runner_id: str) -> bool:
+    if runner_id:
+        return source == runner_id
+    return source in subjects.ALGORITHM_SOURCES
+
+
+def _notification_of(message: inbox_pb2.InboxMessage) -> inputs.Notification:
+    match message.WhichOneof("kind"):
+        case "stop_advice":
+            advice = message.stop_advice
+            return inputs.StopAdvice(advice.trial_id, advice.reason[:TEXT_LIMIT])
+        case "algorithm_gave_up":
+            gave_up = message.algorithm_gave_up
+            return inputs.AlgorithmGaveUp(gave_up.generation, gave_up.reason[-TEXT_LIMIT:])
+        case "algorithm_started":
+            event = event_pb2.Event(algorithm_started=message.algorithm_started)
+        case "parameters_generated":
+            event = event_pb2.Event(parameters_generated=message.parameters_generated)
+        case "algorithm_failed":
+            event = event_pb2.Event(algorithm_failed=message.algorithm_failed)
+        case _:
+            event = event_pb2.Event(algorithm_diverged=message.algorithm_diverged)
+    notification = event_from(event)
+    if isinstance(notification, events.AlgorithmFailed):
+        return replace(
+            notification,
+            call=notification.call[:TEXT_LIMIT],
+            traceback=notification.traceback[-TEXT_LIMIT:],
+        )
+    return cast("inputs.Notification", notification)
