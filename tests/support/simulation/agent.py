@@ -424,7 +424,7 @@ class SimulatedAgent(Node):
             ],
         )
         for manager in self.managers:
-            self.bus.signal(self, manager, manager.heard, presence)
+            self.bus.signal(self, manager, manager.handle_presence, presence)
 
     def _renew(self) -> None:
         now_s = self.time.now_s
