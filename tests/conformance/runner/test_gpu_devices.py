@@ -1,4 +1,4 @@
-"""What `ports.GpuDevices` promises, for the driver and for the fake."""
+"""Conformance of `ports.GpuDevices`, for the driver and the fake."""
 
 import pytest
 
@@ -23,7 +23,7 @@ async def test_devices_are_numbered_from_zero(source: GpuDevices) -> None:
         assert device.memory_bytes > 0
 
 
-async def test_asking_again_tells_the_same_devices(source: GpuDevices) -> None:
+async def test_second_call_returns_the_same_devices(source: GpuDevices) -> None:
     first, second = await source.devices(), await source.devices()
 
     assert [device.name for device in first] == [device.name for device in second]

@@ -1,4 +1,4 @@
-"""What `ports.Processes` promises, for trials in warm interpreters and for plain ones."""
+"""Conformance of `ports.Processes`, for warm and plain starts."""
 
 import asyncio
 import os
@@ -18,13 +18,13 @@ from svc_trial_runner.domain.command import parse_python_command
 from svc_trial_runner.domain.reports import split_wait_status
 from svc_trial_runner.ports import LaunchError, LaunchRequest, TrialProcess
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 PATH = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin:/usr/bin:/bin"])
 
 
 @dataclass
 class Stage:
-    """Processes to be tested, and a folder for their scripts."""
+    """Launcher under test, and a folder for the scripts."""
 
     processes: LocalProcesses
     folder: Path
@@ -103,7 +103,7 @@ async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         ("import os; os.kill(os.getpid(), 9)", (None, 9)),
     ],
 )
-async def test_end_is_told_as_it_was(
+async def test_end_has_its_wait_status(
     stage: Stage, script: str, expected: tuple[int | None, int]
 ) -> None:
     status, _ = await stage.run(script)
@@ -183,7 +183,7 @@ async def test_kill_reaches_descendants_in_other_sessions(stage: Stage) -> None:
     status = await asyncio.wait_for(process.ended, WAIT_S)
 
     assert status == 9
-    # The pipe ends when nobody holds it any more: not the child in its own session either.
+    # The pipe ends when its last holder has ended: also the child in its own session.
     await asyncio.wait_for(asyncio.to_thread(_read_all, reader), WAIT_S)
 
 
@@ -210,7 +210,7 @@ async def test_death_of_what_starts_trials_ends_them_with_status_unknown(stage: 
     assert (status, output) == (0, "again\n")
 
 
-async def test_missing_folder_is_said(stage: Stage) -> None:
+async def test_missing_folder_is_an_error(stage: Stage) -> None:
     await stage.run("pass")
     stage.folder.joinpath("gone").mkdir()
     request = LaunchRequest(

@@ -31,7 +31,7 @@ def shared_bus(shared_folder: Path) -> Iterator[NatsServer]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def agent(shared_bus: NatsServer, shared_folder: Path) -> AsyncIterator[AgentProcess]:
-    """An agent with two pretended GPUs."""
+    """Agent with two simulated GPUs."""
     process = AgentProcess(
         shared_folder / "home",
         shared_bus.url,
@@ -55,6 +55,6 @@ async def manager(
 
 @pytest.fixture
 def bus_server(tmp_path: Path) -> Iterator[NatsServer]:
-    """A bus that the test may kill."""
+    """Bus that the test may kill."""
     with nats_server(tmp_path / "nats", TOKEN) as server:
         yield server

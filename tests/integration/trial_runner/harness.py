@@ -1,4 +1,4 @@
-"""An agent process on a real bus, and the manager's side of the conversation."""
+"""Agent process on a real bus, and a scripted manager."""
 
 import asyncio
 import json
@@ -26,12 +26,12 @@ WAIT_S = 20.0
 
 
 async def until_true(look: Callable[[], Any], what: str = "") -> Any:
-    """Wait for something that only shows outside of this process; return the true result."""
+    """Wait for a condition outside of this process; return its true result."""
     return await asyncio.to_thread(until, look, WAIT_S, what)
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process runs; a dead one that nobody has reaped does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
@@ -44,13 +44,13 @@ async def until_dead(pid: int) -> None:
 
 
 async def until_written(path: Path) -> str:
-    """Wait until a file has something in it; return that."""
+    """Wait until a file has content; return it."""
     text = await until_true(lambda: path.exists() and path.read_text().strip(), f"text in {path}")
     return str(text)
 
 
 class AgentProcess:
-    """`python -m svc_trial_runner` with a home of its own."""
+    """Process `python -m svc_trial_runner` with a home folder of its own."""
 
     def __init__(self, home: Path, nats_url: str, **environment: str) -> None:
         self.home = home
@@ -77,7 +77,7 @@ class AgentProcess:
         return (self.home / "agent.log").read_text()
 
     async def start(self, *arguments: str) -> None:
-        """Start it and wait until it says that it is ready."""
+        """Start the agent and wait until it is ready."""
         self.home.mkdir(parents=True, exist_ok=True)
         reader, writer = os.pipe()
         with (self.home / "agent.log").open("ab") as log:
@@ -107,7 +107,7 @@ class AgentProcess:
 
 
 class ManagerSide:
-    """Publishes tasks and collects reports of one experiment."""
+    """Scripted manager that publishes tasks and collects reports of one experiment."""
 
     def __init__(self, bus: NatsBus, folder: Path, experiment_id: str = "exp1") -> None:
         self.bus = bus

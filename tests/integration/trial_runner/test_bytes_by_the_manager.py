@@ -1,4 +1,4 @@
-"""What an agent sees of the byte store when manager or store misbehave."""
+"""Blob transfers of an agent while manager or store fail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.local_shape import free_port
 
 @asynccontextmanager
 async def answering(answer: bytes) -> AsyncIterator[str]:
-    """A web server that says the same to everybody; gives its URL."""
+    """Serve one fixed response over HTTP; yield the URL."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -71,7 +71,7 @@ async def test_refusal_of_the_store_is_an_error_to_act_on(
     assert "secret" not in str(refusal.value)
 
 
-async def test_store_that_is_away_is_said_without_the_signature(tmp_path: Path) -> None:
+async def test_unavailable_store_is_named_without_the_signature(tmp_path: Path) -> None:
     path = write(tmp_path / "file", b"data")
 
     with pytest.raises(UnavailableError) as refusal:
@@ -81,7 +81,7 @@ async def test_store_that_is_away_is_said_without_the_signature(tmp_path: Path) 
     assert "secret" not in str(refusal.value)
 
 
-async def test_answer_that_breaks_off_is_no_answer(tmp_path: Path) -> None:
+async def test_truncated_download_is_an_error(tmp_path: Path) -> None:
     torn = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"
 
     async with answering(torn) as url:
@@ -89,7 +89,7 @@ async def test_answer_that_breaks_off_is_no_answer(tmp_path: Path) -> None:
             await asyncio.to_thread(receive_file, url, "the key", target)
 
 
-async def test_manager_that_is_away_is_said() -> None:
+async def test_unavailable_manager_is_an_error() -> None:
     async with open_channel(f"127.0.0.1:{free_port()}") as channel:
         with pytest.raises(UnavailableError):
             await ManagerBlobExchange(channel, ()).put(b"x")
@@ -107,7 +107,7 @@ async def test_quota_of_the_experiment_reaches_the_agent(tmp_path: Path) -> None
         assert await exchange.put_file(checkpoint)
 
 
-async def test_agents_cannot_write_what_is_not_theirs(tmp_path: Path) -> None:
+async def test_agents_write_named_outputs_only(tmp_path: Path) -> None:
     async with open_channel(f"127.0.0.1:{free_port()}") as channel:
         exchange = ManagerBlobExchange(channel, ())
 

@@ -1,4 +1,4 @@
-"""What becomes of trials when the agent, the bus or what runs them is killed or told to go."""
+"""Trials while the agent, the bus or a process server is killed or stopped."""
 
 import asyncio
 import signal
@@ -158,7 +158,7 @@ async def test_death_of_the_spawner_loses_the_attempt_at_once(
         assert manager.kinds("one") == ["started", "lost", "started", "exited"]
 
 
-async def test_agent_that_is_told_to_go_reports_its_trials_lost(
+async def test_stopped_agent_reports_its_trials_lost(
     tmp_path: Path, bus_server: NatsServer
 ) -> None:
     async with running_agent(tmp_path, bus_server) as (agent, manager):
@@ -206,7 +206,7 @@ async def test_slots_bound_the_trials_at_once(tmp_path: Path, bus_server: NatsSe
         assert max(at_once) == 1
 
 
-async def test_runner_service_tells_of_the_agent_and_its_trials(
+async def test_runner_service_describes_the_agent_and_its_trials(
     tmp_path: Path, bus_server: NatsServer
 ) -> None:
     import grpc.aio
@@ -244,23 +244,23 @@ async def test_runner_service_tells_of_the_agent_and_its_trials(
         assert await asyncio.wait_for(agent.process.wait(), WAIT_S) == 0
 
 
-async def test_presence_tells_what_is_held_and_when_the_agent_leaves(
+async def test_presence_has_the_held_trials_and_the_leave(
     tmp_path: Path, bus_server: NatsServer
 ) -> None:
     async with running_agent(tmp_path, bus_server) as (agent, manager):
         heard = await manager.bus.signals.subscribe(presence_subject(agent.facts["runner"]))
         await manager.publish("one", manager.spec("sleep 300"))
 
-        async def until_said(what: str) -> task_pb2.RunnerPresence:
+        async def until_published(what: str) -> task_pb2.RunnerPresence:
             async for signal_ in heard:
                 presence = task_pb2.RunnerPresence.FromString(signal_.payload)
                 if getattr(presence, what):
                     return presence
             raise AssertionError("the bus was closed")
 
-        holding = await asyncio.wait_for(until_said("trials"), WAIT_S)
+        holding = await asyncio.wait_for(until_published("trials"), WAIT_S)
         ending = asyncio.create_task(agent.end())
-        leaving = await asyncio.wait_for(until_said("leaving"), WAIT_S)
+        leaving = await asyncio.wait_for(until_published("leaving"), WAIT_S)
         await ending
 
         assert [trial.trial_id for trial in holding.trials] == ["one"]
@@ -271,7 +271,7 @@ async def test_presence_tells_what_is_held_and_when_the_agent_leaves(
 async def test_death_of_a_later_generation_of_the_interpreter_loses_its_trials(
     tmp_path: Path, bus_server: NatsServer
 ) -> None:
-    """Its ancestor lives on and knows nothing of them; the agent adopts and misses them."""
+    """The ancestor goes on without knowing them; the agent adopts them and reports the loss."""
     (tmp_path / "learn.py").write_text("import decimal, fractions\n")
     (tmp_path / "wait.py").write_text("import decimal, signal\nsignal.pause()\n")
     async with running_agent(tmp_path, bus_server) as (agent, manager):

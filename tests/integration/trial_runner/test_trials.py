@@ -1,4 +1,4 @@
-"""What becomes of trials, good and bad, on a real agent and a real bus."""
+"""Trials on a real agent and a real bus."""
 
 import asyncio
 import io
@@ -64,7 +64,7 @@ def run(manager: ManagerSide, shared_folder: Path, request: pytest.FixtureReques
     return call
 
 
-# --- the ordinary life of a trial ---
+# --- ordinary trials ---
 
 
 @pytest.mark.claim("platform", 34)
@@ -247,10 +247,10 @@ async def test_large_metric_goes_to_the_byte_store(
     assert [report.type for report in reports] == [1, 2]
 
 
-# --- bad days ---
+# --- failures ---
 
 
-async def test_failing_trial_tells_code_and_last_words(run: Any, script: Script) -> None:
+async def test_failing_trial_reports_code_and_last_lines(run: Any, script: Script) -> None:
     _, exited = await run(script("raise RuntimeError('no luck')\n"))
 
     assert exited.cause == report_pb2.EXIT_CAUSE_ENDED
@@ -272,7 +272,7 @@ async def test_missing_command_is_an_ordinary_failure(run: Any) -> None:
     assert "no-such-command-here" in exited.detail
 
 
-async def test_missing_code_directory_is_said(run: Any, tmp_path: Path) -> None:
+async def test_missing_code_directory_is_an_error(run: Any, tmp_path: Path) -> None:
     _, exited = await run("true", code_directory=tmp_path / "gone")
 
     assert exited.cause == report_pb2.EXIT_CAUSE_NOT_STARTED
@@ -311,17 +311,17 @@ async def test_grandchild_that_holds_the_pipe_delays_the_end_by_the_grace(
 ) -> None:
     begin = asyncio.get_running_loop().time()
 
-    trial_id, exited = await run("sleep 60 & echo $!", grace_s=0.5)
+    trial_id, exited = await run("sleep 600 & echo $!", grace_s=0.5)
 
     assert exited.exit_code == 0
-    assert asyncio.get_running_loop().time() - begin < 5
+    assert asyncio.get_running_loop().time() - begin < 60  # the grandchild runs ten times as long
     await until_dead(int((manager.trial_folder(trial_id) / "stdout").read_text()))
 
 
-async def test_what_a_background_child_says_within_the_grace_counts(
+async def test_output_of_a_background_child_within_the_grace_counts(
     run: Any, manager: ManagerSide
 ) -> None:
-    trial_id, _ = await run("(sleep 0.2; echo late; nni-trial final 5) & echo early", grace_s=5)
+    trial_id, _ = await run("(sleep 0.2; echo late; nni-trial final 5) & echo early", grace_s=30)
 
     assert (manager.trial_folder(trial_id) / "stdout").read_text() == "early\nlate\n"
     assert manager.metrics(trial_id) == [5]
@@ -356,7 +356,7 @@ async def test_trial_that_ignores_term_is_killed_with_all_its_children(
     await until_dead(stray)
 
 
-async def test_trial_may_say_a_last_word_when_it_is_stopped(
+async def test_trial_may_report_a_last_result_when_it_is_stopped(
     manager: ManagerSide, script: Script, agent: AgentProcess, shared_folder: Path
 ) -> None:
     command = script(
@@ -398,7 +398,9 @@ def _task(manager: ManagerSide, trial_id: str, spec: Any) -> bytes:
     ).SerializeToString()
 
 
-async def test_dropped_trial_ends_without_a_word(manager: ManagerSide, agent: AgentProcess) -> None:
+async def test_dropped_trial_ends_without_a_report(
+    manager: ManagerSide, agent: AgentProcess
+) -> None:
     await manager.publish("dropped1", manager.spec("sleep 60"))
     started = await manager.until("dropped1", "started")
 

@@ -37,7 +37,7 @@ def machine_boot_id() -> str:
 
 
 class Reaper:
-    """Reaper of dead children that nobody else waits for: adopted orphans."""
+    """Reaper of adopted orphans: dead children without another waiter."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ from svc_common.subjects import presence_subject
 from svc_trial_runner.agent.agent import Agent
 
 PRESENCE_EVERY_S: Final = 5.0
-RESTART_TOLD_S: Final = 12.0
+RESTART_SHOWN_S: Final = 12.0
 """Time for which a restart is published: two presences more than one that may be lost."""
 AFTER_CHANGE_S: Final = 0.5
 """Changes within this time are published together: hundreds of trials may end in a second."""
@@ -62,7 +62,7 @@ class Presence:
         self._clock = clock
         self._gpu_count = gpu_count
         self._debounce_s = debounce_s
-        self._settled_at_s = clock.monotonic_s() + RESTART_TOLD_S
+        self._settled_at_s = clock.monotonic_s() + RESTART_SHOWN_S
         self._due: asyncio.TimerHandle | None = None
         agent.on_change(self._changed)
 

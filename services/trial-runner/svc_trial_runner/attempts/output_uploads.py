@@ -1,4 +1,4 @@
-"""Upload of trial folders to the blob store, for agents whose disk nobody else can read."""
+"""Upload of trial folders to the blob store."""
 
 import asyncio
 import shutil

@@ -48,7 +48,7 @@ class TrialSpec:
     checkpoints_travel: bool = False
     """Checkpoint folders are transferred from and to the blob store."""
     outputs_travel: bool = False
-    """Output is uploaded to the blob store: nobody else can read this disk."""
+    """Output is uploaded to the blob store, because this disk is private to the agent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,14 +43,14 @@ from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.output_uploads import OutputUploads
 from svc_trial_runner.reporting.reporter import Reporter
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 POOL = "pool"
 EXPERIMENT = "exp"
 
 
 @dataclass
 class Bench:
-    """An agent's parts, and what its manager heard."""
+    """Parts of an agent, and the reports that its manager received."""
 
     folder: Path
     broker: InMemoryBroker
@@ -69,7 +69,7 @@ class Bench:
         return Agent(self.dependencies, self.bus.tasks, self.tasks, **options)
 
     async def deliver(self, agent: Agent, message: task_pb2.TrialTask) -> Task:
-        """Let a task go through the queue into the agent."""
+        """Deliver a task through the queue to the agent."""
         feed = await self.bus.tasks.pull(POOL)
         feed.grant(1)
         await self.bus.tasks.publish(
@@ -182,5 +182,5 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 @pytest.fixture
 def sdk() -> Path:
-    """The folder that has the package `nni`."""
+    """Return the folder that has the package `nni`."""
     return Path(__file__).resolve().parents[4] / "sdk"

@@ -102,7 +102,7 @@ async def test_drop_reaches_the_agent(bench: Bench) -> None:
     assert agent.attempts == []
 
 
-async def test_forgetting_an_experiment_ends_what_is_left_of_it(bench: Bench) -> None:
+async def test_forgetting_an_experiment_ends_its_attempts(bench: Bench) -> None:
     agent = bench.agent()
     controls = ControlConsumer(await bench.bus.signals.subscribe(control_subject("r")), agent)
     bench.tasks.start(controls.run(), "controls")

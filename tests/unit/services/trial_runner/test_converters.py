@@ -50,7 +50,7 @@ def full_task() -> task_pb2.TrialTask:
     return task
 
 
-def said(report: AttemptReport, sequence: int = 3) -> report_pb2.TrialReport:
+def round_trip(report: AttemptReport, sequence: int = 3) -> report_pb2.TrialReport:
     return read_entry(report_entry(KEY, "claim", sequence, report))
 
 
@@ -72,7 +72,7 @@ def test_task_becomes_work() -> None:
     assert work.spec.environment == {"A": "b"}
 
 
-def test_what_a_task_leaves_out_has_its_default() -> None:
+def test_missing_fields_of_a_task_have_their_defaults() -> None:
     task = task_pb2.TrialTask(experiment_id="exp", trial_id="aaaaa", attempt=1)
 
     spec = work_from_payload(task.SerializeToString()).spec
@@ -110,21 +110,21 @@ def test_equal_specs_have_equal_digests() -> None:
 
 
 @pytest.mark.parametrize("payload", [b"\xff\xff", b"", full_task().SerializeToString()[:9]])
-def test_what_is_no_task_is_refused(payload: bytes) -> None:
+def test_invalid_task_is_refused(payload: bytes) -> None:
     with pytest.raises(ValueError, match="ask"):
         work_from_payload(payload)
 
 
 def test_report_names_attempt_claim_and_number() -> None:
-    report = said(AttemptWaits("no GPU"))
+    report = round_trip(AttemptWaits("no GPU"))
 
     assert (report.trial_id, report.attempt) == ("aaaaa", 2)
     assert (report.claim_id, report.sequence) == ("claim", 3)
     assert report.waits.reason == "no GPU"
 
 
-def test_start_is_told() -> None:
-    started = said(ProcessStarted(NOW, 77, (0, 2), True)).started
+def test_start_becomes_a_report() -> None:
+    started = round_trip(ProcessStarted(NOW, 77, (0, 2), True)).started
 
     assert started.started_at.ToDatetime(UTC) == NOW
     assert (started.pid, list(started.gpu_indices), started.warm) == (77, [0, 2], True)
@@ -132,7 +132,7 @@ def test_start_is_told() -> None:
 
 @pytest.mark.parametrize("value", [1, 0.5, None, "text", {"default": 1, "b": [True]}, -(2**70)])
 def test_metric_keeps_its_value(value: object) -> None:
-    metric = said(MetricReported(True, 0, value, NOW)).metric
+    metric = round_trip(MetricReported(True, 0, value, NOW)).metric
 
     assert metric.type == metric_pb2.METRIC_TYPE_FINAL
     assert from_value(metric.value) == value
@@ -141,7 +141,7 @@ def test_metric_keeps_its_value(value: object) -> None:
 
 
 def test_metric_that_is_not_a_number_survives() -> None:
-    metric = said(MetricReported(False, 7, math.nan, NOW)).metric
+    metric = round_trip(MetricReported(False, 7, math.nan, NOW)).metric
 
     assert metric.type == metric_pb2.METRIC_TYPE_PERIODICAL
     assert metric.sequence == 7
@@ -149,15 +149,15 @@ def test_metric_that_is_not_a_number_survives() -> None:
 
 
 def test_large_metric_is_a_reference() -> None:
-    metric = said(MetricReported(False, 0, BlobKey("ab", 9), NOW)).metric
+    metric = round_trip(MetricReported(False, 0, BlobKey("ab", 9), NOW)).metric
 
     assert metric.value.blob_value.sha256 == "ab"
     assert metric.value.blob_value.size_bytes == 9
 
 
-def test_exit_code_zero_is_told_apart_from_a_signal() -> None:
-    ended = said(ProcessExited(NOW, EndCause.ENDED, 0, 0, "")).exited
-    killed = said(ProcessExited(NOW, EndCause.STOPPED, None, 9, "")).exited
+def test_exit_code_zero_differs_from_a_signal() -> None:
+    ended = round_trip(ProcessExited(NOW, EndCause.ENDED, 0, 0, "")).exited
+    killed = round_trip(ProcessExited(NOW, EndCause.STOPPED, None, 9, "")).exited
 
     assert ended.HasField("exit_code")
     assert ended.cause == report_pb2.EXIT_CAUSE_ENDED
@@ -168,7 +168,7 @@ def test_exit_code_zero_is_told_apart_from_a_signal() -> None:
 
 @pytest.mark.parametrize("cause", list(EndCause))
 def test_every_cause_has_its_number(cause: EndCause) -> None:
-    exited = said(ProcessExited(NOW, cause, 1, 0, "why")).exited
+    exited = round_trip(ProcessExited(NOW, cause, 1, 0, "why")).exited
 
     assert report_pb2.ExitCause.Name(exited.cause) == f"EXIT_CAUSE_{cause.name}"
     assert exited.detail == "why"
@@ -184,7 +184,7 @@ def test_message_is_the_concatenation_of_its_reports() -> None:
     assert [report.sequence for report in reports.reports] == list(range(300))
 
 
-def test_a_length_of_time_that_is_none_is_refused() -> None:
+def test_invalid_duration_is_refused() -> None:
     task = full_task()
     task.spec.grace.seconds = 2**62
 

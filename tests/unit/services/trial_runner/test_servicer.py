@@ -13,7 +13,7 @@ from tests.unit.services.trial_runner.conftest import Bench
 
 IDENTITY = RunnerIdentity("r", "b", "local", "host", "1.0")
 CONTEXT = cast(Any, None)
-"""No method looks at it."""
+"""Unused by all methods."""
 
 
 def servicer(bench: Bench, agent: Agent) -> RunnerServicer:
@@ -41,11 +41,11 @@ async def test_trials_are_paged_in_order(bench: Bench) -> None:
     agent = bench.agent()
     for name in ("c", "a", "b"):
         await bench.deliver(agent, bench.task(name, gpu_number=1))
-    face = servicer(bench, agent)
+    runner_servicer = servicer(bench, agent)
     await bench.until_kind("c", "waits")
 
-    first = await face.ListRunnerTrials(pb.ListRunnerTrialsRequest(page_size=2), CONTEXT)
-    rest = await face.ListRunnerTrials(
+    first = await runner_servicer.ListRunnerTrials(pb.ListRunnerTrialsRequest(page_size=2), CONTEXT)
+    rest = await runner_servicer.ListRunnerTrials(
         pb.ListRunnerTrialsRequest(page_size=2, page_token=first.next_page_token), CONTEXT
     )
 
@@ -66,15 +66,15 @@ async def test_negative_page_is_refused(bench: Bench) -> None:
 
 async def test_draining_twice_is_draining(bench: Bench) -> None:
     agent = bench.agent()
-    face = servicer(bench, agent)
+    runner_servicer = servicer(bench, agent)
 
     for _ in range(2):
-        await face.DrainRunner(pb.DrainRunnerRequest(), CONTEXT)
+        await runner_servicer.DrainRunner(pb.DrainRunnerRequest(), CONTEXT)
 
     assert agent.draining
 
 
-async def test_a_stream_that_there_is_not_is_refused(bench: Bench) -> None:
+async def test_unknown_stream_is_refused(bench: Bench) -> None:
     request = pb.FollowLogsRequest(experiment_id="e", trial_id="t", stream=99)  # type: ignore[arg-type] # of a newer version
 
     with pytest.raises(InvalidArgumentError, match="stream"):

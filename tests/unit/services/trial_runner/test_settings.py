@@ -48,7 +48,7 @@ def test_bus_elsewhere_is_elsewhere() -> None:
     assert Settings("nats://localhost:4222", "t", Path("/")).bus_is_here
 
 
-def test_missing_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_address_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NNI_NATS_URL")
 
     with pytest.raises(InvalidArgumentError, match="NNI_NATS_URL must be set"):
@@ -62,14 +62,14 @@ def test_trials_must_be_at_least_one(count: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["7503", ":7503", "127.0.0.1:", "127.0.0.1:http"])
-def test_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+def test_invalid_address_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("NNI_RUNNER_GRPC", address)
 
     with pytest.raises(InvalidArgumentError, match="NNI_RUNNER_GRPC must be host:port"):
         read_settings([])
 
 
-def test_bytes_come_from_where_they_lie_unless_a_manager_is_named(
+def test_blobs_are_read_directly_unless_a_manager_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     usual = read_settings([])

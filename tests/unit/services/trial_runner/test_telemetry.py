@@ -1,4 +1,4 @@
-"""What the agent counts and traces."""
+"""Metrics and traces of the agent."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ WORK = TrialWork(
 )
 
 
-class Notebook:
-    """A `Tracer` that keeps what it is told."""
+class RecordingTracer:
+    """`Tracer` that records its spans."""
 
     def __init__(self) -> None:
         self.spans: dict[str, TrialSpan] = {}
@@ -42,14 +42,14 @@ class Notebook:
 
 
 class Watched:
-    """A telemetry, and the life of one attempt before it."""
+    """Telemetry with the events of one attempt."""
 
     def __init__(self, work: TrialWork = WORK) -> None:
         self.clock = ManualClock()
         self.registry = Registry()
-        self.notebook = Notebook()
+        self.tracer = RecordingTracer()
         self.work = work
-        self.telemetry = Telemetry(self.clock, self.registry, self.notebook)
+        self.telemetry = Telemetry(self.clock, self.registry, self.tracer)
 
     def start(self) -> None:
         self.telemetry.task_pulled(TaskDecision.TAKE, self.work)
@@ -88,7 +88,7 @@ def test_an_attempt_has_its_parts_in_the_trace_of_its_trial() -> None:
     watched.start()
     watched.exit(3)
 
-    spans = watched.notebook.spans
+    spans = watched.tracer.spans
     assert {name: (span.path, span.parent) for name, span in spans.items()} == {
         "attempt.prepare": (("attempt", 2, "prepare"), ("attempt", 2)),
         "attempt.run": (("attempt", 2, "run"), ("attempt", 2)),
@@ -103,7 +103,7 @@ def test_a_lost_attempt_is_an_error_with_its_reason() -> None:
     watched.start()
     watched.telemetry.reported(WORK, AttemptLost("its agent was stopped"))
 
-    assert watched.notebook.spans["attempt"].error == "its agent was stopped"
+    assert watched.tracer.spans["attempt"].error == "its agent was stopped"
     assert watched.figures()["nni_attempts_ended_total", ("lost",)] == 1
 
 
@@ -129,10 +129,10 @@ def test_a_trial_that_no_task_asks_to_trace_is_not_traced() -> None:
     watched.start()
     watched.exit()
 
-    assert watched.notebook.spans == {}
+    assert watched.tracer.spans == {}
 
 
-def test_what_there_is_now_is_looked_up() -> None:
+def test_gauges_are_read_on_demand() -> None:
     watched = Watched()
     watched.telemetry.register_gauges(lambda: 3, lambda: 2)
 

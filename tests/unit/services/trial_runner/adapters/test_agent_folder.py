@@ -15,7 +15,7 @@ def test_id_is_drawn_once(tmp_path: Path) -> None:
     assert runner_id(tmp_path / "b") != first
 
 
-def test_unusable_folder_is_said(tmp_path: Path) -> None:
+def test_unusable_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(FailedPreconditionError, match="file"):

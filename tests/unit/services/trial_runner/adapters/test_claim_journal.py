@@ -83,7 +83,7 @@ def test_second_agent_is_refused(tmp_path: Path) -> None:
     journal(tmp_path).close()
 
 
-def test_file_does_not_grow_with_what_is_over(tmp_path: Path) -> None:
+def test_file_does_not_grow_with_closed_claims(tmp_path: Path) -> None:
     first = FileClaimJournal(tmp_path / "claims.journal", "boot", compact_bytes=2000)
 
     for number in range(500):

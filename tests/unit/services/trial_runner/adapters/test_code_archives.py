@@ -105,7 +105,7 @@ async def test_too_many_files_are_refused(tmp_path: Path) -> None:
         await unpacked(tmp_path, archive(file("a"), file("b"), file("c")), limits)
 
 
-async def test_too_many_bytes_are_refused(tmp_path: Path) -> None:
+async def test_too_large_archive_is_refused(tmp_path: Path) -> None:
     limits = replace(CODE_LIMITS, size_bytes=100)
 
     with pytest.raises(LaunchError, match="at most"):
@@ -117,12 +117,12 @@ async def test_too_many_bytes_are_refused(tmp_path: Path) -> None:
     [b"", b"no archive at all", archive(file("a", b"x" * 9999))[:60]],
     ids=["empty", "other", "torn"],
 )
-async def test_damaged_archive_is_said(tmp_path: Path, data: bytes) -> None:
+async def test_damaged_archive_is_an_error(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(LaunchError, match="cannot be unpacked"):
         await unpacked(tmp_path, data)
 
 
-async def test_missing_archive_is_said(tmp_path: Path) -> None:
+async def test_missing_archive_is_an_error(tmp_path: Path) -> None:
     store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code", SystemClock())
 
     with pytest.raises(LaunchError, match="cannot be had"):
@@ -155,14 +155,14 @@ async def test_each_trial_gets_a_copy_of_its_own(tmp_path: Path) -> None:
     assert not (target / "left").exists()
 
 
-async def test_copy_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+async def test_copy_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code", SystemClock())
 
     with pytest.raises(LaunchError, match="cannot be copied"):
         await store.copy(tmp_path / "missing", tmp_path / "target")
 
 
-async def test_code_that_nobody_has_used_for_long_makes_room(tmp_path: Path) -> None:
+async def test_code_unused_for_long_is_removed(tmp_path: Path) -> None:
     clock = ManualClock(datetime.now(UTC))
     blobs = InMemoryBlobStore()
     keys = [

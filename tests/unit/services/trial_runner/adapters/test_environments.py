@@ -24,7 +24,7 @@ def test_no_file_means_the_agents_own() -> None:
     assert loaded.interpreter == "/own/python3"
 
 
-def test_file_tells_variables_and_interpreter(tmp_path: Path) -> None:
+def test_file_has_variables_and_interpreter(tmp_path: Path) -> None:
     loaded = environments().load(write(tmp_path / "e.json", A="b"))
 
     assert loaded.variables == {"A": "b"}
@@ -44,7 +44,7 @@ def test_same_file_gives_the_same_object_until_it_changes(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"environment": 5}'])
-def test_unreadable_file_is_said(tmp_path: Path, text: str) -> None:
+def test_unreadable_file_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "e.json"
     path.write_text(text)
 
@@ -52,6 +52,6 @@ def test_unreadable_file_is_said(tmp_path: Path, text: str) -> None:
         environments().load(str(path))
 
 
-def test_missing_file_is_said(tmp_path: Path) -> None:
+def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="gone"):
         environments().load(str(tmp_path / "gone"))

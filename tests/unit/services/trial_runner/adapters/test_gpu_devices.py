@@ -5,7 +5,7 @@ from svc_trial_runner.domain.gpus import GpuDevice
 from tests.support.nvml import NvmlLibrary
 
 
-async def test_device_is_told_with_its_users() -> None:
+async def test_device_has_its_users() -> None:
     source = NvmlGpuDevices(NvmlLibrary)
 
     assert await source.devices() == [GpuDevice(0, "A GPU", 2**30, frozenset({7, 8}))]
@@ -20,7 +20,7 @@ async def test_no_driver_means_no_gpus_and_is_not_tried_again() -> None:
     assert library.loads == 1
 
 
-async def test_driver_that_fails_for_a_while_is_asked_again() -> None:
+async def test_driver_that_fails_for_a_while_is_tried_again() -> None:
     library = NvmlLibrary()
     source = NvmlGpuDevices(lambda: library)
     await source.devices()

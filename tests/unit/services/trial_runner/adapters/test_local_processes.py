@@ -12,12 +12,12 @@ from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.command import parse_python_command
 from svc_trial_runner.ports import LaunchRequest
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 PYTHON = str(Path(sys.executable).parent)
 
 
 class Stage:
-    """Processes with warm interpreters, and those that were started for them."""
+    """Launcher with warm interpreters, and the process servers that it started."""
 
     def __init__(self) -> None:
         self.servers: list[ProcessIdentity] = []
@@ -80,7 +80,7 @@ async def test_load_time_variables_and_folders_need_interpreters_of_their_own(
     assert len(stage.servers) == 3
 
 
-async def test_what_needs_a_shell_is_plain(stage: Stage, tmp_path: Path) -> None:
+async def test_command_that_needs_a_shell_starts_plain(stage: Stage, tmp_path: Path) -> None:
     (tmp_path / "t.py").write_text("pass")
 
     assert await stage.run("python3 t.py && exit 4", tmp_path, base()) == (False, 4 << 8)
@@ -88,7 +88,7 @@ async def test_what_needs_a_shell_is_plain(stage: Stage, tmp_path: Path) -> None
 
 
 async def test_interpreter_that_cannot_be_warm_is_run_plainly(stage: Stage, tmp_path: Path) -> None:
-    """`python3` is a script here, which a warm interpreter cannot be made of."""
+    """Here `python3` is a script, which cannot become a warm interpreter."""
     fake = tmp_path / "python3"
     fake.write_text("#!/bin/sh\n[ $1 = t.py ] && exit 5\nexit 1\n")
     fake.chmod(0o755)
@@ -97,7 +97,7 @@ async def test_interpreter_that_cannot_be_warm_is_run_plainly(stage: Stage, tmp_
     results = [await stage.run("python3 t.py", tmp_path, environment) for _ in range(5)]
 
     assert results == [(False, 5 << 8)] * 5
-    # Three times it is tried, then believed; the spawner is the fourth process.
+    # Three tries, then plain starts; the spawner is the fourth process.
     assert len(stage.servers) == 4
 
 

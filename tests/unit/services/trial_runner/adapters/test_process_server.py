@@ -1,4 +1,5 @@
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -6,8 +7,11 @@ import pytest
 
 from svc_trial_runner.adapters.process_server import ProcessServer
 from svc_trial_runner.ports import LaunchError
+from tests.support.manual_timers import ManualTimers
 
-WAIT_S = 5.0
+WAIT_S = 30.0
+TIME_LIMIT_S = 12.5
+"""A limit that only `ManualTimers` lets pass."""
 
 PRELUDE = """
 import json, os, socket, sys
@@ -18,7 +22,7 @@ def receive(): return json.loads(control.recv(262144))
 
 
 class Gone:
-    """Hears that a server takes no more starts."""
+    """Callback that counts the servers that accept no more starts."""
 
     def __init__(self) -> None:
         self.happened = asyncio.Event()
@@ -30,7 +34,7 @@ class Gone:
 
 
 def server(folder: Path, script: str, **timeouts_s: float) -> tuple[ProcessServer, Gone]:
-    """Start a made-up server; give it and what hears that it is gone."""
+    """Start a scripted server; return its client and the `on_gone` callback."""
     path = folder / "server.py"
     path.write_text(PRELUDE + script)
     gone = Gone()
@@ -61,16 +65,24 @@ async def test_server_that_ends_fails_its_starts_and_is_gone(tmp_path: Path) -> 
     made.close()
 
 
-async def test_swallowed_start_is_given_up(tmp_path: Path) -> None:
-    made, _ = server(tmp_path, "receive(); receive()", start_timeout_s=0.05)
+async def test_unanswered_start_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    timers = ManualTimers(monkeypatch, TIME_LIMIT_S)
+    made, _ = server(tmp_path, "receive(); receive()", start_timeout_s=TIME_LIMIT_S)
+    starting = asyncio.ensure_future(made.start("a", {}, (1, 2)))
+    await asyncio.sleep(0)
 
-    with pytest.raises(LaunchError, match="no answer"):
-        await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
+    timers.fire()
+
+    with pytest.raises(LaunchError, match=r"no answer within 12\.5 s"):
+        await asyncio.wait_for(starting, WAIT_S)
 
     made.close()
 
 
-async def test_start_that_comes_after_it_was_given_up_is_killed(tmp_path: Path) -> None:
+async def test_start_that_comes_after_its_time_out_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers = ManualTimers(monkeypatch, TIME_LIMIT_S)
     child = (
         "receive(); first, second = os.pipe(); pid = os.fork()\n"
         "if not pid:\n    os.setsid(); os.write(second, b'x'); os.close(second)\n"
@@ -79,9 +91,12 @@ async def test_start_that_comes_after_it_was_given_up_is_killed(tmp_path: Path) 
         "send(event='started', id='a', pid=pid, start_time=1)\n"
         "os.waitpid(pid, 0); send(event='exited', id='b', pid=1, status=9); receive()"
     )
-    made, _ = server(tmp_path, child, start_timeout_s=0.05)
+    made, _ = server(tmp_path, child, start_timeout_s=TIME_LIMIT_S)
+    late = asyncio.ensure_future(made.start("a", {}, (1, 2)))
+    await asyncio.sleep(0)
+    timers.fire()
     with pytest.raises(LaunchError, match="no answer"):
-        await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
+        await asyncio.wait_for(late, WAIT_S)
 
     with pytest.raises(LaunchError, match="before it began"):
         await asyncio.wait_for(made.start("b", {}, (1, 2)), WAIT_S)
@@ -89,7 +104,7 @@ async def test_start_that_comes_after_it_was_given_up_is_killed(tmp_path: Path) 
     made.close()
 
 
-async def test_death_of_a_generation_gives_up_what_it_had_swallowed(tmp_path: Path) -> None:
+async def test_death_of_a_generation_rejects_the_starts_it_had_received(tmp_path: Path) -> None:
     script = "receive(); send(event='dropped', module='', reason='status 9'); receive()"
     made, _ = server(tmp_path, script, takeover_timeout_s=0.05)
 
@@ -99,9 +114,9 @@ async def test_death_of_a_generation_gives_up_what_it_had_swallowed(tmp_path: Pa
     made.close()
 
 
-@pytest.mark.parametrize(("status", "told"), [(9, None), (3 << 8, 3 << 8), (0, 0)])
+@pytest.mark.parametrize(("status", "known"), [(9, None), (3 << 8, 3 << 8), (0, 0)])
 async def test_orphan_that_was_killed_has_an_unknown_end(
-    tmp_path: Path, status: int, told: int | None
+    tmp_path: Path, status: int, known: int | None
 ) -> None:
     made, _ = server(
         tmp_path, "send(event='started', id=receive()['id'], pid=4711, start_time=1)\nreceive()"
@@ -112,7 +127,7 @@ async def test_orphan_that_was_killed_has_an_unknown_end(
     assert not process.ended.done()
     made.orphan_ended(4711, status)
 
-    assert await asyncio.wait_for(process.ended, WAIT_S) == told
+    assert await asyncio.wait_for(process.ended, WAIT_S) == known
     assert made.running == 0
     made.close()
 
@@ -138,7 +153,6 @@ async def test_starts_beyond_the_room_of_the_socket_wait_and_none_is_lost(
 ) -> None:
     made, _ = server(
         tmp_path,
-        "import time; time.sleep(0.2)\n"
         "while True:\n    send(event='started', id=receive()['id'], pid=4711, start_time=1)\n",
     )
     padding = {"environment": {"X": "x" * 50_000}}
@@ -159,14 +173,31 @@ async def test_message_beyond_the_limit_is_refused(tmp_path: Path) -> None:
     made.close()
 
 
-async def test_missing_interpreter_is_said() -> None:
+async def test_missing_interpreter_is_an_error() -> None:
     with pytest.raises(LaunchError, match="no-such-python"):
         ProcessServer(["/no-such-python", "{fd}"], {}, warm=True, on_gone=lambda _server: None)
 
 
 async def test_no_descriptors_are_left_open(tmp_path: Path) -> None:
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_descriptors()
     made, _ = server(tmp_path, "receive()")
     made.close()
 
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert open_descriptors() == before
+
+
+async def test_start_of_a_server_that_has_died_is_not_queued(tmp_path: Path) -> None:
+    made, _ = server(tmp_path, "")
+    os.waitid(os.P_PID, made.identity.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - the loop must not run yet
+    before = open_descriptors()
+
+    starting = asyncio.ensure_future(made.start("a", {}, (1, 2)))
+    await asyncio.sleep(0)  # sent, and the end of the server not yet read
+
+    assert open_descriptors() == before
+    with pytest.raises(LaunchError, match="ended"):
+        await asyncio.wait_for(starting, WAIT_S)
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))

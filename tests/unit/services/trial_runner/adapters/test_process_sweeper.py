@@ -70,7 +70,7 @@ def test_group_is_killed_though_its_leader_is_gone() -> None:
     finish(process)
 
 
-def test_what_left_the_group_is_known_by_its_token() -> None:
+def test_process_outside_the_group_is_found_by_its_token() -> None:
     process = sleeper("sleep 62", NNI_TRIAL_TOKEN=TOKEN)
     started(process)
 
@@ -83,7 +83,7 @@ def test_another_process_with_the_same_number_is_left_alone() -> None:
     leader = started(process)
     earlier = ProcessIdentity(leader.pid, leader.start_time - 1)
 
-    killed = ProcSweeper().sweep(state(earlier, token="a token that nobody has"))
+    killed = ProcSweeper().sweep(state(earlier, token="an unused token"))
 
     assert killed == 0
     assert process.poll() is None

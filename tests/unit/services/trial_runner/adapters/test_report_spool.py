@@ -48,7 +48,7 @@ def test_inheritance_is_given_once_and_stays_until_discarded(tmp_path: Path) -> 
     assert inherited(tmp_path) == []
 
 
-def test_what_was_appended_again_outlives_the_inheritance(tmp_path: Path) -> None:
+def test_reports_appended_again_survive_the_discard(tmp_path: Path) -> None:
     DirectoryReportSpool(tmp_path).append([("a", b"1")])
     second = DirectoryReportSpool(tmp_path)
     second.append([("a", b"1")])

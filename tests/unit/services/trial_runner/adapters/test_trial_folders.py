@@ -7,7 +7,7 @@ import pytest
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders, OpenTrialFolder
 from svc_trial_runner.ports import LaunchError, TrialFilesRequest
 
-WAIT_S = 5.0
+WAIT_S = 30.0
 
 
 def opened(folder: Path, limit_bytes: int = 0) -> OpenTrialFolder:
@@ -67,33 +67,33 @@ async def test_output_is_cut_at_the_limit(tmp_path: Path) -> None:
     assert text.startswith(b"hello\n[nni] output limit of 5 bytes")
 
 
-async def test_cutting_takes_what_is_there_though_somebody_holds_the_pipe(
+async def test_cut_reads_the_pipe_although_a_writer_remains(
     tmp_path: Path,
 ) -> None:
     output = opened(tmp_path)
     holder = os.dup(output.stdout)
-    os.write(holder, b"last words")
+    os.write(holder, b"last lines")
     output.launched()
 
     output.cut()
 
     assert output.at_end.done()
-    assert (tmp_path / "aaaaa/stdout").read_bytes() == b"last words"
+    assert (tmp_path / "aaaaa/stdout").read_bytes() == b"last lines"
     os.close(holder)
 
 
-async def test_watchers_are_told_until_they_leave(tmp_path: Path) -> None:
+async def test_watchers_are_notified_until_they_cancel(tmp_path: Path) -> None:
     output = opened(tmp_path)
-    told: list[int] = []
-    leave = output.watch(lambda: told.append(1))
+    calls: list[int] = []
+    cancel = output.watch(lambda: calls.append(1))
     os.write(output.stdout, b"x")
     output.catch_up()
-    assert told == [1]
+    assert calls == [1]
 
-    leave()
+    cancel()
     output.cut()
 
-    assert told == [1]
+    assert calls == [1]
 
 
 async def test_state_is_written(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ async def test_second_attempt_starts_with_empty_output(tmp_path: Path) -> None:
     assert (tmp_path / "aaaaa/trial.log").read_bytes() == b""
 
 
-async def test_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+async def test_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "aaaaa").write_text("in the way")
 
     with pytest.raises(LaunchError, match="aaaaa"):

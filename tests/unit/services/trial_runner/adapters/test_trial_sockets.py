@@ -12,11 +12,11 @@ import pytest_asyncio
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
 from svc_trial_runner.domain.channel import REPLY_OK, Report, reply
 
-WAIT_S = 5.0
+WAIT_S = 30.0
 
 
 class Session:
-    """What a trial may ask for, remembered."""
+    """`TrialSession` that records its reports."""
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
@@ -34,7 +34,7 @@ class Session:
 
 
 class Caller:
-    """A trial's end of a connection."""
+    """Trial side of a connection."""
 
     def __init__(self, path: str) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
@@ -102,7 +102,7 @@ async def test_there_is_no_second_set_of_parameters(
     caller.close()
 
 
-async def test_wrong_token_is_refused_and_hung_up(
+async def test_wrong_token_is_refused_and_disconnected(
     sockets: UnixTrialSockets, session: Session
 ) -> None:
     caller = Caller(sockets.path)
@@ -114,7 +114,7 @@ async def test_wrong_token_is_refused_and_hung_up(
     caller.close()
 
 
-async def test_who_does_not_say_hello_is_hung_up(
+async def test_caller_without_hello_is_disconnected(
     sockets: UnixTrialSockets, session: Session
 ) -> None:
     caller = Caller(sockets.path)
@@ -137,7 +137,7 @@ async def test_wrong_request_leaves_the_connection_usable(
     caller.close()
 
 
-async def test_endless_line_is_hung_up(sockets: UnixTrialSockets, session: Session) -> None:
+async def test_endless_line_is_disconnected(sockets: UnixTrialSockets, session: Session) -> None:
     caller = Caller(sockets.path)
     caller.send(HELLO)
     await caller.answer()
@@ -147,7 +147,7 @@ async def test_endless_line_is_hung_up(sockets: UnixTrialSockets, session: Sessi
             for _ in range(40):
                 caller.socket.sendall(b"x" * 64_000)
         except OSError:
-            return  # hung up while we were sending
+            return  # disconnected while sending
 
     await asyncio.to_thread(flood)
     line = await asyncio.to_thread(_line_or_nothing, caller)
@@ -163,7 +163,7 @@ def _line_or_nothing(caller: Caller) -> bytes:
         return b""
 
 
-async def test_catching_up_reads_what_a_dead_trial_has_said(
+async def test_catching_up_reads_the_messages_of_a_dead_trial(
     sockets: UnixTrialSockets, session: Session
 ) -> None:
     caller = Caller(sockets.path)
@@ -174,7 +174,7 @@ async def test_catching_up_reads_what_a_dead_trial_has_said(
     assert len(session.reports) == 500
 
 
-async def test_catching_up_tells_who_is_still_there(
+async def test_catching_up_returns_whether_a_connection_is_open(
     sockets: UnixTrialSockets, session: Session
 ) -> None:
     caller = Caller(sockets.path)
@@ -208,7 +208,7 @@ async def test_slow_answer_holds_back_the_next_and_the_end(
     caller.close()
 
 
-async def test_dismissed_trial_is_hung_up_and_refused(
+async def test_dismissed_trial_is_disconnected_and_refused(
     sockets: UnixTrialSockets, session: Session
 ) -> None:
     caller = Caller(sockets.path)
@@ -225,7 +225,7 @@ async def test_dismissed_trial_is_hung_up_and_refused(
     late.close()
 
 
-async def test_reader_that_does_not_read_does_not_fill_the_memory(
+async def test_caller_that_does_not_read_does_not_fill_the_memory(
     sockets: UnixTrialSockets, session: Session
 ) -> None:
     caller = Caller(sockets.path)

@@ -8,7 +8,7 @@ from svc_trial_runner.ports import FinishedTrial
 ONE, TWO = (FinishedTrial("e1", f"t{n}", n, f"/trials/t{n}") for n in (1, 2))
 
 
-def test_what_is_not_done_is_inherited(tmp_path: Path) -> None:
+def test_unfinished_uploads_are_inherited(tmp_path: Path) -> None:
     spool = DirectoryUploadSpool(tmp_path / "spool")
     spool.add(ONE)
     spool.add(TWO)
@@ -36,7 +36,7 @@ def test_entry_that_was_cut_off_is_removed(tmp_path: Path) -> None:
     assert not (tmp_path / "torn.json").exists()
 
 
-def test_nothing_was_left(tmp_path: Path) -> None:
+def test_empty_journal_recovers_nothing(tmp_path: Path) -> None:
     assert DirectoryUploadSpool(tmp_path / "none").inherited() == []
 
 

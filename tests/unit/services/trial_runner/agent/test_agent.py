@@ -129,7 +129,7 @@ async def test_order_about_an_unknown_trial_is_ignored(bench: Bench) -> None:
 
     agent.stop_trial(KEY)
     agent.drop_trial(KEY, "")
-    agent.forget_experiment("nobody's")
+    agent.forget_experiment("unknown")
 
     assert agent.attempts == []
 
@@ -167,7 +167,7 @@ async def test_orders_that_are_older_than_the_task_change_nothing(bench: Bench) 
     await bench.until_kind("one", "exited")
 
 
-async def test_going_agent_reports_its_attempts_lost(bench: Bench) -> None:
+async def test_stopping_agent_reports_its_attempts_lost(bench: Bench) -> None:
     agent = bench.agent()
     await bench.deliver(agent, bench.task("one", "sleep 30"))
     await bench.until_kind("one", "started")
@@ -179,7 +179,7 @@ async def test_going_agent_reports_its_attempts_lost(bench: Bench) -> None:
     assert agent.attempts == []
 
 
-async def test_attempt_that_will_not_go_is_reported_lost_all_the_same(bench: Bench) -> None:
+async def test_attempt_that_ignores_term_is_reported_lost(bench: Bench) -> None:
     agent = bench.agent()
     await bench.deliver(agent, bench.task("one", "trap '' TERM; while true; do sleep 1; done"))
     await bench.until_kind("one", "started")

@@ -10,7 +10,7 @@ from tests.unit.services.trial_runner.conftest import Bench
 IDENTITY = RunnerIdentity("r", "b", "local", "host", "1.0", "127.0.0.1:1")
 
 
-async def test_presence_is_said_regularly(bench: Bench) -> None:
+async def test_presence_is_published_regularly(bench: Bench) -> None:
     clock = ManualClock()
     heard = await bench.bus.signals.subscribe(presence_subject("r"))
     presence = Presence(bench.agent(), IDENTITY, bench.bus.signals, clock, 2)
@@ -31,7 +31,7 @@ async def test_presence_is_said_regularly(bench: Bench) -> None:
     assert message.grpc_address == "127.0.0.1:1"
 
 
-async def test_change_is_said_soon(bench: Bench) -> None:
+async def test_change_is_published_soon(bench: Bench) -> None:
     heard = await bench.bus.signals.subscribe(presence_subject("r"))
     agent = bench.agent()
     presence = Presence(agent, IDENTITY, bench.bus.signals, ManualClock(), 0, debounce_s=0.0)
@@ -45,17 +45,17 @@ async def test_change_is_said_soon(bench: Bench) -> None:
     assert message.leaving
 
 
-async def test_that_it_had_a_predecessor_is_said_for_a_while(bench: Bench) -> None:
+async def test_restart_is_published_for_a_while(bench: Bench) -> None:
     clock = ManualClock()
     heard = await bench.bus.signals.subscribe(presence_subject("r"))
     identity = replace(IDENTITY, restarted=True)
     presence = Presence(bench.agent(), identity, bench.bus.signals, clock, 0)
 
-    told = []
+    restarted = []
     for _ in range(5):
         presence.publish()
         signal = await asyncio.wait_for(anext(heard), 5)
-        told.append(task_pb2.RunnerPresence.FromString(signal.payload).restarted)
+        restarted.append(task_pb2.RunnerPresence.FromString(signal.payload).restarted)
         clock.advance(PRESENCE_EVERY_S)
 
-    assert told == [True, True, True, False, False]
+    assert restarted == [True, True, True, False, False]

@@ -1,4 +1,4 @@
-"""What an attempt does with checkpoints that travel."""
+"""Checkpoints of an attempt that are transferred from and to the blob store."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
@@ -17,7 +19,8 @@ from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs, TarFolders
 from svc_trial_runner.attempts.checkpoints import Checkpoints
 from svc_trial_runner.domain.attempt import Phase, StopCause
 from svc_trial_runner.domain.claims import AttemptKey
-from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
+from tests.support.manual_timers import ManualTimers
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
 KEY = AttemptKey(EXPERIMENT, "one", 1)
 PARAMETERS = {"load_checkpoint_dir": "/c/0/0", "save_checkpoint_dir": "/c/0/1"}
@@ -34,7 +37,7 @@ def saving(bench: Bench, command: str = SAVE, **spec: Any) -> task_pb2.TrialTask
 
 
 async def packed(bench: Bench, folder: Path, text: str) -> str:
-    """Store a checkpoint; give its hash."""
+    """Store a checkpoint; return its hash."""
     folder.mkdir()
     (folder / "steps").write_text(text)
     TarFolders().pack(folder, folder.parent / "packed.tar")
@@ -87,7 +90,7 @@ async def test_failed_trial_keeps_no_checkpoint(bench: Bench) -> None:
     assert await bench.blobs.keys("sha256/") == []
 
 
-async def test_folders_stay_as_they_are_where_nothing_travels(bench: Bench) -> None:
+async def test_folders_stay_as_they_are_without_transfers(bench: Bench) -> None:
     folder = bench.folder / "shared"
     parameters = {"save_checkpoint_dir": str(folder), "load_checkpoint_dir": str(folder)}
 
@@ -98,7 +101,7 @@ async def test_folders_stay_as_they_are_where_nothing_travels(bench: Bench) -> N
     assert folder.is_dir()
 
 
-async def test_missing_checkpoint_is_said(bench: Bench) -> None:
+async def test_missing_checkpoint_is_an_error(bench: Bench) -> None:
     task = saving(bench)
     task.load_checkpoint.sha256 = "0" * 64
 
@@ -119,41 +122,59 @@ async def test_second_attempt_does_not_see_what_the_first_has_half_saved(bench: 
     assert (await bench.until_kind("one", "exited")).exited.exit_code == 0
 
 
+NOTICE_AFTER_S = 7.25
+"""A time that only `ManualTimers` lets pass: real time would race with the transfers."""
+
+
+@pytest.fixture
+async def timers(monkeypatch: pytest.MonkeyPatch) -> ManualTimers:
+    return ManualTimers(monkeypatch, NOTICE_AFTER_S)
+
+
 class AwayStore(InMemoryBlobStore):
-    """Takes no files until it is ``there``."""
+    """Store that refuses files until it is ``there``."""
 
     def __init__(self) -> None:
         super().__init__()
         self.there = asyncio.Event()
+        self.refused = asyncio.Event()
 
     async def put_file(self, path: Path) -> str:
         if not self.there.is_set():
+            self.refused.set()
             raise UnavailableError("the store is away")
         return await super().put_file(path)
 
 
 def keep_checkpoints(bench: Bench, store: InMemoryBlobStore, archives: TarFolders) -> None:
-    """Let trials keep their checkpoints in ``store``, and say at once that they wait for it."""
+    """Make trials store their checkpoints in ``store``."""
     patient = RetryingBlobExchange(store, SystemClock(), wait_for_space=True, retry_interval_s=0.01)
     trial_bytes = StoredTrialBlobs(patient, lambda _experiment_id: patient)
     checkpoints = Checkpoints(trial_bytes, archives)
     bench.dependencies = replace(
-        bench.dependencies, checkpoints=checkpoints, waiting_notice_after_s=0.05
+        bench.dependencies, checkpoints=checkpoints, waiting_notice_after_s=NOTICE_AFTER_S
     )
 
 
 def away(bench: Bench) -> AwayStore:
-    """Let the checkpoints of a bench go to a store that is away."""
+    """Make the checkpoints of a bench go to a store that refuses them."""
     store = AwayStore()
     keep_checkpoints(bench, store, TarFolders())
     return store
 
 
-async def test_end_waits_for_the_store_and_says_so(bench: Bench) -> None:
+async def waits_for(store: AwayStore, timers: ManualTimers, bench: Bench) -> report_pb2.TrialReport:
+    """Let the time of the notice pass once the store has refused; return the notice."""
+    await asyncio.wait_for(store.refused.wait(), WAIT_S)
+    timers.fire()
+    return await bench.until_kind("one", "waits")
+
+
+async def test_end_waits_for_the_store_with_a_notice(bench: Bench, timers: ManualTimers) -> None:
     store = away(bench)
     await bench.deliver(bench.agent(), saving(bench))
 
-    waits = (await bench.until_kind("one", "waits")).waits
+    waits = (await waits_for(store, timers, bench)).waits
     heard = bench.kinds("one")
     store.there.set()
     exited = (await bench.until_kind("one", "exited")).exited
@@ -165,12 +186,12 @@ async def test_end_waits_for_the_store_and_says_so(bench: Bench) -> None:
     assert exited.HasField("checkpoint")
 
 
-async def test_stop_while_it_is_saved_ends_it_without(bench: Bench) -> None:
-    away(bench)
+async def test_stop_while_it_is_saved_ends_it_without(bench: Bench, timers: ManualTimers) -> None:
+    store = away(bench)
     agent = bench.agent()
     await bench.deliver(agent, saving(bench))
     (run,) = agent.attempts
-    await bench.until_kind("one", "waits")
+    await waits_for(store, timers, bench)
 
     assert run.phase is Phase.SAVING
     run.stop(StopCause.STOPPED)
@@ -180,24 +201,28 @@ async def test_stop_while_it_is_saved_ends_it_without(bench: Bench) -> None:
     assert not exited.HasField("checkpoint")
 
 
-async def test_hold_that_is_lost_while_it_is_saved_is_a_loss(bench: Bench) -> None:
-    away(bench)
+async def test_hold_that_is_lost_while_it_is_saved_is_a_loss(
+    bench: Bench, timers: ManualTimers
+) -> None:
+    store = away(bench)
     agent = bench.agent()
     await bench.deliver(agent, saving(bench))
     (run,) = agent.attempts
-    await bench.until_kind("one", "waits")
+    await waits_for(store, timers, bench)
 
     run.stop(StopCause.LOST, "the bus was away")
 
     assert (await bench.until_kind("one", "lost")).lost.reason == "the bus was away"
 
 
-async def test_time_limit_does_not_count_while_it_is_saved(bench: Bench) -> None:
+async def test_time_limit_does_not_count_while_it_is_saved(
+    bench: Bench, timers: ManualTimers
+) -> None:
     store = away(bench)
     agent = bench.agent()
     await bench.deliver(agent, saving(bench))
     (run,) = agent.attempts
-    await bench.until_kind("one", "waits")
+    await waits_for(store, timers, bench)
 
     run.stop(StopCause.TIME_LIMIT)
     store.there.set()

@@ -16,7 +16,7 @@ KEY = AttemptKey(EXPERIMENT, "one", 1)
 
 
 async def running(bench: Bench, command: str = "sleep 30", **spec: Any) -> AttemptRun:
-    """Start a trial in an agent and give its attempt."""
+    """Start a trial in an agent; return its attempt."""
     agent = bench.agent()
     await bench.deliver(agent, bench.task("one", command, {"x": 1}, **spec))
     (run,) = agent.attempts
@@ -44,7 +44,7 @@ async def test_parameters_in_the_byte_store_are_fetched(bench: Bench) -> None:
     await ended(bench, run)
 
 
-async def test_missing_parameters_are_said(bench: Bench) -> None:
+async def test_missing_parameters_are_an_error(bench: Bench) -> None:
     task = bench.task("one")
     task.parameters.blob_value.sha256 = "0" * 64
 
@@ -116,7 +116,7 @@ async def test_stop_while_waiting_for_a_gpu_ends_without_a_process(bench: Bench)
     assert not (bench.folder / "experiment/trials/one").exists()
 
 
-async def test_drop_while_waiting_says_nothing(bench: Bench) -> None:
+async def test_drop_while_waiting_reports_nothing(bench: Bench) -> None:
     agent = bench.agent()
     await bench.deliver(agent, bench.task("one", gpu_number=1))
     await bench.until_kind("one", "waits")

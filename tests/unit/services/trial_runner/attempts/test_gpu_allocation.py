@@ -7,7 +7,7 @@ from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
 from svc_trial_runner.domain.gpus import GpuAllocation, GpuDevice, GpuRequest
 
 STRANGER = 1
-"""The number of a process that is never a descendant of ours."""
+"""Number of a process that is never a descendant of this one."""
 
 
 def desk(*devices: GpuDevice) -> tuple[GpuAllocator, InMemoryGpuDevices]:
@@ -24,14 +24,14 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_who_needs_none_is_served_without_looking() -> None:
+async def test_request_for_no_gpus_needs_no_driver() -> None:
     gpus, _ = desk()
 
     assert await gpus.acquire(request("one", None), print) == GpuAllocation(None)
     assert await gpus.acquire(request("two", 0), print) == GpuAllocation(())
 
 
-async def test_freed_gpu_goes_to_who_waits_longest() -> None:
+async def test_freed_gpu_goes_to_the_longest_waiting_trial() -> None:
     gpus, _ = desk(GpuDevice(0, "a", 1))
     reasons: list[str] = []
     assert await gpus.acquire(request("one"), reasons.append) == GpuAllocation((0,))
@@ -51,7 +51,7 @@ async def test_freed_gpu_goes_to_who_waits_longest() -> None:
     assert await third is None
 
 
-async def test_hopeless_request_holds_up_nobody() -> None:
+async def test_hopeless_request_blocks_no_other() -> None:
     gpus, _ = desk(GpuDevice(0, "a", 1))
     reasons: list[str] = []
     hopeless = asyncio.create_task(gpus.acquire(request("one", 2), reasons.append))
@@ -77,7 +77,7 @@ async def test_stranger_on_a_gpu_is_noticed_when_it_goes() -> None:
     assert await waiting == GpuAllocation((0,))
 
 
-async def test_own_descendants_are_no_strangers() -> None:
+async def test_own_descendants_are_no_foreign_users() -> None:
     child = await asyncio.create_subprocess_exec("sleep", "30")
     gpus, _ = desk(GpuDevice(0, "a", 1, frozenset({child.pid})))
 
@@ -89,7 +89,7 @@ async def test_own_descendants_are_no_strangers() -> None:
     assert os.getpid() != STRANGER
 
 
-async def test_reason_is_told_again_only_if_it_changes() -> None:
+async def test_reason_is_reported_again_only_if_it_changes() -> None:
     gpus, _ = desk(GpuDevice(0, "a", 1))
     reasons: list[str] = []
     await gpus.acquire(request("one"), reasons.append)

@@ -54,12 +54,12 @@ async def test_agent_chooses_a_folder_where_the_spec_does_not(tmp_path: Path) ->
     assert plan.experiment_directory == str(tmp_path / "root/exp")
 
 
-async def test_missing_code_directory_is_said(tmp_path: Path) -> None:
+async def test_missing_code_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="gone does not exist"):
         await plans(tmp_path).plan(work(tmp_path / "gone"))
 
 
-async def test_forgetting_tells_which_code_nobody_uses_any_more(tmp_path: Path) -> None:
+async def test_forgetting_returns_the_code_without_users(tmp_path: Path) -> None:
     made = plans(tmp_path)
     await made.plan(work(tmp_path, "one"))
     await made.plan(work(tmp_path, "two"))

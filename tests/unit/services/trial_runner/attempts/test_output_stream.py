@@ -1,4 +1,4 @@
-"""Output of trials on its way to those who watch."""
+"""Publication of trial output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OUT, ERR = output_pb2.OUTPUT_STREAM_STDOUT, output_pb2.OUTPUT_STREAM_STDERR
 
 
 class Trial:
-    """The folder of a trial, and pens that write where its process would."""
+    """Folder of a trial that a test writes to in place of its process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,11 +37,11 @@ class Trial:
         self.output: TrialOutput = DiskTrialFolders(2 * BACKLOG_BYTES).open(request)
 
     def write(self, name: str, data: bytes) -> None:
-        """Write to a file as the pipe's reader does, and tell those who watch."""
+        """Append to a file as the pipe's reader does, and notify the watchers."""
         with (self.folder / name).open("ab") as file:
             file.write(data)
-        for tell in self.output._watchers:  # type: ignore[attr-defined] # of the adapter in use
-            tell()
+        for notify in self.output._watchers:  # type: ignore[attr-defined] # of the adapter in use
+            notify()
 
     def end(self) -> None:
         self.output.cut()
@@ -57,11 +57,11 @@ async def bus() -> AsyncIterator[InMemoryBus]:
 async def begin(bus: InMemoryBus, tmp_path: Path) -> AsyncIterator[Callable[[], Trial]]:
     failures: list[BaseException] = []
     tasks = TaskOwner(lambda _name, error: failures.append(error))
-    live = OutputStreamer(bus.log_lines, bus.wait_connected, SystemClock(), tasks)
+    streamer = OutputStreamer(bus.log_lines, bus.wait_connected, SystemClock(), tasks)
 
     def start() -> Trial:
         trial = Trial(tmp_path)
-        live.begin(KEY, str(tmp_path), trial.output)
+        streamer.begin(KEY, str(tmp_path), trial.output)
         return trial
 
     yield start
@@ -69,8 +69,8 @@ async def begin(bus: InMemoryBus, tmp_path: Path) -> AsyncIterator[Callable[[], 
     assert failures == []
 
 
-async def heard(bus: InMemoryBus) -> list[output_pb2.TrialOutput]:
-    """Give everything until both streams are at their end."""
+async def received(bus: InMemoryBus) -> list[output_pb2.TrialOutput]:
+    """Return all messages until both streams are at their end."""
     pieces: list[output_pb2.TrialOutput] = []
     async with asyncio.timeout(10), aclosing(bus.log_lines.follow("exp", "trial")) as feed:
         async for chunk in feed:
@@ -93,7 +93,7 @@ async def test_both_streams_are_sent_with_their_offsets_and_ends(
     trial.write("stdout", b"two")
     trial.end()
 
-    pieces = await heard(bus)
+    pieces = await received(bus)
 
     assert (text(pieces, OUT), text(pieces, ERR)) == (b"one two", b"oh")
     assert {piece.attempt for piece in pieces} == {2}
@@ -122,7 +122,7 @@ async def test_many_lines_travel_in_few_messages(
         trial.write("stdout", b"line %d\n" % number)
     trial.end()
 
-    pieces = await heard(bus)
+    pieces = await received(bus)
 
     assert text(pieces, OUT).count(b"\n") == 1000
     assert len(pieces) < 10
@@ -133,12 +133,12 @@ async def test_an_outage_of_the_bus_loses_nothing(
 ) -> None:
     bus.broker.stop()
     trial = begin()
-    trial.write("stdout", b"said while it was away")
+    trial.write("stdout", b"written while it was away")
     trial.end()
     await bus.wait_connected(False)
     bus.broker.start()
 
-    assert text(await heard(bus), OUT) == b"said while it was away"
+    assert text(await received(bus), OUT) == b"written while it was away"
 
 
 async def test_a_trial_that_is_far_ahead_is_skipped_ahead(
@@ -161,3 +161,15 @@ def test_link_in_the_place_of_an_output_is_not_read(tmp_path: Path) -> None:
 
     assert _Stream(1, OUT, str(tmp_path / "stdout")).next_piece() is None
     assert _Stream(1, ERR, str(tmp_path / "stderr")).next_piece() is None
+
+
+def test_every_new_byte_is_a_piece_and_nothing_else_is(tmp_path: Path) -> None:
+    stream = _Stream(1, OUT, str(tmp_path / "stdout"))
+
+    sizes = []
+    for written in (b"", b"a", b"ab", b"ab", b""):  # the last: the trial has truncated its file
+        (tmp_path / "stdout").write_bytes(written)
+        piece = stream.next_piece()
+        sizes.append(None if piece is None else (piece.offset, len(piece.data)))
+
+    assert sizes == [None, (0, 1), (1, 1), None, None]

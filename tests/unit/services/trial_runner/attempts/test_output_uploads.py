@@ -17,8 +17,8 @@ from svc_trial_runner.ports import FinishedTrial
 from tests.unit.services.trial_runner.conftest import Bench
 
 
-class TellingStore(InMemoryBlobStore):
-    """Tells of outputs, and takes none of an experiment that is over its quota."""
+class RecordingStore(InMemoryBlobStore):
+    """Store that records outputs, and refuses those of an experiment over its quota."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class TellingStore(InMemoryBlobStore):
 
 @asynccontextmanager
 async def uploading(
-    folder: Path, store: TellingStore, clock: ManualClock
+    folder: Path, store: RecordingStore, clock: ManualClock
 ) -> AsyncIterator[OutputUploads]:
     patient = RetryingBlobExchange(store, clock)
     bytes_ = StoredTrialBlobs(patient, lambda _experiment_id: patient)
@@ -56,7 +56,7 @@ async def uploading(
 
 
 def finished(folder: Path, trial_id: str = "t1", experiment_id: str = "e1") -> FinishedTrial:
-    """Make a trial's folder."""
+    """Create a trial's folder."""
     place = folder / "trials" / trial_id
     (place / "code").mkdir(parents=True)
     (place / "code" / "trial.py").touch()
@@ -69,8 +69,8 @@ def finished(folder: Path, trial_id: str = "t1", experiment_id: str = "e1") -> F
     return FinishedTrial(experiment_id, trial_id, 1, str(place))
 
 
-async def test_streams_and_files_are_stored_and_the_folder_goes(tmp_path: Path) -> None:
-    store = TellingStore()
+async def test_streams_and_files_are_stored_and_the_folder_is_removed(tmp_path: Path) -> None:
+    store = RecordingStore()
     trial = finished(tmp_path)
 
     async with uploading(tmp_path, store, ManualClock()) as uploads:
@@ -85,8 +85,8 @@ async def test_streams_and_files_are_stored_and_the_folder_goes(tmp_path: Path) 
     assert found == ["deep", "model"]
 
 
-async def test_what_one_agent_has_not_done_the_next_one_does(tmp_path: Path) -> None:
-    store = TellingStore()
+async def test_unfinished_uploads_are_done_by_the_next_agent(tmp_path: Path) -> None:
+    store = RecordingStore()
     spool = DirectoryUploadSpool(tmp_path / "spool")
     for trial_id in ("t1", "t2"):
         spool.add(finished(tmp_path, trial_id))
@@ -98,8 +98,8 @@ async def test_what_one_agent_has_not_done_the_next_one_does(tmp_path: Path) -> 
     assert len(await store.keys("output/e1/")) == 6
 
 
-async def test_folder_that_is_gone_is_forgotten(tmp_path: Path) -> None:
-    store = TellingStore()
+async def test_missing_folder_is_dropped(tmp_path: Path) -> None:
+    store = RecordingStore()
 
     async with uploading(tmp_path, store, ManualClock()) as uploads:
         uploads.add(FinishedTrial("e1", "gone", 1, str(tmp_path / "nowhere")))
@@ -109,8 +109,8 @@ async def test_folder_that_is_gone_is_forgotten(tmp_path: Path) -> None:
     assert await store.keys("output/e1/gone/") == []
 
 
-async def test_experiment_without_room_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    store, clock = TellingStore(), ManualClock()
+async def test_experiment_over_its_quota_does_not_block_the_others(tmp_path: Path) -> None:
+    store, clock = RecordingStore(), ManualClock()
     store.full = "e1"
 
     async with uploading(tmp_path, store, clock) as uploads:
@@ -129,7 +129,7 @@ async def test_experiment_without_room_does_not_hold_up_the_others(tmp_path: Pat
 
 async def test_attempt_has_its_output_stored_when_it_is_over(bench: Bench) -> None:
     running = asyncio.create_task(bench.dependencies.outputs.run())
-    task = bench.task("one", "echo said; echo kept > $NNI_OUTPUT_DIR/model", outputs_travel=True)
+    task = bench.task("one", "echo out; echo kept > $NNI_OUTPUT_DIR/model", outputs_travel=True)
 
     await bench.deliver(bench.agent(), task)
     await bench.until_kind("one", "exited")
@@ -141,12 +141,12 @@ async def test_attempt_has_its_output_stored_when_it_is_over(bench: Bench) -> No
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
-    assert await bench.blobs.get("output/exp/one/1/stdout") == b"said\n"
+    assert await bench.blobs.get("output/exp/one/1/stdout") == b"out\n"
     assert await bench.blobs.exists("output/exp/one/1/files.tar")
 
 
-async def test_links_of_a_trial_give_away_nothing_and_overwrite_nothing(tmp_path: Path) -> None:
-    store = TellingStore()
+async def test_links_of_a_trial_disclose_and_overwrite_nothing(tmp_path: Path) -> None:
+    store = RecordingStore()
     (tmp_path / "secret").write_text("the agent's")
     trial = finished(tmp_path)
     folder = Path(trial.directory)

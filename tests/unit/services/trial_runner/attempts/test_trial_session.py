@@ -15,12 +15,12 @@ from svc_trial_runner.domain.tasks import BlobKey, TrialSpec, TrialWork
 WORK = TrialWork(AttemptKey("exp", "one", 1), 4, 5, {"x": 1}, "", TrialSpec("true"), b"")
 
 
-class Listener:
-    """A session, and what was said in it."""
+class RecordingSession:
+    """Session with a record of its metrics."""
 
     def __init__(self) -> None:
         self.blobs = InMemoryBlobStore()
-        self.said: list[MetricReported] = []
+        self.metrics: list[MetricReported] = []
         self.over = False
         self.session = AttemptSession(
             WORK, {"x": 1}, StoredLargeValues(self.blobs), ManualClock(), self, self._report
@@ -37,20 +37,20 @@ class Listener:
 
     def _report(self, metric: MetricReported) -> bool:
         if not self.over:
-            self.said.append(metric)
+            self.metrics.append(metric)
         return not self.over
 
     @property
     def numbers(self) -> list[tuple[bool, int, object]]:
-        return [(metric.final, metric.sequence, metric.value) for metric in self.said]
+        return [(metric.final, metric.sequence, metric.value) for metric in self.metrics]
 
 
 def say(value: object, *, final: bool = False, sequence: int | None = None) -> Report:
     return Report(final, sequence, value, 50)
 
 
-def test_trial_is_told_who_it_is() -> None:
-    assert json.loads(Listener().session.greet()) == {
+def test_greeting_identifies_the_trial() -> None:
+    assert json.loads(RecordingSession().session.greet()) == {
         "ok": True,
         "experiment": "exp",
         "trial": "one",
@@ -58,85 +58,85 @@ def test_trial_is_told_who_it_is() -> None:
     }
 
 
-def test_parameters_are_the_same_at_every_question() -> None:
-    session = Listener().session
+def test_parameters_are_the_same_in_every_reply() -> None:
+    session = RecordingSession().session
 
     expected = {"ok": True, "parameter_id": 5, "parameters": {"x": 1}, "parameter_index": 0}
     assert json.loads(session.parameters()) == json.loads(session.parameters()) == expected
 
 
 def test_metrics_are_numbered_by_type() -> None:
-    listener = Listener()
+    session = RecordingSession()
 
     for value, final in ((1, False), (2, False), (3, True), (4, False)):
-        assert listener.session.report(say(value, final=final), 7) == REPLY_OK
+        assert session.session.report(say(value, final=final), 7) == REPLY_OK
 
-    assert listener.numbers == [(False, 0, 1), (False, 1, 2), (True, 0, 3), (False, 2, 4)]
-    assert listener.said[0].reported_at == ManualClock().now()
+    assert session.numbers == [(False, 0, 1), (False, 1, 2), (True, 0, 3), (False, 2, 4)]
+    assert session.metrics[0].reported_at == ManualClock().now()
 
 
-def test_metric_told_twice_counts_once() -> None:
-    listener = Listener()
+def test_repeated_metric_counts_once() -> None:
+    session = RecordingSession()
 
     for _ in range(3):
-        assert listener.session.report(say(1, sequence=0), 7) == REPLY_OK
+        assert session.session.report(say(1, sequence=0), 7) == REPLY_OK
 
-    assert listener.numbers == [(False, 0, 1)]
+    assert session.numbers == [(False, 0, 1)]
 
 
 def test_metric_beyond_the_next_is_refused() -> None:
-    listener = Listener()
+    session = RecordingSession()
 
     with pytest.raises(ChannelError, match="sequence must be 0, got 2"):
-        listener.session.report(say(1, sequence=2), 7)
+        session.session.report(say(1, sequence=2), 7)
 
-    assert listener.said == []
+    assert session.metrics == []
 
 
 def test_metric_after_the_end_is_refused() -> None:
-    listener = Listener()
-    listener.over = True
+    session = RecordingSession()
+    session.over = True
 
     with pytest.raises(ChannelError, match="this trial is over"):
-        listener.session.report(say(1), 7)
+        session.session.report(say(1), 7)
 
 
 async def test_large_metric_lies_in_the_byte_store() -> None:
-    listener = Listener()
+    session = RecordingSession()
     text = "x" * 300_000
 
-    answer = listener.session.report(Report(False, None, text, 300_050), 7)
+    answer = session.session.report(Report(False, None, text, 300_050), 7)
     assert isinstance(answer, asyncio.Future)
     assert await answer == REPLY_OK
 
-    (metric,) = listener.said
+    (metric,) = session.metrics
     assert isinstance(metric.value, BlobKey)
-    assert json.loads(await listener.blobs.get(f"sha256/{metric.value.sha256}")) == text
+    assert json.loads(await session.blobs.get(f"sha256/{metric.value.sha256}")) == text
     assert metric.value.size_bytes == 300_002
 
 
 async def test_large_metric_that_cannot_be_kept_takes_no_number() -> None:
-    listener = Listener()
-    listener.over = True
-    answer = listener.session.report(Report(False, None, "x", 300_050), 7)
+    session = RecordingSession()
+    session.over = True
+    answer = session.session.report(Report(False, None, "x", 300_050), 7)
     assert isinstance(answer, asyncio.Future)
     assert json.loads(await answer)["ok"] is False
 
-    listener.over = False
-    listener.session.report(say(1), 7)
+    session.over = False
+    session.session.report(say(1), 7)
 
-    assert listener.numbers == [(False, 0, 1)]
+    assert session.numbers == [(False, 0, 1)]
 
 
 async def test_metric_waits_for_room() -> None:
-    listener = Listener()
-    listener.room.clear()
-    answer = listener.session.report(say(1, sequence=0), 7)
+    session = RecordingSession()
+    session.room.clear()
+    answer = session.session.report(say(1, sequence=0), 7)
     assert isinstance(answer, asyncio.Future)
     await asyncio.sleep(0)
-    assert listener.said == []
+    assert session.metrics == []
 
-    listener.room.set()
+    session.room.set()
 
     assert await answer == REPLY_OK
-    assert listener.numbers == [(False, 0, 1)]
+    assert session.numbers == [(False, 0, 1)]

@@ -8,7 +8,7 @@ def running() -> AttemptStateMachine:
     return machine
 
 
-def test_undisturbed_life() -> None:
+def test_undisturbed_attempt_passes_all_phases() -> None:
     machine = AttemptStateMachine()
     phases = [machine.phase]
     machine.launching()
@@ -56,7 +56,7 @@ def test_stop_after_the_natural_end_changes_nothing() -> None:
     assert machine.stop_cause is None
 
 
-def test_drop_silences_even_what_has_ended_or_was_stopped() -> None:
+def test_drop_suppresses_the_report_of_an_ended_or_stopped_attempt() -> None:
     ended = running()
     ended.process_ended()
     stopped = running()
@@ -111,7 +111,7 @@ def test_time_limit_means_nothing_once_the_command_has_ended() -> None:
     assert machine.stop_cause is None
 
 
-def test_drop_while_it_saves_silences_it() -> None:
+def test_drop_while_saving_suppresses_the_report() -> None:
     machine = saving()
     machine.stop(StopCause.STOPPED)
 

@@ -15,7 +15,7 @@ from svc_trial_runner.domain.channel import (
 )
 
 
-def test_hello_is_understood() -> None:
+def test_hello_is_parsed() -> None:
     assert parse_request(b'{"op":"hello","token":"t","pid":5}') == Hello("t", 5)
 
 
@@ -23,12 +23,12 @@ def test_pid_may_be_missing() -> None:
     assert parse_request(b'{"op":"hello","token":"t"}') == Hello("t", 0)
 
 
-def test_request_for_parameters_is_understood() -> None:
+def test_request_for_parameters_is_parsed() -> None:
     assert parse_request(b'{"op":"parameters"}') == ParametersRequest(0)
     assert parse_request(b'{"op":"parameters","parameter_index":2}') == ParametersRequest(2)
 
 
-def test_report_is_understood() -> None:
+def test_report_is_parsed() -> None:
     line = b'{"op":"report","type":"FINAL","sequence":2,"value":{"default":1}}'
 
     assert parse_request(line) == Report(True, 2, {"default": 1}, len(line))
@@ -52,7 +52,7 @@ def test_not_a_number_is_a_value() -> None:
 
 
 @pytest.mark.parametrize("line", [b"hello", b"[1]", b'{"op":', b"\xff\xfe", b"[" * 100_000])
-def test_what_is_no_json_object_breaks_the_channel(line: bytes) -> None:
+def test_line_that_is_no_json_object_breaks_the_channel(line: bytes) -> None:
     with pytest.raises(BrokenChannelError):
         parse_request(line)
 

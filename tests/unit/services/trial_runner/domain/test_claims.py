@@ -30,7 +30,7 @@ def folded(*records: JournalRecord) -> JournalState:
 
 
 @pytest.mark.parametrize(
-    ("running", "ended", "verdict"),
+    ("running", "ended", "decision"),
     [
         ([], [], TaskDecision.TAKE),
         ([KEY], [], TaskDecision.RUNNING),
@@ -39,22 +39,22 @@ def folded(*records: JournalRecord) -> JournalState:
     ],
 )
 def test_task_is_taken_unless_its_attempt_runs_or_has_run(
-    running: list[AttemptKey], ended: list[AttemptKey], verdict: TaskDecision
+    running: list[AttemptKey], ended: list[AttemptKey], decision: TaskDecision
 ) -> None:
-    assert decide_task(KEY, running, ended) is verdict
+    assert decide_task(KEY, running, ended) is decision
 
 
 @pytest.mark.parametrize(
     ("order", "task", "expected"),
-    [(4, 5, True), (5, 5, False), (6, 5, False), (0, 5, False), (3, 0, False)],
+    [(4, 5, True), (1, 5, True), (5, 5, False), (6, 5, False), (0, 5, False), (3, 0, False)],
 )
-def test_order_of_a_manager_that_cannot_know_the_task_is_overtaken(
+def test_order_of_a_manager_that_cannot_know_the_task_is_outdated(
     order: int, task: int, expected: bool
 ) -> None:
     assert is_outdated(order, task) is expected
 
 
-def test_claim_collects_what_is_told_of_it() -> None:
+def test_claim_collects_its_records() -> None:
     leader = ProcessIdentity(7, 99)
 
     state = folded(
@@ -72,7 +72,7 @@ def test_closed_claim_is_forgotten() -> None:
     assert folded(CLAIM, Closed("c1")).claims == {}
 
 
-def test_word_of_an_unknown_claim_changes_nothing() -> None:
+def test_record_of_an_unknown_claim_changes_nothing() -> None:
     assert folded(Started("c9", ProcessIdentity(1, 1)), Closed("c9")) == JournalState()
 
 

@@ -19,7 +19,7 @@ from svc_trial_runner.domain.command import (
         ("python t.py --name=x -u", PythonCommand("python", False, ("t.py", "--name=x", "-u"))),
     ],
 )
-def test_line_that_only_runs_a_script_is_understood(line: str, expected: PythonCommand) -> None:
+def test_line_that_only_runs_a_script_is_parsed(line: str, expected: PythonCommand) -> None:
     assert parse_python_command(line) == expected
 
 

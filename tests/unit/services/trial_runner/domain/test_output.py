@@ -10,7 +10,7 @@ def test_output_below_the_limit_is_kept_whole() -> None:
     assert limit.dropped_bytes == 0
 
 
-def test_output_beyond_the_limit_is_cut_and_said_once() -> None:
+def test_output_beyond_the_limit_is_cut_and_marked_once() -> None:
     limit = OutputLimit(7)
 
     kept = [limit.take(b"hello"), limit.take(b"world"), limit.take(b"again")]

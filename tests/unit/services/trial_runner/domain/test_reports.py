@@ -27,6 +27,6 @@ def test_core_dump_is_a_signal() -> None:
     assert split_wait_status(11 | 0x80) == (None, 11)
 
 
-def test_last_words() -> None:
+def test_last_reports() -> None:
     assert is_last(AttemptLost("gone"))
     assert not is_last(AttemptWaits("no GPU"))

@@ -3,7 +3,7 @@ import pytest
 from svc_trial_runner.domain.tasks import GpuRules, parse_gpu_rules
 
 
-def test_nothing_said_means_the_defaults() -> None:
+def test_missing_options_have_their_defaults() -> None:
     assert parse_gpu_rules(None, None) == GpuRules(None, None, 1, False)
 
 

@@ -27,8 +27,8 @@ def waits(number: int) -> bytes:
 
 
 def exited(bench: Bench, number: int) -> bytes:
-    saying = ProcessExited(bench.dependencies.clock.now(), EndCause.ENDED, 0, 0, "")
-    return report_entry(KEY, "c1", number, saying)
+    report = ProcessExited(bench.dependencies.clock.now(), EndCause.ENDED, 0, 0, "")
+    return report_entry(KEY, "c1", number, report)
 
 
 async def held_task(bench: Bench) -> Task:
@@ -39,7 +39,7 @@ async def held_task(bench: Bench) -> Task:
 
 
 class Successor:
-    """The state of a killed agent, and a new one on top of it."""
+    """State of a killed agent, with a new agent on top."""
 
     def __init__(self, bench: Bench, folder: Path) -> None:
         self._bench = bench
@@ -86,7 +86,7 @@ async def test_unfinished_claim_is_lost_and_its_task_acknowledged(
     assert (await bench.bus.tasks.pull(POOL)).granted == 0
 
 
-async def test_loss_is_numbered_behind_all_that_was_said(bench: Bench, tmp_path: Path) -> None:
+async def test_loss_is_numbered_after_all_reports(bench: Bench, tmp_path: Path) -> None:
     task = await held_task(bench)
     successor = Successor(bench, tmp_path / "next")
     successor.left(
@@ -101,7 +101,7 @@ async def test_loss_is_numbered_behind_all_that_was_said(bench: Bench, tmp_path:
     assert [report.sequence for report in bench.heard] == [6, 7]
 
 
-async def test_end_that_had_not_arrived_is_told_instead_of_a_loss(
+async def test_end_that_had_not_arrived_is_sent_instead_of_a_loss(
     bench: Bench, tmp_path: Path
 ) -> None:
     task = await held_task(bench)

@@ -51,7 +51,7 @@ def _count(message: InboxMessage) -> int:
     return len(parsed.runner_reports.reports)
 
 
-async def test_last_word_is_called_back_when_it_has_arrived(bench: Bench) -> None:
+async def test_last_report_is_called_back_when_it_has_arrived(bench: Bench) -> None:
     arrived = asyncio.Event()
     bench.broker.stop()
     bench.dependencies.reporter.add(EXPERIMENT, entry(0))
@@ -67,7 +67,7 @@ async def test_last_word_is_called_back_when_it_has_arrived(bench: Bench) -> Non
     assert [report.sequence for report in bench.heard] == [0, 1]
 
 
-async def test_last_word_is_in_the_spool_before_it_is_sent(bench: Bench) -> None:
+async def test_last_report_is_in_the_spool_before_it_is_sent(bench: Bench) -> None:
     bench.broker.stop()
 
     bench.dependencies.reporter.add(EXPERIMENT, entry(0))
