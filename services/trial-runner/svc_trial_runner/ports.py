@@ -383,7 +383,7 @@ class FolderArchives(Protocol):
     """Packing of folders into archives; calls block."""
 
     def pack(self, folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
-        """Write a folder, without some direct entries, to a file; return the number of files.
+        """Write a folder, without some direct entries, to a file; return the number of entries.
 
         Raises:
             OSError: a file cannot be read or written.

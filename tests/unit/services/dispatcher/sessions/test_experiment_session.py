@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,72 +11,10 @@ import pytest
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2
-from svc_common.clock import ManualClock
 from svc_common.errors import FailedPreconditionError, UnavailableError
-from svc_common.messaging.memory import InMemoryBus
-from svc_common.storage.memory import InMemoryBlobStore
-from svc_common.tasks import TaskOwner
 from svc_dispatcher.domain import commands as c
-from svc_dispatcher.large_values import LargeValues
-from svc_dispatcher.sessions.generation import SessionDependencies
-from svc_dispatcher.sessions.registry import SessionRegistry
-from tests.support.in_process_host import InProcessLauncher
 from tests.support.scripted_manager import ScriptedManager, experiment_ended, named, requested
-
-SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
-LIMIT_S = 600.0
-IDLE_S = 60.0
-
-
-class Bench:
-    """Dispatcher and scripted manager on an in-memory bus."""
-
-    def __init__(self, root: Path) -> None:
-        self.bus = InMemoryBus()
-        self.clock = ManualClock()
-        self.blobs = InMemoryBlobStore()
-        self.launcher = InProcessLauncher()
-        self.manager = ScriptedManager(self.bus, "exp", root)
-        self._tasks = TaskOwner(lambda _, error: pytest.fail(repr(error)))
-        self._experiments: SessionRegistry | None = None
-        self._tasks.start(self.manager.read_inbox(), "inbox")
-
-    def start(self) -> None:
-        around = SessionDependencies(
-            events=self.bus.events,
-            inbox=self.bus.inbox,
-            blobs=LargeValues(self.blobs),
-            launcher=self.launcher,
-            clock=self.clock,
-            answer_timeout_s=LIMIT_S,
-            idle_limit_s=IDLE_S,
-        )
-        self._experiments = SessionRegistry(around)
-        self._running = self._tasks.start(self._experiments.run(), "experiments")
-
-    async def stop(self) -> None:
-        if self._experiments is not None:
-            self._running.cancel()
-            await self._experiments.aclose()
-
-    async def aclose(self) -> None:
-        await self.stop()
-        await self._tasks.aclose()
-
-
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    bench = Bench(tmp_path)
-    bench.start()
-    yield bench
-    await bench.aclose()
-
-
-async def turns(condition: Callable[[], object]) -> None:
-    """Run the loop until a condition holds; everything here happens in this process."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - conditions of many kinds
-            await asyncio.sleep(0)
+from tests.unit.services.dispatcher.sessions.conftest import LIMIT_S, SPACE, Bench, turns
 
 
 async def test_hanging_host_is_replaced(bench: Bench) -> None:

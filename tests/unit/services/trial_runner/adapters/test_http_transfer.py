@@ -1,27 +1,18 @@
-"""Blob transfers of an agent while manager or store fail."""
+"""Transfers to and from presigned URLs."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from svc_common.errors import (
-    InvalidArgumentError,
-    NotFoundError,
-    ResourceExhaustedError,
-    UnavailableError,
-)
-from svc_common.messaging.memory import InMemoryBus
-from svc_common.rpc.client import open_channel
-from svc_common.storage.memory import InMemoryBlobStore
-from svc_manager.domain.quota import Quota
+from svc_common.errors import NotFoundError, ResourceExhaustedError, UnavailableError
 from svc_trial_runner.adapters.http_transfer import receive_file, send_file
-from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
-from tests.support.byte_service import byte_channel, write
+from tests.support.byte_service import write
 from tests.support.local_shape import free_port
 
 
@@ -89,28 +80,36 @@ async def test_truncated_download_is_an_error(tmp_path: Path) -> None:
             await asyncio.to_thread(receive_file, url, "the key", target)
 
 
-async def test_unavailable_manager_is_an_error() -> None:
-    async with open_channel(f"127.0.0.1:{free_port()}") as channel:
-        with pytest.raises(UnavailableError):
-            await ManagerBlobExchange(channel, ()).put(b"x")
+async def test_download_is_written_to_the_target() -> None:
+    target = io.BytesIO()
+
+    async with answering(answer("200 OK", b"content")) as url:
+        await asyncio.to_thread(receive_file, url, "the key", target)
+
+    assert target.getvalue() == b"content"
 
 
-async def test_quota_of_the_experiment_reaches_the_agent(tmp_path: Path) -> None:
-    checkpoint = write(tmp_path / "file", b"12345")
-    store = InMemoryBlobStore()
-    async with InMemoryBus() as bus, byte_channel(bus, store, Quota(0, 4)) as channel:
-        exchange = ManagerBlobExchange(channel, ())
-
-        with pytest.raises(ResourceExhaustedError, match="NNI_EXPERIMENT_QUOTA_BYTES"):
-            await exchange.of_experiment("e1").put_file(checkpoint)
-
-        assert await exchange.put_file(checkpoint)
+async def test_missing_blob_is_not_found() -> None:
+    async with answering(answer("404 Not Found")) as url:
+        with pytest.raises(NotFoundError, match="the key"):
+            await asyncio.to_thread(receive_file, url, "the key", io.BytesIO())
 
 
-async def test_agents_write_named_outputs_only(tmp_path: Path) -> None:
-    async with open_channel(f"127.0.0.1:{free_port()}") as channel:
-        exchange = ManagerBlobExchange(channel, ())
+async def test_upload_sends_the_given_part_of_the_file(tmp_path: Path) -> None:
+    requests: list[bytes] = []
 
-        for key in ("snapshot/e1/state", "summary/e1/7", "output/e1/t1/stdout", "sha256/abc"):
-            with pytest.raises(InvalidArgumentError):
-                await exchange.put_named(key, b"x")
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        requests.append(head.split(b"\r\n")[0] + b" " + await reader.readexactly(4))
+        writer.write(answer("200 OK"))
+        await writer.drain()
+        writer.close()
+
+    path = write(tmp_path / "file", b"skip" + b"data" + b"rest")
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/bucket/key?x=1"
+        with path.open("rb") as source:
+            source.seek(4)
+            await asyncio.to_thread(send_file, url, "the key", source, 4)
+
+    assert requests == [b"PUT /bucket/key?x=1 HTTP/1.1 data"]

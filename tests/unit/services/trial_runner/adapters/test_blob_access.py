@@ -1,0 +1,40 @@
+"""Access to the blob store, direct and through the manager."""
+
+from pathlib import Path
+
+import pytest
+
+from svc_common.access.transport import PLAIN
+from svc_common.clock import ManualClock
+from svc_common.errors import InvalidArgumentError
+from svc_trial_runner.adapters.blob_access import StoreLocations, open_stores
+from svc_trial_runner.ports import FinishedTrial
+from tests.support.local_shape import free_port
+
+
+async def test_direct_store_is_shared_by_values_and_trials(tmp_path: Path) -> None:
+    places = StoreLocations(tmp_path, None, "", PLAIN, "token")
+    (tmp_path / "file").write_bytes(b"weights")
+
+    async with open_stores(places, ManualClock()) as opened:
+        key = await opened.trials.keep_checkpoint("e1", tmp_path / "file")
+
+        assert await opened.blobs.get(f"sha256/{key.sha256}") == b"weights"
+
+
+async def test_store_through_an_unavailable_manager_opens_at_once(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    (tmp_path / "file").write_bytes(b"line")
+
+    async with open_stores(
+        StoreLocations(tmp_path, None, address, PLAIN, ""), ManualClock()
+    ) as opened:
+        # Refused before any call: this name is no output of a trial.
+        with pytest.raises(InvalidArgumentError):
+            await opened.trials.keep_output(
+                FinishedTrial("e1", "t1", 1, ""), "a/b", tmp_path / "file"
+            )
+
+
+def test_token_is_not_shown(tmp_path: Path) -> None:
+    assert "secret" not in repr(StoreLocations(tmp_path, None, "", PLAIN, "secret"))

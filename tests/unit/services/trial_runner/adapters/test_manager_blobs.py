@@ -1,0 +1,64 @@
+"""Blob transfers through the manager."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.rpc.client import open_channel
+from svc_common.storage.memory import InMemoryBlobStore
+from svc_manager.domain.quota import Quota
+from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
+from tests.support.byte_service import byte_channel, write
+from tests.support.local_shape import free_port
+
+
+async def test_unavailable_manager_is_an_error() -> None:
+    async with open_channel(f"127.0.0.1:{free_port()}") as channel:
+        with pytest.raises(UnavailableError):
+            await ManagerBlobExchange(channel, ()).put(b"x")
+
+
+async def test_quota_of_the_experiment_reaches_the_agent(tmp_path: Path) -> None:
+    checkpoint = write(tmp_path / "file", b"12345")
+    store = InMemoryBlobStore()
+    async with InMemoryBus() as bus, byte_channel(bus, store, Quota(0, 4)) as channel:
+        exchange = ManagerBlobExchange(channel, ())
+
+        with pytest.raises(ResourceExhaustedError, match="NNI_EXPERIMENT_QUOTA_BYTES"):
+            await exchange.of_experiment("e1").put_file(checkpoint)
+
+        assert await exchange.put_file(checkpoint)
+
+
+async def test_agents_write_named_outputs_only(tmp_path: Path) -> None:
+    async with open_channel(f"127.0.0.1:{free_port()}") as channel:
+        exchange = ManagerBlobExchange(channel, ())
+
+        for key in ("snapshot/e1/state", "summary/e1/7", "output/e1/t1/stdout", "sha256/abc"):
+            with pytest.raises(InvalidArgumentError):
+                await exchange.put_named(key, b"x")
+
+
+async def test_content_comes_back_by_its_hash(tmp_path: Path) -> None:
+    async with InMemoryBus() as bus, byte_channel(bus, InMemoryBlobStore()) as channel:
+        exchange = ManagerBlobExchange(channel, ())
+
+        key = await exchange.put(b"content")
+        await exchange.fetch(key, tmp_path / "file")
+
+        assert await exchange.get(key) == b"content"
+        assert (tmp_path / "file").read_bytes() == b"content"
+
+
+async def test_output_of_a_trial_is_stored_under_its_name(tmp_path: Path) -> None:
+    store = InMemoryBlobStore()
+    async with InMemoryBus() as bus, byte_channel(bus, store) as channel:
+        path = write(tmp_path / "file", b"line")
+
+        await ManagerBlobExchange(channel, ()).put_named_file("output/e1/t1/2/stdout", path)
+
+    assert await store.get("output/e1/t1/2/stdout") == b"line"

@@ -1,0 +1,76 @@
+"""Kernel settings of the agent, and the reaper of orphans."""
+
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+import uuid
+
+from svc_trial_runner.adapters.process_reaper import (
+    Reaper,
+    machine_boot_id,
+    raise_descriptor_limit,
+)
+
+ADOPTION = """
+import os, subprocess
+from svc_trial_runner.adapters.process_reaper import become_subreaper, kill_descendants
+from svc_trial_runner.adapters.process_table import ProcessSnapshot
+become_subreaper()
+subprocess.run(["sh", "-c", "setsid sleep 60 >/dev/null & exit 0"], check=True)
+orphans = ProcessSnapshot().descendants(os.getpid())
+kill_descendants()
+pid, status = os.waitpid(-1, 0)
+print([entry.pid for entry in orphans] == [pid], os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_orphans_are_adopted_and_killed() -> None:
+    # In a process of its own: the setting and the signal concern all descendants.
+    done = subprocess.run(
+        [sys.executable, "-c", ADOPTION], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout == "True -9\n"
+
+
+def test_descriptor_limit_is_raised_to_the_maximum() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before[0] - 1, before[1]))
+
+        raise_descriptor_limit()
+
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_boot_id_is_constant_between_boots() -> None:
+    assert uuid.UUID(machine_boot_id()) == uuid.UUID(machine_boot_id())
+
+
+async def test_reaper_passes_on_the_status_of_each_child() -> None:
+    reaper = Reaper()
+    ended: dict[int, int] = {}
+    changed = asyncio.Event()
+
+    def on_end(pid: int, status: int) -> None:
+        ended[pid] = os.waitstatus_to_exitcode(status)
+        changed.set()
+
+    reaper.on_end(on_end)
+    try:
+        children = [
+            os.posix_spawn("/bin/sh", ["sh", "-c", f"exit {code}"], os.environ)  # noqa: ASYNC221 - not waited for
+            for code in (0, 7)
+        ]
+        async with asyncio.timeout(30):
+            while len(ended) < 2:
+                changed.clear()
+                await changed.wait()
+    finally:
+        reaper.close()
+
+    assert ended == dict(zip(children, (0, 7), strict=True))

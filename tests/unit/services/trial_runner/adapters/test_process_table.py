@@ -1,0 +1,119 @@
+"""Processes of this machine, read from /proc."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from svc_trial_runner.adapters.process_table import (
+    ProcessEntry,
+    ProcessSnapshot,
+    ProcProcessTable,
+    group_exists,
+    identity_of,
+    read_entry,
+    signal_exactly,
+    signal_group,
+    token_of,
+)
+from svc_trial_runner.domain.claims import ProcessIdentity
+
+
+@contextmanager
+def sleeper(program: str = "sleep", **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process that leads a session; end it with the block."""
+    environment = {"PATH": os.environ["PATH"], **variables}
+    with subprocess.Popen([program, "60"], env=environment, start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def entry(pid: int, parent: int) -> ProcessEntry:
+    return ProcessEntry(pid, parent, pid, pid, 1, "S")
+
+
+def test_name_with_brackets_and_blanks_does_not_shift_the_fields(tmp_path: Path) -> None:
+    program = tmp_path / "a) S 1 (b"
+    program.symlink_to("/bin/sleep")
+
+    with sleeper(str(program)) as process:
+        found = read_entry(process.pid)
+
+    assert found is not None
+    assert (found.parent, found.group, found.session) == (os.getpid(), process.pid, process.pid)
+    assert found.start_time > 0
+
+
+def test_missing_process_has_no_entry_and_no_identity() -> None:
+    assert read_entry(0) is None
+    assert identity_of(0) is None
+    assert token_of(0) == b""
+
+
+def test_zombie_is_shown_as_such() -> None:
+    with sleeper() as process:
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+        found = read_entry(process.pid)
+
+    assert found is not None
+    assert found.state == "Z"
+
+
+def test_descendants_are_found_at_any_depth() -> None:
+    snapshot = ProcessSnapshot([entry(2, 1), entry(3, 2), entry(4, 3), entry(5, 1), entry(6, 9)])
+
+    assert {found.pid for found in snapshot.descendants(2)} == {3, 4}
+    assert {found.pid for found in snapshot.descendants(1)} == {2, 3, 4, 5}
+    assert snapshot.find(6) == entry(6, 9)
+    assert snapshot.find(7) is None
+
+
+def test_process_is_found_by_the_token_in_its_environment() -> None:
+    with sleeper(NNI_TRIAL_TOKEN="one") as one, sleeper(NNI_TRIAL_TOKEN="two"):
+        snapshot = ProcessSnapshot()
+
+        assert [found.pid for found in snapshot.carrying("one", os.getpid())] == [one.pid]
+        assert snapshot.carrying("on", os.getpid()) == []
+
+
+def test_signal_reaches_only_the_process_with_this_start_time() -> None:
+    with sleeper() as process:
+        identity = identity_of(process.pid)
+        assert identity is not None
+
+        assert not signal_exactly(replace(identity, start_time=1), signal.SIGKILL)
+        assert process.poll() is None
+        assert signal_exactly(identity, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+
+
+def test_signal_to_an_ended_process_is_not_sent() -> None:
+    with sleeper() as process:
+        identity = identity_of(process.pid) or ProcessIdentity(0, 0)
+        process.kill()
+        process.wait()
+
+    assert not signal_exactly(identity, signal.SIGKILL)
+
+
+def test_group_exists_until_its_last_member_has_ended() -> None:
+    with sleeper() as process:
+        before = group_exists(process.pid)
+        signal_group(process.pid, signal.SIGKILL)
+        process.wait()
+
+    assert before
+    assert not group_exists(process.pid)
+    signal_group(process.pid, signal.SIGKILL)
+
+
+def test_only_descendants_are_own_processes() -> None:
+    with sleeper() as process:
+        assert ProcProcessTable().own([process.pid, 1, os.getpid()]) == {process.pid}
