@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from svc_common.logs import get_logger
-from svc_trial_runner.domain.output import OutputLimit, Tail
+from svc_trial_runner.domain.output import STDERR, STDOUT, TRIAL_LOG, OutputLimit, Tail
 from svc_trial_runner.ports import LaunchError, TrialFilesRequest
 
 _READ_BYTES: Final = 64 * 1024
@@ -214,9 +214,9 @@ class DiskTrialFolders:
             os.makedirs(f"{directory}/.nni", exist_ok=True)  # noqa: PTH103 - costs half of Path.mkdir
             _write_file(f"{directory}/run.sh", request.run_script.encode(), 0o755)
             _write_file(f"{directory}/parameter.cfg", request.parameter_file.encode())
-            files.append(os.open(f"{directory}/stdout", _APPEND, 0o644))
-            files.append(os.open(f"{directory}/stderr", _APPEND, 0o644))
-            _name_again(f"{directory}/stdout", f"{directory}/trial.log")
+            files.append(os.open(f"{directory}/{STDOUT}", _APPEND, 0o644))
+            files.append(os.open(f"{directory}/{STDERR}", _APPEND, 0o644))
+            _name_again(f"{directory}/{STDOUT}", f"{directory}/{TRIAL_LOG}")
             limit_bytes = request.output_limit_bytes or self._default_limit_bytes
             return OpenTrialFolder(directory, (files[0], files[1]), limit_bytes)
         except OSError as error:

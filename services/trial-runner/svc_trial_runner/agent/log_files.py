@@ -10,6 +10,7 @@ from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.experiment_files import open_inside
 from svc_common.subjects import check_id
 from svc_trial_runner.agent.agent import Agent
+from svc_trial_runner.domain import output as names
 
 _PIECE_BYTES: Final = 256 * 1024
 
@@ -17,9 +18,9 @@ _PIECE_BYTES: Final = 256 * 1024
 class LogFile(Enum):
     """Readable output files of a trial."""
 
-    TRIAL_LOG = "trial.log"
-    STDOUT = "stdout"
-    STDERR = "stderr"
+    TRIAL_LOG = names.TRIAL_LOG
+    STDOUT = names.STDOUT
+    STDERR = names.STDERR
 
 
 class TrialLogReader:

@@ -17,6 +17,7 @@ from svc_common.errors import UnavailableError
 from svc_common.messaging.ports import LogLines
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.domain.output import STDERR, STDOUT
 from svc_trial_runner.ports import TrialOutput
 
 PIECE_BYTES: Final = 64 * 1024
@@ -31,8 +32,8 @@ PACE_BYTES_PER_S: Final = 2 * 1024 * 1024
 _AWAY_S: Final = 0.2
 """Delay before a retry after the bus refused a message."""
 _STREAMS: Final = {
-    "stdout": output_pb2.OUTPUT_STREAM_STDOUT,
-    "stderr": output_pb2.OUTPUT_STREAM_STDERR,
+    STDOUT: output_pb2.OUTPUT_STREAM_STDOUT,
+    STDERR: output_pb2.OUTPUT_STREAM_STDERR,
 }
 
 

@@ -2,6 +2,11 @@
 
 from typing import Final
 
+STDOUT: Final = "stdout"
+STDERR: Final = "stderr"
+TRIAL_LOG: Final = "trial.log"
+"""Second name of `stdout` in the folder of a trial."""
+
 MARKER: Final = b"\n[nni] output limit of %d bytes reached: the rest was dropped\n"
 
 
