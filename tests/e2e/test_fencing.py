@@ -19,13 +19,13 @@ from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import write_value
+from svc_common.messaging.limits import ACK_WAIT_S
 from tests.integration.manager.harness import TOKEN, Process, site_on
 from tests.integration.manager.sharing import TAKE_OVER_S, Client, Shared, until
 from tests.integration.trial_runner.harness import AgentProcess, is_alive, until_dead
 from tests.support.servers import NatsServer
 from tests.support.stores import redis_server
 
-ACK_WAIT_S = 30.0
 """How long the bus leaves a task to an agent that says nothing."""
 TRIAL = """\
 import os, pathlib, time

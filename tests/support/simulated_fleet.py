@@ -28,7 +28,6 @@ from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.ports import Task
 
-POOL: Final = "local"
 PRESENCE_S: Final = 5.0
 PRESENCE_AFTER_CHANGE_S: Final = 0.5
 RENEW_S: Final = 10.0
@@ -77,7 +76,7 @@ class SimulatedAgent:
 
     async def run(self) -> None:
         """Take tasks until cancelled."""
-        feed = await self._bus.tasks.pull(POOL)
+        feed = await self._bus.tasks.pull(subjects.LOCAL_POOL)
         self._announce()
         try:
             feed.grant(self._plan.slots)
@@ -157,7 +156,7 @@ class SimulatedAgent:
         presence = task_pb2.RunnerPresence(
             runner_id=self._runner_id,
             boot_id="1",
-            pool=POOL,
+            pool=subjects.LOCAL_POOL,
             trials=[
                 task_pb2.HeldTrial(
                     experiment_id=held.task.experiment_id,

@@ -29,6 +29,7 @@ from svc_common.storage.factory import open_blob_store
 from svc_common.storage.metrics import BlobMetrics, with_metrics
 from svc_common.storage.ports import BlobStore
 from svc_common.storage.retries import RetryingBlobStore
+from svc_common.subjects import LOCAL_POOL
 from svc_common.telemetry.metrics import process_registry
 from svc_common.telemetry.tracing import open_tracer
 from svc_manager.actors.leasing import Ownership
@@ -67,9 +68,6 @@ from svc_manager.web.dependencies import WebDependencies
 from svc_manager.web.forwarder import HttpForwarder
 from svc_manager.web.listeners.server import WebServer
 from svc_manager.wiring import Manager, ManagerDependencies, Stores, build_manager
-
-_LOCAL_POOL: Final = "local"
-"""Default pool of experiments; opened at the start, so that its agents need not wait for a task."""
 
 
 def build_with_local_adapters(  # noqa: PLR0913 - all that differs between installations and tests
@@ -166,7 +164,7 @@ async def open_bus(service: Service, settings: Settings) -> NatsBus:
         replicas=settings.replicas,
     )
     bus = await service.adapters.enter_async_context(NatsBus(wanted))
-    await bus.tasks.open_pool(_LOCAL_POOL)
+    await bus.tasks.open_pool(LOCAL_POOL)
     return bus
 
 

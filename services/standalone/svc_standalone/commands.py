@@ -20,6 +20,7 @@ from svc_common.messaging.permissions import (
     runner_user,
     users_block,
 )
+from svc_common.subjects import LOCAL_POOL
 from svc_standalone.children import Command
 
 LOOPBACK: Final = "127.0.0.1"
@@ -31,7 +32,6 @@ SERVICES: Final = {
 }
 """Packages by the names of their services, in the order of their start."""
 NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
-LOCAL_POOL: Final = "local"
 OPERATOR: Final = "operator"
 """User of the bus with all rights, whose password is the installation's token."""
 _BUS_USERS: Final[Mapping[str, BusUser]] = {

@@ -13,7 +13,7 @@ from svc_common import environment
 from svc_common.access.security import ON_LOOPBACK, SecuritySettings, read_security_settings
 from svc_common.errors import InvalidArgumentError
 from svc_common.storage.s3_settings import S3Settings, read_s3_settings
-from svc_common.subjects import check_id
+from svc_common.subjects import LOCAL_POOL, check_id
 
 NNI_RUNNER_ID: Final = "NNI_RUNNER_ID"
 NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
@@ -41,7 +41,7 @@ class Settings:
     """Folder of the installation's state; the agent uses `runner/` in it."""
     replicas: int = 1
     """Number of copies that a clustered bus keeps of each stream."""
-    pool: str = "local"
+    pool: str = LOCAL_POOL
     """Pool whose tasks are pulled."""
     slots: int | None = None
     """Concurrent trials; None: no limit (the experiment's concurrency and GPUs bound it)."""
@@ -93,7 +93,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         InvalidArgumentError: a value is missing or breaks a rule.
     """
     parser = argparse.ArgumentParser(prog="python -m svc_trial_runner", description=__doc__)
-    parser.add_argument("--pool", default=environment.text(NNI_RUNNER_POOL, "local"))
+    parser.add_argument("--pool", default=environment.text(NNI_RUNNER_POOL, LOCAL_POOL))
     parser.add_argument("--max-trials", type=int, default=None, help="end after so many trials")
     options = parser.parse_args(arguments)
     if options.max_trials is not None and options.max_trials < 1:

@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from nni_proto.runner.v1 import task_pb2
+from svc_common.messaging.limits import ACK_WAIT_S
+from svc_common.subjects import LOCAL_POOL
 from svc_trial_runner.agent.agent import RENEW_EVERY_S
 from svc_trial_runner.agent.presence import PRESENCE_EVERY_S
 from svc_trial_runner.converters import report_entry, reports_message, work_from_payload
@@ -40,7 +42,7 @@ from svc_trial_runner.domain.reports import (
 from svc_trial_runner.domain.tasks import TrialWork
 from svc_trial_runner.ports import SpooledReport
 from svc_trial_runner.reporting.recovery import InheritedReports, read_inherited
-from tests.support.simulation.bus import ACK_WAIT_S, Delivery, SimulatedBus
+from tests.support.simulation.bus import Delivery, SimulatedBus
 from tests.support.simulation.virtual_time import Node, VirtualTime
 
 _AFTER_CHANGE_S: Final = 0.5
@@ -412,7 +414,7 @@ class SimulatedAgent(Node):
         presence = task_pb2.RunnerPresence(
             runner_id=self.name,
             boot_id=f"{self.name}.{self.boot}",
-            pool="local",
+            pool=LOCAL_POOL,
             trials=[
                 task_pb2.HeldTrial(
                     experiment_id=attempt.key.experiment_id,

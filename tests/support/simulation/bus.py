@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from svc_common.messaging.limits import ACK_WAIT_S
 from tests.support.simulation.scenario import Noise
 from tests.support.simulation.virtual_time import Node, VirtualTime
 
-ACK_WAIT_S = 30.0
 RETRY_S = 5.0
 """After so long without an answer a request is sent again."""
 REDELIVERED_AT_ONCE = 0.6

@@ -5,13 +5,11 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Final, Protocol
+from typing import Protocol
 
 from svc_common.messaging.callback_queue import CallbackQueue
+from svc_common.messaging.limits import ACK_WAIT_S
 from svc_common.messaging.ports import Signal, Task
-
-ACK_WAIT_S: Final = 30.0
-"""How long a task stays with a feed that does not renew its hold."""
 
 
 class Taker(Protocol):

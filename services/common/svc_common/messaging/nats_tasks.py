@@ -13,6 +13,7 @@ from typing import Final
 from svc_common import subjects
 from svc_common.errors import UnavailableError
 from svc_common.messaging.callback_queue import CallbackQueue
+from svc_common.messaging.limits import ACK_WAIT_S
 from svc_common.messaging.nats_jetstream import (
     ANSWER_TIMEOUT_S,
     FIRST_RETRY_S,
@@ -29,8 +30,6 @@ from svc_common.messaging.nats_requests import (
 )
 from svc_common.messaging.ports import Task
 
-ACK_WAIT_S: Final = 30.0
-"""How long a task stays with an agent that does not renew its hold."""
 PULL_EXPIRES_S: Final = 60.0
 """How long a pull request stands before the server returns it."""
 _WATCHDOG_S: Final = PULL_EXPIRES_S + 5.0

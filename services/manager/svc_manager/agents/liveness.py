@@ -17,6 +17,7 @@ from svc_common import subjects
 from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError
 from svc_common.logs import get_logger
+from svc_common.messaging.limits import ACK_WAIT_S
 from svc_common.messaging.ports import Bus
 from svc_manager.converters.tasks import drop_to_bytes
 from svc_manager.domain.decide_reports import is_affected
@@ -36,8 +37,8 @@ from svc_manager.domain.inputs import (
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
 
-SILENT_AFTER_S: Final = 30.0
-"""`ack_wait` of tasks: an agent that could not renew for so long kills its trials."""
+SILENT_AFTER_S: Final = ACK_WAIT_S
+"""An agent that could not renew for so long kills its trials."""
 OVERDUE_AFTER_S: Final = 12.0
 """Silence of an overdue agent: presences come every 5 s, so two are missing."""
 OVERDUE_EVERY_S: Final = 2.0

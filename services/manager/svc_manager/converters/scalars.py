@@ -6,6 +6,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common import subjects
+from svc_common.subjects import LOCAL_POOL
 from svc_manager.domain.experiment import DEFAULT_TRIAL_RETRIES, Budget, ExperimentSettings
 from svc_manager.domain.values import (
     DEFAULT_METRIC,
@@ -16,7 +17,6 @@ from svc_manager.domain.values import (
 )
 
 _METRIC_TYPES = {int(member): member for member in MetricType}
-_LOCAL_POOL = "local"
 
 
 def to_ms(moment: Timestamp | Duration) -> int:
@@ -86,7 +86,7 @@ def settings_of(config: config_pb2.ExperimentConfig, resolved_mode: int) -> Expe
         subjects.check_id("platform", service.platform) for service in config.training_services
     )
     return ExperimentSettings(
-        pools=pools or (_LOCAL_POOL,),
+        pools=pools or (LOCAL_POOL,),
         max_trial_retries=(
             config.max_trial_retries
             if config.HasField("max_trial_retries")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from svc_common.subjects import LOCAL_POOL
 from svc_manager.domain.values import DEFAULT_METRIC, OptimizeMode
 
 DEFAULT_TRIAL_RETRIES = 2
@@ -59,7 +60,7 @@ TRANSITIONS: dict[ExperimentState, frozenset[ExperimentState]] = {
 class ExperimentSettings:
     """Settings of the configuration that decisions need and that no update changes."""
 
-    pools: tuple[str, ...] = ("local",)
+    pools: tuple[str, ...] = (LOCAL_POOL,)
     """Pools of agents for its trials, in rotation."""
     max_trial_retries: int = DEFAULT_TRIAL_RETRIES
     retry_failed_trials: int = 0

@@ -10,6 +10,7 @@ from typing import Final
 
 from svc_common.errors import ServiceError, UnavailableError
 from svc_common.logs import bind_task, get_logger
+from svc_common.messaging.limits import ACK_WAIT_S
 from svc_common.messaging.ports import Task, TaskQueue
 from svc_common.tasks import TaskOwner
 from svc_common.telemetry.trace_ids import trace_text
@@ -30,7 +31,7 @@ from svc_trial_runner.domain.claims import (
 )
 from svc_trial_runner.domain.tasks import TrialWork
 
-ACK_WAIT: Final = timedelta(seconds=30)
+ACK_WAIT: Final = timedelta(seconds=ACK_WAIT_S)
 """Time without renewal after which the bus delivers a task again, as its stream is configured."""
 RENEW_EVERY_S: Final = 10.0
 _ENDED_KEPT: Final = 100_000
