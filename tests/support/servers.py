@@ -19,7 +19,7 @@ START_TIMEOUT_S = 20.0
 
 
 def require_binary(name: str) -> str:
-    """Give the path of a program, or skip the test (fail if NNI_REQUIRE_SERVICES=1)."""
+    """Return the path of a program; without it skip the test (fail if NNI_REQUIRE_SERVICES=1)."""
     beside = Path(sysconfig.get_path("scripts")) / name
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
@@ -31,15 +31,15 @@ def require_binary(name: str) -> str:
 
 
 class NatsServer:
-    """A nats-server with JetStream in a folder of its own; can be killed and started again."""
+    """nats-server with JetStream in a folder of its own; can be killed and started again."""
 
     def __init__(self, folder: Path, token: str = "", more: str = "") -> None:
         self.folder = folder
         self.token = token
         self.more = more
-        """What its configuration says beside the usual, e.g. users."""
+        """Further lines of its configuration, e.g. users."""
         self.room = ""
-        """What limits its store, e.g. `, max_file_store: 300MB`."""
+        """Limits of its store, e.g. `, max_file_store: 300MB`."""
         self.host = "127.0.0.1"
         self.port = -1
         self._process: subprocess.Popen[bytes] | None = None
@@ -50,7 +50,7 @@ class NatsServer:
         return f"nats://{self.host}:{self.port}"
 
     def start(self) -> None:
-        """Start it, on the same port as before; return when it accepts connections."""
+        """Start the server on the same port as before; return when it accepts connections."""
         ports = self.folder / "ports"
         shutil.rmtree(ports, ignore_errors=True)
         ports.mkdir(parents=True)
@@ -70,7 +70,7 @@ class NatsServer:
         self.port = _wait_for_port(ports, self._process)
 
     def kill(self) -> None:
-        """SIGKILL: what a crash looks like."""
+        """Kill the server, as in a crash."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Sends every implementation of the bus through the same tests."""
+"""Fixtures that run the same tests on every implementation of the bus."""
 
 import asyncio
 import itertools
@@ -20,7 +20,7 @@ _numbers = itertools.count(1)
 
 
 class Outage(Protocol):
-    """A bus server that a test may take away and bring back."""
+    """Bus server that a test may stop and start again."""
 
     def start(self) -> None: ...
 
@@ -29,12 +29,12 @@ class Outage(Protocol):
 
 @dataclass
 class World:
-    """One bus server, and clients of it."""
+    """Bus server with a factory of its clients."""
 
     open_bus: Callable[[], Bus]
     outage: Outage
     id: str
-    """Differs between tests, for the server may be shared."""
+    """Unique to a test, since the server may be shared."""
 
 
 class BrokerOutage:
@@ -50,7 +50,7 @@ class BrokerOutage:
 
 @pytest.fixture(params=["memory", "nats"])
 async def world(request: pytest.FixtureRequest) -> World:
-    """A server that must be left running."""
+    """Return a server that must be left running."""
     number = f"t{next(_numbers)}"
     if request.param == "memory":
         broker = InMemoryBroker()
@@ -61,7 +61,7 @@ async def world(request: pytest.FixtureRequest) -> World:
 
 @pytest.fixture(params=["memory", "nats"])
 async def fragile_world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
-    """A server that the test may kill."""
+    """Yield a server that the test may kill."""
     if request.param == "memory":
         broker = InMemoryBroker()
         yield World(lambda: InMemoryBus(broker), BrokerOutage(broker), "t")

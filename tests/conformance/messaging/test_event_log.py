@@ -1,4 +1,4 @@
-"""Every `EventLog` keeps its promises."""
+"""Contract of `EventLog`."""
 
 import asyncio
 from contextlib import aclosing
@@ -121,7 +121,9 @@ async def test_follow_all_gives_every_log_in_order(bus: Bus, exp: str) -> None:
     assert seen == sequences
 
 
-async def test_follow_outlives_an_outage_without_loss_or_duplicate(fragile_world: World) -> None:
+async def test_follow_continues_after_an_outage_without_loss_or_duplicate(
+    fragile_world: World,
+) -> None:
     async with asyncio.timeout(20), fragile_world.open_bus() as bus:
         sequences = await append_many(bus, "e", 3)
         async with aclosing(bus.events.follow("e")) as followed:

@@ -1,4 +1,4 @@
-"""Every `Inbox` keeps its promises."""
+"""Contract of `Inbox`."""
 
 import asyncio
 from contextlib import aclosing
@@ -89,7 +89,7 @@ async def test_deleted_inbox_is_empty(bus: Bus, exp: str) -> None:
     assert await bus.inbox.last_sequence(exp) == 0
 
 
-async def test_nothing_is_lost_or_seen_twice_over_an_outage(fragile_world: World) -> None:
+async def test_outage_neither_loses_nor_repeats_messages(fragile_world: World) -> None:
     count = 200
     async with (
         asyncio.timeout(30),

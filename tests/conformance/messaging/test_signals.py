@@ -1,4 +1,4 @@
-"""Every `Signals` and `LogLines` keep their promises."""
+"""Contract of `Signals` and `LogLines`."""
 
 import asyncio
 from contextlib import aclosing
@@ -12,7 +12,7 @@ from svc_common.messaging.ports import Bus
 from tests.conformance.messaging.conftest import World
 
 
-async def test_signal_reaches_all_who_listen(world: World, bus: Bus) -> None:
+async def test_signal_reaches_all_subscribers(world: World, bus: Bus) -> None:
     subject = subjects.control_subject(f"runner-{world.id}")
     async with (
         aclosing(await bus.signals.subscribe(subject)) as one,
@@ -23,7 +23,7 @@ async def test_signal_reaches_all_who_listen(world: World, bus: Bus) -> None:
         assert [(await anext(one)).payload, (await anext(two)).payload] == [b"stop", b"stop"]
 
 
-async def test_pattern_tells_who_spoke(world: World, bus: Bus) -> None:
+async def test_signal_of_a_pattern_carries_its_own_subject(world: World, bus: Bus) -> None:
     async with aclosing(await bus.signals.subscribe(subjects.ALL_PRESENCES)) as listened:
         bus.signals.publish(subjects.presence_subject(f"r-{world.id}"), b"here")
 
@@ -43,7 +43,7 @@ async def test_request_is_answered(world: World, bus: Bus) -> None:
         assert (signal.payload, await asking) == (b"ready?", b"yes")
 
 
-async def test_request_that_nobody_hears_is_refused(world: World, bus: Bus) -> None:
+async def test_request_without_subscriber_is_refused(world: World, bus: Bus) -> None:
     with pytest.raises(UnavailableError):
         await bus.signals.request(subjects.control_subject(f"none-{world.id}"), b"?", 5.0)
 
@@ -64,7 +64,7 @@ async def test_signals_are_dropped_while_the_bus_is_away(fragile_world: World) -
     assert (dropped, signal.payload) == (False, b"seen")
 
 
-async def test_log_lines_are_kept_and_followed(bus: Bus, exp: str) -> None:
+async def test_log_lines_are_stored_and_followed(bus: Bus, exp: str) -> None:
     bus.log_lines.publish(exp, "t1", b"old")
     bus.log_lines.publish(exp, "t2", b"other trial")
     async with aclosing(bus.log_lines.follow(exp, "t1")) as followed:
@@ -91,7 +91,7 @@ async def test_deleted_log_lines_are_gone(bus: Bus, exp: str) -> None:
         assert (await anext(followed)).payload == b"new"
 
 
-async def test_the_last_output_kept_of_a_trial_is_known(bus: Bus, exp: str) -> None:
+async def test_sequence_of_the_last_stored_output_is_returned(bus: Bus, exp: str) -> None:
     assert await bus.log_lines.last_sequence(exp, "t1") == 0
     bus.log_lines.publish(exp, "t1", b"one")
     bus.log_lines.publish(exp, "t1", b"two")
@@ -102,7 +102,7 @@ async def test_the_last_output_kept_of_a_trial_is_known(bus: Bus, exp: str) -> N
     assert await bus.log_lines.last_sequence(exp, "t1") == second.sequence
 
 
-async def test_a_talkative_trial_keeps_only_its_latest_output(bus: Bus, exp: str) -> None:
+async def test_only_the_latest_output_of_a_trial_is_stored(bus: Bus, exp: str) -> None:
     bus.log_lines.publish(exp, "quiet", b"still here")
     for number in range(LOG_LINES_PER_TRIAL + 5):
         bus.log_lines.publish(exp, "loud", str(number).encode())
@@ -119,7 +119,7 @@ async def test_a_talkative_trial_keeps_only_its_latest_output(bus: Bus, exp: str
         assert (oldest.payload, (await anext(quiet)).payload) == (b"5", b"still here")
 
 
-async def test_streams_tell_what_they_hold(bus: Bus, exp: str) -> None:
+async def test_state_of_streams_counts_their_messages(bus: Bus, exp: str) -> None:
     await bus.inbox.publish(exp, "r1", b"report", message_id=f"{exp}-1")
 
     facts = {stream.name: stream for stream in await bus.streams()}

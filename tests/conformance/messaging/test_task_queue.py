@@ -1,4 +1,4 @@
-"""Every `TaskQueue` keeps its promises."""
+"""Contract of `TaskQueue`."""
 
 import asyncio
 from contextlib import aclosing
@@ -170,7 +170,7 @@ async def test_task_can_be_finished_by_another_connection(world: World, pool: st
     assert following.payload == b"b"
 
 
-async def test_grants_outlive_an_outage(fragile_world: World) -> None:
+async def test_grants_are_valid_after_an_outage(fragile_world: World) -> None:
     async with (
         asyncio.timeout(20),
         fragile_world.open_bus() as bus,
@@ -190,7 +190,7 @@ async def test_grants_outlive_an_outage(fragile_world: World) -> None:
     assert (before.payload, after.payload) == (b"before", b"after")
 
 
-async def test_reader_learns_that_the_feed_was_closed(bus: Bus, pool: str) -> None:
+async def test_closed_feed_ends_its_reader(bus: Bus, pool: str) -> None:
     feed = await bus.tasks.pull(pool)
     waiting = asyncio.ensure_future(anext(feed, None))
     await asyncio.sleep(0)

@@ -1,1 +1,1 @@
-"""The bus: ports that services need, an adapter on NATS, and in-memory fakes."""
+"""Message bus: its ports, the adapter on NATS, and in-memory fakes."""

@@ -1,4 +1,4 @@
-"""A queue between a callback that must not wait and one reader that does."""
+"""Unbounded queue from callbacks, which cannot wait, to one reading task."""
 
 import asyncio
 from collections import deque
@@ -8,9 +8,9 @@ T = TypeVar("T")
 
 
 class CallbackQueue(Generic[T]):
-    """Items put by callbacks, taken by one task; cheaper than `asyncio.Queue`, and can be closed.
+    """FIFO queue with one reader; cheaper than `asyncio.Queue`, and can be closed.
 
-    Not limited: who puts bounds what is under way (flow control, credit, interest).
+    It has no limit: the source bounds what is under way (flow control, credit, interest).
     """
 
     def __init__(self) -> None:
@@ -19,41 +19,41 @@ class CallbackQueue(Generic[T]):
         self._closed = False
 
     def put(self, item: T) -> None:
-        """Add an item; dropped if the box is closed."""
+        """Add an item; drop it if the queue is closed."""
         if self._closed:
             return
         self._items.append(item)
         self._wake()
 
     def close(self) -> None:
-        """Let the reader see what is left and then the end."""
+        """Accept no more items; the reader gets those left and then the end."""
         self._closed = True
         self._wake()
 
     def __len__(self) -> int:
-        """How many items wait."""
+        """Return the number of waiting items."""
         return len(self._items)
 
     def take_all(self) -> list[T]:
-        """Take what is there, without waiting."""
+        """Remove and return all waiting items, without waiting."""
         items = list(self._items)
         self._items.clear()
         return items
 
     async def get(self) -> T:
-        """Take the oldest item, waiting for one.
+        """Wait for an item; remove and return the oldest.
 
         Raises:
-            StopAsyncIteration: the box is closed and empty.
+            StopAsyncIteration: the queue is closed and empty.
         """
         await self._wait()
         return self._items.popleft()
 
     async def get_some(self, limit: int) -> list[T]:
-        """Take all items there are, up to `limit`, waiting for at least one.
+        """Wait for at least one item; remove and return up to `limit` of them.
 
         Raises:
-            StopAsyncIteration: the box is closed and empty.
+            StopAsyncIteration: the queue is closed and empty.
         """
         await self._wait()
         if len(self._items) <= limit:
@@ -64,7 +64,7 @@ class CallbackQueue(Generic[T]):
         while not self._items:
             if self._closed:
                 raise StopAsyncIteration
-            assert self._reader is None, "a mailbox has one reader"
+            assert self._reader is None, "the queue has one reader"
             self._reader = asyncio.get_running_loop().create_future()
             try:
                 await self._reader

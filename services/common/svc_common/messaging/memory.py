@@ -1,4 +1,4 @@
-"""The ports of the bus in one process, for tests and for the simulator.
+"""In-memory implementation of the bus for tests.
 
 One `InMemoryBroker` is the server; each `InMemoryBus` is a client of it.
 """
@@ -15,8 +15,8 @@ from svc_common.errors import LostOwnershipError, ResourceExhaustedError, Unavai
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.limits import LOG_LINES_PER_TRIAL
 from svc_common.messaging.memory_broker import (
-    Held,
     InMemoryBroker,
+    QueuedTask,
     Record,
     Stream,
     matches,
@@ -176,7 +176,7 @@ class InMemoryTaskFeed:
         return self._credit
 
     def receive(self, task: Task) -> None:
-        """Take a task from the broker."""
+        """Accept a task from the broker."""
         self._credit -= 1
         self._box.put(task)
 
@@ -213,7 +213,7 @@ class InMemoryTaskQueue:
         if known is not None:
             return known
         sequence = broker.task_ids[message_id] = next(broker.numbers)
-        broker.tasks[sequence] = Held(pool, payload)
+        broker.tasks[sequence] = QueuedTask(pool, payload)
         broker.offer()
         return sequence
 
@@ -245,11 +245,11 @@ class InMemoryTaskQueue:
         if delay_s <= 0:
             self._bus.broker.give_back(sequence)
             return
-        held = self._bus.broker.tasks.get(sequence)
-        if held is not None:
-            stop_timer(held)
+        queued = self._bus.broker.tasks.get(sequence)
+        if queued is not None:
+            stop_timer(queued)
             loop = asyncio.get_running_loop()
-            held.timer = loop.call_later(delay_s, self._bus.broker.give_back, sequence)
+            queued.timer = loop.call_later(delay_s, self._bus.broker.give_back, sequence)
 
     async def in_progress(self, ack_subject: str) -> None:
         """See `TaskQueue.in_progress`."""
@@ -262,9 +262,9 @@ class InMemoryTaskQueue:
 
     async def _finish(self, ack_subject: str) -> None:
         await self._bus.ready()
-        held = self._bus.broker.tasks.pop(_sequence(ack_subject), None)
-        if held is not None:
-            stop_timer(held)
+        queued = self._bus.broker.tasks.pop(_sequence(ack_subject), None)
+        if queued is not None:
+            stop_timer(queued)
 
 
 class InMemorySignals:
@@ -284,9 +284,9 @@ class InMemorySignals:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         broker.answers[reply_subject] = answer
         try:
-            sent, listeners = self._send(Signal(subject, payload, reply_subject))
-            if not sent or not listeners:
-                raise UnavailableError("nobody listens")
+            sent, subscribers = self._send(Signal(subject, payload, reply_subject))
+            if not sent or not subscribers:
+                raise UnavailableError("the subject has no subscriber")
             async with asyncio.timeout(timeout_s):
                 return await answer
         except TimeoutError as error:
@@ -305,8 +305,8 @@ class InMemorySignals:
     async def subscribe(self, subject: str) -> AsyncGenerator[Signal, None]:
         """See `Signals.subscribe`."""
         box: CallbackQueue[Signal] = CallbackQueue()
-        listener = (subject, box)
-        self._bus.broker.listeners.append(listener)
+        subscriber = (subject, box)
+        self._bus.broker.subscribers.append(subscriber)
         self._bus.boxes.append(box)
 
         async def signals() -> AsyncGenerator[Signal, None]:
@@ -316,16 +316,16 @@ class InMemorySignals:
             except StopAsyncIteration:
                 return
             finally:
-                self._bus.broker.listeners.remove(listener)
+                self._bus.broker.subscribers.remove(subscriber)
 
         return signals()
 
     def _send(self, signal: Signal) -> tuple[bool, int]:
-        """Deliver; tell whether the bus is there and how many listen."""
+        """Deliver; return whether the bus is connected, and the number of subscribers."""
         if not self._bus.connected:
             return False, 0
         boxes = [
-            box for pattern, box in self._bus.broker.listeners if matches(pattern, signal.subject)
+            box for pattern, box in self._bus.broker.subscribers if matches(pattern, signal.subject)
         ]
         for box in boxes:
             box.put(replace(signal))
@@ -425,7 +425,7 @@ class InMemoryBus:
         """See `Bus.streams`."""
         await self.ready()
         broker = self.broker
-        tasks = [held.payload for held in broker.tasks.values()]
+        tasks = [queued.payload for queued in broker.tasks.values()]
         streams = {
             subjects.STREAM_EXPERIMENTS: [r.payload for r in broker.events.records.values()],
             subjects.STREAM_INBOX: [r.payload for r in broker.inbox.records.values()],
@@ -464,7 +464,7 @@ class InMemoryBus:
     async def follow(
         self, stream: Stream, pattern: str, after: int
     ) -> AsyncGenerator[list[tuple[int, Record]], None]:
-        """Give what matches behind `after`, then what comes, until this bus is closed."""
+        """Yield matching messages behind `after`, then new ones, until this bus is closed."""
         changed = asyncio.Event()
         stream.grown.append(changed.set)
         self._followers.append(changed)

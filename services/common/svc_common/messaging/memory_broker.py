@@ -1,4 +1,4 @@
-"""What a bus server would hold, in memory: the other half of `svc_common.messaging.memory`."""
+"""In-memory server of the bus; its clients are in `svc_common.messaging.memory`."""
 
 import asyncio
 import itertools
@@ -12,24 +12,24 @@ from svc_common.messaging.limits import ACK_WAIT_S
 from svc_common.messaging.ports import Signal, Task
 
 
-class Taker(Protocol):
-    """A feed of tasks, as the broker sees it."""
+class TaskReceiver(Protocol):
+    """Feed of tasks, as the broker uses it."""
 
     pool: str
 
     @property
     def granted(self) -> int:
-        """How many more tasks it may be handed."""
+        """Return how many more tasks may be delivered."""
         ...
 
     def receive(self, task: Task) -> None:
-        """Take a task."""
+        """Accept a task."""
         ...
 
 
 @dataclass(slots=True)
 class Record:
-    """A message of a stream."""
+    """Message of a stream."""
 
     subject: str
     payload: bytes
@@ -38,18 +38,18 @@ class Record:
 
 
 @dataclass(slots=True)
-class Held:
-    """A task on the queue; `feed` is None while nobody holds it."""
+class QueuedTask:
+    """Task on the queue; `feed` is None while it waits for delivery."""
 
     pool: str
     payload: bytes
-    feed: Taker | None = None
+    feed: TaskReceiver | None = None
     deliveries: int = 0
     timer: asyncio.TimerHandle | None = None
 
 
 class Stream:
-    """Messages in order, and those who follow them."""
+    """Messages in order, with callbacks for new ones."""
 
     def __init__(self) -> None:
         self.records: dict[int, Record] = {}
@@ -58,19 +58,19 @@ class Stream:
         self.grown: list[Callable[[], None]] = []
 
     def add(self, record: Record) -> int:
-        """Store a message, once per message id; give its sequence."""
+        """Store a message, once per message id; return its sequence."""
         if record.message_id and record.message_id in self.ids:
             return self.ids[record.message_id]
         self.last += 1
         self.records[self.last] = record
         if record.message_id:
             self.ids[record.message_id] = self.last
-        for tell in tuple(self.grown):
-            tell()
+        for notify in tuple(self.grown):
+            notify()
         return self.last
 
     def matching(self, pattern: str, after: int) -> list[tuple[int, Record]]:
-        """Give the messages behind `after` whose subject matches."""
+        """Return the messages behind `after` whose subject matches."""
         return [
             (sequence, record)
             for sequence, record in self.records.items()
@@ -78,16 +78,16 @@ class Stream:
         ]
 
     def purge(self, pattern: str, before: int = 0) -> None:
-        """Forget matching messages; 0 = all, else those with a lower sequence."""
+        """Delete matching messages with a sequence below `before`; 0: all of them."""
         for sequence, record in tuple(self.records.items()):
             if matches(pattern, record.subject) and (not before or sequence < before):
                 del self.records[sequence]
 
 
 class InMemoryBroker:
-    """The server: shared by the buses of a test.
+    """In-memory server, shared by the buses of a test.
 
-    It can be made unreachable (`stop`, `start`) and be told to deliver every unfinished task
+    A test can make it unreachable (`stop`, `start`) and have it deliver every unfinished task
     again (`redeliver`).
     """
 
@@ -96,9 +96,9 @@ class InMemoryBroker:
         self.inbox = Stream()
         self.log_lines = Stream()
         self.task_ids: dict[str, int] = {}
-        self.tasks: dict[int, Held] = {}
-        self.feeds: list[Taker] = []
-        self.listeners: list[tuple[str, CallbackQueue[Signal]]] = []
+        self.tasks: dict[int, QueuedTask] = {}
+        self.feeds: list[TaskReceiver] = []
+        self.subscribers: list[tuple[str, CallbackQueue[Signal]]] = []
         self.answers: dict[str, asyncio.Future[bytes]] = {}
         self.numbers = itertools.count(1)
         self.up = asyncio.Event()
@@ -106,71 +106,75 @@ class InMemoryBroker:
         self.down = asyncio.Event()
 
     def stop(self) -> None:
-        """Become unreachable: signals are dropped, other calls wait."""
+        """Become unreachable: drop signals, let other calls wait."""
         self.up.clear()
         self.down.set()
 
     def start(self) -> None:
-        """Be reachable again."""
+        """Become reachable again."""
         self.down.clear()
         self.up.set()
         self.offer()
         for stream in (self.events, self.inbox, self.log_lines):
-            for tell in tuple(stream.grown):
-                tell()
+            for notify in tuple(stream.grown):
+                notify()
 
     def redeliver(self) -> None:
-        """Deliver every task that is not finished once more, as a restarted server may do."""
+        """Deliver every unfinished task once more, as a restarted server may."""
         for sequence in tuple(self.tasks):
             self.give_back(sequence)
 
     def give_back(self, sequence: int) -> None:
-        """Let a task be delivered again."""
-        held = self.tasks.get(sequence)
-        if held is not None:
-            stop_timer(held)
-            held.feed = None
+        """Make a task available for delivery again."""
+        queued = self.tasks.get(sequence)
+        if queued is not None:
+            stop_timer(queued)
+            queued.feed = None
             self.offer()
 
     def offer(self) -> None:
-        """Hand waiting tasks to feeds with credit, oldest first."""
+        """Deliver waiting tasks to feeds with credit, oldest first."""
         if not self.up.is_set():
             return
-        for sequence, held in self.tasks.items():
-            if held.feed is not None:
+        for sequence, queued in self.tasks.items():
+            if queued.feed is not None:
                 continue
             for feed in self.feeds:
-                if feed.pool == held.pool and feed.granted > 0:
-                    self._hand_over(sequence, held, feed)
+                if feed.pool == queued.pool and feed.granted > 0:
+                    self._deliver(sequence, queued, feed)
                     break
 
     def renew(self, sequence: int) -> None:
-        """Begin the time of a held task anew."""
-        held = self.tasks.get(sequence)
-        if held is not None and held.feed is not None:
-            stop_timer(held)
-            held.timer = asyncio.get_running_loop().call_later(ACK_WAIT_S, self.give_back, sequence)
+        """Restart the time-out of a delivered task."""
+        queued = self.tasks.get(sequence)
+        if queued is not None and queued.feed is not None:
+            stop_timer(queued)
+            queued.timer = asyncio.get_running_loop().call_later(
+                ACK_WAIT_S, self.give_back, sequence
+            )
 
-    def _hand_over(self, sequence: int, held: Held, feed: Taker) -> None:
-        # Whoever was offered the task last is offered the next one last.
+    def _deliver(self, sequence: int, queued: QueuedTask, feed: TaskReceiver) -> None:
+        # Round robin: the feed that has just received a task comes last for the next one.
         self.feeds.remove(feed)
         self.feeds.append(feed)
-        held.feed = feed
-        held.deliveries += 1
+        queued.feed = feed
+        queued.deliveries += 1
         self.renew(sequence)
-        feed.receive(Task(held.pool, sequence, held.payload, f"ack.{sequence}", held.deliveries))
+        feed.receive(
+            Task(queued.pool, sequence, queued.payload, f"ack.{sequence}", queued.deliveries)
+        )
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Tell whether a subject is one of a pattern."""
+    """Return whether a subject matches a pattern."""
     # `*` of the bus is one token and ids hold no dots, so the shell's `*` would match too much.
     return pattern == subject or (
         pattern.count(".") == subject.count(".") and fnmatchcase(subject, pattern)
     )
 
 
-def stop_timer(held: Held) -> None:
-    """Let a held task no longer come back by itself."""
-    if held.timer is not None:
-        held.timer.cancel()
-        held.timer = None
+def stop_timer(queued: QueuedTask) -> None:
+    """Cancel the time-out of a delivered task."""
+    if queued.timer is not None:
+        queued.timer.cancel()
+        queued.timer = None

@@ -1,4 +1,4 @@
-"""The ports of `svc_common.messaging.ports` on NATS."""
+"""Adapters of the ports of the bus on NATS, and the bundle of them."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
@@ -26,10 +26,10 @@ from svc_common.messaging.nats_tasks import NatsTaskQueue
 from svc_common.messaging.ports import InboxMessage, LogChunk, LogMessage, Signal, StreamFacts
 
 DUPLICATE_WINDOW_S: Final = 120.0
-"""How long the bus recognises message ids; a help, never relied on."""
+"""How long the bus recognises message ids; an optimisation that nothing relies on."""
 LOG_LINES_AGE_S: Final = 24 * 3600.0
 LOG_LINES_LIMIT_BYTES: Final = 256 * 1024 * 1024
-"""The server sets so much disk aside, so it must be little; files of runners are the record."""
+"""The server reserves so much disk, so it is small; the files of agents are the record."""
 
 _EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 _MESSAGE_ID: Final = "Nats-Msg-Id"
@@ -75,8 +75,8 @@ class NatsEventLog:
                     found_sequence=found,
                     found_epoch=last.epoch if last is not None else 0,
                 )
-            # It did not arrive, or not yet. Sending it again is safe: if the first comes in
-            # late, the second breaks the expected sequence and the last message is ours.
+            # It did not arrive, or not yet. Sending it again is safe: if the first arrives late,
+            # the second breaks the expected sequence and the last message is this append.
 
     async def last(self, experiment_id: str) -> LogMessage | None:
         """See `EventLog.last`."""
@@ -212,7 +212,7 @@ class NatsSignals:
             await self._connection.flush()
             self._connection.check_allowed(subject)
         except UnavailableError:
-            pass  # it is away; the subscription goes with the next connection
+            pass  # the server is away; the next connection makes the subscription
         except BaseException:
             remove()
             self._connection.unsubscribe(sid)
@@ -240,7 +240,7 @@ class NatsLogLines:
     def publish(self, experiment_id: str, trial_id: str, payload: bytes) -> bool:
         """See `LogLines.publish`."""
         connection = self._js.connection
-        if connection.congested:  # what counts goes first
+        if connection.congested:  # reports and acknowledgements go first
             return False
         return connection.publish(subjects.log_subject(experiment_id, trial_id), payload)
 
@@ -267,8 +267,8 @@ class NatsLogLines:
 class NatsBus:
     """All ports on one connection: `async with NatsBus(settings) as bus`.
 
-    Entering waits for the server as long as it takes and makes the streams. A client that does
-    not own them waits in its calls until somebody has made them.
+    Entering waits for the server as long as it takes and makes the streams. In a client that does
+    not own them, calls wait until the manager has made them.
 
     Raises:
         UnauthenticatedError: on entering, if the server refuses the credentials.
@@ -288,7 +288,7 @@ class NatsBus:
         self.log_lines = NatsLogLines(self._js)
 
     async def __aenter__(self) -> Self:
-        """Connect, and make the streams if this client owns them."""
+        """Connect; make the streams if this client owns them."""
         await self._connection.open()
         if not self._owns_streams:
             return self
@@ -325,7 +325,7 @@ class NatsBus:
         """See `Bus.streams`."""
         found = []
         for name in stream_configs(self._replicas):
-            with suppress(JetStreamError):  # the server does not know it
+            with suppress(JetStreamError):  # it does not exist
                 found.append(_stream_facts(name, await self._js.api(f"STREAM.INFO.{name}")))
         return found
 
@@ -335,7 +335,7 @@ class NatsBus:
 
 
 def stream_configs(replicas: int) -> Mapping[str, Mapping[str, object]]:
-    """Give the configuration of every stream, by name."""
+    """Return the configuration of every stream by name."""
     common: dict[str, object] = {
         "storage": "file",
         "num_replicas": replicas,
@@ -365,7 +365,7 @@ def stream_configs(replicas: int) -> Mapping[str, Mapping[str, object]]:
             "retention": "limits",
             "max_age": int(LOG_LINES_AGE_S * 1e9),
             "max_bytes": LOG_LINES_LIMIT_BYTES,
-            # One trial that never stops talking must not push out what the others said.
+            # A trial with endless output must not push out the output of the others.
             "max_msgs_per_subject": LOG_LINES_PER_TRIAL,
         },
     }

@@ -326,6 +326,7 @@ class Connection:
                     connect_timeout=TIMEOUT_S,
                     pending_size=0,  # see `_run`
                     flusher_queue_size=0,
+                    skip_subject_validation=True,  # `svc_common.subjects` makes all of them
                     error_cb=partial(self._on_error, client),
                     disconnected_cb=disconnected,
                     lame_duck_mode_cb=lame_duck,

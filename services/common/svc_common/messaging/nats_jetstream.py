@@ -1,7 +1,10 @@
-"""JetStream on a `Connection`: acknowledged publishing, the API, ordered reading.
+"""JetStream on a `Connection`: acknowledged publishing, API calls, ordered followers.
 
-Everything here repeats what a lost connection left in doubt; what must happen once says how a
+After a lost connection, calls are repeated; an operation that must happen once says how its
 repetition is recognised (expected sequence, message id).
+
+nats-py's JetStream is not used: its ordered consumer starts again at the first message after a
+restart of the server, and its calls cost two to three times as much (`bench_bus`).
 """
 
 import asyncio
@@ -29,7 +32,7 @@ from svc_common.messaging.nats_requests import (
 )
 
 ANSWER_TIMEOUT_S: Final = 5.0
-"""After so long without an acknowledgement a message is sent again."""
+"""Limit of an API call or acknowledgement; then it is repeated."""
 FIRST_RETRY_S: Final = 0.02
 LAST_RETRY_S: Final = 1.0
 
@@ -44,17 +47,17 @@ _OUT_OF_ROOM: Final = frozenset({10023, 10028, 10047, 10077})
 _UNAVAILABLE: Final = 503
 
 HEARTBEAT_S: Final = 5.0
-"""A follower hears at least this often from the server."""
+"""Longest interval between two messages of the server to a follower."""
 SILENCE_LIMIT_S: Final = 3 * HEARTBEAT_S
-"""After so much silence a follower asks anew."""
+"""Silence after which a follower makes its consumer again."""
 INACTIVE_S: Final = 30.0
-"""The server forgets a follower that nobody listens to after this time."""
+"""The server deletes a consumer without subscriber after this time."""
 _FLOW_LIMIT_MESSAGES: Final = 2_000
-"""A follower with so many unread messages lets the server wait."""
+"""A follower with so many unread messages does not ask for more."""
 
 
 class JetStreamError(ServiceError):
-    """The server refused an operation.
+    """Refusal of an operation by the server.
 
     Attributes:
         code: its error code, e.g. `WRONG_LAST_SEQUENCE`.
@@ -67,7 +70,7 @@ class JetStreamError(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A message of a stream."""
+    """Message of a stream."""
 
     subject: str
     sequence: int
@@ -77,12 +80,12 @@ class Stored:
 
 
 class JetStream:
-    """JetStream operations of one connection; see the module.
+    """JetStream operations on one connection.
 
     Args:
-        connection: open, or about to be.
-        waits_for_streams: another process makes the streams, so one that is not there yet is
-            waited for; else it is an error.
+        connection: open, or opening.
+        waits_for_streams: another process makes the streams: calls wait for a missing one instead
+            of raising.
     """
 
     def __init__(self, connection: Connection, *, waits_for_streams: bool = False) -> None:
@@ -90,11 +93,11 @@ class JetStream:
         self._waits_for_streams = waits_for_streams
 
     async def publish(self, subject: str, payload: bytes, headers: Headers | None = None) -> int:
-        """Store a message and return its sequence; repeats until the server has answered.
+        """Store a message and return its sequence; repeat until the server has answered.
 
         Raises:
-            JetStreamError: the server refuses it.
-            ResourceExhaustedError: it is too large, or the server is out of room.
+            JetStreamError: the server refuses the message.
+            ResourceExhaustedError: the message is too large, or the server is out of room.
             UnavailableError: the connection was closed.
         """
         retry_s = FIRST_RETRY_S
@@ -111,14 +114,14 @@ class JetStream:
     async def publish_once(
         self, subject: str, payload: bytes, headers: Headers | None = None
     ) -> int:
-        """Store a message and return its sequence, or raise if the outcome is in doubt.
+        """Store a message and return its sequence; raise if the outcome is in doubt.
 
         Raises:
             DisconnectedError: the server went away; the message may be stored.
-            RequestTimeoutError: it did not answer; the message may be stored.
-            NoRespondersError: it does not know the stream (yet); nothing was stored.
-            JetStreamError: it refuses the message.
-            ResourceExhaustedError: it is too large, or the server is out of room.
+            RequestTimeoutError: the server did not answer; the message may be stored.
+            NoRespondersError: the stream does not exist (yet); nothing was stored.
+            JetStreamError: the server refuses the message.
+            ResourceExhaustedError: the message is too large, or the server is out of room.
         """
         if not self.connection.connected:
             await self.connection.wait_connected()
@@ -129,7 +132,9 @@ class JetStream:
         return int(_checked(answer)["seq"])
 
     async def api(self, operation: str, request: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 - JSON of the server
-        """Call the API, repeating while the server is away; every operation here may be repeated.
+        """Call the API and return the answer; repeat while the server is away.
+
+        Only for operations that may be repeated.
 
         Raises:
             JetStreamError: the server refuses.
@@ -155,7 +160,7 @@ class JetStream:
             retry_s = min(retry_s * 2, LAST_RETRY_S)
 
     async def ensure_stream(self, name: str, config: Mapping[str, object]) -> None:
-        """Create a stream, or change it to this configuration."""
+        """Create a stream, or update it to this configuration."""
         wanted = {"name": name, **config}
         try:
             await self.api(f"STREAM.CREATE.{name}", wanted)
@@ -165,7 +170,7 @@ class JetStream:
             await self.api(f"STREAM.UPDATE.{name}", wanted)
 
     async def last(self, stream: str, subject: str) -> Stored | None:
-        """Give the last message of a subject or pattern, read where writes are decided."""
+        """Return the last message of a subject or pattern from the leader of the stream."""
         try:
             answer = await self.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
         except JetStreamError as error:
@@ -175,12 +180,12 @@ class JetStream:
         return _stored(answer["message"])
 
     async def purge(self, stream: str, subject: str, before: int = 0) -> None:
-        """Forget the messages of a subject or pattern.
+        """Delete the messages of a subject or pattern.
 
         Args:
-            stream: where.
-            subject: which.
-            before: only messages with a lower sequence; 0 = all.
+            stream: name of the stream.
+            subject: subject or pattern.
+            before: only messages with a lower sequence; 0: all.
         """
         request: dict[str, object] = {"filter": subject}
         if before:
@@ -190,7 +195,7 @@ class JetStream:
     async def follow(
         self, stream: str, subject: str, after_sequence: int
     ) -> AsyncGenerator[list[Stored], None]:
-        """Give the messages behind `after_sequence` in order, each once, in non-empty lists."""
+        """Yield the messages behind `after_sequence` in order, each once, in non-empty lists."""
         follower = _Follower(self, stream, subject, after_sequence)
         try:
             while True:
@@ -202,7 +207,7 @@ class JetStream:
 
 
 class _Follower:
-    """An ordered push consumer that is made anew from where it was whenever in doubt."""
+    """Ordered push consumer, made again from its last position after a gap, silence or outage."""
 
     def __init__(self, stream_api: JetStream, stream: str, subject: str, after: int) -> None:
         self._js = stream_api
@@ -213,12 +218,12 @@ class _Follower:
         self._delivered = 0
         self._box: CallbackQueue[Stored] = CallbackQueue()
         self._sid = 0
-        self._doubtful = asyncio.Event()
+        self._incomplete = asyncio.Event()
         self._flow_reply = ""
         self._loop = asyncio.get_running_loop()
-        self._heard_s = self._loop.time()
+        self._received_s = self._loop.time()
         self._watch = self._loop.call_later(SILENCE_LIMIT_S, self._check_silence)
-        self._forget = self._connection.on_change(self._changed)
+        self._remove_callback = self._connection.on_change(self._changed)
         self._maker = self._loop.create_task(self._make(), name=f"follow {subject}")
 
     async def next_batch(self) -> list[Stored]:
@@ -230,9 +235,9 @@ class _Follower:
         return batch
 
     async def aclose(self) -> None:
-        """Stop following; the server forgets the consumer when it misses its listener."""
+        """Unsubscribe; the server deletes the consumer after `INACTIVE_S`."""
         self._watch.cancel()
-        self._forget()
+        self._remove_callback()
         self._connection.unsubscribe(self._sid)
         self._box.close()
         self._maker.cancel()
@@ -241,17 +246,17 @@ class _Follower:
     def _changed(self) -> None:
         if self._connection.closed:
             self._box.close()
-        self._doubtful.set()
+        self._incomplete.set()
 
     async def _make(self) -> None:
-        """Make the consumer, and again whenever it is in doubt."""
+        """Make the consumer, and make it again whenever messages may be missing."""
         while not self._connection.closed:
-            self._doubtful.clear()
+            self._incomplete.clear()
             self._connection.unsubscribe(self._sid)
             inbox = self._connection.new_inbox()
             self._delivered = 0
             self._flow_reply = ""
-            self._heard_s = self._loop.time()
+            self._received_s = self._loop.time()
             self._sid = self._connection.subscribe(inbox, self._receive)
             try:
                 await self._js.api(
@@ -264,7 +269,7 @@ class _Follower:
                 continue
             except UnavailableError:
                 return  # the connection was closed
-            await self._doubtful.wait()
+            await self._incomplete.wait()
 
     def _config(self, inbox: str) -> dict[str, object]:
         return {
@@ -282,23 +287,23 @@ class _Follower:
         }
 
     def _receive(self, subject: str, reply: str, headers: Headers, payload: bytes) -> None:
-        self._heard_s = self._loop.time()
+        self._received_s = self._loop.time()
         if "Status" in headers:
-            self._hear(reply, headers)
+            self._control(reply, headers)
             return
         # $JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>
         parts = reply.split(".")
         sequence, delivered = int(parts[-4]), int(parts[-3])
         if delivered != self._delivered + 1:
-            self._doubtful.set()
+            self._incomplete.set()
             return
         self._delivered = delivered
         if sequence > self._last:
             self._last = sequence
             self._box.put(Stored(subject, sequence, payload, headers, int(parts[-2])))
 
-    def _hear(self, reply: str, headers: Headers) -> None:
-        """Handle a heartbeat or a request of flow control."""
+    def _control(self, reply: str, headers: Headers) -> None:
+        """Handle a heartbeat or a flow control request."""
         if reply:
             if len(self._box) < _FLOW_LIMIT_MESSAGES:
                 self._connection.publish(reply, b"")
@@ -309,12 +314,12 @@ class _Follower:
         if stalled and not self._flow_reply:
             self._connection.publish(stalled, b"")
         if int(headers.get("Nats-Last-Consumer", self._delivered)) != self._delivered:
-            self._doubtful.set()
+            self._incomplete.set()
 
     def _check_silence(self) -> None:
-        silent_s = self._loop.time() - self._heard_s
+        silent_s = self._loop.time() - self._received_s
         if silent_s >= SILENCE_LIMIT_S and self._connection.connected:
-            self._doubtful.set()
+            self._incomplete.set()
             silent_s = 0.0
         self._watch = self._loop.call_later(
             max(1.0, SILENCE_LIMIT_S - silent_s), self._check_silence
@@ -322,12 +327,12 @@ class _Follower:
 
 
 def _checked(answer: bytes) -> Any:  # noqa: ANN401 - JSON of the server
-    """Decode an answer.
+    """Return the decoded answer of the server.
 
     Raises:
-        RequestTimeoutError: the server says that it cannot now.
-        ResourceExhaustedError: it is out of room.
-        JetStreamError: it refuses.
+        RequestTimeoutError: the server is temporarily unavailable.
+        ResourceExhaustedError: the server is out of room.
+        JetStreamError: the server refuses.
     """
     value = json.loads(answer)
     error = value.get("error")
@@ -338,7 +343,7 @@ def _checked(answer: bytes) -> Any:  # noqa: ANN401 - JSON of the server
     if code in _OUT_OF_ROOM:
         raise ResourceExhaustedError(f"the bus is out of room: {description}; free disk space")
     if int(error.get("code", 0)) == _UNAVAILABLE:
-        raise RequestTimeoutError(f"the bus cannot now: {description}")
+        raise RequestTimeoutError(f"the bus is temporarily unavailable: {description}")
     raise JetStreamError(code, description)
 
 

@@ -1,8 +1,8 @@
 """`TaskQueue` on a JetStream work queue, pulled without polling.
 
-A grant becomes a pull request that stands at the server until tasks have come or it expires; then
-the rest of it is asked for again. Requests are also repeated after a reconnection, and by a
-watchdog if the server has forgotten one without a word.
+A grant becomes a pull request that stands at the server until enough tasks have come or it expires;
+then its rest is requested again. Requests are also repeated after a reconnection, and by a watchdog
+if the server has dropped one without a status message.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from svc_common.messaging.nats_requests import (
 from svc_common.messaging.ports import Task
 
 PULL_EXPIRES_S: Final = 60.0
-"""How long a pull request stands before the server returns it."""
+"""How long a pull request stands before the server ends it."""
 _WATCHDOG_S: Final = PULL_EXPIRES_S + 5.0
 _WAITING_LIMIT: Final = 50_000
 """Pull requests that may stand at a pool: 10^3 agents with some dozens each."""
@@ -46,8 +46,8 @@ class NatsTaskQueue:
     """`TaskQueue` on the stream `TASKS`, one durable consumer per pool.
 
     Args:
-        jetstream: where.
-        confined: this user of the bus may not make consumers: who publishes to a pool does.
+        jetstream: of an open connection.
+        confined: this user of the bus may not make consumers; publishers to a pool do.
     """
 
     def __init__(self, jetstream: JetStream, *, confined: bool = False) -> None:
@@ -103,28 +103,28 @@ class NatsTaskQueue:
 
     async def ack(self, ack_subject: str) -> None:
         """See `TaskQueue.ack`."""
-        await self._tell(ack_subject, _ACK)
+        await self._acknowledge(ack_subject, _ACK)
 
     async def nak(self, ack_subject: str, delay_s: float = 0.0) -> None:
         """See `TaskQueue.nak`."""
         delay = b' {"delay": %d}' % int(delay_s * 1e9) if delay_s > 0 else b""
-        await self._tell(ack_subject, _NAK + delay)
+        await self._acknowledge(ack_subject, _NAK + delay)
 
     async def in_progress(self, ack_subject: str) -> None:
         """See `TaskQueue.in_progress`."""
-        await self._tell(ack_subject, _PROGRESS)
+        await self._acknowledge(ack_subject, _PROGRESS)
 
     async def term(self, ack_subject: str) -> None:
         """See `TaskQueue.term`."""
-        await self._tell(ack_subject, _TERM)
+        await self._acknowledge(ack_subject, _TERM)
 
-    async def _tell(self, ack_subject: str, word: bytes) -> None:
-        """Send one word about a task until the server has answered."""
+    async def _acknowledge(self, ack_subject: str, kind: bytes) -> None:
+        """Send an acknowledgement of some kind; repeat until the server has answered."""
         connection = self._js.connection
         while True:
             await connection.wait_connected()
             try:
-                await connection.request(ack_subject, word, timeout_s=ANSWER_TIMEOUT_S)
+                await connection.request(ack_subject, kind, timeout_s=ANSWER_TIMEOUT_S)
             except (DisconnectedError, RequestTimeoutError):
                 continue
             except NoRespondersError:
@@ -133,7 +133,7 @@ class NatsTaskQueue:
 
 
 class NatsTaskFeed:
-    """`TaskFeed`: standing pull requests of one agent."""
+    """`TaskFeed` made of pull requests that stand at the server."""
 
     def __init__(self, jetstream: JetStream, pool: str) -> None:
         self._connection = jetstream.connection
@@ -144,20 +144,20 @@ class NatsTaskFeed:
         self._box: CallbackQueue[Task] = CallbackQueue()
         self._inbox = self._connection.new_inbox()
         self._sid = self._connection.subscribe(f"{self._inbox}.*", self._receive)
-        self._forget = self._connection.on_change(self._changed)
+        self._remove_callback = self._connection.on_change(self._changed)
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
         self._standing: dict[str, tuple[int, float]] = {}
         self._wanted = 0
         self._retry_s = FIRST_RETRY_S
-        self._asking = False
+        self._requesting = False
         self._closed = False
         self._watchdog: asyncio.TimerHandle | None = None
 
     def grant(self, count: int) -> None:
         """See `TaskFeed.grant`."""
         self._wanted += count
-        self._ask_soon()
+        self._request_soon()
 
     @property
     def granted(self) -> int:
@@ -179,36 +179,36 @@ class NatsTaskFeed:
         self._closed = True
         self._wanted = 0
         self._standing.clear()
-        self._forget()
+        self._remove_callback()
         if self._watchdog is not None:
             self._watchdog.cancel()
         try:
-            # After this no task can be on its way to us.
+            # After this no task can be under way to this feed.
             await self._connection.drain(self._sid)
             for task in self._box.take_all():
                 await self._queue.nak(task.ack_subject)
         except UnavailableError:
-            pass  # what we did not give back comes to others after `ACK_WAIT_S`
+            pass  # tasks that were not given back are delivered again after `ACK_WAIT_S`
         finally:
             self._box.close()
 
     def _changed(self) -> None:
-        """Ask again for all that stood: the server forgot it with the connection."""
+        """Request again all that was standing: the server dropped it with the connection."""
         if self._connection.closed:
             self._box.close()
             return
         self._wanted = self.granted
         self._standing.clear()
-        self._ask_soon()
+        self._request_soon()
 
-    def _ask_soon(self) -> None:
-        """Collect the grants of one turn of the loop into one request."""
-        if self._wanted > 0 and not self._asking and not self._closed:
-            self._asking = True
-            self._loop.call_soon(self._ask)
+    def _request_soon(self) -> None:
+        """Schedule one request for all grants of this turn of the loop."""
+        if self._wanted > 0 and not self._requesting and not self._closed:
+            self._requesting = True
+            self._loop.call_soon(self._request)
 
-    def _ask(self) -> None:
-        self._asking = False
+    def _request(self) -> None:
+        self._requesting = False
         if self._closed or self._wanted <= 0:
             return
         number = str(next(self._numbers))
@@ -216,7 +216,7 @@ class NatsTaskFeed:
         if not self._connection.publish(
             self._next, request.encode(), reply=f"{self._inbox}.{number}"
         ):
-            return  # asked for when the connection is back
+            return  # repeated when the connection is back
         self._standing[number] = (self._wanted, self._loop.time() + _WATCHDOG_S)
         self._wanted = 0
         if self._watchdog is None:
@@ -225,15 +225,15 @@ class NatsTaskFeed:
     def _receive(self, subject: str, reply: str, headers: Headers, payload: bytes) -> None:
         status = headers.get("Status")
         if status is not None:
-            # The request expired, or its consumer moved: the rest of it is asked for again.
+            # The request expired, or its consumer moved: its rest is requested again.
             number = subject.rpartition(".")[2]
             rest, _ = self._standing.pop(number, (0, 0.0))
             self._wanted += rest
             if status in _SERVED:
-                self._ask_soon()
+                self._request_soon()
             else:
-                # There is no such consumer (yet, or any more): to ask at once would go on for ever.
-                self._loop.call_later(self._retry_s, self._ask_soon)
+                # The consumer does not exist (yet, or any more): back off.
+                self._loop.call_later(self._retry_s, self._request_soon)
                 self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
             return
         self._retry_s = FIRST_RETRY_S
@@ -254,11 +254,11 @@ class NatsTaskFeed:
             if deadline_s <= now_s:
                 del self._standing[number]
                 self._wanted += rest
-        self._ask_soon()
+        self._request_soon()
         self._watchdog = self._loop.call_later(_WATCHDOG_S, self._watch)
 
 
 _SERVED: Final = frozenset({"404", "408"})
-"""Statuses that end a pull request which the consumer had taken: there was nothing for it."""
+"""Statuses that end a pull request for which the consumer had no task."""
 _GONE: Final = frozenset({NO_MESSAGE_FOUND, 10057, 10043})
-"""Error codes of a deletion that found no such message."""
+"""Error codes of a deletion that finds no message."""

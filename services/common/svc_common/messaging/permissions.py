@@ -1,7 +1,7 @@
-"""What each kind of process may do at the bus: users of NATS and their subjects.
+"""Permissions of each kind of process at the bus: users of NATS and their subjects.
 
-A user listens only to what it needs and to answers below its own name (`_INBOX.<user>.>`).
-Nobody but the manager can write an experiment's log, make or change streams and consumers, or
+A user subscribes only to what it needs and to answers below its own name (`_INBOX.<user>.>`).
+Only the manager can write an experiment's log, make or change streams and consumers, or
 give orders; an agent can read tasks of its own pool and orders to itself, and nothing else.
 
 An agent must not make consumers, not even of its pool: a consumer may deliver to any subject of
@@ -19,14 +19,14 @@ from svc_common.errors import InvalidArgumentError
 MANAGER: Final = "manager"
 DISPATCHER: Final = "dispatcher"
 ANY_RUNNER: Final = "*"
-"""Instead of an agent's id: agents of a pool that share one user, as replicas of a container do.
-They are kept from other pools, and from everything that is not an agent's, but not from each
-other's orders."""
+"""Stands for the ids of all agents of a pool that share one user, as replicas of a container do.
+That user has no access to other pools or to subjects of services, but to the orders of each of
+these agents."""
 
 
 @dataclass(frozen=True, slots=True)
 class BusUser:
-    """One user, and the subjects that it may use."""
+    """User of the bus with the subjects that it may use."""
 
     name: str
     publish: tuple[str, ...]
@@ -36,13 +36,13 @@ class BusUser:
 
 
 def manager_user(name: str = MANAGER) -> BusUser:
-    """Return the user of managers: all that is NNI's, streams and consumers included."""
+    """Return the user of managers: all subjects of NNI, streams and consumers included."""
     answers = _answers(name)
     return BusUser(name, ("nni.>", "$JS.>", answers), ("nni.>", answers))
 
 
 def dispatcher_user(name: str = DISPATCHER) -> BusUser:
-    """Return the user of dispatchers: reads all logs, writes to INBOXes under its name."""
+    """Return the user of dispatchers: reads all logs, publishes to INBOXes under its name."""
     stream = subjects.STREAM_EXPERIMENTS
     answers = _answers(name)
     return BusUser(
@@ -103,7 +103,7 @@ def runner_user(name: str, pool: str, runner_id: str = ANY_RUNNER) -> BusUser:
 
 
 def users_block(users: Iterable[tuple[BusUser, str]]) -> str:
-    """Return the part of a server's configuration that lets these users in, and nobody else.
+    """Return the part of a server's configuration that admits these users only.
 
     Args:
         users: each with its password; one that starts with `$` is the name of a variable of the

@@ -1,15 +1,15 @@
-"""What services need from the bus, as promises; `Bus` bundles them.
+"""Ports of the bus; `Bus` bundles them.
 
 Common to all ports:
 
 * They belong to the event loop that opened the bus and are used from that loop only.
-* Waiting calls wait while the bus is away and go on when it is back; give up on them with
-  `asyncio.timeout` or by cancelling. A call that was cancelled may or may not have had effect.
-* `LostOwnershipError` and `InvalidArgumentError` are the only errors that tell of the message;
+* Calls wait while the bus is away and continue when it is back; limit them with `asyncio.timeout`
+  or cancel them. A cancelled call may or may not have had effect.
+* `LostOwnershipError` and `InvalidArgumentError` are the only errors about the message itself;
   `UnavailableError` means that this bus was closed. A payload above the limit of the bus
   (8 MB) raises `ResourceExhaustedError`.
 * Iterators end only when closed or when the bus is closed. Close them
-  (`contextlib.aclosing`), for a feed holds a subscription on the server.
+  (`contextlib.aclosing`), since a feed holds a subscription on the server.
 """
 
 from collections.abc import AsyncGenerator
@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 LOADING: Final = "loading-"
-"""How the ids of appends begin that bring a log from elsewhere; the last one begins otherwise."""
+"""Prefix of the ids of all appends but the last that copy a log from another installation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class LogMessage:
     append_id: str
     """Id that the manager gave this append."""
     time_ns: int
-    """When the bus stored it, in nanoseconds since 1970 (UTC); 0 if the bus did not tell."""
+    """When the bus stored it, in nanoseconds since 1970 (UTC); 0: unknown."""
 
     @property
     def is_loading(self) -> bool:
-        """Whether the log is being loaded: as long as it ends here, nobody may act on it."""
+        """Whether the log is being loaded: while it ends here, no process may act on it."""
         return self.append_id.startswith(LOADING)
 
 
@@ -48,7 +48,7 @@ class InboxMessage:
 
     experiment_id: str
     source: str
-    """Who sent it: a runner id, a host, a client."""
+    """Sender: a runner id, a host, a client."""
     sequence: int
     """Position in the stream: the cursor. Grows within an inbox but is not contiguous there."""
     payload: bytes
@@ -56,32 +56,32 @@ class InboxMessage:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task handed to this agent; its own until `ack_wait` (30 s) passes without a renewal."""
+    """Task delivered to this agent, which holds it until `ACK_WAIT_S` pass without a renewal."""
 
     pool: str
     sequence: int
     """Position in the stream; what `TaskQueue.delete` takes."""
     payload: bytes
     ack_subject: str
-    """Address for `ack`, `nak`, `in_progress` and `term`; still good after a restart."""
+    """Address for `ack`, `nak`, `in_progress` and `term`; valid after a restart as well."""
     deliveries: int
-    """How often the bus believes to have delivered it, this time included. Not to be relied on:
-    after a kill of the bus it may begin at 1 again."""
+    """Number of deliveries that the bus has counted, this one included. Unreliable: after a kill of
+    the bus it may begin at 1 again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A message that nobody keeps."""
+    """Message that is not stored."""
 
     subject: str
     payload: bytes
     reply_subject: str
-    """Where an answer is awaited; empty if it is not."""
+    """Address for an answer; empty: none is awaited."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """Some output of a trial."""
+    """Piece of the output of a trial."""
 
     trial_id: str
     sequence: int
@@ -90,20 +90,20 @@ class LogChunk:
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """How a stream of the bus is."""
+    """State of a stream of the bus."""
 
     name: str
     messages: int
     size_bytes: int
     replicas: int
-    """Copies that the bus is to keep."""
+    """Copies that the bus shall keep."""
     replicas_missing: int
-    """How many of them are away or behind; 0 for a single copy."""
+    """Copies that are away or behind; 0 for a single copy."""
     consumers: int
 
 
 class EventLog(Protocol):
-    """The ordered, durable log of each experiment; only the experiment's manager appends."""
+    """Ordered, durable log of each experiment; only the experiment's manager appends."""
 
     async def append(
         self,
@@ -121,7 +121,7 @@ class EventLog(Protocol):
         exactly once, however often it is sent.
 
         Args:
-            experiment_id: whose log.
+            experiment_id: experiment of the log.
             payload: the batch of events, at most 8 MB.
             expected_sequence: sequence of the last message of this log; 0 for the first append.
             epoch: number of this ownership of the experiment; larger for later owners.
@@ -133,28 +133,28 @@ class EventLog(Protocol):
         ...
 
     async def last(self, experiment_id: str) -> LogMessage | None:
-        """Give the last message of a log; None if the log has none."""
+        """Return the last message of a log; None if the log is empty."""
         ...
 
     def read(self, experiment_id: str, after_sequence: int = 0) -> AsyncGenerator[LogMessage, None]:
-        """Give the messages behind `after_sequence` up to the end the log has at the call."""
+        """Yield the messages behind `after_sequence` up to the end of the log at the call."""
         ...
 
     def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """Give the messages behind `after_sequence`, then each new one; never ends.
+        """Yield the messages behind `after_sequence`, then each new one; never end.
 
         In order, each exactly once, also across reconnections.
         """
         ...
 
     def follow_all(self, after_sequence: int = 0) -> AsyncGenerator[LogMessage, None]:
-        """As `follow`, for the logs of all experiments in the order of their appends."""
+        """Yield like `follow`, from the logs of all experiments in the order of the appends."""
         ...
 
     async def experiments(self) -> list[str]:
-        """List the ids of all experiments that have a log, sorted."""
+        """Return the sorted ids of all experiments that have a log."""
         ...
 
     async def delete(self, experiment_id: str) -> None:
@@ -163,20 +163,20 @@ class EventLog(Protocol):
 
 
 class Inbox(Protocol):
-    """What is sent to the manager of an experiment, kept until it has been consumed."""
+    """Messages to the manager of an experiment, stored until they have been consumed."""
 
     async def publish(
         self, experiment_id: str, source: str, payload: bytes, *, message_id: str
     ) -> int:
-        """Send to the manager; return the stream sequence once the bus has it on disk.
+        """Send a message to the manager; return its sequence once the bus has it on disk.
 
         Calls may overlap (they are pipelined); without a reconnection their order is kept.
         After a lost acknowledgement the message is sent again, so it may be stored twice:
-        readers drop duplicates by what the payload says.
+        readers drop duplicates by the ids in the payload.
 
         Args:
-            experiment_id: whose manager.
-            source: who sends, one token.
+            experiment_id: experiment of the manager.
+            source: sender, one token.
             payload: at most 8 MB.
             message_id: unique per message; lets the bus drop most of the duplicates.
         """
@@ -185,40 +185,40 @@ class Inbox(Protocol):
     def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[list[InboxMessage], None]:
-        """Give all messages behind `after_sequence`, then new ones as they come; never ends.
+        """Yield all messages behind `after_sequence`, then new ones as they come; never end.
 
-        Each item is the non-empty list of everything that has arrived since the last one, in
+        Each item is the non-empty list of the messages that have arrived since the last one, in
         order, each message exactly once, also across reconnections. A slow reader gets longer
         lists (at most 1,000 messages).
         """
         ...
 
     async def last_sequence(self, experiment_id: str) -> int:
-        """Give the sequence of the last message kept for an experiment; 0 if there is none."""
+        """Return the sequence of the last stored message to an experiment; 0 if there is none."""
         ...
 
     async def trim(self, experiment_id: str, through_sequence: int) -> None:
-        """Forget the messages of an experiment up to and including `through_sequence`."""
+        """Delete the messages to an experiment up to and including `through_sequence`."""
         ...
 
     async def delete(self, experiment_id: str) -> None:
-        """Forget all messages of an experiment."""
+        """Delete all messages to an experiment."""
         ...
 
 
 class TaskFeed(Protocol):
-    """A standing pull of tasks; iterate over it: `async for task in feed`.
+    """Asynchronous iterator of the tasks of a pool.
 
-    Nothing is delivered before `grant`. One reader at a time.
+    No task is delivered before `grant`. One reader at a time.
     """
 
     def grant(self, count: int) -> None:
-        """Allow `count` more tasks to be delivered; grants add up, each task uses up one."""
+        """Allow delivery of `count` more tasks; grants add up, each task uses up one."""
         ...
 
     @property
     def granted(self) -> int:
-        """How many more tasks may be delivered."""
+        """Return how many more tasks may be delivered."""
         ...
 
     def __aiter__(self) -> "TaskFeed":
@@ -234,12 +234,12 @@ class TaskFeed(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Stop the pull; tasks delivered but not yet read are given back at once."""
+        """Stop delivery; give back at once the tasks that have not been read."""
         ...
 
 
 class TaskQueue(Protocol):
-    """Tasks for pools of agents: each is delivered to one of them, at least once."""
+    """Queue of tasks for pools of agents; each is delivered to one of them, at least once."""
 
     async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
         """Queue a task; return its sequence once the bus has it on disk.
@@ -247,98 +247,98 @@ class TaskQueue(Protocol):
         Calls may overlap. A task whose acknowledgement was lost may be queued twice.
 
         Args:
-            pool: which agents may take it.
+            pool: agents that may take it.
             payload: at most 8 MB.
             message_id: unique per (trial, attempt); lets the bus drop most duplicates.
         """
         ...
 
     async def open_pool(self, pool: str) -> None:
-        """Let agents pull from a pool before anything was published to it; may be repeated.
+        """Make a pool, so that agents can pull before the first task; may be repeated.
 
-        `publish` does it as well. Needed where the bus lets agents make nothing themselves.
+        `publish` does so as well. Needed where agents have no right to make consumers.
         """
         ...
 
     async def delete(self, sequence: int) -> None:
-        """Take a task off the queue; nothing happens if it is gone already."""
+        """Remove a task from the queue; do nothing if it is gone already."""
         ...
 
     async def pull(self, pool: str) -> TaskFeed:
-        """Open a standing pull of the tasks of a pool."""
+        """Open a feed of the tasks of a pool."""
         ...
 
     async def ack(self, ack_subject: str) -> None:
-        """Say that a task is finished, for good; returns when the bus knows."""
+        """Acknowledge a finished task; return when the bus has recorded it."""
         ...
 
     async def nak(self, ack_subject: str, delay_s: float = 0.0) -> None:
-        """Give a task back; it is delivered again after `delay_s`."""
+        """Give a task back for delivery after `delay_s`."""
         ...
 
     async def in_progress(self, ack_subject: str) -> None:
-        """Renew the hold on a task for another `ack_wait`; returns when the bus knows."""
+        """Renew the hold on a task for `ACK_WAIT_S`; return when the bus has recorded it."""
         ...
 
     async def term(self, ack_subject: str) -> None:
-        """Say that a task must never be delivered again although it was not done."""
+        """Exclude an unfinished task from further deliveries."""
         ...
 
 
 class Signals(Protocol):
-    """Messages that nobody keeps: orders to agents, presence, live views."""
+    """Messages that are not stored: orders to agents, presence, live views."""
 
     def publish(self, subject: str, payload: bytes) -> bool:
-        """Send to whoever listens now; False if the bus is away and the signal was dropped."""
+        """Send to the present subscribers; return False if the bus is away and drops the signal."""
         ...
 
     async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:
-        """Send and wait for one answer.
+        """Send a request and return the first answer.
 
         Raises:
-            UnavailableError: nobody listens, or no answer came within `timeout_s`.
+            UnavailableError: the subject has no subscriber, or no answer came within `timeout_s`.
         """
         ...
 
     def reply(self, signal: Signal, payload: bytes) -> bool:
-        """Answer a signal that came by `request`; False if the answer was dropped."""
+        """Answer a signal sent by `request`; return False if the answer was dropped."""
         ...
 
     async def subscribe(self, subject: str) -> AsyncGenerator[Signal, None]:
-        """Listen to a subject or pattern made by `svc_common.subjects`.
+        """Subscribe to a subject or pattern made by `svc_common.subjects`.
 
-        Returns once the bus knows of the subscription: what is published from now on arrives.
+        Returns once the bus has the subscription: all later signals arrive.
         """
         ...
 
 
 class LogLines(Protocol):
-    """Output of trials on its way to the page and the command line; kept for a while."""
+    """Recent output of trials, for the page and the command line."""
 
     def publish(self, experiment_id: str, trial_id: str, payload: bytes) -> bool:
-        """Send some output of a trial; False if the bus is away or busy and it was dropped.
+        """Send output of a trial; return False if the bus is away or busy and drops it.
 
-        The files of the runner are the record; this is for those who watch.
+        The files of the agent are the record; this is a live view.
         """
         ...
 
     def follow(
         self, experiment_id: str, trial_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogChunk, None]:
-        """Give what is kept behind `after_sequence`, then what comes; never ends."""
+        """Yield the stored output behind `after_sequence`, then new output; never end."""
         ...
 
     async def last_sequence(self, experiment_id: str, trial_id: str) -> int:
-        """Give the sequence of the last output kept of a trial; 0 if there is none."""
+        """Return the sequence of the last stored output of a trial; 0 if there is none."""
         ...
 
     async def delete(self, experiment_id: str) -> None:
-        """Forget the output of all trials of an experiment."""
+        """Delete the output of all trials of an experiment."""
         ...
 
 
 class Bus(Protocol):
-    """All ports of one connection to the bus; open it with `async with`."""
+    """Ports of one connection to the bus; open it with `async with`."""
 
     @property
     def events(self) -> EventLog:
@@ -357,7 +357,7 @@ class Bus(Protocol):
 
     @property
     def signals(self) -> Signals:
-        """Messages that nobody keeps."""
+        """Messages that are not stored."""
         ...
 
     @property
@@ -367,17 +367,17 @@ class Bus(Protocol):
 
     @property
     def connected(self) -> bool:
-        """Whether the bus can be reached now."""
+        """Return whether the bus can be reached now."""
         ...
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
-        """Wait until the bus can be reached, or (False) until it no longer can."""
+        """Wait until the bus can be reached; with False, until it cannot."""
         ...
 
     async def streams(self) -> list[StreamFacts]:
-        """Tell how the streams are, in the order of `svc_common.subjects`.
+        """Return the state of each stream, in the order of `svc_common.subjects`.
 
-        One that is missing is left out.
+        A missing stream is left out.
         """
         ...
 
@@ -399,5 +399,5 @@ class Bus(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close; may be called twice. Waiting calls get `UnavailableError`, iterators end."""
+        """Close; may be called twice. Waiting calls raise `UnavailableError`, iterators end."""
         ...

@@ -150,7 +150,7 @@ async def test_publish_is_repeated_with_its_message_id_until_it_is_acknowledged(
     assert {decode_headers(one.headers)["Nats-Msg-Id"] for one in sent} == {"m1"}
 
 
-async def test_bus_out_of_room_says_so() -> None:
+async def test_bus_out_of_room_is_reported() -> None:
     async with scripted(lambda server, message: server.answer(message, NO_ROOM)) as (_, jetstream):
         with pytest.raises(ResourceExhaustedError, match="out of room: insufficient resources"):
             await jetstream.publish("nni.inbox.e.r", b"x")
@@ -198,7 +198,7 @@ async def take(jetstream: JetStream, count: int) -> list[int]:
     return taken
 
 
-async def test_follower_that_missed_a_message_asks_anew_behind_the_last_one() -> None:
+async def test_follower_with_a_gap_makes_its_consumer_again_behind_the_last_message() -> None:
     answer, starts = follower([[(1, 1), (2, 2), (9, 4)], [(5, 1), (9, 2)]])
 
     async with scripted(answer) as (_, jetstream):
@@ -208,14 +208,14 @@ async def test_follower_that_missed_a_message_asks_anew_behind_the_last_one() ->
     assert starts == [1, 3]
 
 
-async def test_follower_drops_what_it_has_given_already() -> None:
+async def test_follower_drops_messages_that_it_has_delivered() -> None:
     answer, _ = follower([[(1, 1), (2, 2), (2, 3), (3, 4)]])
 
     async with scripted(answer) as (_, jetstream):
         assert await take(jetstream, 3) == [1, 2, 3]
 
 
-async def test_heartbeat_that_tells_of_more_makes_the_follower_ask_anew() -> None:
+async def test_heartbeat_with_a_higher_count_makes_the_consumer_again() -> None:
     answer, starts = follower([[(1, 1)], [(2, 1)]])
 
     async with scripted(answer) as (server, jetstream):

@@ -9,7 +9,7 @@ from svc_common.messaging.permissions import (
 )
 
 
-def test_answers_to_each_user_go_where_nobody_else_listens() -> None:
+def test_answers_to_each_user_go_below_its_own_name() -> None:
     users = [manager_user(), dispatcher_user(), runner_user("box", "local", "box")]
 
     for user in users:
@@ -25,7 +25,7 @@ def test_only_the_manager_may_write_logs_or_change_streams() -> None:
             assert "STREAM.PURGE" not in subject
 
 
-def test_agent_of_its_own_has_no_wildcard_for_whose_name_it_uses() -> None:
+def test_user_of_one_agent_has_no_wildcard_in_place_of_its_id() -> None:
     user = runner_user("box", "local", "box")
 
     assert "nni.inbox.*.box" in user.publish
