@@ -22,6 +22,7 @@ from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import inbox_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
+from nni_wire.pools import LOCAL_POOL
 from svc_common import subjects
 from svc_common.garbage_collection import GcFreezer
 from svc_common.messaging.nats_bus import NatsBus
@@ -76,7 +77,7 @@ class SimulatedAgent:
 
     async def run(self) -> None:
         """Take tasks until cancelled."""
-        feed = await self._bus.tasks.pull(subjects.LOCAL_POOL)
+        feed = await self._bus.tasks.pull(LOCAL_POOL)
         self._announce()
         try:
             feed.grant(self._plan.slots)
@@ -156,7 +157,7 @@ class SimulatedAgent:
         presence = task_pb2.RunnerPresence(
             runner_id=self._runner_id,
             boot_id="1",
-            pool=subjects.LOCAL_POOL,
+            pool=LOCAL_POOL,
             trials=[
                 task_pb2.HeldTrial(
                     experiment_id=held.task.experiment_id,

@@ -30,9 +30,6 @@ ALL_PRESENCES: Final = "nni.presence.*"
 ALL_CONTROLS: Final = "nni.control.*"
 ALL_MANAGERS: Final = "nni.manager.*"
 
-LOCAL_POOL: Final = "local"
-"""Pool of the agents of this machine, and of experiments that name no other."""
-
 ALGORITHM_SOURCES: Final = frozenset({"dispatcher", "nas", "compressor"})
 """Sources of INBOX messages of algorithms; no agent may have such an id."""
 

@@ -12,6 +12,7 @@ import grpc.aio
 from nni_proto.bytes.v1 import byte_service_pb2_grpc
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc, history_service_pb2_grpc
 from nni_proto.trial.v1 import trial_service_pb2_grpc
+from nni_wire.pools import LOCAL_POOL
 from svc_common import environment
 from svc_common.access.delegation import Delegation
 from svc_common.access.security import Guard
@@ -29,7 +30,6 @@ from svc_common.storage.factory import open_blob_store
 from svc_common.storage.metrics import BlobMetrics, with_metrics
 from svc_common.storage.ports import BlobStore
 from svc_common.storage.retries import RetryingBlobStore
-from svc_common.subjects import LOCAL_POOL
 from svc_common.telemetry.metrics import process_registry
 from svc_common.telemetry.tracing import open_tracer
 from svc_manager.actors.leasing import Ownership

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from nni_wire.pools import LOCAL_POOL
 from svc_common import environment
 from svc_common.errors import FailedPreconditionError
 from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
@@ -20,7 +21,6 @@ from svc_common.messaging.permissions import (
     runner_user,
     users_block,
 )
-from svc_common.subjects import LOCAL_POOL
 from svc_standalone.children import Command
 
 LOOPBACK: Final = "127.0.0.1"

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from nni_wire.pools import LOCAL_POOL
 from svc_common import environment
 from svc_common.access.security import ON_LOOPBACK, SecuritySettings, read_security_settings
 from svc_common.errors import InvalidArgumentError
 from svc_common.storage.s3_settings import S3Settings, read_s3_settings
-from svc_common.subjects import LOCAL_POOL, check_id
+from svc_common.subjects import check_id
 
 NNI_RUNNER_ID: Final = "NNI_RUNNER_ID"
 NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from nni_proto.runner.v1 import task_pb2
+from nni_wire.pools import LOCAL_POOL
 from svc_common.messaging.limits import ACK_WAIT_S
-from svc_common.subjects import LOCAL_POOL
 from svc_trial_runner.agent.agent import RENEW_EVERY_S
 from svc_trial_runner.agent.presence import PRESENCE_EVERY_S
 from svc_trial_runner.converters import report_entry, reports_message, work_from_payload

@@ -5,8 +5,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
+from nni_wire.pools import LOCAL_POOL
 from svc_common import subjects
-from svc_common.subjects import LOCAL_POOL
 from svc_manager.domain.experiment import DEFAULT_TRIAL_RETRIES, Budget, ExperimentSettings
 from svc_manager.domain.values import (
     DEFAULT_METRIC,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from svc_common.subjects import LOCAL_POOL
+from nni_wire.pools import LOCAL_POOL
 from svc_manager.domain.values import DEFAULT_METRIC, OptimizeMode
 
 DEFAULT_TRIAL_RETRIES = 2
