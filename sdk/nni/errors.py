@@ -14,7 +14,18 @@ class NniError(Exception):
 
 
 class NoMoreTrialError(NniError):
-    """A tuner has explored its whole search space and proposes nothing more.
+    """A tuner has exhausted its search space, or a stopping rule has ended the search.
 
-    Raised by `Tuner.generate_parameters`; trials that run go on to their end.
+    Raised by `Tuner.generate_parameters` and `Study.ask`; running trials continue.
+
+    Example:
+        >>> from nni.hpo import NoMoreTrialError, Study
+        >>> study = Study({"x": {"_type": "choice", "_value": [1]}}, tuner="GridSearch")
+        >>> study.ask().parameters
+        {'x': 1}
+        >>> try:
+        ...     study.ask()
+        ... except NoMoreTrialError as error:
+        ...     print(error)
+        the search space is exhausted
     """

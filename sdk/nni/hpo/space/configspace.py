@@ -200,6 +200,13 @@ def parameters_of(search_space: JsonValue, configuration: Mapping[str, Any]) -> 
     Raises:
         KeyError: an active hyperparameter is missing.
         ValueError: a value lies outside the space.
+
+    Example:
+        >>> from nni.hpo.space.configspace import parameters_of
+        >>> branch = {"_name": "tree", "depth": {"_type": "randint", "_value": [1, 9]}}
+        >>> space = {"model": {"_type": "choice", "_value": [branch]}}
+        >>> parameters_of(space, {"model": "tree", "model/tree/depth": 3})
+        {'model': {'_name': 'tree', 'depth': 3}}
     """
     return _parameters(parse_space(search_space), configuration)
 
