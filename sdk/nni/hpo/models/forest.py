@@ -67,7 +67,7 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Forest:
+class RandomForest:
     """Trees grown on different samples of the same observations."""
 
     trees: tuple[Tree, ...]
@@ -83,7 +83,7 @@ class Forest:
 
 def grown_forest(
     points: Floats, targets: Floats, categories: Ints, trees: int, rng: np.random.Generator
-) -> Forest:
+) -> RandomForest:
     """Return a forest for observations.
 
     Args:
@@ -97,7 +97,7 @@ def grown_forest(
     for _ in range(trees):
         rows = rng.integers(len(points), size=len(points))
         grown.append(_Grower(points, targets, categories, rng).grow(rows))
-    return Forest(tuple(grown))
+    return RandomForest(tuple(grown))
 
 
 class _Grower:

@@ -19,7 +19,7 @@ from nni.errors import NoMoreTrialError
 from nni.hpo.arrays import Floats, Ints
 from nni.hpo.encoding.encoded_space import VectorKey, vector_key
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.forest import Forest, grown_forest
+from nni.hpo.models.forest import RandomForest, grown_forest
 from nni.hpo.models.targets import warped
 from nni.hpo.registry.arguments import Mode, Seed
 from nni.hpo.registry.declaration import algorithm
@@ -93,7 +93,7 @@ class SMACTuner(ModelBasedTuner[float]):
         """Configurations that were proposed, by their keys; empty without `config_dedup`."""
         self._grown_on = 0
         self._forest_seed = 0
-        self._forest: Forest | None = None
+        self._forest: RandomForest | None = None
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """See the base. Only the first space counts; a later one is checked and refused."""
@@ -196,7 +196,7 @@ class SMACTuner(ModelBasedTuner[float]):
         steps[np.arange(len(steps)), columns] += _STEP * self._rng.standard_normal(len(steps))
         return np.concatenate([*blocks, self._space.snap(steps)]), np.concatenate([*owners, owner])
 
-    def _current_forest(self) -> tuple[Forest, Floats]:
+    def _current_forest(self) -> tuple[RandomForest, Floats]:
         """Return the forest, grown anew if enough results have come in, and all targets."""
         targets = warped(np.array(self._losses))
         if len(self._losses) > self._grown_on * (1.0 + _REGROW_SHARE):

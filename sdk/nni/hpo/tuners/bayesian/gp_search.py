@@ -38,7 +38,7 @@ from nni.hpo.tuners.bayesian.initial_design import InitialDesign
 from nni.hpo.tuners.bayesian.outcome_models import NOTABLE_NOISE
 from nni.hpo.tuners.bayesian.search_budget import GPSettings, SearchBudget, search_budget
 from nni.hpo.tuners.bayesian.search_modes import (
-    Progress,
+    RecentGains,
     SearchMode,
     TrustRegion,
     next_mode,
@@ -277,7 +277,7 @@ class GPSearch(ModelBasedTuner[float]):
         )
         self._plateaus = PlateauModel(self._space.ordered)
         self._region = TrustRegion(len(self._space))
-        self._progress = Progress()
+        self._progress = RecentGains()
         self._design.reset(self._space, self._rng)
 
     def _reset_model(self) -> None:
@@ -299,7 +299,7 @@ class GPSearch(ModelBasedTuner[float]):
     def _load_model_state(self, state: JsonValue) -> None:
         self._model.load_state(state["model"])
         self._region.load_state(state["region"])
-        self._progress = Progress()
+        self._progress = RecentGains()
         self._progress.gains.extend(state["gains"])
         self._proposals = {number: (mode, size) for number, mode, size in state["ways"]}
         self._design.load_state(state)

@@ -98,7 +98,7 @@ class TrustRegion:
 
 
 @dataclass(slots=True)
-class Progress:
+class RecentGains:
     """Gains of the latest proposals of the Gaussian process."""
 
     gains: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))

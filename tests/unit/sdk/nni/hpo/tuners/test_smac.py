@@ -80,6 +80,20 @@ def test_failed_points_are_not_handed_out_again_after_a_restart() -> None:
     assert len({canonical_json(point) for _, point in (*first, *rest.parameters)}) == 12
 
 
+def test_state_of_an_older_version_opens_without_its_keys() -> None:
+    tuner, other = (SMACTuner(config_dedup=True, seed=0) for _ in range(2))
+    for one in (tuner, other):
+        one.update_search_space(TWELVE)
+    first = tuner.generate_parameters(0)
+    state = {**tuner.state(), "handed_out": [[0.0, 0.5]]}
+
+    other.load_state(json.loads(json.dumps(state)))
+
+    rest = generate(other, range(1, 20))
+    assert rest.exhausted
+    assert len({canonical_json(point) for point in (first, *(p for _, p in rest.parameters))}) == 12
+
+
 def test_batch_holds_distinct_points() -> None:
     tuner = SMACTuner("minimize", seed=0)
     best_of(tuner, 10)

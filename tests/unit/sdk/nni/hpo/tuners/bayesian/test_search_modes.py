@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from nni.hpo.tuners.bayesian.search_modes import Progress, TrustRegion, next_mode, option_weights
+from nni.hpo.tuners.bayesian.search_modes import RecentGains, TrustRegion, next_mode, option_weights
 
 
 def test_region_grows_with_success_and_shrinks_without() -> None:
@@ -91,7 +91,7 @@ def test_region_goes_on_from_its_state() -> None:
 
 
 def test_progress_is_stale_after_eight_proposals_that_gained_next_to_nothing() -> None:
-    progress = Progress()
+    progress = RecentGains()
     progress.gains.extend([5.0] + [0.0] * 7)
     assert not progress.stale(gained=5.0)
 
