@@ -30,6 +30,7 @@ from svc_common.messaging.ports import (
     StreamFacts,
     Task,
 )
+from svc_common.tasks import wait_first
 
 
 class InMemoryEventLog:
@@ -409,15 +410,7 @@ class InMemoryBus:
             await self.broker.down.wait()
             return
         if not self.connected and not self._closed.is_set():
-            either = [
-                asyncio.ensure_future(self.broker.up.wait()),
-                asyncio.ensure_future(self._closed.wait()),
-            ]
-            try:
-                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for waiting in either:
-                    waiting.cancel()
+            await wait_first(self.broker.up.wait(), self._closed.wait())
         if self._closed.is_set():
             raise UnavailableError("the connection to the bus is closed")
 

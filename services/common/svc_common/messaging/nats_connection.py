@@ -37,6 +37,7 @@ from svc_common.messaging.nats_requests import (
 )
 from svc_common.messaging.nats_settings import NatsSettings, Server
 from svc_common.subjects import check_id
+from svc_common.tasks import wait_first
 
 FIRST_RETRY_S: Final = 0.01
 """The bus may be starting beside this process."""
@@ -114,9 +115,7 @@ class Connection:
         first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._keeper = asyncio.create_task(self._keep(first), name="nats connection")
         try:
-            await asyncio.wait({first, self._keeper}, return_when=asyncio.FIRST_COMPLETED)
-            if not first.done():
-                await self._keeper
+            await wait_first(asyncio.shield(first), asyncio.shield(self._keeper))
         except BaseException:
             await self.aclose()
             raise

@@ -16,6 +16,7 @@ from svc_common.clock import Clock
 from svc_common.errors import ServiceError, UnavailableError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Signal, Signals
+from svc_common.tasks import wait_first
 from svc_manager.domain.lease import (
     PRESENCE_PREFIX,
     Lease,
@@ -292,10 +293,4 @@ class Ownership:
 
     async def _pause(self, called: asyncio.Event) -> None:
         """Wait until the next refresh is due, or another manager signals."""
-        sleeping = asyncio.ensure_future(self._clock.sleep(LOOK_EVERY_S))
-        calling = asyncio.ensure_future(called.wait())
-        try:
-            await asyncio.wait({sleeping, calling}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleeping.cancel()
-            calling.cancel()
+        await wait_first(self._clock.sleep(LOOK_EVERY_S), called.wait())

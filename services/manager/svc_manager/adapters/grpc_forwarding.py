@@ -20,6 +20,7 @@ from svc_common.access.delegation import ON_BEHALF_KEY, Delegation
 from svc_common.access.interceptor import bearer_token, certificate_name
 from svc_common.errors import UnavailableError
 from svc_common.rpc.requests import read_to_end
+from svc_common.tasks import StoppedError, result_unless
 from svc_manager.actors.leasing import OwnedElsewhereError
 
 FORWARDED_KEY: Final = "nni-forwarded"
@@ -167,16 +168,10 @@ class Forwarder:
         Raises:
             OwnedElsewhereError: the experiment has another owner by now.
         """
-        answer = asyncio.ensure_future(_result(pending))
-        moving = asyncio.ensure_future(_result(self._until_moved(moved)))
         try:
-            await asyncio.wait({answer, moving}, return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
-                raise moved
-            return answer.result()
-        finally:
-            answer.cancel()
-            moving.cancel()
+            return await result_unless(self._until_moved(moved), pending)
+        except StoppedError:
+            raise moved from None
 
     def _channel_for(self, context: Context, moved: OwnedElsewhereError) -> grpc.aio.Channel:
         """Return the channel to the owner.
@@ -202,10 +197,6 @@ class Forwarder:
 async def _encoded(requests: AsyncIterator[Message]) -> AsyncIterator[bytes]:
     async for request in requests:
         yield request.SerializeToString()
-
-
-async def _result(awaited: Awaitable[Any]) -> Any:  # noqa: ANN401 - any answer
-    return await awaited
 
 
 async def _forward_error(

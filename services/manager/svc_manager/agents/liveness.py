@@ -19,6 +19,7 @@ from svc_common.errors import InvalidArgumentError
 from svc_common.logs import get_logger
 from svc_common.messaging.limits import ACK_WAIT_S
 from svc_common.messaging.ports import Bus
+from svc_common.tasks import wait_first
 from svc_manager.converters.tasks import drop_to_bytes
 from svc_manager.domain.decide_reports import is_affected
 from svc_manager.domain.effects import SendDrop
@@ -374,13 +375,7 @@ class AgentMonitor:
             await self._changed.wait()
             return
         rest_s = max(0.001, min(moments) - self._clock.monotonic_s())
-        sleeping = asyncio.ensure_future(self._clock.sleep(rest_s))
-        changed = asyncio.ensure_future(self._changed.wait())
-        try:
-            await asyncio.wait({sleeping, changed}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleeping.cancel()
-            changed.cancel()
+        await wait_first(self._clock.sleep(rest_s), self._changed.wait())
 
 
 def _waits_for(presence: task_pb2.RunnerPresence, experiment_id: str, trial: Trial) -> str | None:

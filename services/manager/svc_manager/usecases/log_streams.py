@@ -13,6 +13,7 @@ from nni_proto.trial.v1 import output_pb2
 from svc_common.errors import AbortedError, InvalidArgumentError, NotFoundError
 from svc_common.experiment_files import open_inside
 from svc_common.messaging.ports import EventLog, LogLines
+from svc_common.tasks import wait_first
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.blobs.trial_outputs import TrialOutputs
 from svc_manager.converters.events import batch_from_bytes
@@ -212,20 +213,10 @@ def _ended(trial_id: str) -> Callable[[ExperimentActor], bool]:
 
 
 async def _either(change: asyncio.Event, watch: FileWatch | None) -> None:
-    waits: list[asyncio.Future[bool]] = [asyncio.ensure_future(change.wait())]
-    if watch is not None:
-        waits.append(asyncio.ensure_future(_changed(watch)))
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()
-        await asyncio.gather(*waits, return_exceptions=True)
-
-
-async def _changed(watch: FileWatch) -> bool:
-    await watch.changed()
-    return True
+    if watch is None:
+        await change.wait()
+    else:
+        await wait_first(change.wait(), watch.changed())
 
 
 def _read(root: Path, path: Path, offset: int) -> bytes:

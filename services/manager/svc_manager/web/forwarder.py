@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import h11
 from starlette.requests import Request
@@ -17,6 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from svc_common.access.delegation import ON_BEHALF_KEY, Delegation
 from svc_common.access.roles import BY_CERTIFICATE, Caller
 from svc_common.errors import UnavailableError
+from svc_common.tasks import StoppedError, result_unless, wait_first
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.web.security import CERTIFICATE_NAME
 from svc_manager.web.streams import take_until
@@ -92,10 +92,15 @@ class HttpForwarder:
         address = moved.manager.http_address
         if FORWARDED_HEADER in request.headers or not address:
             raise moved
-        ended = partial(_first_of, until_stopped, partial(self.until_moved, moved))
+
+        async def ended() -> None:
+            await wait_first(until_stopped(), self.until_moved(moved))
+
         try:
-            upstream = await _unless(ended, _UpstreamResponse.of(self, request, body, address))
-        except (OSError, TimeoutError, h11.ProtocolError) as error:
+            upstream = await result_unless(
+                ended(), _UpstreamResponse.of(self, request, body, address)
+            )
+        except (OSError, TimeoutError, StoppedError, h11.ProtocolError) as error:
             raise UnavailableError(
                 f"the manager of experiment {moved.experiment_id!r} at {address} does not respond; "
                 "another one takes the experiment over within seconds: try again",
@@ -166,39 +171,6 @@ class _UpstreamResponse:
             self._writer.close()
             with suppress(OSError):
                 await self._writer.wait_closed()
-
-
-async def _first_of(
-    first: Callable[[], Awaitable[None]], second: Callable[[], Awaitable[None]]
-) -> None:
-    """Wait until one of two waits returns."""
-    waits = [asyncio.ensure_future(_coroutine(one)) for one in (first, second)]
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()
-
-
-async def _coroutine(wait: Callable[[], Awaitable[None]]) -> None:
-    await wait()
-
-
-async def _unless(ended: Callable[[], Awaitable[None]], result: Coroutine[Any, Any, T]) -> T:
-    """Return ``result``, unless ``ended`` returns first.
-
-    Raises:
-        TimeoutError: ``ended`` returned first.
-    """
-    work, end = asyncio.ensure_future(result), asyncio.ensure_future(_coroutine(ended))
-    try:
-        await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            raise TimeoutError
-        return work.result()
-    finally:
-        work.cancel()
-        end.cancel()
 
 
 async def _body_until(
