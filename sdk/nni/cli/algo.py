@@ -49,7 +49,7 @@ def register(
 
 @app.command("unregister")
 def unregister(name: Name) -> None:
-    """Forget a name that you registered."""
+    """Remove the registration of a name."""
     from nni.experiment.errors import ExperimentError
     from nni.hpo.registry import registrations
 
@@ -62,7 +62,7 @@ def unregister(name: Name) -> None:
 
 @app.command("list")
 def list_algorithms(*, as_json: Json = False) -> None:
-    """List all algorithms that have a name."""
+    """List all registered algorithms."""
     rows = [_row(entry) for entry in _entries()]
     if as_json:
         write_json(rows)

@@ -1,4 +1,4 @@
-"""BOHB's model of one budget: where good results are dense and bad ones are not.
+"""BOHB's model of one budget: Parzen estimators of good and of bad results.
 
 Source: Falkner, Klein and Hutter, BOHB: Robust and Efficient Hyperparameter Optimization at Scale,
 ICML 2018, section 3.2.
@@ -50,7 +50,7 @@ class ModelSettings:
 
 
 class Results:
-    """What trials of one budget gave, best first.
+    """Results of the trials at one budget, best first.
 
     Args:
         frame: of the rows.
@@ -62,11 +62,11 @@ class Results:
         self._options = np.empty((_FIRST_CAPACITY, len(frame.counts)), dtype=np.int64)
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of results."""
         return len(self._ranked)
 
     def add(self, row: Row, loss: float) -> None:
-        """Add a result; infinite for a trial that gave none."""
+        """Add a loss; infinite for a trial without a result."""
         index = len(self._ranked)
         if index == len(self._points):
             self._points = np.concatenate([self._points, np.empty_like(self._points)])
@@ -75,11 +75,11 @@ class Results:
         insort(self._ranked, (loss, index))
 
     def can_model(self, least: int) -> bool:
-        """Whether there are `least` results, and numbers enough among them to have a spread."""
+        """Return whether there are `least` results, at least two of them finite."""
         return len(self) >= least and sum(loss < math.inf for loss, _ in self._ranked[:2]) > 1
 
     def best(self, count: int) -> tuple[Floats, Ints]:
-        """Return points `(k, d)` and options `(k, c)` of the best `count` that gave a number."""
+        """Return points `(k, d)` and options `(k, c)` of the best `count` with a finite loss."""
         return self._rows([index for loss, index in self._ranked[:count] if loss < math.inf])
 
     def worst(self, count: int) -> tuple[Floats, Ints]:
@@ -91,7 +91,7 @@ class Results:
 
 
 def least_results(space: ProposalSpace, settings: ModelSettings) -> int:
-    """Return how many results a budget needs before it has a model."""
+    """Return the number of results that a budget needs before it has a model."""
     return max(dimension_of(space) + 1, settings.min_points_in_model or 0)
 
 
@@ -101,7 +101,7 @@ def propose(
     settings: ModelSettings,
     rng: np.random.Generator,
 ) -> dict[str, JsonValue] | None:
-    """Return the candidate that good results favour most, or None if none is allowed.
+    """Return the candidate with the largest density ratio; None if constraints forbid all.
 
     Args:
         space: of the candidates.
@@ -129,7 +129,7 @@ def propose(
 def density(
     frame: Frame, points: Floats, options: Ints, min_bandwidth: float, prior_share: float
 ) -> Mixture:
-    """Return one kernel per row, all as wide as the rows' spread asks for.
+    """Return a mixture with one kernel per row, of a width that follows the rows' spread.
 
     Args:
         frame: the prior.
@@ -154,13 +154,13 @@ def density(
 
 
 def _disagreement(options: Ints) -> Floats:
-    """Return per choice the chance that two of the rows took different options, `(c,)`."""
+    """Return per choice the probability that two rows have different options, `(c,)`."""
     shares = [np.bincount(column) / len(column) for column in options.T]
     return np.array([1.0 - float((share**2).sum()) for share in shares])
 
 
 def widened(mixture: Mixture, factor: float) -> Mixture:
-    """Return the density with kernels `factor` times as wide, where a bell allows that."""
+    """Return the density with kernels `factor` times as wide, but no wider than a normal prior."""
     return Mixture(
         frame=mixture.frame,
         centres=mixture.centres,

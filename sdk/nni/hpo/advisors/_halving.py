@@ -1,7 +1,6 @@
 """Successive halving: many configurations at a small budget, the best of them at larger ones.
 
-No I/O, no randomness: a bracket says how many new configurations it wants and which of those that
-have been evaluated go on.
+Pure: a bracket requests new configurations and promotes evaluated ones, without I/O or randomness.
 
 Source: Jamieson and Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter
 Optimization, AISTATS 2016, as used by Li et al., Hyperband, arXiv 1603.06560.
@@ -20,13 +19,13 @@ _GUARD: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round of a bracket."""
+    """Round of a bracket: its number of configurations and their budget."""
 
     size: int
-    """How many configurations run in it, >= 1."""
+    """Number of configurations, >= 1."""
 
     budget: int
-    """What each of them gets, >= 1."""
+    """Budget of each configuration, >= 1."""
 
 
 def rounds_of(size: int, first_budget: float, eta: int, count: int) -> tuple[Round, ...]:
@@ -36,7 +35,7 @@ def rounds_of(size: int, first_budget: float, eta: int, count: int) -> tuple[Rou
         size: configurations in the first round.
         first_budget: of each of them; each later round has `eta` times as much.
         eta: a round keeps the best `1 / eta`.
-        count: number of rounds; a round that nobody would reach is left out.
+        count: number of rounds; a round without configurations is left out.
     """
     rounds = [
         Round(size // eta**i, max(1, int(first_budget * eta**i + _GUARD))) for i in range(count)
@@ -45,7 +44,7 @@ def rounds_of(size: int, first_budget: float, eta: int, count: int) -> tuple[Rou
 
 
 def deepest_bracket(smallest: int, largest: int, eta: int) -> int:
-    """Return how often a budget can grow from `smallest` by `eta` without passing `largest`."""
+    """Return the number of times a budget can grow by `eta` from `smallest` to `largest`."""
     steps = 0
     while smallest * eta ** (steps + 1) <= largest:
         steps += 1
@@ -54,7 +53,7 @@ def deepest_bracket(smallest: int, largest: int, eta: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run of one configuration."""
+    """Run of one configuration at one budget."""
 
     bracket: int
     """Number of the bracket, counting from 0 over the whole experiment."""
@@ -67,10 +66,10 @@ class Job:
     budget: int
 
     configuration: JsonValue
-    """Without the budget; None for a new one, which the caller is to draw."""
+    """Without the budget; None for a new one, which the caller draws."""
 
     source: str | None = None
-    """Id of the job whose training goes on in this one; None if there was none, or it failed."""
+    """Id of the job whose training this one continues; None for none, or if it failed."""
 
     @property
     def id(self) -> str:
@@ -80,7 +79,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Ended:
-    """What came of one job; the better one is the lesser."""
+    """Ended job with its loss; ordered from best to worst."""
 
     loss: float
     index: int
@@ -90,19 +89,19 @@ class _Ended:
 
 
 class Bracket:
-    """One bracket: gives jobs, is told what came of them, promotes.
+    """State machine of one bracket: hands out jobs, takes results, promotes configurations.
 
-    A round is complete when all its jobs have ended. Then the best go on; those without a result
-    rank last: one is promoted only where too few others are left.
+    A round is complete when all its jobs have ended. Then the best are promoted; those without a
+    result rank last, and are promoted only if too few others are left.
 
     Args:
         number: names the bracket in the ids of its jobs.
         rounds: sizes and budgets.
-        asynchronous: whether configurations go on before their round is complete: as many of it as
-            its share of ended jobs allows, the best of these, and before others begin. The sizes of
-            the rounds stay the same.
+        asynchronous: whether configurations are promoted before their round is complete: the best
+            of the ended jobs, in proportion to their share of the round, and before new ones begin.
+            The sizes of the rounds stay the same.
 
-    Source of the asynchronous way: Li et al., A System for Massively Parallel Hyperparameter
+    Source of asynchronous promotion: Li et al., A System for Massively Parallel Hyperparameter
     Tuning, MLSys 2020, section 3, within the bounds of one bracket.
     """
 
@@ -118,8 +117,8 @@ class Bracket:
 
     @property
     def finished(self) -> bool:
-        """Whether its last round is complete, and with it all others."""
-        # The last of a round goes on when the round is complete, and not before.
+        """Whether the last round is complete, and so all others."""
+        # The last promotion of a round follows its completion, so earlier rounds are complete.
         return len(self._ended[-1]) == self._rounds[-1].size
 
     def next_job(self) -> Job | None:
@@ -136,12 +135,12 @@ class Bracket:
         return None
 
     def end(self, job: Job, configuration: JsonValue, loss: float) -> None:
-        """Learn that a job has ended; called once per job.
+        """Record the end of a job; called once per job.
 
         Args:
-            job: as it was given.
-            configuration: what it ran, without the budget.
-            loss: smaller is better; infinite if it gave no result.
+            job: as `next_job` returned it.
+            configuration: of the job, without the budget.
+            loss: smaller is better; infinite without a result.
         """
         insort(self._ended[job.round], _Ended(loss, job.index, job, configuration))
 
@@ -154,7 +153,7 @@ class Bracket:
         return Job(self._number, place, index, budget, promoted.configuration, source)
 
     def _promoted_from(self, place: int) -> _Ended | None:
-        """Return the best one of a round that goes on, each once; None if none may by now."""
+        """Return the next promoted job of a round, each once; None if none can be promoted yet."""
         ended, promoted = self._ended[place], self._promoted[place]
         complete = len(ended) == self._rounds[place].size
         if len(promoted) >= self._places(place):
@@ -166,7 +165,7 @@ class Bracket:
         return best
 
     def _places(self, place: int) -> int:
-        """Return how many of a round may go on by now."""
+        """Return the number of jobs of a round that can be promoted by now."""
         size, following = self._rounds[place].size, self._rounds[place + 1].size
         ended = len(self._ended[place])
         if self._asynchronous:

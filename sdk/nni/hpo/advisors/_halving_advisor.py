@@ -1,4 +1,4 @@
-"""What Hyperband and BOHB have in common: brackets whose jobs are trials."""
+"""Base of Hyperband and BOHB: successive halving brackets whose jobs are trials."""
 
 import copy
 import json
@@ -23,26 +23,26 @@ BUDGET_KEY: Final = "TRIAL_BUDGET"
 """Key of the budget in every configuration that a trial gets."""
 
 RESERVED: Final = frozenset({BUDGET_KEY, LOAD_KEY, SAVE_KEY})
-"""Keys of the parameters that are not of the search space."""
+"""Keys that the advisor adds to the parameters of the search space."""
 
 
 @dataclass(slots=True)
 class _Running:
-    """A job whose trial has not ended."""
+    """Job whose trial has not ended."""
 
     job: Job
     loss: float = math.inf
 
 
 class CheckpointFolders:
-    """Names a folder for each job, and tells when nobody needs it any more."""
+    """Checkpoint folders of jobs, and their release when no later job loads them."""
 
     def __init__(self) -> None:
         self._kept: dict[int, set[str]] = {}
         self._released: list[str] = []
 
     def of(self, job: Job) -> dict[str, JsonValue]:
-        """Return what a trial is told: where to save, and what to start from if it goes on."""
+        """Return the folders of a trial: to save to, and to load from if it was promoted."""
         self._kept.setdefault(job.bracket, set()).add(job.id)
         folders: dict[str, JsonValue] = {SAVE_KEY: self._folder(job.id)}
         if job.source is not None:
@@ -50,7 +50,7 @@ class CheckpointFolders:
         return folders
 
     def end(self, job: Job, *, bracket_finished: bool) -> None:
-        """Learn that a trial has ended: what it started from is not needed again."""
+        """Release the folder that an ended trial loaded, or all folders of a finished bracket."""
         kept = self._kept[job.bracket]
         over = {name for name in kept if bracket_finished or name == job.source}
         kept -= over
@@ -59,7 +59,7 @@ class CheckpointFolders:
             del self._kept[job.bracket]
 
     def released(self) -> list[str]:
-        """Return the folders that are not needed any more, each once."""
+        """Return the released folders, each once."""
         released, self._released = self._released, []
         return released
 
@@ -68,20 +68,18 @@ class CheckpointFolders:
 
 
 class HalvingAdvisor(MsgDispatcherBase):
-    """Runs brackets one after the other, or several at a time.
+    """Advisor that runs successive halving brackets in turn, or several at a time.
 
-    A configuration that goes on is a new trial with a larger budget, which runs again from the
-    start unless there are checkpoints. Ranking is by the final result; one that was reported counts
-    however its trial ended, and a trial without one ranks last. Intermediate results are accepted
-    and do not matter.
+    A promoted configuration gets a new trial with a larger budget, which trains from the start
+    unless there are checkpoints. Ranking is by the final result, which counts however its trial
+    ended; a trial without one ranks last. Intermediate results have no effect.
 
     Args:
         optimize_mode: `maximize` or `minimize`.
-        parallel: whether a request that the open brackets cannot serve opens another one, so that
-            it need not wait for results.
-        asynchronous: whether configurations go on before their round is complete; see `Bracket`.
-        checkpoints: whether trials are told a folder to leave a checkpoint in, and one to start
-            from.
+        parallel: whether a request that the open brackets cannot serve opens another bracket,
+            instead of waiting for results.
+        asynchronous: whether configurations are promoted before their round is complete.
+        checkpoints: whether trials get a folder to save a checkpoint to, and one to load.
     """
 
     def __init__(
@@ -111,10 +109,10 @@ class HalvingAdvisor(MsgDispatcherBase):
         """Return a configuration for a first round, without its budget."""
 
     def new_result(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """Learn the result of a trial; infinite if it gave none. The default ignores it."""
+        """Record the loss of a trial, infinite without a result; the default ignores it."""
 
     def handle_request_trial_jobs(self, data: int) -> None:
-        """See the base; what cannot be served now is sent when results allow it."""
+        """See the base; other requests are served when results allow it."""
         self._waiting += data
         self._serve()
 
@@ -136,7 +134,7 @@ class HalvingAdvisor(MsgDispatcherBase):
         started = json.loads(data["hyper_params"])
         running = self._running.pop(started["parameter_id"], None)
         if running is None:
-            return  # told twice
+            return  # a duplicate report
         job, loss = running.job, running.loss
         configuration = without_budget(started["parameters"])
         self.new_result(job.budget, configuration, loss)
@@ -186,14 +184,14 @@ class HalvingAdvisor(MsgDispatcherBase):
 
 
 def without_budget(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the configuration within what a trial got."""
+    """Return the parameters of a trial without the keys that the advisor added."""
     return {key: value for key, value in parameters.items() if key not in RESERVED}
 
 
 def flat_space(search_space: object, algorithm: str) -> Space:
-    """Return a space without nested choices, in which no name is reserved.
+    """Return a parsed flat space, in which no name is reserved.
 
     Raises:
-        ValueError: it is another one.
+        ValueError: the space is malformed, nested, or uses a reserved name.
     """
     return parse_space(search_space, algorithm=algorithm, nested=False, reserved=RESERVED)

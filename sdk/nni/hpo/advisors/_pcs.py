@@ -1,4 +1,4 @@
-"""Reading search spaces in the "pcs new" text form of algorithm configuration.
+"""Parser of search spaces in the "pcs new" text form of algorithm configuration.
 
 One statement a line, `#` begins a comment:
 
@@ -28,37 +28,37 @@ _HEADINGS: Final = frozenset({"conditionals:", "conditions:", "forbidden:"})
 
 
 class PcsError(ValueError):
-    """A line that cannot be read, or that contradicts another one; names file and line."""
+    """Malformed or contradictory line; the message names file and line."""
 
 
 @dataclass(frozen=True, slots=True)
 class PcsParameter:
-    """One hyperparameter."""
+    """Hyperparameter of a file."""
 
     name: str
     kind: Kind
     options: tuple[str, ...]
-    """Of categorical and ordinal ones, the latter in their order; else empty."""
+    """Options of categorical parameters, and of ordinal ones in order; else empty."""
     low: float
     high: float
-    """Ends of a range, both included; 0 for lists."""
+    """Bounds of a range, both included; 0 for lists."""
     log: bool
     default: str | float
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One test of another parameter's value."""
+    """Comparison of another parameter's value."""
 
     parent: str
     operator: Operator
     values: tuple[str | float, ...]
-    """One, except for `in`."""
+    """A single value, except for `in`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """When a parameter is active: if all comparisons of one of the alternatives hold."""
+    """Condition of a child parameter: active if all comparisons of an alternative hold."""
 
     child: str
     alternatives: tuple[tuple[Comparison, ...], ...]
@@ -66,13 +66,13 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class PcsFile:
-    """What a file says."""
+    """Content of a file."""
 
     parameters: tuple[PcsParameter, ...]
     conditions: tuple[Condition, ...]
-    """Several of one child must all hold."""
+    """Conditions; all those of one child must hold."""
     forbidden: tuple[tuple[tuple[str, str | float], ...], ...]
-    """Each a list of (name, value) that must not all be true."""
+    """Forbidden combinations; each a list of (name, value)."""
 
 
 def read_pcs(path: Path) -> PcsFile:
@@ -86,7 +86,7 @@ def read_pcs(path: Path) -> PcsFile:
 
 
 def parse_pcs(text: str, origin: str = "<text>") -> PcsFile:
-    """Return what `text` says; `origin` names it in errors.
+    """Return the content of a text; `origin` names it in errors.
 
     Raises:
         PcsError: a line is wrong.
@@ -107,7 +107,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 class _Reader:
-    """Reads the statements of one file: first all parameters, then the rules about them."""
+    """Parser of one file: first all parameters, then conditions and forbidden clauses."""
 
     def __init__(self, origin: str) -> None:
         self._origin = origin

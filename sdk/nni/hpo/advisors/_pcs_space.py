@@ -1,4 +1,4 @@
-"""A space from a "pcs new" file as BOHB's model sees it; see `nni.hpo.advisors._proposals`."""
+"""Encoding of a space from a "pcs new" file for BOHB's model; see `_proposals`."""
 
 import math
 from pathlib import Path
@@ -14,13 +14,13 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.models.parzen import Frame
 
 _DRAWS: Final = 10_000
-"""Draws after which a space without an allowed one is refused."""
+"""Limit of the draws for an allowed configuration; without one the space is refused."""
 
 Value = str | float
 
 
 class PcsProposals:
-    """Configurations with conditions and forbidden combinations; see `ProposalSpace`.
+    """Encoder of a space with conditions and forbidden combinations; see `ProposalSpace`.
 
     Inactive parameters do not appear in a configuration; in its row they stand at their default.
 
@@ -103,7 +103,7 @@ class PcsProposals:
         return self._allowed({**numbers, **words})
 
     def _allowed(self, every: dict[str, Value]) -> dict[str, JsonValue] | None:
-        """Return the active ones of all values, in declared order; None if they are forbidden."""
+        """Return the values of active parameters, in declared order; None if forbidden."""
         active = {
             p.name: every[p.name] for p in self._pcs.parameters if self._active(p.name, every)
         }
@@ -134,12 +134,12 @@ class PcsProposals:
 
 
 def order_of(parameter: PcsParameter, value: Value) -> float:
-    """Return the place of a value among those of an ordered parameter."""
+    """Return the position of a value among those of an ordered parameter."""
     return parameter.options.index(str(value)) if parameter.options else float(value)
 
 
 def _range(parameter: PcsParameter) -> tuple[float, float]:
-    """Return what the coordinates 0 and 1 mean; every integer owns a bin of its own."""
+    """Return the values at the coordinates 0 and 1; every integer has a bin of its own."""
     low, high = parameter.low, parameter.high
     if parameter.options:
         low, high = 0.0, len(parameter.options) - 1.0
@@ -161,7 +161,7 @@ def value_at(parameter: PcsParameter, coordinate: float) -> Value:
 
 
 def coordinate_of(parameter: PcsParameter, value: Value) -> float:
-    """Return where a value of an ordered parameter lies, in [0, 1]."""
+    """Return the coordinate in [0, 1] of a value of an ordered parameter."""
     start, end = _range(parameter)
     raw = order_of(parameter, value)
     if start == end:
@@ -170,7 +170,7 @@ def coordinate_of(parameter: PcsParameter, value: Value) -> float:
 
 
 def check_value(parameter: PcsParameter, value: object) -> None:
-    """Raise ValueError unless `value` is one of the parameter's."""
+    """Raise ValueError unless the parameter has the value."""
     if parameter.options:
         if value not in parameter.options:
             words = ", ".join(parameter.options)

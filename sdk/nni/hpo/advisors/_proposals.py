@@ -1,4 +1,4 @@
-"""A space as BOHB's model sees it: every configuration is one row of coordinates and options."""
+"""Encoding of spaces for BOHB's model: a configuration is a row of coordinates and options."""
 
 from random import Random
 from typing import Protocol
@@ -13,25 +13,25 @@ from nni.hpo.space.parser import place
 
 
 class ProposalSpace(Protocol):
-    """Draws configurations and translates them to rows and back."""
+    """Encoder between configurations and rows, with draws from the prior."""
 
     frame: Frame
     """The prior over rows."""
 
     def draw(self, rng: Random) -> dict[str, JsonValue]:
-        """Return one configuration of the prior."""
+        """Return a draw from the prior."""
         ...
 
     def row(self, configuration: JsonValue) -> Row:
         """Return the row of a configuration.
 
         Raises:
-            ValueError: it is no point of the space.
+            ValueError: the configuration lies outside the space.
         """
         ...
 
     def configuration(self, row: Row) -> dict[str, JsonValue] | None:
-        """Return the configuration nearest to a row, or None if that is not allowed."""
+        """Return the configuration nearest to a row, or None if constraints forbid it."""
         ...
 
 
@@ -41,7 +41,7 @@ def dimension_of(space: ProposalSpace) -> int:
 
 
 class FlatProposals:
-    """A search space of the usual language without nested choices; see `ProposalSpace`.
+    """Encoder of a search space without nested choices; see `ProposalSpace`.
 
     Args:
         search_space: as the experiment gives it.

@@ -1,7 +1,7 @@
-"""Asynchronous successive halving: rungs of budgets, and who deserves the next one.
+"""Rungs of asynchronous successive halving: results at one budget, and their promotion.
 
-No I/O, no randomness. A rung remembers the results at its budget; of every `eta` of them one is
-promoted, or goes on, as soon as that can be said.
+Pure, without I/O or randomness. A rung holds the results at its budget; the best of every `eta`
+results is promoted, or continues, as soon as that many are there.
 
 Source: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020, algorithm 2;
 for several objectives: Schmucker et al., Multi-objective Asynchronous Successive Halving, 2021.
@@ -14,13 +14,13 @@ from typing import Final, TypeAlias
 from nni.hpo.pareto import crowding_distances, ranks
 
 Losses: TypeAlias = tuple[float, ...]
-"""One number per objective, smaller is better; infinite where there is no result."""
+"""One number per objective, smaller is better; infinite without a result."""
 
 Order: TypeAlias = Callable[[Sequence[Losses]], list[int]]
-"""Returns positions of results, best first."""
+"""Ranking: returns positions of results, best first."""
 
 _GUARD: Final = 1e-6
-"""Against budgets that rounding puts a little above the greatest one."""
+"""Tolerance for budgets that rounding puts a little above the greatest one."""
 
 
 def budgets_of(least: float, greatest: float, eta: float, skipped: int) -> tuple[int, ...]:
@@ -28,9 +28,9 @@ def budgets_of(least: float, greatest: float, eta: float, skipped: int) -> tuple
 
     Args:
         least: budget of the first rung of the first bracket, >= 1.
-        greatest: that no rung passes, and that the last one has.
-        eta: every rung has this many times the budget of the one before, > 1.
-        skipped: rungs that the bracket leaves out at the bottom.
+        greatest: budget of the last rung.
+        eta: factor between the budgets of two rungs, > 1.
+        skipped: number of rungs that the bracket leaves out at the bottom.
     """
     count = math.floor(math.log(greatest / least, eta) + _GUARD) + 1
     budgets = [round(least * eta**rung) for rung in range(skipped, count)]
@@ -40,12 +40,12 @@ def budgets_of(least: float, greatest: float, eta: float, skipped: int) -> tuple
 
 
 def best_first(results: Sequence[Losses]) -> list[int]:
-    """Return positions by the only objective; equal ones in the order in which they came."""
+    """Return positions by the only objective; equal results in the order of arrival."""
     return sorted(range(len(results)), key=lambda index: results[index][0])
 
 
 def front_first(results: Sequence[Losses]) -> list[int]:
-    """Return positions by the front that they lie in, and within one by how alone they are.
+    """Return positions by non-domination front, and within a front by crowding distance.
 
     Results that are infinite in an objective come last.
     """
@@ -54,18 +54,18 @@ def front_first(results: Sequence[Losses]) -> list[int]:
     fronts = ranks([results[index] for index in finite])
     for front in range(max(fronts, default=-1) + 1):
         members = [index for index, rank in zip(finite, fronts, strict=True) if rank == front]
-        room = crowding_distances([results[index] for index in members])
-        order += [members[i] for i in sorted(range(len(members)), key=lambda i: -room[i])]
+        distances = crowding_distances([results[index] for index in members])
+        order += [members[i] for i in sorted(range(len(members)), key=lambda i: -distances[i])]
     known = set(finite)
     return order + [index for index in range(len(results)) if index not in known]
 
 
 class Rung:
-    """The results at one budget.
+    """Results at one budget.
 
     Args:
-        eta: one of this many goes on, > 1.
-        order: what makes a result better than another.
+        eta: one of `eta` results is promoted, > 1.
+        order: ranking of results.
     """
 
     def __init__(self, eta: float, order: Order) -> None:
@@ -76,16 +76,16 @@ class Rung:
         self._promoted: set[int] = set()
 
     def __len__(self) -> int:
-        """Return how many results there are."""
+        """Return the number of results."""
         return len(self._names)
 
     def add(self, name: int, losses: Losses) -> None:
-        """Remember the result of the configuration with this name; called once per name."""
+        """Add the result of the configuration with this name; called once per name."""
         self._names.append(name)
         self._results.append(losses)
 
     def promote(self) -> int | None:
-        """Return the best configuration among those that may go on, each once; None if none may."""
+        """Return the best configuration that can be promoted, each once; None if none can."""
         places = int(len(self._names) / self._eta + _GUARD)
         for position in self._order(self._results)[:places]:
             name = self._names[position]
@@ -95,7 +95,7 @@ class Rung:
         return None
 
     def goes_on(self, name: int) -> bool:
-        """Whether a configuration of this rung is among the best, as far as can be said."""
+        """Return whether a configuration of this rung is among the best so far."""
         places = int(len(self._names) / self._eta + _GUARD)
         if places == 0:
             return True  # too few to compare with

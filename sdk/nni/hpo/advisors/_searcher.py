@@ -1,4 +1,4 @@
-"""Where the configurations of an asynchronous halving come from."""
+"""Sources of new configurations for asynchronous successive halving."""
 
 import math
 from random import Random
@@ -17,19 +17,19 @@ _PER_PARAMETER: Final = 2
 
 
 class Searcher(Protocol):
-    """Draws configurations and learns what became of them."""
+    """Source of configurations that learns from their results."""
 
     def draw(self) -> JsonValue | None:
         """Return a new configuration, or None if there is none left."""
         ...
 
     def learn(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """Learn the result of a configuration at a budget; infinite if it gave none."""
+        """Record the loss of a configuration at a budget; infinite without a result."""
         ...
 
 
 class PriorSearcher:
-    """Draws from the prior of the space; see `Searcher`."""
+    """Searcher that draws from the prior of the space."""
 
     def __init__(self, space: Space, rng: Random) -> None:
         self._space = space
@@ -40,11 +40,11 @@ class PriorSearcher:
         return self._space.draw(self._rng)
 
     def learn(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """See `Searcher`; what was found does not matter."""
+        """See `Searcher`; ignored."""
 
 
 class TunerSearcher:
-    """Asks a tuner that knows the results at one budget; see `Searcher`.
+    """Searcher that asks a tuner, which knows the results at one budget.
 
     Results at different budgets cannot be compared, so the tuner knows those of the greatest budget
     that has enough of them; as Falkner, Klein and Hutter do in BOHB, ICML 2018, section 3.
@@ -53,7 +53,7 @@ class TunerSearcher:
         name: of the tuner.
         search_space: as the experiment gives it.
         space: the same, read.
-        rng: seeds the tuner, whenever it begins anew.
+        rng: draws the seed of each new tuner.
 
     Raises:
         ValueError: the tuner does not support the space.

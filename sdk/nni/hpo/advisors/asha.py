@@ -1,4 +1,4 @@
-"""Asynchronous successive halving: no trial waits until a round is complete.
+"""Asynchronous successive halving: promotion without waiting for complete rounds.
 
 Source: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020; stopping
 instead of promoting: Liaw et al., Tune, 2018, and section 3 of the former.
@@ -37,30 +37,30 @@ _SEVERAL: Final = "use MOASHA for several objectives"
 
 @dataclass(slots=True)
 class _Run:
-    """One trial that has not ended."""
+    """Trial that has not ended."""
 
     name: int
-    """Of its configuration, counting from 0."""
+    """Number of its configuration, from 0."""
     bracket: int
     rung: int
-    """The one whose budget it works towards."""
+    """Rung whose budget the trial works towards."""
     losses: Losses | None = None
-    """Its final result, once there is one."""
+    """Final result; None before it."""
 
 
 class AsynchronousHalving(MsgDispatcherBase):
-    """What ASHA and MOASHA have in common.
+    """Base of ASHA and MOASHA: asynchronous successive halving with any order of results.
 
     Args:
-        objectives: what is optimised.
-        order: what makes a result better than another.
-        min_budget: of the first rung of the first bracket, >= 1.
-        max_budget: of the last rung, >= `min_budget`.
-        eta: one of this many goes on, and a rung has this many times the budget before, >= 2.
-        brackets: how many there are, >= 1; each leaves out one rung more at the bottom.
+        objectives: metrics with their modes.
+        order: ranking of results.
+        min_budget: budget of the first rung of the first bracket, >= 1.
+        max_budget: budget of the last rung, >= `min_budget`.
+        eta: one of `eta` configurations is promoted, to a budget `eta` times as large; >= 2.
+        brackets: number of brackets, >= 1; each leaves out one more rung at the bottom.
         mode: `promotion` or `stopping`.
         searcher: name of the tuner that proposes configurations.
-        seed: of all draws; None for different ones in every process.
+        seed: of all random draws; None for another one in every process.
     """
 
     algorithm = "ASHA"
@@ -108,7 +108,7 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._searcher = TunerSearcher(self._searcher_name, data, space, self._rng)
 
     def handle_request_trial_jobs(self, data: int) -> None:
-        """See the base; it never waits for results."""
+        """See the base; no request waits for results."""
         for _ in range(data):
             run = self._promoted() or self._begun()
             if run is None:
@@ -137,12 +137,12 @@ class AsynchronousHalving(MsgDispatcherBase):
         """See the base."""
         run = self._runs.pop(json.loads(data["hyper_params"])["parameter_id"], None)
         if run is None:
-            return  # told twice
+            return  # a duplicate report
         losses = run.losses or tuple(math.inf for _ in self._objectives.items)
         if self._promotes:
             self._record(run, losses)
         elif run.losses is not None and run.rung < len(self._budgets[run.bracket]):
-            run.rung = len(self._budgets[run.bracket]) - 1  # it ended by itself, with a result
+            run.rung = len(self._budgets[run.bracket]) - 1  # it ended on its own, with a result
             self._record(run, losses)
 
     def released_checkpoints(self) -> list[str]:
@@ -151,7 +151,7 @@ class AsynchronousHalving(MsgDispatcherBase):
         return released
 
     def _promoted(self) -> _Run | None:
-        """Return a trial of a configuration that may go on, or None."""
+        """Return a trial of a promoted configuration; None if none can be promoted."""
         if not self._promotes:
             return None
         for bracket, rungs in enumerate(self._rungs):
@@ -162,7 +162,7 @@ class AsynchronousHalving(MsgDispatcherBase):
         return None
 
     def _begun(self) -> _Run | None:
-        """Return the first trial of a new configuration, or None if there is none left."""
+        """Return the first trial of a new configuration; None if the space is exhausted."""
         configuration = self._searcher.draw()
         if configuration is None:
             return None
@@ -187,7 +187,7 @@ class AsynchronousHalving(MsgDispatcherBase):
         self.send(CommandType.NewTrialJob, {"parameter_id": job, "parameters": parameters})
 
     def _reached(self, run: _Run, budget: int, losses: Losses, trial: str) -> None:
-        """Record an intermediate result that completes a rung; stop a trial that is not good."""
+        """Record an intermediate result that completes a rung; stop the trial if not promoted."""
         budgets = self._budgets[run.bracket]
         if run.rung >= len(budgets) or budget < budgets[run.rung]:
             return
@@ -207,7 +207,7 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._release(run, last=run.rung == len(self._budgets[run.bracket]) - 1)
 
     def _release(self, run: _Run, *, last: bool) -> None:
-        """Give back the folder that a trial started from, and that of a complete configuration."""
+        """Release the folder a trial started from, and that of a completed configuration."""
         if run.rung:
             self._released.append(self._folder(run.name, run.rung - 1))
         if last:
@@ -226,24 +226,39 @@ class AsynchronousHalving(MsgDispatcherBase):
     imports=False,
 )
 class ASHA(AsynchronousHalving):
-    """Promotes the best `1 / eta` of every rung as soon as that can be said.
+    """Asynchronous successive halving: promotes the best `1 / eta` of a rung without waiting.
 
-    With `promotion` a trial ends at its `TRIAL_BUDGET`; to promote a configuration is to start a
-    trial with the same parameters, a larger `TRIAL_BUDGET`, and the folder of the checkpoint that
-    the one before has left in `save_checkpoint_dir` as `load_checkpoint_dir`. Code that ignores the
-    folders starts over and is still right. With `stopping` every trial gets the largest budget and
-    is stopped at the rung where it is no longer among the best; its n-th intermediate result counts
-    as the one at budget n.
+    A rung holds the results at one budget (fidelity). With `promotion` a trial ends at its
+    `TRIAL_BUDGET`; a promoted configuration gets a new trial with a larger `TRIAL_BUDGET`, whose
+    `load_checkpoint_dir` is the `save_checkpoint_dir` of its predecessor. Code that ignores the
+    folders trains from the start. With `stopping` every trial gets the largest budget and is
+    stopped at the first rung where it is not among the best; its n-th intermediate result counts as
+    the result at budget n.
 
     Args:
         optimize_mode: `maximize` or `minimize`.
-        min_budget: of the first rung, in a unit that the trial code decides, >= 1.
-        max_budget: of the last rung.
-        eta: one of this many goes on; the factor between the budgets of two rungs, >= 2.
-        brackets: how many there are; each begins one rung higher than the one before.
+        min_budget: budget of the first rung, in a unit that the trial code decides.
+        max_budget: budget of the last rung.
+        eta: one of `eta` configurations is promoted, to a budget `eta` times as large.
+        brackets: number of brackets; each begins one rung higher than its predecessor.
         mode: `promotion` or `stopping`.
         searcher: name of the tuner that proposes configurations; `Random` draws from the prior.
-        seed: of all draws; None for different ones in every process.
+        seed: of all random draws; None for another one in every process.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
+        >>> found = optimize(
+        ...     lambda p: p["x"] ** 2 + 1 / p["TRIAL_BUDGET"],
+        ...     space,
+        ...     advisor="ASHA",
+        ...     advisor_args={"max_budget": 9},
+        ...     optimize_mode="minimize",
+        ...     trials=40,
+        ...     seed=0,
+        ... )
+        >>> found.best_parameters["TRIAL_BUDGET"]
+        9
     """
 
     def __init__(

@@ -40,39 +40,53 @@ _logger = logging.getLogger(__name__)
     extra="hpo",
 )
 class BOHB(HalvingAdvisor):
-    """Successive halving in brackets, with proposals near earlier good results.
+    """Hyperband whose new configurations come from Parzen estimators of good and bad results.
 
-    The model is made of the results of the largest budget that has enough of them. Every trial gets
-    its budget as `TRIAL_BUDGET`; a trial without a result counts as the worst of its budget.
+    The model is fitted to the results at the largest budget (fidelity) that has enough of them.
+    Every trial gets its budget as `TRIAL_BUDGET`; a trial without a result ranks last.
 
-    As documented, one bracket is open at a time, its rounds are completed one after the other, and
-    a configuration that goes on is trained from the start. Several trials at once then wait for
-    each other, the more the fewer are left in a round; `exec_mode` and `checkpoints` avoid that.
+    By default one bracket is open at a time, its rounds are completed one after the other, and a
+    promoted configuration is trained from the start. Concurrent trials then wait for the end of a
+    round, which `exec_mode` and `checkpoints` avoid.
 
     Args:
         optimize_mode: `maximize` or `minimize`.
-        min_budget: smallest budget, >= 1.
-        max_budget: largest budget, > `min_budget`.
-        eta: a round keeps the best `1 / eta` of its configurations, >= 2.
-        min_points_in_model: results that a budget needs before it has a model; at least one more
-            than there are hyperparameters, which is also what None means.
+        min_budget: smallest budget, in a unit that the trial code decides.
+        max_budget: largest budget.
+        eta: a round promotes the best `1 / eta` of its configurations.
+        min_points_in_model: results that a budget needs before it has a model, at least the number
+            of hyperparameters + 1; None for that number.
         top_n_percent: share of the results that count as good.
         num_samples: candidates per proposal.
-        random_fraction: share of proposals that are draws from the prior.
-        bandwidth_factor: candidates are drawn from kernels so many times as wide.
+        random_fraction: probability that a proposal is a draw from the prior.
+        bandwidth_factor: factor of the kernel widths from which candidates are drawn.
         min_bandwidth: least width of a kernel, as a share of a parameter's range.
-        config_space: absolute path of a space in "pcs new" form, which then replaces the search
-            space of the experiment; None for no such file.
+        config_space: absolute path of a space in "pcs new" form, which replaces the search space
+            of the experiment; None for no such file.
         exec_mode: with `serial` a request that the open bracket cannot serve waits for results;
-            with `asynchronous` configurations go on as soon as they are among the best so far, and
-            where none can, the next bracket is opened.
-        checkpoints: whether every trial is told a folder to leave its checkpoint in, as
-            `save_checkpoint_dir`, and one that goes on the folder of the trial before, as
-            `load_checkpoint_dir`; code that ignores them starts over and is still right.
-        seed: of all draws; None for different ones in every process.
+            with `asynchronous` configurations are promoted as soon as they are among the best so
+            far, and where none can be, the next bracket is opened.
+        checkpoints: whether every trial gets a folder for its checkpoint as `save_checkpoint_dir`,
+            and a promoted one that of its predecessor as `load_checkpoint_dir`; code that ignores
+            them trains from the start.
+        seed: of all random draws; None for another one in every process.
 
     Raises:
-        ValueError: an argument is out of its range, or the file cannot be understood.
+        ValueError: an argument is out of its range, or the file is malformed.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
+        >>> found = optimize(
+        ...     lambda p: p["x"] ** 2,
+        ...     space,
+        ...     advisor="BOHB",
+        ...     advisor_args={"max_budget": 9},
+        ...     trials=60,
+        ...     seed=0,
+        ... )
+        >>> abs(found.best_parameters["x"]) < 0.1
+        True
     """
 
     def __init__(  # noqa: PLR0913 - documented signature
@@ -112,7 +126,7 @@ class BOHB(HalvingAdvisor):
         self._results: dict[int, Results] = {}
 
     def handle_update_search_space(self, data: JsonValue) -> None:
-        """See the base. Results that are no points of the new space are dropped."""
+        """See the base. Results outside the new space are dropped."""
         if self._own_space is not None:
             return
         self._space = FlatProposals(data)

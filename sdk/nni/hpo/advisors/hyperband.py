@@ -1,4 +1,4 @@
-"""Hyperband: successive halving at several trade-offs between how many and how long.
+"""Hyperband: successive halving with several trade-offs of configurations against budget.
 
 Source: Li et al., Hyperband: A Novel Bandit-Based Approach to Hyperparameter Optimization, arXiv
 1603.06560, algorithm 1.
@@ -29,18 +29,33 @@ from nni.hpo.space.domains import Space
     imports=False,
 )
 class Hyperband(HalvingAdvisor):
-    """Gives random configurations a small `TRIAL_BUDGET` and the best of them a larger one.
+    """Successive halving of random configurations, in brackets of increasing first budgets.
 
-    Brackets follow one another from the one with most configurations to the one in which all get
-    the whole budget, and then again, without end.
+    A trial gets its budget (fidelity) as `TRIAL_BUDGET`. A round runs its configurations at one
+    budget and promotes the best `1 / eta` of them to the next. Brackets follow one another from the
+    one with most configurations to the one in which all get the whole budget, and then again.
 
     Args:
-        R: largest budget of one configuration, in a unit that the trial code decides, >= 1.
-        eta: a round keeps the best `1 / eta` of its configurations, >= 2.
+        R: largest budget of one configuration, in a unit that the trial code decides.
+        eta: a round promotes the best `1 / eta` of its configurations.
         optimize_mode: `maximize` or `minimize`.
         exec_mode: with `parallelism` a request that the open brackets cannot serve opens the next
             one; with `serial` it waits until the only open one ends.
-        seed: of all draws; None for different ones in every process.
+        seed: of all random draws; None for another one in every process.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
+        >>> found = optimize(
+        ...     lambda p: p["x"] ** 2 + 1 / p["TRIAL_BUDGET"],
+        ...     space,
+        ...     advisor="Hyperband",
+        ...     advisor_args={"R": 9},
+        ...     trials=22,
+        ...     seed=0,
+        ... )
+        >>> sorted({trial.parameters["TRIAL_BUDGET"] for trial in found.trials})
+        [1, 3, 9]
     """
 
     def __init__(

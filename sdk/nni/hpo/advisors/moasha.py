@@ -1,7 +1,7 @@
 """Asynchronous successive halving for several objectives.
 
 Source: Schmucker et al., Multi-objective Asynchronous Successive Halving, 2021, with the selection
-of NSGA-II: fronts first, and within a front those with most room around them.
+of NSGA-II: non-dominated sorting, and the crowding distance within a front.
 """
 
 from collections.abc import Mapping
@@ -25,18 +25,34 @@ from nni.hpo.registry.rules import MANY, IntAbove, IntRange, Modes, OneOf
     imports=False,
 )
 class MOASHA(AsynchronousHalving):
-    """Promotes the configurations that are not beaten in every objective; see `ASHA`.
+    """Asynchronous successive halving for several objectives, ranked as in NSGA-II.
 
-    A result is a dict with a number for each metric. Configurations are draws from the prior.
+    See `ASHA` for rungs, promotion and stopping. A result is a dict with a number for each metric.
+    Configurations are draws from the prior.
 
     Args:
         optimize_mode: metric to mode, such as `{"accuracy": "maximize", "latency": "minimize"}`.
-        min_budget: of the first rung, in a unit that the trial code decides, >= 1.
-        max_budget: of the last rung.
-        eta: one of this many goes on; the factor between the budgets of two rungs, >= 2.
-        brackets: how many there are; each begins one rung higher than the one before.
+        min_budget: budget of the first rung, in a unit that the trial code decides.
+        max_budget: budget of the last rung.
+        eta: one of `eta` configurations is promoted, to a budget `eta` times as large.
+        brackets: number of brackets; each begins one rung higher than its predecessor.
         mode: `promotion` or `stopping`.
-        seed: of all draws; None for different ones in every process.
+        seed: of all random draws; None for another one in every process.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+        >>> found = optimize(
+        ...     lambda p: {"time": p["x"], "error": 1 - p["x"] ** 2},
+        ...     space,
+        ...     advisor="MOASHA",
+        ...     advisor_args={"max_budget": 3},
+        ...     optimize_mode={"time": "minimize", "error": "minimize"},
+        ...     trials=20,
+        ...     seed=0,
+        ... )
+        >>> len(found.pareto_front) > 1
+        True
     """
 
     algorithm = "MOASHA"

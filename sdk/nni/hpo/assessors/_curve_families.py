@@ -1,4 +1,4 @@
-"""Families of growing curves, and where to begin to fit each of them.
+"""Families of growing curves, with starting values for their fit.
 
 x counts the values of a curve from 1; y is scaled so that its largest magnitude is 1. A first guess
 follows from the data: exactly for the families that are linear in their parameters, roughly from
@@ -20,15 +20,15 @@ Curve = Callable[..., Floats]
 Guess = Callable[[Floats, Floats], Floats]
 
 _ABOVE = 1.1
-"""A limit that a growing curve approaches, relative to its largest value so far."""
+"""Guess of the limit of a growing curve, relative to its largest value so far."""
 
 _CUSP = 0.5
-"""A typical exponent of a power law."""
+"""Typical exponent of a power law."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Curves of one shape."""
+    """Parametric family of curves."""
 
     name: str
     curve: Curve
@@ -44,13 +44,13 @@ def _linear(target: Floats, *columns: Floats) -> Floats:
 
 
 def _half_way(x: Floats, y: Floats) -> float:
-    """Return the first point at which a curve has covered half of its way."""
+    """Return the first point at which a curve has covered half of its rise."""
     middle = (y[0] + y.max()) / 2
     return float(x[int(np.argmax(y >= middle))])
 
 
 def _limit(y: Floats) -> float:
-    """Return a guess of what the curve approaches, above all its values."""
+    """Return a guess of the limit of a curve, above all its values."""
     top = float(y.max())
     return top + (_ABOVE - 1.0) * max(abs(top), float(np.ptp(y)))
 

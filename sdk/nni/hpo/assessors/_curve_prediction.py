@@ -1,4 +1,4 @@
-"""Where a growing curve will be later: a weighted sum of fitted families.
+"""Learning-curve extrapolation: a weighted sum of fitted families of curves.
 
 Source: Domhan, Springenberg and Hutter, IJCAI 2015, sections 3.1 to 3.3.
 
@@ -20,23 +20,23 @@ _STEP: Final = 1e-6  # relative, of the numeric derivative
 _ENOUGH: Final = 1e-10  # relative gain below which a fit has converged
 
 _LEAST_FAMILIES: Final = 3
-"""Fewer fitted families are no convergence."""
+"""Least number of fitted families for a prediction."""
 
 _OUTLIER: Final = 3.0
-"""How many median deviations from the median a prediction may lie if its fit is bad, too."""
+"""Median deviations from the median beyond which a prediction with a bad fit is an outlier."""
 
 _WALKERS: Final = 32
 _STEPS: Final = 300
 _BURN_IN: Final = 100
 _JUMP: Final = 0.3
-"""Standard deviation of a step, in logarithms of weights and of the noise."""
+"""Standard deviation of an MCMC step, in logarithms of weights and noise."""
 
 _LEAST_NOISE: Final = 1e-3
-"""Standard deviation below which differences to the data mean nothing; the curve's scale is 1."""
+"""Least standard deviation of the noise; the curve's scale is 1."""
 
 
 def predict(curve: Floats, at: int, seed: int) -> float | None:
-    """Return the value that a curve is expected to have later.
+    """Return the expected value of a curve at a later point.
 
     Args:
         curve: `(n,)` values at x = 1, ..., n; NaN where there is none, finite ones otherwise.
@@ -77,7 +77,7 @@ def _fitted(x: Floats, y: Floats, at: float) -> tuple[Floats, Floats]:
 
 
 def outliers(errors: Floats, predictions: Floats) -> Bools:
-    """Return which predictions lie far from the others and come from a worse fit than most.
+    """Return the outliers: predictions far from the others, with a worse fit than most.
 
     Args:
         errors: `(k,)` mean squared errors of the fits.
@@ -92,7 +92,7 @@ def outliers(errors: Floats, predictions: Floats) -> Bools:
 
 
 def fit(family: Family, x: Floats, y: Floats) -> Floats | None:
-    """Return the least-squares parameters of a family, or None if none were found.
+    """Return the least-squares parameters of a family, or None without convergence.
 
     Source: Marquardt, An Algorithm for Least-Squares Estimation of Nonlinear Parameters, 1963.
     """

@@ -32,19 +32,28 @@ _LEAST_VALUES: Final = 5
     extra="hpo",
 )
 class CurvefittingAssessor(Assessor):
-    """Predicts what a trial will have reached at `epoch_num`; for metrics that grow.
+    """Learning-curve extrapolation: predicts the metric at `epoch_num`; for growing metrics.
 
     A trial is `Bad` exactly when that prediction is not above `threshold` times the best last value
     of a completed trial. Without a completed trial, between checks and when the curve cannot be
     fitted, it is `Good`. Values that are no finite numbers leave a gap in the curve.
 
     Args:
-        epoch_num: how many intermediate results a full trial reports, >= 1.
+        epoch_num: number of intermediate results of a complete trial.
         start_step: trials with fewer results than this are always `Good`.
-        threshold: share of the best value, > 0.
-        gap: results between two checks of a trial, >= 1.
-        optimize_mode: only `maximize` is possible; accepted because other assessors have it.
-        seed: of the sampling of weights; None is 0, so that an assessor repeats itself.
+        threshold: share of the best value below which a prediction is bad.
+        gap: number of results between two checks of a trial.
+        optimize_mode: only `maximize` is possible.
+        seed: of the sampling of weights; None for 0, so that results can be repeated.
+
+    Example:
+        >>> from nni.hpo import CurvefittingAssessor
+        >>> assessor = CurvefittingAssessor(epoch_num=20)
+        >>> good = [1 - 0.8**epoch for epoch in range(1, 21)]
+        >>> _ = assessor.assess_trial("good", good)
+        >>> assessor.trial_end("good", success=True)
+        >>> assessor.assess_trial("bad", [value / 2 for value in good[:8]])
+        <AssessResult.Bad: False>
     """
 
     def __init__(
@@ -92,9 +101,9 @@ class CurvefittingAssessor(Assessor):
             self._best = last if self._best is None else max(self._best, last)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return {"last": dict(self._last), "best": self._best}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of an assessor that was built alike."""
+        """Restore the state of an assessor with the same arguments."""
         self._last, self._best = dict(state["last"]), state["best"]

@@ -1,4 +1,4 @@
-"""Median stopping: end a trial whose best result is worse than the median of the others' means.
+"""Median stopping: stops a trial whose best result is below the median of earlier averages.
 
 Source: Golovin et al., Google Vizier: A Service for Black-Box Optimization, KDD 2017, section
 3.2.2.
@@ -21,7 +21,7 @@ from nni.hpo.registry.rules import IntRange
     documented_as="nni.algorithms.hpo.medianstop_assessor.MedianstopAssessor",
 )
 class MedianstopAssessor(Assessor):
-    """Compares a running trial with the completed ones at the same step.
+    """Median stopping rule: compares a running trial with completed ones at the same step.
 
     At step S, the length of the history, a trial is `Bad` exactly when its best value so far is
     strictly worse than the median, over the completed trials that reached step S, of the mean of
@@ -31,6 +31,15 @@ class MedianstopAssessor(Assessor):
     Args:
         optimize_mode: `maximize` or `minimize`.
         start_step: trials with fewer results than this are always `Good`.
+
+    Example:
+        >>> from nni.hpo import MedianstopAssessor
+        >>> assessor = MedianstopAssessor(optimize_mode="maximize")
+        >>> for trial, accuracies in (("a", [0.5, 0.7]), ("b", [0.2, 0.3])):
+        ...     _ = assessor.assess_trial(trial, accuracies)
+        ...     assessor.trial_end(trial, success=True)
+        >>> assessor.assess_trial("c", [0.1, 0.2])
+        <AssessResult.Bad: False>
     """
 
     def __init__(
@@ -69,11 +78,11 @@ class MedianstopAssessor(Assessor):
             insort(self._means_at_step[index], total / (index + 1))
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return {"running": self._running, "means_at_step": self._means_at_step}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of an assessor that was built alike."""
+        """Restore the state of an assessor with the same arguments."""
         self._running = {key: list(losses) for key, losses in state["running"].items()}
         self._means_at_step = [list(means) for means in state["means_at_step"]]
 

@@ -1,8 +1,8 @@
-"""Names of algorithms, and how to check and build what a name stands for.
+"""Factory of algorithms: looks names up, checks arguments and spaces, and constructs objects.
 
-A third party adds an algorithm with an entry point of the group `nni.hpo` whose object is an
-`AlgorithmEntry`; a user registers one with `nnictl algo register`. Nothing here imports an
-algorithm before it is asked for.
+A third party adds an algorithm with an entry point of the group `nni.hpo` whose object is a class
+declared with `@algorithm`, or an `AlgorithmEntry`; users register one with `nnictl algo register`.
+No algorithm is imported before it is used.
 """
 
 import importlib
@@ -62,7 +62,7 @@ def _third_party() -> tuple[AlgorithmEntry, ...]:
 
 
 def algorithms(kind: Kind | None = None) -> tuple[AlgorithmEntry, ...]:
-    """Return all known algorithms; of one kind if `kind` is given.
+    """Return the entries of all known algorithms; of one kind if `kind` is given.
 
     Built-in ones come first, then what the user registered, then entry points; a name that is taken
     does not count again.
@@ -77,7 +77,7 @@ def algorithms(kind: Kind | None = None) -> tuple[AlgorithmEntry, ...]:
 
 
 def find(kind: Kind, name: str) -> AlgorithmEntry:
-    """Return the algorithm of this kind and name.
+    """Return the entry of the algorithm of this kind and name.
 
     Raises:
         ValueError: there is none; the text lists those that exist.
@@ -122,7 +122,7 @@ def validate(
     *,
     several_outcomes: bool = False,
 ) -> None:
-    """Check the choice of an algorithm, its arguments and the space it is to work on.
+    """Raise ValueError unless an algorithm, its arguments and its search space are valid.
 
     Imports no algorithm, unless an entry names a validator or space check of its own.
 
@@ -131,10 +131,10 @@ def validate(
         name: of a built-in or registered algorithm.
         class_args: of the configuration; None for none.
         search_space: None leaves the space unchecked, as for assessors.
-        several_outcomes: it is to learn several objectives, or limits on outcomes.
+        several_outcomes: whether it learns several objectives, or limits on outcomes.
 
     Raises:
-        ValueError: something is wrong; the text says what, and what would be right.
+        ValueError: with the name, the rule, the value and the remedy.
     """
     entry = find(kind, name)
     _check_class_args(entry, dict(class_args or {}))
@@ -158,10 +158,10 @@ def validate(
 def check_replaceable(
     kind: Kind, name: str, class_args: Mapping[str, JsonValue] | None = None
 ) -> None:
-    """Check that an algorithm takes another search space while it runs.
+    """Raise ValueError unless an algorithm accepts another search space while it runs.
 
     Raises:
-        ValueError: it goes on with the one that it has; or the name is unknown.
+        ValueError: it keeps its first search space; or the name is unknown.
     """
     entry = find(kind, name)
     given = (class_args or {}).get(entry.space_argument) if entry.space_argument else None
@@ -218,15 +218,15 @@ def create(
     seed: int | None = None,
     optimize_mode: str | None = None,
 ) -> Algorithm:
-    """Check the arguments and build a named algorithm.
+    """Construct a named algorithm after a check of its arguments.
 
     Args:
         kind: what the algorithm is used as.
         name: of a built-in or registered algorithm.
         class_args: keyword arguments of the constructor.
         seed: given to constructors that take one, unless `class_args` does.
-        optimize_mode: the same; None means `maximize`, which is what a configuration means that
-            does not say.
+        optimize_mode: the same; None for `maximize`, the default of
+            configurations.
 
     Returns:
         An object of the base class of `kind`.
@@ -250,7 +250,7 @@ def create(
 
 
 def _hint_of_kind(name: str) -> str:
-    """Say under what an algorithm is to be named that was named as something else."""
+    """Return the end of an error for a name that exists as another kind."""
     for kind in get_args(Kind):
         if any(entry.name == name for entry in algorithms(kind)):
             return f"; {name} is a name for {kind}"
@@ -258,7 +258,7 @@ def _hint_of_kind(name: str) -> str:
 
 
 def named_class(kind: Kind, name: str) -> type[Algorithm]:
-    """Import the class of a named algorithm.
+    """Return the class of a named algorithm, imported.
 
     Raises:
         ValueError: there is no such name.
@@ -297,7 +297,7 @@ def create_custom(
     class_args: Mapping[str, JsonValue] | None = None,
     code_directory: str | Path | None = None,
 ) -> Algorithm:
-    """Build an algorithm from the user's own class.
+    """Construct an algorithm of the user's own class.
 
     Args:
         kind: what the algorithm is used as.
@@ -317,7 +317,7 @@ def create_custom(
 def custom_class(
     kind: Kind, class_name: str, code_directory: str | Path | None = None
 ) -> type[Algorithm]:
-    """Import the user's own class; arguments as `create_custom`.
+    """Return the user's own class, imported; arguments as `create_custom`.
 
     Raises:
         ValueError: `class_name` is not qualified, or its module has no such class.

@@ -1,4 +1,4 @@
-"""Algorithms that the user registered by name, in one file per Python environment.
+"""Registrations of algorithms by the user, in one file per Python environment.
 
 The file lies in the user's configuration folder, so that it outlives upgrades of the library:
 `$XDG_CONFIG_HOME/nni/algorithms-<environment>.json`, `~/.config` where that variable is not set.
@@ -25,14 +25,14 @@ _REQUIRED: Final = ("algoType", "builtinName", "className")
 
 
 def registry_file() -> Path:
-    """Return the file of this Python environment; it need not exist."""
+    """Return the path of this Python environment's file; the file need not exist."""
     home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     environment = hashlib.sha256(os.path.realpath(sys.prefix).encode()).hexdigest()[:8]
     return Path(home).expanduser() / "nni" / f"algorithms-{environment}.json"
 
 
 def registered() -> tuple[AlgorithmEntry, ...]:
-    """Return what is registered, in the order of registration; imports none of it.
+    """Return the entries in the order of registration, without importing the classes.
 
     Raises:
         ValueError: the file cannot be read; the text names it and what to do.
@@ -63,7 +63,7 @@ def register(meta: object) -> AlgorithmEntry:
 
 
 def unregister(name: str) -> None:
-    """Forget a registered algorithm.
+    """Remove a registration.
 
     Raises:
         ValueError: it is one of NNI's, or none is registered under this name.
@@ -156,7 +156,7 @@ def _read(path: Path) -> list[dict[str, str]]:
 
 @contextmanager
 def _changing() -> Iterator[list[dict[str, str]]]:
-    """Give the entries to change, and write them back whole; one process at a time."""
+    """Yield the entries to change, and write them back atomically, under a file lock."""
     path = registry_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("a") as lock:

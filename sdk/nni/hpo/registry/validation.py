@@ -1,4 +1,4 @@
-"""Checks of the arguments that an experiment's configuration gives to an algorithm.
+"""Base of validators of `classArgs`, and checks of counts.
 
 Standard library only: trial code may import `nni.ClassArgsValidator`.
 """
@@ -87,6 +87,6 @@ def check_whole(name: str, value: object, *, least: int) -> bool:
 
 
 def check_count(name: str, value: object, *, least: int) -> None:
-    """Raise ValueError unless `value` is an int, and at least `least`; `name` is for the text."""
+    """Raise ValueError unless `value` is an int, and at least `least`; errors say `name`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be an int >= {least}, got {value!r}")

@@ -1,10 +1,10 @@
-"""Children of two points of a tree of parameters.
+"""Crossover and mutation of two points of an encoded space.
 
 Source: Deb and Agrawal, Simulated Binary Crossover for Continuous Search Space, 1995; Deb and
 Goyal, A Combined Genetic Adaptive Search, 1996, for the mutation; both bounded, as in NSGA-II.
 
-Departures: parameters that only one of the parents has are drawn for the other one first, so that a
-child of two branches is whole.
+Departures: parameters that are active in one parent only are drawn for the other one first, so that
+a child of two branches is complete.
 """
 
 from typing import Final
@@ -15,10 +15,10 @@ from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace
 
 _CROSSING: Final = 0.9
-"""Chance that a child mixes its parents at all."""
+"""Probability of crossover; else the child is a copy of the first parent."""
 _CROSSING_INDEX: Final = 10.0
 _MUTATION_INDEX: Final = 20.0
-"""The larger, the nearer children are to their parents."""
+"""Distribution index; the larger, the nearer children are to their parents."""
 _ALIKE: Final = 1e-12
 
 
@@ -42,7 +42,7 @@ def child_of(space: EncodedSpace, parents: Floats, rng: np.random.Generator) -> 
 
 
 def _crossed(space: EncodedSpace, parents: Floats, rng: np.random.Generator) -> Floats:
-    """Return a mixture of two filled points; numbers lie near one of them or between."""
+    """Return the simulated binary crossover of two filled points."""
     first, second = parents
     u = rng.random(len(space))
     power = 1.0 / (_CROSSING_INDEX + 1.0)
@@ -56,7 +56,7 @@ def _crossed(space: EncodedSpace, parents: Floats, rng: np.random.Generator) -> 
 
 
 def _mutated(point: Floats, rng: np.random.Generator) -> Floats:
-    """Return coordinates `(d,)` near those of a point, by polynomial mutation."""
+    """Return coordinates `(d,)` after polynomial mutation."""
     inside = np.clip(point, 0.0, 1.0)
     u = rng.random(len(point))
     power = 1.0 / (_MUTATION_INDEX + 1.0)

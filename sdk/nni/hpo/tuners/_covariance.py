@@ -1,4 +1,4 @@
-"""A normal distribution that adapts to the best of its own draws, with categories beside it.
+"""CMA-ES on the unit cube: a normal distribution with margins, and categories beside it.
 
 Pure arithmetic: d numbers in the unit cube, c unordered choices, l solutions a generation.
 
@@ -24,18 +24,18 @@ _FIRST_SIGMA: Final = 1 / 6
 _LEAST_SIGMA: Final = 1e-9
 _GREATEST_SIGMA: Final = 1e3
 _REDRAWS: Final = 20
-"""Draws until one lies in the cube; the last one is put on its surface."""
+"""Limit of the draws for one in the cube; the last one is clipped to it."""
 _OPTION_RATE: Final = 0.25
-"""How far the chances of options move towards those of the good solutions."""
+"""Learning rate of the probabilities of options."""
 _MOST_AWAY: Final = 2.0
-"""Deviations beyond the expected ones at which a foreign solution is cut off."""
+"""Limit of the Mahalanobis length of injected solutions, above the expected one."""
 _CONVERGED: Final = 1e-8
-"""Greatest deviation, in coordinates, at which nothing more is to be found."""
+"""Largest standard deviation, in coordinates, of a converged distribution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """One draw, before it was put on the values of discrete parameters."""
+    """Draw of the distribution, before discrete parameters are rounded."""
 
     numbers: Floats
     """`(d,)`"""
@@ -45,7 +45,7 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What follows from dimension and population; names as in the tutorial."""
+    """Strategy parameters, from dimension and population; names as in the tutorial."""
 
     weights: Floats
     """`(l,)`, descending; the worse half is negative."""
@@ -56,11 +56,11 @@ class Rates:
     c_1: float
     c_mu: float
     expected: float
-    """Length of a draw of the standard normal distribution."""
+    """Expected length of a draw of the standard normal distribution."""
 
 
 def population_of(dimensions: int) -> int:
-    """Return how many solutions a generation has by default."""
+    """Return the default number of solutions in a generation."""
     return 4 + int(3 * math.log(max(dimensions, 1)))
 
 
@@ -89,7 +89,7 @@ def rates_of(dimensions: int, population: int) -> Rates:
 
 
 class Covariance:
-    """The distribution of one run; begins anew when it has converged.
+    """Search distribution of one run, until it has converged.
 
     Args:
         mean: `(d,)`, where to begin.
@@ -114,7 +114,7 @@ class Covariance:
 
     @property
     def converged(self) -> bool:
-        """Whether all draws would be nearly the same."""
+        """Whether all draws are nearly equal."""
         spread = self.sigma * math.sqrt(max(float(self._values.max(initial=0.0)), 0.0))
         return len(self.mean) > 0 and (spread < _CONVERGED or self.sigma > _GREATEST_SIGMA)
 
@@ -130,7 +130,7 @@ class Covariance:
         return Solution(np.clip(numbers, 0.0, 1.0), np.array(options, dtype=np.int64))
 
     def tell(self, solutions: list[Solution]) -> None:
-        """Learn one generation, the best solution first; `population` of them."""
+        """Update the distribution with one generation of `population` solutions, best first."""
         if len(self.mean):
             self._learn_numbers(np.array([solution.numbers for solution in solutions]))
         self._learn_options(np.array([solution.options for solution in solutions]))
@@ -138,7 +138,7 @@ class Covariance:
         self._decompose()
 
     def state(self) -> JsonValue:
-        """Return all that later calls depend on, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return {
             "mean": self.mean.tolist(),
             "sigma": self.sigma,
@@ -150,7 +150,7 @@ class Covariance:
         }
 
     def load_state(self, state: JsonValue) -> None:
-        """Take over what `state` gave; of a distribution over the same space."""
+        """Restore a state of a distribution over the same space."""
         dimensions = len(self.mean)
         self.mean = np.array(state["mean"], dtype=np.float64)
         self.sigma = float(state["sigma"])
@@ -202,7 +202,7 @@ class Covariance:
         )
 
     def _cut(self, steps: Floats) -> Floats:
-        """Return steps `(l, d)`, those shortened that lie too far away to have been drawn."""
+        """Return steps `(l, d)`, shortened if too long for a draw of this distribution."""
         whitened = (steps @ self._axes) / np.sqrt(self._values)
         n = len(self.mean)
         most = math.sqrt(n) + _MOST_AWAY * n / (n + 2)
@@ -211,7 +211,7 @@ class Covariance:
         return shortened
 
     def _keep_margin(self) -> None:
-        """Widen what has become too narrow to reach a neighbouring value of a discrete number."""
+        """Widen the margins of discrete numbers, so that a neighbouring value stays in reach."""
         share = min(0.25, 1.0 / (len(self.mean) * self.population))
         reach = NormalDist().inv_cdf(1 - share)
         deviations = self.sigma * np.sqrt(np.maximum(np.diag(self._matrix), 1e-20))

@@ -5,7 +5,7 @@ from nni.hpo.json_value import JsonValue
 
 
 class DelegatingTuner(Tuner):
-    """Forwards every call to a `Resumable` tuner that the subclass chooses."""
+    """Tuner that delegates every call to a `Resumable` tuner, which the subclass chooses."""
 
     _search: Tuner
     """The tuner that calls are forwarded to; set before the first call."""

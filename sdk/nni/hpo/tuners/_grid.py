@@ -1,4 +1,4 @@
-"""The combinations of a finite space, numbered from 0 and never held in memory."""
+"""Combinations of a finite space, enumerated by number without being stored."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from nni.hpo.space.domains import (
 
 
 class Grid:
-    """The Cartesian product of the parameters of one level; the last one turns fastest.
+    """Cartesian product of the parameters of one level; the last one changes fastest.
 
     Args:
         space: of `choice`, `randint` and `quniform` only.
@@ -26,7 +26,7 @@ class Grid:
         self._space = space
         self._axes = tuple((p.key, _axis(p)) for p in space.parameters)
         self.size = 1
-        """How many combinations there are, allowed or not; 1 for a space without parameters."""
+        """Number of combinations, allowed or not; 1 for a space without parameters."""
         for _, axis in self._axes:
             self.size *= axis.size
 
@@ -57,7 +57,7 @@ class Grid:
         return number
 
     def _block(self, keys: frozenset[str]) -> int:
-        """Return how many combinations follow one another in which these keys stay the same."""
+        """Return the number of consecutive combinations with the same values of these keys."""
         block = 1
         for key, axis in reversed(self._axes):
             if key in keys:

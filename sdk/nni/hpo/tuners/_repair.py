@@ -1,4 +1,4 @@
-"""Makes a proposal that breaks a constraint into one that keeps them all and is still like it."""
+"""Repair of proposals that break a constraint: a similar configuration that keeps all."""
 
 from copy import deepcopy
 from random import Random
@@ -9,18 +9,18 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.space.domains import ChoiceDomain, Space
 
 _STEPS: Final = 8
-"""Halvings of the way between an allowed number and the wanted one."""
+"""Bisections between an allowed number and the wanted one."""
 
 
 def repaired(space: Space, wanted: dict[str, JsonValue], rng: Random) -> dict[str, JsonValue]:
     """Return an allowed configuration near a wanted one.
 
-    Starts from an allowed draw and takes over one wanted value after another, in random order,
-    where that is allowed; of a number as much of the way as is allowed.
+    Starts from an allowed draw and copies the wanted values one by one, in random order, where
+    that is allowed; a number is moved towards the wanted one by bisection.
 
     Args:
         space: with constraints.
-        wanted: a point of the space, but for the constraints.
+        wanted: a configuration of the space that may break constraints.
         rng: of the draws.
     """
     if space.allows(wanted):
@@ -45,7 +45,7 @@ def repaired(space: Space, wanted: dict[str, JsonValue], rng: Random) -> dict[st
 def _take_over_branch(
     space: Space, configuration: dict[str, JsonValue], key: str, wanted: JsonValue, rng: Random
 ) -> None:
-    """Take over what is allowed of the values within a branch that both have."""
+    """Copy the allowed values within a branch that both configurations have."""
     inner = configuration[key]
     if not isinstance(inner, dict) or not isinstance(wanted, dict):
         return
@@ -64,7 +64,7 @@ def _approach(
     wanted: JsonValue,
     column: NumericColumn,
 ) -> None:
-    """Move a number as far towards the wanted one as halving finds allowed."""
+    """Move a number towards the wanted one by bisection, as far as is allowed."""
     allowed, beyond = column.coordinate(configuration[key]), column.coordinate(wanted)
     for _ in range(_STEPS):
         middle = 0.5 * (allowed + beyond)

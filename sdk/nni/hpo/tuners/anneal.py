@@ -1,10 +1,10 @@
-"""Annealing: draw near one of the best results, from a prior that shrinks as results come in.
+"""Simulated annealing: draws from the prior, shrunk around one of the best results.
 
 Source: hyperopt 0.2.7, `hyperopt.anneal` (no paper).
 
-Departures: one earlier result is the model of a whole configuration, not one per parameter, so
-that values that are good together stay together; only a parameter that this result does not have
-(another branch of a choice) takes a result of its own.
+Departures: one earlier result is the centre of a whole configuration, instead of one result per
+parameter, so that values that are good together stay together. A parameter that is inactive in this
+result (another branch of a choice) is centred at another result.
 """
 
 import logging
@@ -32,7 +32,7 @@ _SHRINK_RATE: Final = 0.1
 """After T results of a parameter its prior is drawn at the width 1 / (1 + 0.1 T)."""
 
 _TRIES: Final = 20
-"""Draws near earlier results before one that breaks a constraint is repaired."""
+"""Attempts at a draw that keeps the constraints; the last one is repaired."""
 
 Placed = dict[str, JsonValue]
 """The active parameters of a configuration: path to value, or to an option's position."""
@@ -45,14 +45,21 @@ Placed = dict[str, JsonValue]
     documented_as="nni.algorithms.hpo.hyperopt_tuner.HyperoptTuner",
 )
 class AnnealTuner(Tuner):
-    """Simulated annealing over the prior; running trials are ignored.
+    """Simulated annealing: the prior shrinks around good results as their number grows.
 
     Integers (`randint`) and choices are unordered: they keep the earlier value, or are drawn anew
     with a chance that shrinks as the width of a number does. The rate does not adapt.
 
     Args:
         optimize_mode: `maximize` or `minimize`.
-        seed: of all draws; None for different ones in every process.
+        seed: of all random draws; None for another one in every process.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
+        >>> found = optimize(lambda p: p["x"] ** 2, space, tuner="Anneal", trials=50, seed=0)
+        >>> abs(found.best_parameters["x"]) < 0.05
+        True
     """
 
     def __init__(self, optimize_mode: Mode = "minimize", seed: Seed = None) -> None:
@@ -71,7 +78,7 @@ class AnnealTuner(Tuner):
         self._rankings: dict[str, list[tuple[float, int]]] = {}
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Observations that are no points of the new space are dropped."""
+        """See the base. Observations outside the new space are dropped."""
         self._set_space(parse_space(search_space, algorithm="Anneal"))
         known, self._observed = self._observed, []
         for configuration, loss in known:
@@ -101,7 +108,7 @@ class AnnealTuner(Tuner):
                 self._learn(sample.parameter, loss)
 
     def suggest(self, *, from_prior: bool = False) -> dict[str, JsonValue]:
-        """Return one configuration that no trial stands for."""
+        """Return a configuration without registering a trial for it."""
         if from_prior or not self._ranking:
             return self._space.draw(self._rng)
         for _ in range(_TRIES):
@@ -111,12 +118,12 @@ class AnnealTuner(Tuner):
         return repaired(self._space, proposal, self._rng)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         observed = [[configuration, loss] for configuration, loss in self._observed]
         return {"rng": random_state(self._rng), "observed": observed}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built and given its space alike."""
+        """Restore the state of a tuner with the same arguments and search space."""
         restore_random(self._rng, state["rng"])
         self._observed = []
         self._set_space(self._space)
@@ -137,14 +144,14 @@ class AnnealTuner(Tuner):
         self._observed.append((configuration, loss))
 
     def _pick(self, ranking: list[tuple[float, int]]) -> int:
-        """Return the index of a result, good ones preferred."""
+        """Return the index of a result; its rank has a geometric distribution."""
         rank = 0
         while rank < len(ranking) - 1 and self._rng.random() < _STEP_DOWN:
             rank += 1
         return ranking[rank][1]
 
     def _near(self, space: Space, model: Placed) -> dict[str, JsonValue]:
-        """Return a draw from the shrunk prior around `model`."""
+        """Return a draw from the prior, shrunk around the result `model`."""
         values: dict[str, JsonValue] = {}
         for parameter in space.parameters:
             ranking = self._rankings.get(parameter.path, [])
@@ -179,7 +186,7 @@ def _drawn(domain: Domain, rng: Random) -> int:
 
 
 def _near_number(column: NumericColumn, around: float, width: float, rng: Random) -> float:
-    """Return a value from the prior at `width` of its own width, centred as near as bounds allow.
+    """Return a draw from the prior, shrunk to a width and centred as near as bounds allow.
 
     Args:
         column: of the parameter.

@@ -1,4 +1,7 @@
-"""Batch tuner: the user's own list of configurations, in order."""
+"""Batch tuner: a list of configurations from the search space, in order.
+
+Source: none; the search space is the list.
+"""
 
 from typing import ClassVar
 
@@ -23,12 +26,20 @@ from nni.hpo.space.feasibility import combine_params
     defaults={},
 )
 class BatchTuner(Tuner):
-    """Hands out the options of `combine_params` one by one, then no more.
+    """List of configurations: proposes the options of `combine_params` in order, each once.
 
-    A new search space replaces the list; configurations already handed out are not repeated.
+    A new search space replaces the list; configurations that were proposed are not repeated.
 
     Args:
-        optimize_mode: accepted because all tuners have it; without effect.
+        optimize_mode: accepted for uniformity; without effect.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> options = [{"x": 1, "y": 2}, {"x": 3, "y": 0}]
+        >>> space = {"combine_params": {"_type": "choice", "_value": options}}
+        >>> found = optimize(lambda p: p["x"] + p["y"], space, tuner="BatchTuner")
+        >>> [trial.value for trial in found.trials]
+        [3.0, 3.0]
     """
 
     lookahead: ClassVar[bool] = True
@@ -56,7 +67,7 @@ class BatchTuner(Tuner):
         """See the base."""
         del parameter_id, kwargs
         if self._next >= len(self._queue):
-            raise NoMoreTrialError("all configurations of the batch have been handed out")
+            raise NoMoreTrialError("all configurations of the batch have been proposed")
         self._next += 1
         return dict(self._queue[self._next - 1])
 
@@ -66,17 +77,17 @@ class BatchTuner(Tuner):
         """See the base; ignored."""
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Take the options that were measured elsewhere off the list."""
+        """Remove the imported configurations from the list."""
         imported = [sample.parameter for sample in samples(data)]
         self._done += imported
         self._queue[self._next :] = _without(self._queue[self._next :], imported)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return {"queue": self._queue, "next": self._next, "done": self._done}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built and given its space alike."""
+        """Restore the state of a tuner with the same arguments and search space."""
         self._queue, self._next = list(state["queue"]), int(state["next"])
         self._done = list(state["done"])
 
@@ -84,7 +95,7 @@ class BatchTuner(Tuner):
 def _without(
     options: list[dict[str, JsonValue]], done: list[dict[str, JsonValue]]
 ) -> list[dict[str, JsonValue]]:
-    """Return the options that are not in `done`, each of which takes one like it away."""
+    """Return the options without one equal option for each configuration in `done`."""
     left = list(options)
     for finished in done:
         text = canonical_json(finished)

@@ -1,10 +1,10 @@
-"""Covariance matrix adaptation: a cloud of points that moves, turns and shrinks towards good ones.
+"""CMA-ES: evolution strategy that adapts the covariance matrix of a normal distribution.
 
 Source: see `_covariance`; restarts with a larger population: Auger and Hansen, A Restart CMA
 Evolution Strategy With Increasing Population Size, CEC 2005.
 
-Departures: trials need not end in the order of their generation. A generation is learnt when enough
-results are there, also those of earlier ones and of trials that the user added.
+Departures: trials need not end in the order of their generation. The distribution is updated after
+every `population_size` results, whichever generation they were drawn for.
 """
 
 import math
@@ -26,7 +26,7 @@ from nni.hpo.tuners._model_based import ModelBasedTuner, loss_of_mode
 
 _NAME: Final = "CmaEs"
 _FREE_TRIES: Final = 20
-"""Draws until one is allowed and not taken."""
+"""Limit of the draws for a point that is allowed and new."""
 
 
 @algorithm(
@@ -37,17 +37,28 @@ _FREE_TRIES: Final = 20
     extra="hpo",
 )
 class CmaEs(ModelBasedTuner[float]):
-    """Evolution strategy for numbers, with margins for discrete ones and for choices.
+    """CMA-ES for numeric parameters, with margins for discrete ones and choices.
 
-    Good for ten to a hundred parameters that depend on each other, and for some hundred trials. No
-    nested choices.
+    Conditional spaces are not supported.
 
     Args:
         optimize_mode: `maximize` or `minimize`.
-        population_size: trials a generation, >= 2; None for `4 + 3 ln(parameters)`.
-        restart_factor: by which the population grows when the search has converged and begins anew,
-            >= 1.
-        seed: of all draws; None for different ones in every process.
+        population_size: results per update; None for `4 + 3 ln(parameters)`.
+        restart_factor: growth of the population at a restart, which follows convergence.
+        seed: of all random draws; None for another one in every process.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {name: {"_type": "uniform", "_value": [-1, 1]} for name in "xyz"}
+        >>> found = optimize(
+        ...     lambda p: sum(value**2 for value in p.values()),
+        ...     space,
+        ...     tuner="CmaEs",
+        ...     trials=150,
+        ...     seed=0,
+        ... )
+        >>> found.best_value < 0.01
+        True
     """
 
     def __init__(
@@ -67,9 +78,9 @@ class CmaEs(ModelBasedTuner[float]):
         self._restart_factor = restart_factor
         self._drawn_solutions: dict[int, Solution] = {}
         self._latest: Solution | None = None
-        """What was drawn last; None if it was no draw of the distribution."""
+        """Last draw of the distribution; None if the last point came from the prior."""
         self._result_of: Solution | None = None
-        """The draw whose result is being told."""
+        """The draw whose result is being received."""
         self._generation: list[tuple[float, Solution]] = []
         self._distribution: Covariance = self._first_distribution()
 
@@ -93,13 +104,13 @@ class CmaEs(ModelBasedTuner[float]):
         super().trial_end(parameter_id, success, **kwargs)
         solution = self._drawn_solutions.pop(parameter_id, None)
         if solution is not None:
-            self._told(solution, math.inf)
+            self._update(solution, math.inf)
 
     def _add(self, configuration: JsonValue, placed: Mapping[str, JsonValue], loss: float) -> None:
         super()._add(configuration, placed, loss)
-        self._told(self._result_of or self._solution_at(self._vectors[-1]), loss)
+        self._update(self._result_of or self._solution_at(self._vectors[-1]), loss)
 
-    def _told(self, solution: Solution, loss: float) -> None:
+    def _update(self, solution: Solution, loss: float) -> None:
         self._generation.append((loss, solution))
         if len(self._generation) < self._distribution.population:
             return
@@ -124,7 +135,7 @@ class CmaEs(ModelBasedTuner[float]):
         return self._random_vector()
 
     def _first_distribution(self) -> Covariance:
-        """Return the one in the middle of the space."""
+        """Return a distribution centred in the space."""
         numbers = int(self._space.ordered.sum())
         population = self._population or population_of(len(self._space))
         return self._distribution_at(np.full(numbers, 0.5), population)
@@ -148,7 +159,7 @@ class CmaEs(ModelBasedTuner[float]):
         return snapped
 
     def _solution_at(self, point: Floats) -> Solution:
-        """Return the solution that a point is."""
+        """Return a point as a solution of the distribution."""
         ordered = self._space.ordered
         return Solution(point[ordered], point[~ordered].astype(np.int64))
 

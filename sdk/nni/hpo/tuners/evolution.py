@@ -1,9 +1,9 @@
-"""Naive evolution: of two random individuals the worse dies and the better has a mutated child.
+"""Naive evolution: of two random individuals a mutated copy of the better replaces the worse.
 
 Source: Real et al., Large-Scale Evolution of Image Classifiers, ICML 2017, section 3.1.
 
 Departures: a mutated value is drawn again until it differs from the old one, a few times at most;
-an only individual has its child without a rival, so that a population of one can evolve.
+a single individual is mutated without a tournament, so that a population of one can evolve.
 """
 
 import copy
@@ -26,12 +26,12 @@ from nni.hpo.tuners._repair import repaired
 _logger = logging.getLogger(__name__)
 
 _REDRAWS: Final = 8
-"""How often a mutation is drawn at most; a parameter may have one value only, or one allowed."""
+"""Limit of the draws of one mutation; a parameter may have a single allowed value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Individual:
-    """A configuration that has been evaluated."""
+    """Evaluated member of the population: a configuration and its loss."""
 
     configuration: JsonValue
     loss: float
@@ -44,17 +44,28 @@ class Individual:
     documented_as="nni.algorithms.hpo.evolution_tuner.EvolutionTuner",
 )
 class EvolutionTuner(Tuner):
-    """Evolves a population; weak at first, strong with many trials.
+    """Evolution of a population by tournaments of two and mutation; strong with many trials.
 
     At any time `population_size` individuals are evaluated, running or not yet drawn. A request
-    takes one that was never sent; if there is none, the child of a pair of evaluated ones; if there
-    is no pair, it is deferred until a result comes. A trial that fails, or reports no finite
-    number, counts as worse than all others: a random individual takes its place at once.
+    gets an undrawn individual; if there is none, a mutated copy of the better of two evaluated
+    ones; if there are no two, it is deferred until a result comes. A trial that fails, or reports
+    no finite number, is replaced by a random individual at once.
 
     Args:
         optimize_mode: `maximize` or `minimize`.
-        population_size: should be much larger than the number of trials at a time.
-        seed: of all draws; None for different ones in every process.
+        population_size: number of individuals; should be much larger than the number of concurrent
+            trials.
+        seed: of all random draws; None for another one in every process.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
+        >>> arguments = {"population_size": 8}
+        >>> found = optimize(
+        ...     lambda p: p["x"] ** 2, space, tuner="Evolution", tuner_args=arguments, seed=0
+        ... )
+        >>> abs(found.best_parameters["x"]) < 0.1
+        True
     """
 
     def __init__(
@@ -74,7 +85,7 @@ class EvolutionTuner(Tuner):
         self._start_later: StartLater | None = None
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Individuals that are no points of the new space are replaced."""
+        """See the base. Individuals outside the new space are replaced."""
         self._space = parse_space(search_space, algorithm="Evolution")
         self._evaluated = [one for one in self._evaluated if self._has(one.configuration)]
         self._refill()
@@ -90,7 +101,7 @@ class EvolutionTuner(Tuner):
         if configuration is not None:
             self._running[parameter_id] = copy.deepcopy(configuration)
             return configuration
-        if callable(start_later):  # who gives no callable asks again
+        if callable(start_later):  # without a callable the caller asks again
             self._deferred.append(parameter_id)
         return DEFERRED
 
@@ -100,7 +111,7 @@ class EvolutionTuner(Tuner):
         """See the base."""
         del parameters, kwargs
         if parameter_id not in self._running:
-            return  # told twice
+            return  # a duplicate report
         configuration = self._running.pop(parameter_id)
         loss = loss_of(value, self._mode)
         if loss is not None and self._has(configuration):
@@ -116,7 +127,7 @@ class EvolutionTuner(Tuner):
             self._serve_deferred()
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Take results as individuals, in place of those not yet drawn, then of the worst ones."""
+        """Add results as individuals; they replace undrawn ones first, then the worst."""
         for sample in samples(data):
             loss = loss_of(sample.value, self._mode)
             if loss is None or not self._has(sample.parameter):
@@ -130,7 +141,7 @@ class EvolutionTuner(Tuner):
         self._serve_deferred()
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return {
             "rng": random_state(self._rng),
             "unsent": self._unsent,
@@ -140,9 +151,9 @@ class EvolutionTuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built and given its space alike.
+        """Restore the state of a tuner with the same arguments and search space.
 
-        What it had deferred is served after the next request, which brings the callable for it.
+        Deferred requests are served after the next request, which passes the callable for them.
         """
         restore_random(self._rng, state["rng"])
         self._unsent = int(state["unsent"])
@@ -156,11 +167,11 @@ class EvolutionTuner(Tuner):
         return contains(self._space, configuration)
 
     def _refill(self) -> None:
-        """Add random individuals in place of those that left the population."""
+        """Fill the population up with undrawn individuals."""
         self._unsent = max(0, self._size - len(self._running) - len(self._evaluated))
 
     def _serve_deferred(self) -> None:
-        """Start trials for requests that could not be served, as far as that is possible now."""
+        """Start trials for deferred requests while individuals are available."""
         while self._deferred and self._start_later is not None:
             configuration = self._next()
             if configuration is None:
@@ -170,7 +181,7 @@ class EvolutionTuner(Tuner):
             self._start_later(parameter_id, configuration)
 
     def _next(self) -> dict[str, JsonValue] | None:
-        """Return an individual to send, or None if all wait for results."""
+        """Return the next individual, or None if results are needed first."""
         if self._unsent:
             self._unsent -= 1
             return self._space.draw(self._rng)
@@ -186,7 +197,7 @@ class EvolutionTuner(Tuner):
         return self._mutated(better.configuration)
 
     def _mutated(self, configuration: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return a copy with another value of one of its active parameters."""
+        """Return a mutated copy: one active parameter is drawn anew."""
         child = copy.deepcopy(configuration)
         places = active_places(self._space, child)
         if not places:

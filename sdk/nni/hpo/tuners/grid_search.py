@@ -1,4 +1,7 @@
-"""Grid search: every combination of a finite space, each exactly once."""
+"""Grid search: every combination of a finite space, each exactly once.
+
+Source: none; the grid is the Cartesian product of the parameters' values.
+"""
 
 import logging
 from collections.abc import Iterable
@@ -29,14 +32,24 @@ GRID_TYPES = ("choice", "randint", "quniform")
     defaults={},
 )
 class GridSearchTuner(Tuner):
-    """Hands out the Cartesian product of the space in a fixed order.
+    """Grid search: the Cartesian product of all values, in a fixed order.
 
-    The last parameter turns fastest. Combinations that break a constraint are left out. Imported
-    configurations are skipped, and after a change of the space also those that were handed out
+    The last parameter changes fastest. Combinations that break a constraint are left out. Imported
+    configurations are skipped, and after a change of the space also those that were proposed
     before.
 
     Args:
-        optimize_mode: accepted because all tuners have it; without effect.
+        optimize_mode: accepted for uniformity; without effect.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {
+        ...     "x": {"_type": "choice", "_value": [1, 2]},
+        ...     "y": {"_type": "randint", "_value": [0, 2]},
+        ... }
+        >>> found = optimize(lambda p: p["x"] + p["y"], space, tuner="GridSearch")
+        >>> [trial.parameters for trial in found.trials]
+        [{'x': 1, 'y': 0}, {'x': 1, 'y': 1}, {'x': 2, 'y': 0}, {'x': 2, 'y': 1}]
     """
 
     lookahead: ClassVar[bool] = True
@@ -65,7 +78,7 @@ class GridSearchTuner(Tuner):
             self._skip.discard(self._next)
             self._next = self._grid.next_allowed(self._next + 1)
         if self._next >= self._grid.size:
-            raise NoMoreTrialError(f"all {self._grid.size} combinations have been handed out")
+            raise NoMoreTrialError(f"all {self._grid.size} combinations have been proposed")
         number = self._next
         self._next += 1
         self._handed_out.append(number)
@@ -77,19 +90,19 @@ class GridSearchTuner(Tuner):
         """See the base; ignored."""
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Skip the configurations that were measured elsewhere."""
+        """Skip the imported configurations."""
         imported = [sample.parameter for sample in samples(data)]
         marked = self._mark(imported)
         self._elsewhere += imported
         if marked < len(imported):
             _logger.warning(
-                "GridSearch: %d of %d imported samples are no points of the grid",
+                "GridSearch: %d of %d imported samples lie outside the grid",
                 len(imported) - marked,
                 len(imported),
             )
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return {
             "next": self._next,
             "skip": sorted(self._skip),
@@ -98,12 +111,12 @@ class GridSearchTuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built and given its space alike."""
+        """Restore the state of a tuner with the same arguments and search space."""
         self._next, self._skip = int(state["next"]), set(state["skip"])
         self._handed_out, self._elsewhere = list(state["handed_out"]), list(state["elsewhere"])
 
     def _mark(self, configurations: Iterable[JsonValue]) -> int:
-        """Skip these configurations; return how many of them are points of the grid."""
+        """Skip configurations; return the number of those that lie on the grid."""
         marked = 0
         for configuration in configurations:
             try:

@@ -1,4 +1,4 @@
-"""The documented class behind the names TPE, Random and Anneal; a thin front of the three."""
+"""Documented class of the names TPE, Random and Anneal; delegates to their tuners."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -20,17 +20,24 @@ _RENAMED: Final = {
 
 
 class HyperoptTuner(DelegatingTuner):
-    """Chooses an algorithm by name and hands every call on to it.
+    """TPE, random search or annealing, by name.
 
     Args:
         algorithm_name: `tpe`, `random_search` or `anneal`.
         optimize_mode: `maximize` or `minimize`.
         parallel_optimize: see `TPETuner`.
         constant_liar_type: see `TPETuner`.
-        seed: of all draws; None for different ones in every process.
+        seed: of all random draws; None for another one in every process.
 
     Raises:
         RuntimeError: the algorithm is unknown.
+
+    Example:
+        >>> from nni.hpo import HyperoptTuner
+        >>> tuner = HyperoptTuner("random_search", seed=0)
+        >>> tuner.update_search_space({"x": {"_type": "choice", "_value": ["a", "b"]}})
+        >>> tuner.get_suggestion()
+        {'x': 'b'}
     """
 
     _search: "TPETuner | RandomTuner | AnnealTuner"
@@ -65,7 +72,7 @@ class HyperoptTuner(DelegatingTuner):
             )
 
     def get_suggestion(self, random_search: bool = False) -> dict[str, JsonValue]:  # noqa: FBT001, FBT002 - documented signature
-        """Return one suggestion that no trial stands for; true forces a draw from the prior."""
+        """Return a configuration without registering a trial; true forces a draw from the prior."""
         if isinstance(self._search, RandomTuner):
             return self._search.generate_parameters(-1)
         return self._search.suggest(from_prior=random_search)

@@ -1,11 +1,11 @@
-"""A population that spreads over the Pareto front.
+"""NSGA-II: a genetic algorithm whose population spreads over the Pareto front.
 
 Source: Deb, Pratap, Agarwal and Meyarivan, A Fast and Elitist Multiobjective Genetic Algorithm:
 NSGA-II, IEEE Transactions on Evolutionary Computation 6(2), 2002.
 
-Departures: there are no generations. A result joins the population when it comes, and the worst
-member leaves, so that no trial waits for others. Results beyond a limit come after all within, by
-how far they are beyond.
+Departures: there are no generations. Each result joins the population and the worst member leaves,
+so that no trial waits for others. Infeasible results, which break a limit on outcomes, rank behind
+all feasible ones, by the amount of their violation.
 """
 
 import logging
@@ -32,12 +32,12 @@ from nni.hpo.tuners._breeding import child_of
 _logger = logging.getLogger(__name__)
 
 _TRIES: Final = 30
-"""Children until one is allowed and new; then a draw of the prior takes its place."""
+"""Limit of the children drawn for one that is allowed and new; a draw of the prior follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """One result of the population."""
+    """Member of the population: a configuration with its losses and constraint violation."""
 
     configuration: JsonValue
     losses: tuple[float, ...]
@@ -51,15 +51,30 @@ class _Member:
     extra="hpo",
 )
 class NSGA2(Tuner):
-    """Several objectives at once: breeds the configurations that no other one beats.
+    """Genetic algorithm for several objectives: non-dominated sorting and crowding distance.
 
-    Good for many cheap trials. One objective works as well. Give `optimize_mode` of the search as a
-    dict of metric to mode to have several.
+    Parents are chosen by tournament; crossover and mutation make a child. For several objectives
+    give `optimize_mode` of the search as a dict of metric to mode; a single objective works too.
 
     Args:
-        optimize_mode: `maximize` or `minimize`, where there is one objective.
-        population_size: how many results take part, >= 2; as many first points are draws.
-        seed: of all draws; None for different ones in every process.
+        optimize_mode: `maximize` or `minimize`, for a single objective.
+        population_size: number of results in the population, and of first draws from the prior.
+        seed: of all random draws; None for another one in every process.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+        >>> found = optimize(
+        ...     lambda p: {"time": p["x"], "error": 1 - p["x"] ** 2},
+        ...     space,
+        ...     tuner="NSGA2",
+        ...     tuner_args={"population_size": 8},
+        ...     optimize_mode={"time": "minimize", "error": "minimize"},
+        ...     trials=40,
+        ...     seed=0,
+        ... )
+        >>> len(found.pareto_front) > 8
+        True
     """
 
     multi_objective: ClassVar[bool] = True
@@ -83,7 +98,7 @@ class NSGA2(Tuner):
         self._objectives = objectives
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Members that are no points of the new space leave."""
+        """See the base. Members outside the new space are removed."""
         self._space = EncodedSpace(parse_space(search_space, algorithm="NSGA2"))
         known, self._members, self._seen = self._members, [], set()
         self._members = [member for member in known if self._point(member) is not None]
@@ -110,7 +125,7 @@ class NSGA2(Tuner):
             self._learn(sample.parameter, sample.value)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return {
             "rng": self._rng.bit_generator.state,
             "prior": random_state(self._prior),
@@ -119,7 +134,7 @@ class NSGA2(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built and given its space alike."""
+        """Restore the state of a tuner with the same arguments and search space."""
         self._rng.bit_generator.state = state["rng"]
         restore_random(self._prior, state["prior"])
         self._members = [_Member(c, tuple(losses), float(e)) for c, losses, e in state["members"]]
@@ -147,7 +162,7 @@ class NSGA2(Tuner):
             return None
 
     def _proposal(self) -> Floats:
-        """Return a child that is new, or a draw of the prior."""
+        """Return a new child, or a draw from the prior."""
         if len(self._seen) >= self._size and len(self._members) > 1:
             place = {index: at for at, index in enumerate(_order(self._members))}
             for _ in range(_TRIES):
@@ -161,7 +176,7 @@ class NSGA2(Tuner):
         return self._fresh()
 
     def _fresh(self) -> Floats:
-        """Return a draw of the prior, a new one where there seems to be one."""
+        """Return a draw from the prior; a new one, unless all attempts are known points."""
         for _ in range(_TRIES):
             point = self._space.sample_prior(self._prior)
             if vector_key(point) not in self._seen:
@@ -169,20 +184,20 @@ class NSGA2(Tuner):
         return point
 
     def _winner(self, place: dict[int, int]) -> int:
-        """Return the better of two random members."""
+        """Return the winner of a tournament of two random members."""
         pair: Iterable[int] = self._rng.integers(len(self._members), size=2).tolist()
         return min(pair, key=place.__getitem__)
 
 
 def _order(members: list[_Member]) -> list[int]:
-    """Return positions, best first: feasible ones by front and room, then by excess."""
+    """Return positions, best first: feasible by front and crowding distance, then by violation."""
     within = [index for index, member in enumerate(members) if member.excess == 0]
     beyond = [index for index, member in enumerate(members) if member.excess > 0]
     fronts = ranks([members[index].losses for index in within])
     order: list[int] = []
     for front in range(max(fronts, default=-1) + 1):
         group = [index for index, rank in zip(within, fronts, strict=True) if rank == front]
-        room = crowding_distances([members[index].losses for index in group])
-        by_room = sorted(range(len(group)), key=lambda i: (-room[i], group[i]))
-        order += [group[i] for i in by_room]
+        distances = crowding_distances([members[index].losses for index in group])
+        by_distance = sorted(range(len(group)), key=lambda i: (-distances[i], group[i]))
+        order += [group[i] for i in by_distance]
     return order + sorted(beyond, key=lambda index: (members[index].excess, index))

@@ -1,4 +1,4 @@
-"""Population based training: train a population step by step, and let the worst copy the best.
+"""Population based training: members train step by step; the worst copy the best.
 
 Source: Jaderberg et al., Population Based Training of Neural Networks, arXiv 1711.09846, sections
 3 and 4.1 (truncation selection, perturb or resample).
@@ -37,7 +37,7 @@ from nni.hpo.tuners._repair import repaired
 _logger = logging.getLogger(__name__)
 
 _TRIES: Final = 20
-"""Changes of a member that are drawn before one that breaks a constraint is repaired."""
+"""Attempts at a perturbation that keeps the constraints; the last one is repaired."""
 
 RESERVED: Final = frozenset({LOAD_KEY, SAVE_KEY})
 """Keys that every configuration has beside those of the space."""
@@ -45,7 +45,7 @@ RESERVED: Final = frozenset({LOAD_KEY, SAVE_KEY})
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One place of the population, in one step."""
+    """Member of the population in one step."""
 
     configuration: dict[str, JsonValue]
     """Hyperparameters, without the checkpoint folders."""
@@ -54,7 +54,7 @@ class Member:
     """Population id and step of the checkpoint that it starts from."""
 
     loss: float = math.inf
-    """Of this step; infinite until there is a result, and if there is none."""
+    """Loss of this step; infinite before a result, and without one."""
 
     ended: bool = False
 
@@ -75,25 +75,34 @@ class Member:
     imports=False,
 )
 class PBTTuner(Tuner):
-    """Evolves weights and hyperparameters together; what it finds is a model, not a configuration.
+    """Population based training: exploits checkpoints and explores hyperparameters together.
 
     A trial is one member for one step: it loads from `load_checkpoint_dir`, trains for as long as
     its code decides, saves to `save_checkpoint_dir` and reports. When all members have finished a
-    step, each of the worst loads the checkpoint of a random one of the best and takes over its
-    hyperparameters, changed at random; the others go on from their own. Requests beyond the
-    population are deferred to the next step. In step 0 both folders are the same and hold nothing.
+    step, each of the worst loads the checkpoint of a random one of the best and copies its
+    hyperparameters, perturbed at random; the others continue from their own. Requests beyond the
+    population are deferred to the next step. In step 0 both folders are the same and empty. The
+    result of a search is a trained model, and not a configuration.
 
-    Imported samples are ignored: they have no checkpoint. Takes no assessor.
+    Imported samples are ignored: they have no checkpoint. No assessor can be used.
 
     Args:
         optimize_mode: `maximize` or `minimize`.
         all_checkpoint_dir: root of the folders, on storage that all trials share; None for
             `~/nni/checkpoint/<experiment id>`.
         population_size: members, and trials per step.
-        factors: one of them, at random, multiplies a number that is changed.
-        fraction: share of the population that counts as worst, and as best; half at most.
-        resample_probability: chance that a changed value is drawn from its prior instead.
-        seed: of all draws; None for different ones in every process.
+        factors: a random one of them multiplies a perturbed number.
+        fraction: share of the population that counts as worst, and as best; at most half is used.
+        resample_probability: probability that a value is drawn from its prior instead.
+        seed: of all random draws; None for another one in every process.
+
+    Example:
+        >>> from nni.hpo import PBTTuner
+        >>> tuner = PBTTuner(all_checkpoint_dir="/checkpoints", population_size=2, seed=0)
+        >>> tuner.update_search_space({"lr": {"_type": "choice", "_value": [0.1, 0.01]}})
+        >>> member = tuner.generate_parameters(0)
+        >>> member["load_checkpoint_dir"], member["save_checkpoint_dir"]
+        ('/checkpoints/0/0', '/checkpoints/0/0')
     """
 
     def __init__(
@@ -123,7 +132,7 @@ class PBTTuner(Tuner):
         self._released: list[str] = []
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Members outside a new space are drawn anew when their turn comes."""
+        """See the base. Members outside the new space are drawn anew before their next trial."""
         self._space = parse_space(
             search_space, algorithm="PBTTuner", nested=False, reserved=RESERVED
         )
@@ -144,7 +153,7 @@ class PBTTuner(Tuner):
             self._serve_deferred()
         if self._next_member < len(self._members):
             return self._send(parameter_id)
-        if callable(start_later):  # who gives no callable asks again
+        if callable(start_later):  # without a callable the caller asks again
             self._deferred.append(parameter_id)
         return DEFERRED
 
@@ -162,7 +171,7 @@ class PBTTuner(Tuner):
         self._end(parameter_id, math.inf)
 
     def released_checkpoints(self) -> list[str]:
-        """Return the folders, told once each, that no later configuration will load."""
+        """Return the folders that no later configuration will load, each once."""
         released, self._released = self._released, []
         return released
 
@@ -171,7 +180,7 @@ class PBTTuner(Tuner):
         _logger.info("PBTTuner ignores %d imported samples: they have no checkpoint", len(data))
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return {
             "rng": random_state(self._rng),
             "step": self._step,
@@ -183,9 +192,9 @@ class PBTTuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built and given its space alike.
+        """Restore the state of a tuner with the same arguments and search space.
 
-        What it had deferred is served after the next request, which brings the callable for it.
+        Deferred requests are served after the next request, which passes the callable for them.
         """
         restore_random(self._rng, state["rng"])
         self._step, self._next_member = int(state["step"]), int(state["next_member"])
@@ -215,14 +224,14 @@ class PBTTuner(Tuner):
     def _end(self, parameter_id: int, loss: float) -> None:
         index = self._running.pop(parameter_id, None)
         if index is None:
-            return  # told twice, or after its result
+            return  # a duplicate report, or one after the result
         self._members[index] = replace(self._members[index], loss=loss, ended=True)
         if all(member.ended for member in self._members):
             self._begin_step()
         self._serve_deferred()
 
     def _serve_deferred(self) -> None:
-        """Start trials for requests that could not be served, as far as that is possible now."""
+        """Start trials for deferred requests while members are left in the step."""
         if self._start_later is None:
             return
         while self._deferred and self._next_member < len(self._members):
@@ -235,7 +244,7 @@ class PBTTuner(Tuner):
         best = [index for index in order[:count] if not self._members[index].failed]
         worst = set(order[self._size - count :])
         if not best and not self._members[order[0]].failed:
-            best = order[:1]  # a failed member needs one to copy, also where nobody else does
+            best = order[:1]  # a failed member needs a donor, even if no other member does
         kept = {member.load for member in self._members}
         kept.update((index, self._step) for index in range(self._size))
         self._members = [
@@ -247,18 +256,18 @@ class PBTTuner(Tuner):
         self._next_member = 0
 
     def _successor(self, index: int, best: list[int], *, worst: bool) -> Member:
-        """Return what a member is in the next step."""
+        """Return a member of the next step: a copy of a donor, or a continuation."""
         member = self._members[index]
         if best and (worst or member.failed):
             donor = self._rng.choice(best)
             explored = self._explored(self._inside(self._members[donor]).configuration)
             return Member(explored, load=(donor, self._step))
-        if member.failed:  # nobody to copy: try again from the last checkpoint, with other values
+        if member.failed:  # no donor: retry from the last checkpoint with other values
             return Member(self._explored(self._inside(member).configuration), load=member.load)
         return self._inside(Member(member.configuration, load=(index, self._step)))
 
     def _inside(self, member: Member) -> Member:
-        """Return the member, with new values if the space has changed under it."""
+        """Return the member, with new values if it lies outside a changed space."""
         if contains(self._space, member.configuration):
             return member
         return replace(member, configuration=self._space.draw(self._rng))

@@ -26,11 +26,20 @@ _logger = logging.getLogger(__name__)
     imports=False,
 )
 class RandomTuner(Tuner):
-    """Draws every active parameter from its prior; never runs out, learns nothing.
+    """Random search: independent draws of every active parameter from its prior.
+
+    It never ends and learns nothing from results.
 
     Args:
-        optimize_mode: accepted because all tuners have it; without effect.
-        seed: of the draws; None for different ones in every process.
+        optimize_mode: accepted for uniformity; without effect.
+        seed: of all random draws; None for another one in every process.
+
+    Example:
+        >>> from nni.hpo import RandomTuner
+        >>> tuner = RandomTuner(seed=0)
+        >>> tuner.update_search_space({"x": {"_type": "randint", "_value": [0, 10]}})
+        >>> [tuner.generate_parameters(trial) for trial in range(3)]
+        [{'x': 6}, {'x': 6}, {'x': 0}]
     """
 
     lookahead: ClassVar[bool] = True
@@ -59,9 +68,9 @@ class RandomTuner(Tuner):
         _logger.info("Random ignores %d imported samples", len(data))
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return {"rng": random_state(self._rng)}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built and given its space alike."""
+        """Restore the state of a tuner with the same arguments and search space."""
         restore_random(self._rng, state["rng"])

@@ -1,4 +1,7 @@
-"""TPE: propose where good results are dense and others are not.
+"""TPE: tree-structured Parzen estimator.
+
+Two Parzen estimators model the densities of good results and of the rest; a proposal maximises
+their ratio, which the expected improvement grows with.
 
 Source: Bergstra, Bardenet, Bengio and Kegl, Algorithms for Hyper-Parameter Optimization, NIPS 2011,
 section 4; for several objectives Ozaki et al., see `fronts`.
@@ -9,13 +12,13 @@ Departures, each measured by `tests/benchmarks/bench_tpe_quality.py`:
 - A good kernel's width on a column is the distance to the farther of its two good neighbours there,
   but at least a width that shrinks with the number of trials: wide steps first, fine ones later.
   Kernels of the other trials are narrower, so that they push proposals away from tried points only.
-- Better ranks weigh more. Of equal results the newest stands for all, so that a plateau does not
-  crowd out what lies beyond it. Only the best few hundred of the other trials have kernels; the
-  prior stands for the rest, so that a proposal does not get slower for ever.
-- Running trials that are taken for good ones displace none of these, and together weigh as much as
-  one of them.
+- Better ranks weigh more. Of equal results the newest represents all, so that a plateau does not
+  displace better results beyond it. Only the best few hundred of the other trials have kernels; the
+  prior represents the rest, which bounds the time of a proposal.
+- Running trials whose made-up result is good displace no known good result, and together weigh as
+  much as one.
 - While other trials run, proposals keep away from them, and most candidates mix good points, column
-  by column: of ten trials at a time few can follow each other, so that each has to go farther.
+  by column: with ten concurrent trials few depend on each other, so each has to go farther.
 - Integers are ordered. Old trials do not fade. Ten results, not twenty, precede the model.
 """
 
@@ -52,7 +55,7 @@ from nni.hpo.tuners.density.rankings import Outcome
 _logger = logging.getLogger(__name__)
 
 _TRIES: Final = 8
-"""Sets of candidates before a proposal that breaks a constraint is repaired."""
+"""Sets of candidates for a proposal that keeps the constraints; the last one is repaired."""
 
 STARTUP_TRIALS: Final = 10
 """Results before which proposals are draws from the prior."""
@@ -104,7 +107,7 @@ class TpeArguments:
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """A trial without a result."""
+    """Running trial: its configuration, and its rows in the models."""
 
     configuration: JsonValue
     rows: list[Row]
@@ -120,17 +123,24 @@ class _Running:
 class TPETuner(Tuner):
     """Tree-structured Parzen estimator, for one objective or several.
 
-    Give `optimize_mode` of the search as a dict of metric to mode to have several.
+    For several objectives give `optimize_mode` of the search as a dict of metric to mode.
 
     Args:
-        optimize_mode: `maximize` or `minimize`, where there is one objective.
-        parallel_optimize: whether running trials take part with a made-up result. Otherwise they
-            keep proposals away a little, whatever their result may be.
-        constant_liar_type: that result: the `min`, `max` or `mean` of the losses known so far.
-            `max` and `mean` spread what is proposed; `min` takes running trials for good ones and
+        optimize_mode: `maximize` or `minimize`, for a single objective.
+        parallel_optimize: whether running trials count with a made-up result (constant liar);
+            otherwise they only keep proposals away a little.
+        constant_liar_type: the made-up result: the `min`, `max` or `mean` of the losses known so
+            far. `max` and `mean` spread the proposals; `min` counts running trials as good and
             helps least.
-        seed: of all draws; None for different ones in every process.
+        seed: of all random draws; None for another one in every process.
         tpe_args: settings of the model by the names of NNI 3.0, see `TpeArguments`.
+
+    Example:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-10, 10]}}
+        >>> found = optimize(lambda p: (p["x"] - 2) ** 2, space, tuner="TPE", trials=60, seed=0)
+        >>> abs(found.best_parameters["x"] - 2) < 0.1
+        True
     """
 
     multi_objective: ClassVar[bool] = True
@@ -167,7 +177,7 @@ class TPETuner(Tuner):
         self._forget()
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Observations that are no points of the new space are dropped."""
+        """See the base. Observations outside the new space are dropped."""
         running = [(key, trial.configuration) for key, trial in self._running.items()]
         known, self._running = self._observed, {}
         self._space = parse_space(search_space, algorithm="TPE")
@@ -207,13 +217,13 @@ class TPETuner(Tuner):
                 self._learn(sample.parameter, outcome)
 
     def suggest(self, *, from_prior: bool = False) -> dict[str, JsonValue]:
-        """Return one configuration that no trial stands for."""
+        """Return a configuration without registering a trial for it."""
         if from_prior or len(self._observed) < self._startup:
             return self._space.draw(self._prior)
         return self._proposal(self._pending())
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return the state as JSON, for `load_state`."""
         return {
             "rng": self._rng.bit_generator.state,
             "prior": random_state(self._prior),
@@ -222,15 +232,17 @@ class TPETuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built and given its space alike."""
+        """Restore the state of a tuner with the same arguments and search space."""
         self.load_draws(state)
         self._running = {}
         self._forget()
-        known = [(configuration, _from_json(told)) for configuration, told in state["observed"]]
+        known = [
+            (configuration, _from_json(outcome)) for configuration, outcome in state["observed"]
+        ]
         self._recall(known, state["running"])
 
     def load_draws(self, state: dict[str, JsonValue]) -> None:
-        """Go on with the draws of a state; what was observed stays."""
+        """Restore the random state of a state; observations stay."""
         restore_random(self._prior, state["prior"])
         self._rng.bit_generator.state = state["rng"]
 
@@ -239,7 +251,7 @@ class TPETuner(Tuner):
         known: Iterable[tuple[JsonValue, Outcome]],
         running: Iterable[tuple[int, JsonValue]],
     ) -> None:
-        """Take over what was known and what runs, as far as it lies in the space."""
+        """Learn earlier results and running trials that lie in the space."""
         for configuration, outcome in known:
             self._learn(configuration, outcome)
         for parameter_id, configuration in running:
@@ -253,14 +265,14 @@ class TPETuner(Tuner):
         return rows_of(self._levels, place(self._space, configuration))
 
     def _forget(self) -> None:
-        """Start without observations, in the space and for the objectives there are now."""
+        """Clear all observations; make models for the current space and objectives."""
         objectives = len(self._objectives.items)
         self._models = [LevelModel(level, objectives, self._densities) for level in self._levels]
         self._observed: list[tuple[JsonValue, Outcome]] = []
         self._extent = Extent()
 
     def _outcome(self, value: JsonValue) -> Outcome | None:
-        """Return what a report says; None unless it has a finite number for each objective."""
+        """Return the outcome of a report; None unless it has a finite number per objective."""
         losses = self._objectives.losses(value)
         if losses is None:
             return None
@@ -276,7 +288,7 @@ class TPETuner(Tuner):
         self._keep(configuration, placed, outcome)
 
     def learn(self, configuration: JsonValue, placed: Mapping[str, JsonValue], loss: float) -> None:
-        """Learn the loss of a configuration whose active parameters `place` has given."""
+        """Learn the loss of a configuration whose active parameters `place` has found."""
         self._keep(configuration, placed, Outcome((loss,)))
 
     def _keep(
@@ -288,7 +300,7 @@ class TPETuner(Tuner):
         self._extent.add(outcome)
 
     def _pending(self) -> dict[int, Pending]:
-        """Return by level the running trials."""
+        """Return the running trials by level."""
         rows: dict[int, list[Row]] = {}
         for trial in self._running.values():
             for row in trial.rows:
@@ -297,7 +309,7 @@ class TPETuner(Tuner):
         return {level: Pending(found, lie) for level, found in rows.items()}
 
     def _proposal(self, pending: Mapping[int, Pending]) -> dict[str, JsonValue]:
-        """Return what the models favour, of what is allowed."""
+        """Return the proposal of the models, repaired if all break a constraint."""
         for _ in range(_TRIES):
             rows: dict[int, Row] = {}
             self._choose(self._levels[0], rows, pending)
@@ -310,7 +322,7 @@ class TPETuner(Tuner):
         """Choose the row of a level, then those of the branches that it opens."""
         allowed = None
         if self._space.rules:
-            # A constraint on what is not chosen yet holds, as if it were not active.
+            # A constraint on parameters that are not chosen yet holds, as if they were inactive.
             def allowed(row: Row) -> bool:
                 partial = configuration_of(self._levels, {**rows, level.index: row})
                 return self._space.allows(partial)
@@ -326,14 +338,14 @@ class TPETuner(Tuner):
 
 
 def _to_json(outcome: Outcome) -> JsonValue:
-    """Return a plain loss where that says all."""
+    """Return an outcome as JSON: a number if there is a single loss and no violation."""
     if outcome.excess > 0 or len(outcome.losses) > 1:
         return [list(outcome.losses), outcome.excess]
     return outcome.losses[0]
 
 
-def _from_json(told: JsonValue) -> Outcome:
-    """Return what `_to_json` was given."""
-    if isinstance(told, list):
-        return Outcome(tuple(told[0]), float(told[1]))
-    return Outcome((told,))
+def _from_json(value: JsonValue) -> Outcome:
+    """Return the outcome that `_to_json` wrote."""
+    if isinstance(value, list):
+        return Outcome(tuple(value[0]), float(value[1]))
+    return Outcome((value,))

@@ -1,1 +1,1 @@
-"""Proposing where good results are dense: what TPE is made of."""
+"""Parzen estimators of TPE: observations, rankings, densities and proposals."""

@@ -1,13 +1,12 @@
-"""Results with several losses, in fronts: none of one front is beaten by another one of it.
+"""Non-dominated sorting of results with several losses, updated with each result.
 
 Source: Ozaki et al., Multiobjective Tree-Structured Parzen Estimator, Journal of Artificial
-Intelligence Research 73, 2022, section 4 (what is good, and its weights); Li et al., Efficient
+Intelligence Research 73, 2022, section 4 (good results, and their weights); Li et al., Efficient
 Nondomination Level Update Method for Steady-State Evolutionary Multiobjective Optimization, IEEE
-Transactions on Cybernetics 47(9), 2017 (a result moves only what it beats).
+Transactions on Cybernetics 47(9), 2017 (a result moves only those it dominates).
 
-Departures: only the better results take part, see `_KEPT`, so that a result costs the same after
-many; volumes are measured along rays, see `hypervolume`; a result that adds no volume keeps some
-weight.
+Departures: only the better results are kept, see `_KEPT`, which bounds the time per result;
+volumes are measured along rays, see `hypervolume`; a result that adds no volume keeps some weight.
 """
 
 import sys
@@ -23,16 +22,16 @@ from nni.hpo.tuners.density.hypervolume import contributions, reaches, spread_ch
 from nni.hpo.tuners.density.rankings import Outcome
 
 _KEPT: Final = 500
-"""Results that stay when room is needed. It is needed at twice as many."""
+"""Number of results that remain when twice as many are reached."""
 _LEAST_WEIGHT: Final = 0.25
-"""Weight of a good result that adds no volume, where 1 is the mean of what the others add."""
+"""Weight of a good result that adds no volume, where 1 is the mean of the added volumes."""
 
 
 class FrontRanking:
-    """Orders by fronts; in a front, by the volume that is dominated together. See `Ranking`.
+    """Ranking by non-domination front, and within a front by the volume dominated together.
 
     Args:
-        objectives: how many losses a result has, >= 2.
+        objectives: number of losses of a result, >= 2.
     """
 
     def __init__(self, objectives: int) -> None:
@@ -64,7 +63,7 @@ class FrontRanking:
             self._known = None
 
     def best(self, count: int) -> tuple[list[int], Floats]:
-        """See `Ranking`. Weights are what the dominated volume would lose without a result."""
+        """See `Ranking`. A weight is the dominated volume that is lost without the result."""
         if self._known is None or self._known[0] != count:
             self._known = (count, *self._choose(count))
         _, _, positions, weights = self._known
@@ -80,7 +79,7 @@ class FrontRanking:
         return [position for position in ordered if position not in taken][:limit]
 
     def place(self, outcome: Outcome) -> int:
-        """See `Ranking`. What does not beat a result counts as good as it, in the same front."""
+        """See `Ranking`. Results of one front count as equal."""
         if outcome.excess > 0:
             before = bisect_right(self._beyond, outcome.excess, key=lambda pair: pair[0])
             return self._left_out + self._count + before
@@ -88,28 +87,30 @@ class FrontRanking:
         return int((self._fronts[: self._count] < front).sum())
 
     def _front_of(self, losses: Floats) -> int:
-        """Return the first front none of which beats the losses `(m,)`."""
+        """Return the first front without a result that dominates the losses `(m,)`."""
         known = self._losses[: self._count]
         beating = (known <= losses).all(axis=1) & (known < losses).any(axis=1)
-        # Who is beaten in a front is beaten in all before it.
+        # A result that is dominated in a front is dominated in all fronts before it.
         return int(self._fronts[: self._count][beating].max(initial=-1)) + 1
 
     def _push_down(self, arriving: Floats, front: int) -> None:
-        """Move what results `(k, m)` beat in the front that they join, and so on."""
+        """Move the results that arriving ones `(k, m)` dominate to the next front, repeatedly."""
         while len(arriving):
             here = np.flatnonzero(self._fronts[: self._count] == front)
             beaten = here[_beaten(self._losses[here], arriving)]
             arriving = self._losses[beaten]
             front += 1
-            self._fronts[beaten] = front  # they do not beat each other, so they may be among `here`
+            self._fronts[beaten] = (
+                front  # they do not dominate each other, so they may be among `here`
+            )
 
     def _make_room(self) -> None:
-        """Keep the better half; of the front that is cut, what has most room around it."""
+        """Keep the better half; of the front that is cut, the largest crowding distances."""
         fronts = self._fronts[: self._count]
         last = int(np.sort(fronts)[_KEPT - 1])
         before, cut = np.flatnonzero(fronts < last), np.flatnonzero(fronts == last)
-        room = np.array(crowding_distances(self._losses[cut].tolist()))
-        kept = cut[np.argsort(-room, kind="stable")[: _KEPT - len(before)]]
+        distances = np.array(crowding_distances(self._losses[cut].tolist()))
+        kept = cut[np.argsort(-distances, kind="stable")[: _KEPT - len(before)]]
         rows = np.sort(np.concatenate([before, kept]))
         self._left_out += self._count - len(rows)
         self._count = len(rows)
@@ -118,7 +119,7 @@ class FrontRanking:
         self._known = None
 
     def _choose(self, count: int) -> tuple[int, list[int], Floats]:
-        """Return the last front that matters, the best positions and their weights."""
+        """Return the last front used, the best positions and their weights."""
         fronts = self._fronts[: self._count]
         rows: list[int] = []
         last = -1

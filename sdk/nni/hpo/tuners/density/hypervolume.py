@@ -1,4 +1,4 @@
-"""How much of the objective space results dominate, and which few of them dominate most of it.
+"""Hypervolume of results, and the subset of a given size that dominates most of it.
 
 The dominated volume is measured along rays from the reference point into the space: a result
 reaches along a ray as far as the ray stays in what the result dominates, and the volume is
@@ -19,13 +19,13 @@ from nni.hpo.arrays import Floats, Ints
 _RAYS: Final = 128
 _PLANE: Final = 2
 _MARGIN: Final = 0.1
-"""How far beyond the worst loss of an objective the reference lies, in units of its range."""
+"""Distance of the reference point beyond the worst losses, in units of their range."""
 _SEED: Final = 20_111
-"""Of the rays in more than two dimensions: always the same ones."""
+"""Seed of the rays in more than two dimensions, which are always the same."""
 
 
 def reaches(losses: Floats) -> Floats:
-    """Return what each result dominates along each ray, `(k, r)`.
+    """Return the length that each result dominates along each ray, to the power m, `(k, r)`.
 
     Args:
         losses: `(k, m)`, k >= 1, smaller is better; every objective is scaled by its range here.
@@ -39,9 +39,9 @@ def reaches(losses: Floats) -> Floats:
 
 
 def spread_choice(volumes: Floats, count: int) -> Ints:
-    """Return `(count,)` places of results that together dominate much, the most useful first.
+    """Return `(count,)` positions of results that together dominate most, in greedy order.
 
-    Greedy: each next one adds most to those before. That is at least 63 % of the best choice.
+    Each next result adds most to those before; the volume is at least 63 % of the optimum.
 
     Args:
         volumes: `(k, r)` of `reaches`.
@@ -59,7 +59,7 @@ def spread_choice(volumes: Floats, count: int) -> Ints:
 
 
 def contributions(volumes: Floats) -> Floats:
-    """Return what is lost without each result, `(k,)`.
+    """Return the volume that is lost without each result, `(k,)`.
 
     Args:
         volumes: `(k, r)` of `reaches`; k >= 1.

@@ -1,4 +1,4 @@
-"""The model of one level of a space: which row to try next, given the rows tried so far.
+"""Model of one level of a space: Parzen estimators of good rows and of the rest.
 
 The numbers below were chosen with 100 trials and 8 to 20 seeds on problems of 2 to 15 parameters,
 continuous, multimodal, noisy, mixed, discrete and nested: the offline suite, and those of
@@ -27,17 +27,17 @@ GOOD_LIMIT: Final = 25
 """... and never more than this."""
 
 REST_LIMIT: Final = 400
-"""How many rows that are not good have a kernel of their own; the prior stands for the others."""
+"""Limit of the rest's rows with a kernel of their own; the prior represents the others."""
 
 CANDIDATES: Final = 32
-"""How many draws of the good density compete in one proposal."""
+"""Draws of the good density that compete in one proposal."""
 
 CROSSED_CANDIDATES: Final = 24
-"""How many of them mix the good kernels, column by column, while other trials run: of many at once
-most have the same parents, and go farther from them by combining what is good in each."""
+"""Candidates that mix the good kernels, column by column, while other trials run: concurrent
+proposals have the same parents, and go farther from them by combining several."""
 
 CROSSED_COLUMNS: Final = 4
-"""... if a row has at least so many columns: on two, where few mixtures are new, it did harm."""
+"""... if a row has at least so many columns: on two, with few new mixtures, mixing was worse."""
 
 CROSSED_NARROWING: Final = 0.7
 """Factor of the kernels' widths then: mixing spreads the draws already."""
@@ -50,17 +50,18 @@ FLOOR_LEAST: Final = 0.01
 FLOOR_MOST: Final = 0.25
 
 PENDING_SCALE: Final = 30.0
-"""With p running trials taken into account the floor grows by `sqrt(1 + p / PENDING_SCALE)`: many
-proposals that come from the same results have to spread."""
+"""With p running trials that have a made-up result the floor grows by `sqrt(1 + p /
+PENDING_SCALE)`: many proposals that come from the same results have to spread."""
 
 RUNNING_WEIGHT: Final = 0.3
-"""Weight in the rest of a running trial that is taken for nothing, where 1 is that of a result:
+"""Weight in the rest of a running trial without a made-up result, where 1 is that of a result:
 proposals keep away from it. Between 0.1 and 1, ten trials at a time, it made no difference; without
 it regrets of 55 problems were a third larger, most of all where there are plateaus."""
 
 LIED_THINNING: Final = 2
-"""One of so many candidates competes where lies take part, if there are infinitely many: the fewer
-there are, the less alike are the winners of many asks that know the same results."""
+"""One of so many candidates competes where made-up results take part, if there are infinitely
+many: the fewer there are, the less alike are the winners of many asks that know the same
+results."""
 
 JOINT_LIE_WEIGHT: Final = 1.0
 """Weight of all running trials together that count as good, where 1 is that of a good result."""
@@ -78,11 +79,11 @@ SLIP_FACTOR: Final = 0.5
 and k kernels."""
 
 BRANCH_SLIP_FACTOR: Final = 6.0
-"""... and the same for a choice that opens branches: what is known of a branch early, from few
-trials, says little of what its own parameters can still make of it."""
+"""... and the same for a choice that opens branches: early results of
+a branch, from few trials, say little about its best configurations."""
 
 LONELY_WIDTH: Final = 0.3
-"""Width of the only good kernel, which has no neighbour to take a width from."""
+"""Width of a single good kernel, which has no neighbour."""
 
 GOOD_STEP: Final = 0.5
 REST_STEP: Final = 0.4
@@ -90,19 +91,19 @@ REST_STEP: Final = 0.4
 what its whole mass, spread over one step, would be."""
 
 TRIED_PENALTY: Final = 1e6
-"""Taken off the log ratio of a configuration that has been tried, where there are finitely many:
-it is chosen again only if all candidates have been tried."""
+"""Subtracted from the log ratio of a tried configuration of a finite level: it is chosen again
+only if all candidates have been tried."""
 
 
 Allowed: TypeAlias = Callable[[Row], bool]
 
 LEAST_STEP: Final = 1e-6
-"""A column with finer steps counts as continuous there: nobody tries all its values."""
+"""A column with finer steps counts as continuous, since it has too many values to try all."""
 
 
 @dataclass(frozen=True, slots=True)
 class DensitySettings:
-    """What a user may change of the two densities; the defaults are the constants above."""
+    """Settings of the two densities; the defaults are the constants above."""
 
     good_factor: float = GOOD_FACTOR
     """The good set holds `ceil(good_factor * sqrt(n))` of n rows, > 0 ..."""
@@ -119,20 +120,20 @@ class DensitySettings:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Trials that run, with what they are taken for until they have a result."""
+    """Running trials on one level, with their made-up result."""
 
     rows: Sequence[Row]
-    """Of one level."""
+    """Rows of the trials."""
     lie: Outcome | None
-    """None: for nothing; they only keep proposals away."""
+    """Made-up result of all of them; None for none: they only keep proposals away."""
 
 
 class LevelModel:
-    """Two densities over the rows of one level: that of the good ones and that of the rest.
+    """Parzen estimators over the rows of one level: of the good rows and of the rest.
 
     Args:
         level: whose rows are proposed.
-        objectives: how many losses results have, >= 1.
+        objectives: number of losses of a result, >= 1.
         settings: of the densities.
     """
 
@@ -179,9 +180,9 @@ class LevelModel:
         Args:
             rng: of all draws.
             pending: running trials; None if there are none on this level.
-            allowed: of the candidates, the best that it is true of is returned, or the best of all
-                if there is none; None allows every row.
-            crowded: whether trials run, on this level or others.
+            allowed: predicate of rows; the best candidate that it accepts is returned, or the best
+                of all if it accepts none; None accepts every row.
+            crowded: whether other trials are running, on any level.
         """
         if not self.level.numeric and not self.level.choices:
             return Row(self.level.index, (), ())
@@ -193,7 +194,7 @@ class LevelModel:
         points, options = _candidates(good, rng, count, crossed // thinning)
         points = self._on_grid(points)
         gain = good.log_density(points, options) - rest.log_density(points, options)
-        # An unbounded column would drift without an end where the results say nothing about it.
+        # Without it an unbounded column drifts without limit where results have no information.
         gain += self._frame.bell_log_density(points)
         if self._finite:
             gain -= TRIED_PENALTY * self._tried(points, options, pending)
@@ -210,26 +211,26 @@ class LevelModel:
 
     def _densities(self, pending: Pending | None = None) -> tuple[Mixture, Mixture]:
         known = self.observations
-        ranking, told = known.ranking, len(known)
+        ranking, total = known.ranking, len(known)
         running = pending.rows if pending else []
         lie = pending.lie if pending else None
         settings = self._settings
-        split = min(math.ceil(settings.good_factor * math.sqrt(told)), settings.good_limit)
+        split = min(math.ceil(settings.good_factor * math.sqrt(total)), settings.good_limit)
         best, weights = ranking.best(split)
-        # Lies that rank among the good ones join them, but do not displace what is known.
+        # Made-up results that rank as good join the good rows, without displacing known ones.
         joining = running if lie is not None and ranking.place(lie) < split else []
         opposed = [] if joining else running
         near = ranking.others(best, REST_LIMIT)
         spread = 1.0 if lie is None else math.sqrt(1.0 + len(running) / PENDING_SCALE)
-        floor = min(max(FLOOR_FACTOR * spread / max(told, 1), FLOOR_LEAST), FLOOR_MOST)
+        floor = min(max(FLOOR_FACTOR * spread / max(total, 1), FLOOR_LEAST), FLOOR_MOST)
         good, rest = self._joined(best, joining), self._joined(near, opposed)
         shares = np.full(len(joining), JOINT_LIE_WEIGHT / max(len(joining), 1))
         repelling = np.full(len(opposed), RUNNING_WEIGHT if lie is None else 1.0)
         near_weights = np.append(np.ones(len(near)), repelling)
         if settings.newest is not None:
-            weights = weights * age_weights(best, told, settings.newest)
-            near_weights[: len(near)] *= age_weights(near, told, settings.newest)
-        others = told - len(best) - len(near)
+            weights = weights * age_weights(best, total, settings.newest)
+            near_weights[: len(near)] *= age_weights(near, total, settings.newest)
+        others = total - len(best) - len(near)
         return (
             self._good(*good, np.append(weights, shares), floor),
             self._rest(*rest, near_weights, others, floor),
@@ -262,7 +263,7 @@ class LevelModel:
     def _rest(
         self, centres: Floats, options: Ints, weights: Floats, others: int, floor: float
     ) -> Mixture:
-        """Return the density of the rows with kernels, which are given, and of `others` more."""
+        """Return the density of the rest: the given rows with kernels, and `others` without."""
         share = REST_FACTOR / max(centres.shape[1], 1) ** REST_POWER
         width = min(max(share * floor, FLOOR_LEAST), REST_MOST)
         return Mixture(
@@ -320,7 +321,7 @@ def age_weights(positions: Sequence[int], count: int, newest: int) -> Floats:
 def _candidates(
     good: Mixture, rng: np.random.Generator, count: int, crossed: int
 ) -> tuple[Floats, Ints]:
-    """Return the draws of a density that compete, `crossed` of which mix its kernels."""
+    """Return `count` draws of a density, `crossed` of which mix its kernels."""
     points, options = good.draw(count - crossed, rng)
     if not crossed:
         return points, options

@@ -1,4 +1,4 @@
-"""What running trials are taken for, from the losses known so far: the constant liar.
+"""Constant liar: made-up results of running trials, from the losses known so far.
 
 Source: Ginsbourger, Le Riche and Carraro, Kriging Is Well-Suited to Parallelize Optimization, 2010,
 section 4.2.
@@ -11,12 +11,12 @@ from typing import Final
 from nni.hpo.tuners.density.rankings import Outcome
 
 LIARS: Final = ("min", "max", "mean")
-"""Names of the losses that a running trial may be given."""
+"""Kinds of made-up results."""
 
 
 @dataclass(slots=True)
 class Extent:
-    """Least, largest and mean loss, per objective, of the results that keep all limits."""
+    """Least, largest and mean loss, per objective, of feasible results."""
 
     count: int = 0
     _least: tuple[float, ...] = ()
@@ -24,7 +24,7 @@ class Extent:
     _sums: tuple[float, ...] = ()
 
     def add(self, outcome: Outcome) -> None:
-        """Take in one more result."""
+        """Add a result."""
         if outcome.excess > 0:
             return
         losses = outcome.losses
@@ -37,11 +37,11 @@ class Extent:
         self.count += 1
 
     def lie(self, kind: str) -> Outcome:
-        """Return what a running trial is taken for.
+        """Return the made-up result of a running trial.
 
         Args:
-            kind: one of `LIARS`. While no result keeps all limits, it makes no difference: running
-                trials come after all results.
+            kind: one of `LIARS`. While no result is feasible it has no effect: running trials rank
+                behind all results.
         """
         if not self.count:
             return Outcome((), sys.float_info.max)

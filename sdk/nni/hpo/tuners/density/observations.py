@@ -1,4 +1,4 @@
-"""The observations of one level of a space, and how they stand to each other."""
+"""Observations of one level of a space, with their ranking."""
 
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ _DIGITS = 9  # of a coordinate; equal values differ by less after a round trip
 
 
 class Observations:
-    """Growing arrays of rows, and their ranking.
+    """Growing arrays of observed rows, with their ranking.
 
     Args:
         level: whose rows these are.
@@ -30,7 +30,7 @@ class Observations:
         self._seen: set[RowKey] | None = set() if recognise else None
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return self._count
 
     def add(self, row: Row, outcome: Outcome) -> None:
@@ -47,7 +47,7 @@ class Observations:
             self._seen.add(row_key(row.coordinates, row.options))
 
     def has(self, key: RowKey) -> bool:
-        """Whether a row with this key is among the observations."""
+        """Return whether a row with this key was observed."""
         assert self._seen is not None
         return key in self._seen
 
@@ -57,5 +57,5 @@ class Observations:
 
 
 def row_key(coordinates: tuple[float, ...], options: tuple[int, ...]) -> RowKey:
-    """Return what is equal for rows that mean the same configuration."""
+    """Return a key that is equal for rows of the same configuration."""
     return tuple(round(coordinate, _DIGITS) for coordinate in coordinates), options

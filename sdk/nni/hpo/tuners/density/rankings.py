@@ -1,4 +1,4 @@
-"""How results stand to each other: what is better than what, and which are good.
+"""Rankings of results: their order, the good ones, and the weights of these.
 
 A ranking grows by one result at a time and never looks through all of them again, so that asking
 for the good ones costs the same after many results. `LossRanking` is for one loss, `fronts` has
@@ -15,32 +15,32 @@ import numpy as np
 from nni.hpo.arrays import Floats
 
 _GOOD_PART: Final = 0.25
-"""Of all results, those among which the good ones are."""
+"""Share of all results that can be good."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a trial was found to be worth."""
+    """Result of a trial: its losses and its violation of limits."""
 
     losses: tuple[float, ...]
-    """What is to be minimised, finite, one number per objective."""
+    """Finite losses, one per objective; smaller is better."""
     excess: float = 0.0
-    """By how much limits on outcomes are broken, finite; 0: they are kept. What breaks them is
-    worse than what keeps them, whatever its losses are."""
+    """Violation of the limits on outcomes, finite; 0 for a feasible result. An infeasible result is
+    worse than every feasible one."""
 
 
 class Ranking(Protocol):
-    """Orders results that are known by a number, their position in the order of adding."""
+    """Order of results; a result is known by its position in the order of arrival."""
 
     def add(self, position: int, outcome: Outcome) -> None:
-        """Take in the result of a position that is new."""
+        """Add the result of a new position."""
         ...
 
     def best(self, count: int) -> tuple[list[int], Floats]:
-        """Return the positions of the best results, best first, and what each is to weigh.
+        """Return the positions of the best results, best first, and their weights.
 
         Args:
-            count: how many; fewer are returned if there are fewer.
+            count: number of results; fewer are returned if there are fewer.
 
         Returns:
             Positions, and as many weights >= 0 with the mean 1.
@@ -57,12 +57,12 @@ class Ranking(Protocol):
         ...
 
     def place(self, outcome: Outcome) -> int:
-        """Return how many results are better than an outcome, or came earlier and are as good."""
+        """Return the number of results that are at least as good as an outcome."""
         ...
 
 
 class LossRanking:
-    """Orders by a single loss; of equal results the earlier one is better. See `Ranking`."""
+    """Ranking by a single loss; of equal results the earlier one is better."""
 
     def __init__(self) -> None:
         self._order: list[tuple[float, float, int]] = []
@@ -74,8 +74,8 @@ class LossRanking:
     def best(self, count: int) -> tuple[list[int], Floats]:
         """See `Ranking`. Weights fall with the logarithm of the rank.
 
-        Results that are equal share one rank and its weight, and the newest stands for them: a
-        plateau that was hit often does not crowd out all others, and the search wanders over it.
+        Equal results share one rank and its weight, and the newest represents them: results on a
+        plateau do not displace all others, and the search moves over the plateau.
         """
         spans = self._spans(count)
         missing = count - len(spans)
@@ -103,8 +103,8 @@ class LossRanking:
     def _spans(self, count: int) -> list[tuple[int, int]]:
         """Return the ranks, from and to, of up to `count` runs of equal results, the best first.
 
-        Only the better part of all results is looked at: where few losses are possible, what
-        comes after the best ones is not good.
+        Only the better part of all results is examined: where few losses are possible, results
+        after the best ones are not good.
         """
         spans: list[tuple[int, int]] = []
         start, end = 0, max(count, int(_GOOD_PART * len(self._order)))
@@ -127,5 +127,5 @@ def rank_weights(count: int) -> Floats:
 
 
 def _key(outcome: Outcome) -> tuple[float, float]:
-    """Return what orders outcomes: beyond a limit only the excess counts."""
+    """Return the sort key of an outcome; of infeasible ones it is the excess."""
     return (outcome.excess, 0.0) if outcome.excess > 0 else (0.0, outcome.losses[0])

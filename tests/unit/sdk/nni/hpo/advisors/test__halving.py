@@ -34,7 +34,7 @@ def test_a_third_of_a_third_is_not_rounded_below_its_value() -> None:
     assert [entry.budget for entry in rounds_of(243, 1000 / 3**5, 3, 6)][-1] == 1000
 
 
-def test_rounds_that_nobody_reaches_are_left_out() -> None:
+def test_rounds_without_configurations_are_left_out() -> None:
     assert rounds_of(2, 1, 3, 3) == (Round(2, 1),)
 
 

@@ -66,7 +66,7 @@ def test_a_request_never_waits() -> None:
     assert len(driver.request(50)) == 50
 
 
-def test_folders_that_nobody_will_load_are_released() -> None:
+def test_folders_that_no_trial_will_load_are_released() -> None:
     advisor = ASHA("minimize", max_budget=3, seed=0)
     driver = AdvisorDriver(advisor, SPACE)
     jobs = [finished(driver, value) for value in (3.0, 1.0, 2.0)]

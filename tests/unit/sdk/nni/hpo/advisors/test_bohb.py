@@ -130,7 +130,7 @@ def test_only_one_bracket_is_open() -> None:
     assert [job["parameters"]["TRIAL_BUDGET"] for job in host.sent] == [3] * 3
 
 
-def test_asynchronous_mode_lets_nobody_wait() -> None:
+def test_asynchronous_mode_serves_every_request_at_once() -> None:
     host = AdvisorDriver(BOHB("minimize", 1, 9, 3, exec_mode="asynchronous", seed=0), PLANE)
 
     first = host.request(9 + 5 + 3 + 2)

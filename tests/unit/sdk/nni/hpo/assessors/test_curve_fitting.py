@@ -18,7 +18,7 @@ def curve(length: int, limit: float = 1.0) -> list[JsonValue]:
 
 
 class Counting(CurvefittingAssessor):
-    """Notes at which lengths it predicts, and predicts what it is told."""
+    """Records the lengths at which it predicts, and returns a given prediction."""
 
     def __init__(self, prediction: float | None, **arguments: Any) -> None:
         super().__init__(**arguments)

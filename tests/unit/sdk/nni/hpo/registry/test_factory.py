@@ -275,9 +275,9 @@ def test_bad_class_args_are_refused(
 
 def test_configuration_without_a_mode_means_maximize() -> None:
     tuner = factory.create("tuner", "TPE", seed=0)
-    told = factory.create("tuner", "TPE", seed=0, optimize_mode="maximize")
+    explicit = factory.create("tuner", "TPE", seed=0, optimize_mode="maximize")
 
-    assert proposals(tuner) == proposals(told)
+    assert proposals(tuner) == proposals(explicit)
     assert proposals(tuner) != proposals(factory.create("tuner", "TPE", {}, 0, "minimize"))
 
 

@@ -75,7 +75,7 @@ def test_samples_off_the_grid_are_logged(caplog: pytest.LogCaptureFixture) -> No
     with caplog.at_level(logging.WARNING):
         tuner.import_data([{"parameter": {"a": 9}, "value": 1}])
 
-    assert "1 of 1 imported samples are no points of the grid" in caplog.text
+    assert "1 of 1 imported samples lie outside the grid" in caplog.text
     assert len(rest(tuner)) == 18
 
 

@@ -186,7 +186,7 @@ def test_choice_moves_to_a_neighbour_where_it_is_not_drawn_anew() -> None:
         assert abs(asked(tuner, range(2, 4))[0]["c"] - best["c"]) == 1
 
 
-def test_smaller_is_better_where_it_is_told_so() -> None:
+def test_smaller_is_better_where_the_mode_says_so() -> None:
     tuner = PBTTuner("minimize", str(ROOT), 10, seed=0)
     tuner.update_search_space(SPACE)
     asked(tuner, range(10))
@@ -237,13 +237,13 @@ def test_checkpoints_of_an_experiment_have_a_folder_of_their_own(
 
 
 def test_home_directory_is_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("HOME", "/home/user")
     tuner = PBTTuner(seed=0)
     tuner.update_search_space(SPACE)
 
     (first,) = asked(tuner, range(1))
 
-    assert first["save_checkpoint_dir"].startswith("/home/somebody/nni/checkpoint/")
+    assert first["save_checkpoint_dir"].startswith("/home/user/nni/checkpoint/")
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_long_run_stays_in_the_space() -> None:
             finish(tuner, parameter_id, rng.random() if rng.random() > 0.2 else None)
 
 
-def test_folders_that_nobody_will_load_are_told_once() -> None:
+def test_folders_that_no_trial_will_load_are_released_once() -> None:
     tuner = ready()
     asked(tuner, range(10))
     before = tuner.released_checkpoints()

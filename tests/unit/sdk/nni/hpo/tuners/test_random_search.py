@@ -11,14 +11,14 @@ SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 
 
 def test_results_change_nothing() -> None:
-    told, untold = RandomTuner(seed=1), RandomTuner(seed=1)
-    for tuner in (told, untold):
+    informed, silent = RandomTuner(seed=1), RandomTuner(seed=1)
+    for tuner in (informed, silent):
         tuner.update_search_space(SPACE)
 
     for parameter_id in range(20):
-        parameters = told.generate_parameters(parameter_id)
-        told.receive_trial_result(parameter_id, parameters, 1.0)
-        assert untold.generate_parameters(parameter_id) == parameters
+        parameters = informed.generate_parameters(parameter_id)
+        informed.receive_trial_result(parameter_id, parameters, 1.0)
+        assert silent.generate_parameters(parameter_id) == parameters
 
 
 def test_may_be_asked_early() -> None:

@@ -88,8 +88,8 @@ def test_finite_level_goes_on_when_everything_has_been_tried() -> None:
 
 def test_running_trials_have_kernels_however_bad_their_lie_is() -> None:
     model = model_of(LINE)
-    told = 2 * REST_LIMIT
-    for x in np.random.default_rng(0).random(told).tolist():
+    count = 2 * REST_LIMIT
+    for x in np.random.default_rng(0).random(count).tolist():
         model.observations.add(Row(0, (x,), ()), loss(x))
 
     _, rest = model._densities(Pending([Row(0, (0.123456,), ())], loss(5.0)))
