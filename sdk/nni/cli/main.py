@@ -16,6 +16,20 @@ FAILED: Final = 1
 REFUSED: Final = 2
 _VERSION_FLAGS: Final = ({"-v"}, {"--version"})
 
+_REMOVED: Final = {
+    ("hello",): "copy a folder of examples/, and run: nnictl create --config config.yml",
+    ("jupyter-extension",): "open the address that `nnictl webui url` prints",
+    ("platform", "clean"): "run: nnictl experiment delete ID",
+    ("tensorboard",): "run: tensorboard --logdir <experiment folder>/trials",
+    ("trainingservice",): "start agents on the machines; `nnictl runner list` shows them",
+    ("trial", "codegen"): "search architectures with nni.nas; there is no generated code",
+    ("update", "debug"): "create the experiment with --debug",
+}
+"""First words of commands that NNI 2.x or 3.0 has, and what to do instead."""
+
+_ALGO_OF_NNI_1: Final = "package"
+"""Name of `nnictl algo` before NNI 2.0."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `nnictl` with ``arguments`` (`None`: those of the process); return the exit code."""
@@ -25,6 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         sys.stdout.write(__version__ + "\n")
         return DONE
+    if words[:1] == [_ALGO_OF_NNI_1]:
+        sys.stderr.write("WARNING: `nnictl package` is deprecated; use `nnictl algo`\n")
+        words[0] = "algo"
+    for command, remedy in _REMOVED.items():
+        if tuple(words[: len(command)]) == command:
+            sys.stderr.write(f"ERROR: `nnictl {' '.join(command)}` does not exist; {remedy}\n")
+            return REFUSED
     try:
         answer = quick_answer(words)
         if answer is not None:

@@ -298,7 +298,7 @@ BUILT_IN: Final = (
                 ),
                 Argument(
                     name="nu",
-                    rule=FloatRange(low=0, open_low=True),
+                    rule=FloatRange(low=0, open_low=True, infinite=True),
                     default=2.5,
                     meaning="smoothness of the Matern correlation, > 0; smaller is rougher.",
                 ),

@@ -3,7 +3,6 @@
 Standard library only: trial code may import `nni.ClassArgsValidator`.
 """
 
-import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -73,17 +72,6 @@ class ClassArgsValidator:
             raise ValueError(f"{key} must be a path, got {value!r}")
 
         return check
-
-
-def check_whole(name: str, value: object, *, least: int) -> bool:
-    """Return true for a whole number that is at least `least`, else raise ValueError.
-
-    Floats pass, as 1e5 is one; `name` is for the text.
-    """
-    numeric = isinstance(value, int | float) and not isinstance(value, bool)
-    if numeric and math.isfinite(value) and value == int(value) and value >= least:  # type: ignore[arg-type,call-overload,operator] # numeric
-        return True
-    raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
 
 
 def check_count(name: str, value: object, *, least: int) -> None:

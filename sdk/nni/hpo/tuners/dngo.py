@@ -21,7 +21,6 @@ from nni.hpo.models.targets import warped
 from nni.hpo.registry.arguments import Mode, Seed
 from nni.hpo.registry.declaration import algorithm
 from nni.hpo.registry.rules import WholeNumber
-from nni.hpo.registry.validation import check_whole
 from nni.hpo.tuners._model_based import ModelBasedTuner, loss_of_mode
 from nni.hpo.tuners.bayesian.acquisition import expected_improvement
 from nni.hpo.tuners.bayesian.candidates import best_untaken
@@ -73,9 +72,6 @@ class DNGOTuner(ModelBasedTuner[float]):
             loss_of_mode(optimize_mode),
             seed,
         )
-        check_whole("sample_size", sample_size, least=1)
-        check_whole("trials_per_update", trials_per_update, least=1)
-        check_whole("num_epochs_per_training", num_epochs_per_training, least=1)
         self._sample_size = int(sample_size)
         self._update_every = int(trials_per_update)
         self._epochs = int(num_epochs_per_training)

@@ -36,7 +36,6 @@ from nni.hpo.models.matern import Matern
 from nni.hpo.registry.arguments import Mode, Seed
 from nni.hpo.registry.declaration import algorithm
 from nni.hpo.registry.rules import FloatRange, WholeNumber
-from nni.hpo.registry.validation import ClassArgsValidator, check_whole
 from nni.hpo.tuners._model_based import ModelBasedTuner, loss_of_mode
 from nni.hpo.tuners.bayesian.acquisition import (
     AcquisitionFunction,
@@ -109,11 +108,6 @@ class MetisTuner(ModelBasedTuner[float]):
             loss_of_mode(optimize_mode),
             seed,
         )
-        check_whole("selection_num_starting_points", selection_num_starting_points, least=1)
-        check_whole("cold_start_num", cold_start_num, least=1)
-        checks = ClassArgsValidator()
-        checks.range("exploration_probability", float, 0, 1)(exploration_probability)
-        checks.range("ask_time_limit", float, 0, math.inf)(ask_time_limit)
         self._resampling = not no_resampling
         self._candidates = not no_candidates
         self._most_starts = int(selection_num_starting_points)

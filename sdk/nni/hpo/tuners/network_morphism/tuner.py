@@ -21,7 +21,6 @@ from nni.hpo.objectives import checked_optimize_mode, loss_of
 from nni.hpo.registry.arguments import Mode, Seed
 from nni.hpo.registry.declaration import accept_any_space, algorithm
 from nni.hpo.registry.rules import MANY, FloatRange, IntRange, OneOf, PathText
-from nni.hpo.registry.validation import ClassArgsValidator, check_count
 from nni.hpo.tuners.network_morphism.graph import Graph, json_to_graph
 from nni.hpo.tuners.network_morphism.morphs import default_graph
 from nni.hpo.tuners.network_morphism.search import Architecture, BayesianOptimizer, Evaluated
@@ -87,22 +86,6 @@ class NetworkMorphismTuner(Tuner):
         default_model_width: Annotated[int, IntRange(1, MANY)] = 64,
         seed: Seed = None,
     ) -> None:
-        for name, value, only in (
-            ("task", task, "cv"),
-            ("algorithm_name", algorithm_name, "Bayesian"),
-        ):
-            ClassArgsValidator().choices(name, only)(value)
-        for name, count in (
-            ("input_width", input_width),
-            ("input_channel", input_channel),
-            ("n_output_node", n_output_node),
-            ("max_model_size", max_model_size),
-            ("default_model_len", default_model_len),
-            ("default_model_width", default_model_width),
-        ):
-            check_count(name, count, least=1)
-        if beta < 0 or not 0 < t_min < 1:
-            raise ValueError(f"beta must be >= 0 and t_min lie in (0, 1), got {beta!r}, {t_min!r}")
         self.optimize_mode = checked_optimize_mode(optimize_mode)
         self.input_shape = (input_width, input_width, input_channel)
         self.n_classes = n_output_node

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import nni
-from nni.cli.main import main
+from nni.cli.main import DONE, REFUSED, main
 from nni.version import __version__
 
 COMMANDS = [
@@ -119,3 +119,33 @@ def test_nothing_but_the_tree_of_commands_is_imported_for_help() -> None:
     )
 
     assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["tensorboard", "start"], "tensorboard --logdir"),
+        (["platform", "clean", "--config", "c.yml"], "nnictl experiment delete"),
+        (["hello"], "nnictl create"),
+        (["trainingservice", "list"], "nnictl runner list"),
+        (["jupyter-extension", "install"], "nnictl webui url"),
+        (["trial", "codegen"], "nni.nas"),
+        (["update", "debug"], "--debug"),
+    ],
+)
+def test_command_of_nni_that_is_gone_is_refused_with_a_remedy(
+    words: list[str], remedy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == REFUSED
+
+    shown = capsys.readouterr().err
+    assert "does not exist" in shown
+    assert remedy in shown
+
+
+def test_old_name_of_algo_works_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["package", "list"]) == DONE
+
+    shown = capsys.readouterr()
+    assert "use `nnictl algo`" in shown.err
+    assert "TPE" in shown.out
