@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from docs.generator.algorithms import algorithm_pages, built_in_entries, path_of
 from docs.generator.command_line import command_line_page
 from docs.generator.configuration import configuration_page
 from docs.generator.grpc_api import grpc_page
@@ -38,6 +39,7 @@ def main(output: Path) -> None:
 def generated_pages() -> dict[str, str]:
     """Return the text of every generated page, by its path below the folder of pages."""
     return {
+        **algorithm_pages(),
         **python_pages(),
         "reference/nnictl.md": command_line_page(),
         "reference/configuration.md": configuration_page(),
@@ -50,7 +52,10 @@ def _configuration() -> str:
     settings: dict[str, Any] = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
     paths = settings["plugins"][1]["mkdocstrings"]["handlers"]["python"]
     paths["paths"] = [str(ROOT / path) for path in paths["paths"]]
+    algorithms = [{one.name: path_of(one)} for one in built_in_entries()]
     for section in settings["nav"]:
+        if "Algorithms" in section:
+            section["Algorithms"] += algorithms
         if "Reference" in section:
             section["Reference"].append(
                 {"Python API": ["reference/python/index.md", *_python_pages()]}

@@ -113,7 +113,7 @@ def report_of(
     Returns:
         Median regrets, mean ranks, cells, and pairwise counts.
 
-    Example:
+    Examples:
         >>> from nni_benchmark import chosen_problems, chosen_searchers, report_of, search_all
         >>> problems = chosen_problems(["branin"])
         >>> runs = search_all(chosen_searchers(["Random"]), problems, range(1), 5)

@@ -112,7 +112,7 @@ def search_all(
     Raises:
         ValueError: several processes are requested for a problem outside the suite.
 
-    Example:
+    Examples:
         >>> from nni_benchmark import chosen_problems, chosen_searchers, search_all
         >>> problems = chosen_problems(["branin"])
         >>> runs = search_all(chosen_searchers(["Random"]), problems, range(2), 5)

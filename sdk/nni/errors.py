@@ -18,7 +18,7 @@ class NoMoreTrialError(NniError):
 
     Raised by `Tuner.generate_parameters` and `Study.ask`; running trials continue.
 
-    Example:
+    Examples:
         >>> from nni.hpo import NoMoreTrialError, Study
         >>> study = Study({"x": {"_type": "choice", "_value": [1]}}, tuner="GridSearch")
         >>> study.ask().parameters

@@ -61,7 +61,7 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
 def exported_name(entry: str) -> str:
     """Return the name under which an entry of the table is exported.
 
-    Example:
+    Examples:
         >>> exported_name("nni.hpo.tuners.tpe:TPETuner as TpeTuner")
         'TpeTuner'
     """

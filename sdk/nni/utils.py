@@ -72,7 +72,7 @@ def merge_parameter(base_params: Base, override_params: Mapping[str, Any] | None
         ValueError: a key that the defaults lack, or a value of another type than the default's.
             An int may stand for a float; anything may stand for None. Nothing is changed then.
 
-    Example:
+    Examples:
         ```python
         params = merge_parameter(parser.parse_args(), nni.get_next_parameter())
         ```

@@ -28,7 +28,7 @@ class MsgDispatcherBase:
     change proposals keep their order in one thread; intermediate metrics have another. With
     `multi_thread` every command gets a thread of its own and the subclass must lock.
 
-    Example:
+    Examples:
         An advisor that proposes one configuration for ever.
 
         >>> from nni.hpo import CommandType, MsgDispatcherBase, optimize

@@ -45,7 +45,7 @@ class Tuner(ABC):
     `generate_parameters` and `generate_multiple_parameters`. All methods accept and ignore unknown
     keyword arguments.
 
-    Example:
+    Examples:
         A tuner that halves its proposal each time.
 
         >>> from nni.hpo import Study, Tuner
@@ -182,7 +182,7 @@ class Tuner(ABC):
 class AssessResult(Enum):
     """Decision of an assessor on a running trial.
 
-    Example:
+    Examples:
         >>> from nni.hpo import AssessResult
         >>> AssessResult(False)
         <AssessResult.Bad: False>
@@ -198,7 +198,7 @@ class AssessResult(Enum):
 class Assessor(ABC):
     """Base class of assessors, which stop trials early by their intermediate results.
 
-    Example:
+    Examples:
         An assessor that stops trials whose first result is above 1.
 
         >>> from nni.hpo import Assessor, AssessResult, optimize

@@ -15,7 +15,7 @@ class CommandType(Enum):
 
     The values name the handler that receives a command, or the effect of one that an advisor sends.
 
-    Example:
+    Examples:
         >>> from nni.hpo import CommandType
         >>> CommandType.NewTrialJob.value
         'new_trial_job'
@@ -42,7 +42,7 @@ class CommandType(Enum):
 class MetricType:
     """Kinds of metrics that an advisor receives in `handle_report_metric_data`.
 
-    Example:
+    Examples:
         >>> from nni.hpo import MetricType
         >>> {"type": "FINAL", "value": 0.9}["type"] == MetricType.FINAL
         True

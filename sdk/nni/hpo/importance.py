@@ -39,7 +39,7 @@ _ROOT_OF_TWO: Final = math.sqrt(2.0)
 class Importances:
     """Shares of the variance of results by hyperparameter; see `importances`.
 
-    Example:
+    Examples:
         >>> from nni.hpo import Importances
         >>> Importances({"rate": 0.8, "depth": 0.1}, interactions=0.1, trials=40).shares["rate"]
         0.8
@@ -77,7 +77,7 @@ def importances(
     Raises:
         ValueError: fewer than `LEAST_TRIALS` results are left, or all are equal.
 
-    Example:
+    Examples:
         >>> from random import Random
         >>> from nni.hpo import importances
         >>> space = {name: {"_type": "uniform", "_value": [0, 1]} for name in ("x", "y")}

@@ -29,7 +29,7 @@ DEFAULT_METRIC: Final = "default"
 class Objective:
     """One metric to optimise.
 
-    Example:
+    Examples:
         >>> from nni.hpo import Objective
         >>> Objective("accuracy", "maximize")
         Objective(metric='accuracy', mode='maximize')
@@ -52,7 +52,7 @@ class OutcomeLimit:
 class Objectives:
     """All objectives of a search, with limits on outcomes.
 
-    Example:
+    Examples:
         >>> from nni.hpo import Objective, Objectives
         >>> items = (Objective("loss", "minimize"), Objective("accuracy", "maximize"))
         >>> objectives = Objectives(items)

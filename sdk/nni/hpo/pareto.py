@@ -25,7 +25,7 @@ def pareto_front(losses: Sequence[Sequence[float]]) -> list[int]:
     Source: Kung, Luccio and Preparata, On Finding the Maxima of a Set of Vectors, 1975, for two
     objectives; for more, comparison with the front so far in lexicographic order.
 
-    Example:
+    Examples:
         >>> from nni.hpo import pareto_front
         >>> pareto_front([(1, 3), (2, 2), (3, 3), (3, 1)])
         [0, 1, 3]

@@ -112,7 +112,7 @@ class AdvisorDriver:
 class AdvisorConformance(ABC):
     """The contract of `nni.hpo.advisor.MsgDispatcherBase`, checked on one search space.
 
-    Example:
+    Examples:
         ```python
         class TestMyAdvisor(AdvisorConformance):
             search_space = {"x": {"_type": "uniform", "_value": [0, 1]}}

@@ -18,7 +18,7 @@ _CURVES: tuple[tuple[float, ...], ...] = (
 class AssessorConformance(ABC):
     """The contract of `nni.hpo.base.Assessor`.
 
-    Example:
+    Examples:
         ```python
         class TestMyAssessor(AssessorConformance):
             def make(self):

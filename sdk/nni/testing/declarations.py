@@ -21,7 +21,7 @@ class _Unacceptable:
 class DeclarationConformance(ABC):
     """The contract of `@algorithm`, checked on one class.
 
-    Example:
+    Examples:
         ```python
         class TestMyDeclaration(DeclarationConformance):
             algorithm = MyTuner

@@ -26,7 +26,7 @@ _ROUNDS = 30
 class TunerConformance(ABC):
     """The contract of `nni.hpo.base.Tuner`, checked on one search space.
 
-    Example:
+    Examples:
         ```python
         class TestMyTuner(TunerConformance):
             search_space = {"x": {"_type": "uniform", "_value": [0, 1]}}

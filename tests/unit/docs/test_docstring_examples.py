@@ -1,6 +1,6 @@
 """Execution of every example in the docstrings of the library, with the output that it shows.
 
-An example is a section `Example:` (Google convention) whose lines begin with `>>>` and are
+An example is a section `Examples:` (Google convention) whose lines begin with `>>>` and are
 followed by what they print. Random draws have a seed; `...` stands for what no reader needs.
 """
 

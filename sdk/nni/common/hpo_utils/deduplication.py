@@ -28,7 +28,7 @@ class Deduplicator:
     Args:
         formatted_search_space: of `format_search_space`.
 
-    Example:
+    Examples:
         ```python
         deduplicator = Deduplicator(format_search_space(search_space))
         new = deduplicator(formatted_parameters)

@@ -245,7 +245,7 @@ class ASHA(AsynchronousHalving):
         searcher: name of the tuner that proposes configurations; `Random` draws from the prior.
         seed: of all random draws; None for another one in every process.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
         >>> found = optimize(

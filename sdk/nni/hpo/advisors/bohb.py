@@ -74,7 +74,7 @@ class BOHB(HalvingAdvisor):
     Raises:
         ValueError: an argument is out of its range, or the file is malformed.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
         >>> found = optimize(

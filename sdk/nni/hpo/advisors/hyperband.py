@@ -43,7 +43,7 @@ class Hyperband(HalvingAdvisor):
             one; with `serial` it waits until the only open one ends.
         seed: of all random draws; None for another one in every process.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
         >>> found = optimize(

@@ -39,7 +39,7 @@ class MOASHA(AsynchronousHalving):
         mode: `promotion` or `stopping`.
         seed: of all random draws; None for another one in every process.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {"x": {"_type": "uniform", "_value": [0, 1]}}
         >>> found = optimize(

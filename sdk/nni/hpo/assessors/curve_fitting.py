@@ -46,7 +46,7 @@ class CurvefittingAssessor(Assessor):
         optimize_mode: only `maximize` is possible.
         seed: of the sampling of weights; None for 0, so that results can be repeated.
 
-    Example:
+    Examples:
         >>> from nni.hpo import CurvefittingAssessor
         >>> assessor = CurvefittingAssessor(epoch_num=20)
         >>> good = [1 - 0.8**epoch for epoch in range(1, 21)]

@@ -32,7 +32,7 @@ class MedianstopAssessor(Assessor):
         optimize_mode: `maximize` or `minimize`.
         start_step: trials with fewer results than this are always `Good`.
 
-    Example:
+    Examples:
         >>> from nni.hpo import MedianstopAssessor
         >>> assessor = MedianstopAssessor(optimize_mode="maximize")
         >>> for trial, accuracies in (("a", [0.5, 0.7]), ("b", [0.2, 0.3])):

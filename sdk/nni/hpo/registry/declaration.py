@@ -86,7 +86,7 @@ def algorithm(  # noqa: PLR0913 - one parameter per fact that is declared
         argument_check: see `DeclaredArguments`; a function stands for its `module:function`.
         extra: see there.
 
-    Example:
+    Examples:
         >>> from nni.hpo import Tuner
         >>> from nni.hpo.registry.arguments import Seed
         >>> @algorithm("Zero", use_when="Nothing is to be tuned.", parallel="All are served.")

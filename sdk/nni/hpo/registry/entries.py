@@ -20,7 +20,7 @@ class AlgorithmEntry:
     Those of the built-in algorithms are written by `./dev algorithms` from the declarations beside
     the classes. A third party makes one with `declaration_of(MyTuner)`, or by hand.
 
-    Example:
+    Examples:
         >>> from nni.hpo.registry.factory import find
         >>> entry = find("tuner", "Evolution")
         >>> entry.class_path, entry.nested, entry.multi_objective

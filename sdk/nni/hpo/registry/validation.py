@@ -18,7 +18,7 @@ class ClassArgsValidator:
     `choices` and `range` make checkers that are plain callables, so they also work as values in a
     schema of the `schema` package.
 
-    Example:
+    Examples:
         ```python
         class DemoValidator(ClassArgsValidator):
             def validate_class_args(self, **kwargs):

@@ -29,7 +29,7 @@ yield, is the final result."""
 class TrialRecord:
     """Result of one trial of `optimize`.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {"x": {"_type": "choice", "_value": [2]}}
         >>> record = optimize(lambda p: p["x"], space, tuner="GridSearch").trials[0]

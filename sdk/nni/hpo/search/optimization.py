@@ -34,7 +34,7 @@ from nni.hpo.space.typed_space import is_type_of_space
 class OptimizeResult:
     """Result of `optimize`: the incumbent, all trials, and the Pareto front.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {"x": {"_type": "choice", "_value": [1, 2]}}
         >>> found = optimize(lambda p: p["x"], space, tuner="GridSearch")
@@ -121,7 +121,7 @@ def optimize(  # noqa: PLR0913 - documented signature
         TypeError: the search space is a type that declares none.
         Exception: exception of the first trial, if all failed.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {"x": {"_type": "uniform", "_value": [-10, 10]}}
         >>> found = optimize(lambda p: (p["x"] - 2) ** 2, space, trials=40, seed=0)

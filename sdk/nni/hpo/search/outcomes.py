@@ -13,7 +13,7 @@ from nni.hpo.space.typed_space import TypedSpace
 class StudyTrial:
     """One configuration to evaluate, as `Study.ask` returns it.
 
-    Example:
+    Examples:
         >>> from nni.hpo import Study
         >>> trial = Study({"x": {"_type": "choice", "_value": [7]}}, seed=0).ask()
         >>> trial.id, trial.parameters
@@ -47,7 +47,7 @@ class StudyTrial:
 class FrontPoint:
     """One non-dominated trial of a search with several objectives.
 
-    Example:
+    Examples:
         >>> from nni.hpo import Study
         >>> space = {"x": {"_type": "choice", "_value": [1, 2]}}
         >>> study = Study(space, tuner="GridSearch", optimize_mode={"a": "minimize"})

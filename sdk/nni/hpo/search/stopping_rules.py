@@ -55,7 +55,7 @@ class NoImprovement:
     Raises:
         ValueError: an argument is out of its range.
 
-    Example:
+    Examples:
         >>> from nni.hpo import NoImprovement, Study
         >>> space = {"x": {"_type": "choice", "_value": [1, 2, 3]}}
         >>> study = Study(space, tuner="GridSearch", stop=NoImprovement(2))
@@ -99,7 +99,7 @@ class TargetReached:
     Raises:
         ValueError: the target is not finite.
 
-    Example:
+    Examples:
         >>> from nni.hpo import Study, TargetReached
         >>> space = {"x": {"_type": "choice", "_value": [1, 2, 3]}}
         >>> study = Study(space, tuner="GridSearch", stop=TargetReached(1.5))
@@ -143,7 +143,7 @@ class RegretBound:
     Raises:
         ValueError: an argument is out of its range.
 
-    Example:
+    Examples:
         >>> from nni.hpo import RegretBound, optimize
         >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
         >>> found = optimize(

@@ -84,7 +84,7 @@ class Study:
         ValueError: an argument or the space is wrong.
         TypeError: the space is a type that declares none.
 
-    Example:
+    Examples:
         >>> from nni.hpo import Study
         >>> study = Study({"x": {"_type": "uniform", "_value": [-1, 1]}}, seed=0)
         >>> for _ in range(50):

@@ -84,7 +84,7 @@ class CurveTable:
     Raises:
         ValueError: axes and curves do not match.
 
-    Example:
+    Examples:
         >>> from nni.hpo import CurveTable, tabulate
         >>> space = {"x": {"_type": "choice", "_value": [1, 2]}}
         >>> table = tabulate(space, {}, lambda p: [0.0, p["x"]], clock_s=lambda: 0.0)
@@ -238,7 +238,7 @@ def tabulate(
     Raises:
         ValueError: grid and space do not match, or curves differ in length.
 
-    Example:
+    Examples:
         >>> from nni.hpo import tabulate
         >>> space = {"rate": {"_type": "loguniform", "_value": [0.01, 1]}}
         >>> table = tabulate(space, {"rate": [0.01, 0.1, 1]}, lambda p: [p["rate"], 2 * p["rate"]])

@@ -59,7 +59,7 @@ class SimulatedTrial:
 class SimulatedRun:
     """Result of a simulated experiment; see `simulate`.
 
-    Example:
+    Examples:
         >>> from nni.hpo import SimulatedRun
         >>> SimulatedRun((), 3.0, None, ((1.0, 0.5), (2.0, 0.7))).best_at(1.5)
         0.5
@@ -128,7 +128,7 @@ def simulate(  # noqa: PLR0913 - documented signature
         ValueError: an argument is wrong, or a configuration has no curve.
         RuntimeError: the algorithm raised.
 
-    Example:
+    Examples:
         >>> from nni.hpo import simulate, tabulate
         >>> space = {"x": {"_type": "choice", "_value": [1, 2]}}
         >>> table = tabulate(space, {}, lambda p: [p["x"], p["x"] * 2.0], clock_s=lambda: 0.0)

@@ -39,7 +39,7 @@ def from_configspace(space: Any) -> dict[str, JsonValue]:  # noqa: ANN401 - ship
     Raises:
         ValueError: a hyperparameter, condition or clause has no equivalent; the message names it.
 
-    Example:
+    Examples:
         >>> from ConfigSpace import ConfigurationSpace
         >>> from nni.hpo.space.configspace import from_configspace
         >>> from_configspace(ConfigurationSpace({"rate": (0.1, 1.0)}))

@@ -85,7 +85,7 @@ def to_configspace(
             combination nor a comparison of a hyperparameter with another one or with a number.
         ImportError: ConfigSpace is not installed; `pip install 'nni[configspace]'` does that.
 
-    Example:
+    Examples:
         >>> from nni.hpo.space.configspace import to_configspace
         >>> space = to_configspace({"depth": {"_type": "randint", "_value": [1, 9]}}, seed=0)
         >>> space["depth"].upper
@@ -201,7 +201,7 @@ def parameters_of(search_space: JsonValue, configuration: Mapping[str, Any]) -> 
         KeyError: an active hyperparameter is missing.
         ValueError: a value lies outside the space.
 
-    Example:
+    Examples:
         >>> from nni.hpo.space.configspace import parameters_of
         >>> branch = {"_name": "tree", "depth": {"_type": "randint", "_value": [1, 9]}}
         >>> space = {"model": {"_type": "choice", "_value": [branch]}}

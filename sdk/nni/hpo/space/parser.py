@@ -67,7 +67,7 @@ def parse_space(
     Raises:
         ValueError: the space breaks a rule; the message names parameter, rule and value.
 
-    Example:
+    Examples:
         >>> from nni.hpo.space import parse_space
         >>> space = parse_space({"x": {"_type": "uniform", "_value": [0, 1]}})
         >>> [parameter.path for parameter in space.parameters]

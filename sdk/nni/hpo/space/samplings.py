@@ -29,7 +29,7 @@ def _are_whole(*numbers: float) -> bool:
 class RandInt(Range):
     """Uniform distribution over the integers of `[lower, upper)`.
 
-    Example:
+    Examples:
         >>> from typing import Annotated
         >>> from nni.hpo import RandInt, search_space
         >>> def train(x: Annotated[int, RandInt(2, 9)]): ...
@@ -49,7 +49,7 @@ class RandInt(Range):
 class Uniform(Range):
     """Uniform distribution over `[low, high]`.
 
-    Example:
+    Examples:
         >>> from typing import Annotated
         >>> from nni.hpo import Uniform, search_space
         >>> def train(x: Annotated[float, Uniform(0, 1)]): ...
@@ -65,7 +65,7 @@ class Uniform(Range):
 class LogUniform(Range):
     """Log-uniform distribution over `[low, high]`; `low` is positive.
 
-    Example:
+    Examples:
         >>> from typing import Annotated
         >>> from nni.hpo import LogUniform, search_space
         >>> def train(x: Annotated[float, LogUniform(1e-5, 0.1)]): ...
@@ -93,7 +93,7 @@ class _QuantisedRange(Range):
 class QUniform(_QuantisedRange):
     """Uniform distribution over `[low, high]`, rounded to multiples of `q`.
 
-    Example:
+    Examples:
         >>> from typing import Annotated
         >>> from nni.hpo import QUniform, search_space
         >>> def train(x: Annotated[int, QUniform(8, 64, 8)]): ...
@@ -106,7 +106,7 @@ class QUniform(_QuantisedRange):
 class QLogUniform(_QuantisedRange):
     """Log-uniform distribution over `[low, high]`, rounded to multiples of `q`.
 
-    Example:
+    Examples:
         >>> from typing import Annotated
         >>> from nni.hpo import QLogUniform, search_space
         >>> def train(x: Annotated[int, QLogUniform(1, 64, 1)]): ...
@@ -119,7 +119,7 @@ class QLogUniform(_QuantisedRange):
 class Normal(Range):
     """Normal distribution with mean `mu` and standard deviation `sigma`; unbounded.
 
-    Example:
+    Examples:
         >>> from typing import Annotated
         >>> from nni.hpo import Normal, search_space
         >>> def train(x: Annotated[float, Normal(0, 1)]): ...
@@ -135,7 +135,7 @@ class Normal(Range):
 class LogNormal(Range):
     """Log-normal distribution; `mu` and `sigma` are those of the logarithm.
 
-    Example:
+    Examples:
         >>> from typing import Annotated
         >>> from nni.hpo import LogNormal, search_space
         >>> def train(x: Annotated[float, LogNormal(0, 1)]): ...
@@ -163,7 +163,7 @@ class _QuantisedBell(Range):
 class QNormal(_QuantisedBell):
     """Normal distribution, rounded to multiples of `q`.
 
-    Example:
+    Examples:
         >>> from typing import Annotated
         >>> from nni.hpo import QNormal, search_space
         >>> def train(x: Annotated[int, QNormal(50, 10, 1)]): ...
@@ -176,7 +176,7 @@ class QNormal(_QuantisedBell):
 class QLogNormal(_QuantisedBell):
     """Log-normal distribution, rounded to multiples of `q`; may be 0.
 
-    Example:
+    Examples:
         >>> from typing import Annotated
         >>> from nni.hpo import QLogNormal, search_space
         >>> def train(x: Annotated[int, QLogNormal(3, 1, 1)]): ...
@@ -194,7 +194,7 @@ class Choice:
             parameters of its own). Without any, the values that the type itself names: those of a
             `Literal`, an `Enum`, `bool`, or the structures of a union.
 
-    Example:
+    Examples:
         >>> from typing import Annotated
         >>> from nni.hpo import Choice, search_space
         >>> def train(x: Annotated[int, Choice(1, 2, 4)], fast: Annotated[bool, Choice()]): ...

@@ -66,7 +66,7 @@ class TypedSpace:
     Raises:
         TypeError: the source is none of these, or a field's type breaks a rule.
 
-    Example:
+    Examples:
         >>> from typing import Annotated
         >>> from nni.hpo import RandInt, TypedSpace
         >>> def train(depth: Annotated[int, RandInt(1, 9)], epochs: int = 10): ...
@@ -121,7 +121,7 @@ def search_space(source: object) -> dict[str, JsonValue]:
         TypeError: the source is none of these, or a field's type breaks a rule.
         ValueError: a range breaks a rule of search spaces, as in `Uniform(1, 0)`.
 
-    Example:
+    Examples:
         >>> from dataclasses import dataclass
         >>> from typing import Annotated
         >>> from nni.hpo import LogUniform, search_space
@@ -170,7 +170,7 @@ def configuration(
         ValueError: a value lies outside the type, or is missing and has no default.
         SystemExit: the command line is wrong, or asks for help.
 
-    Example:
+    Examples:
         >>> from dataclasses import dataclass
         >>> from typing import Annotated
         >>> from nni.hpo import LogUniform, configuration

@@ -54,7 +54,7 @@ class AnnealTuner(Tuner):
         optimize_mode: `maximize` or `minimize`.
         seed: of all random draws; None for another one in every process.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
         >>> found = optimize(lambda p: p["x"] ** 2, space, tuner="Anneal", trials=50, seed=0)

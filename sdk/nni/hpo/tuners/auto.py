@@ -50,6 +50,13 @@ class AutoTuner(DelegatingTuner):
         seed: of all draws; None for different ones in every process.
         ask_time_limit: seconds, >= 0, that bound the work per ask: work is counted, not timed, so
             that the same calls give the same proposals on every machine.
+
+    Examples:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-5, 5]}}
+        >>> found = optimize(lambda p: (p["x"] - 1) ** 2, space, tuner="auto", trials=20, seed=0)
+        >>> found.best_value < 0.01
+        True
     """
 
     multi_objective: ClassVar[bool] = True

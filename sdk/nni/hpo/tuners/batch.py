@@ -33,7 +33,7 @@ class BatchTuner(Tuner):
     Args:
         optimize_mode: accepted for uniformity; without effect.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> options = [{"x": 1, "y": 2}, {"x": 3, "y": 0}]
         >>> space = {"combine_params": {"_type": "choice", "_value": options}}

@@ -47,7 +47,7 @@ class CmaEs(ModelBasedTuner[float]):
         restart_factor: growth of the population at a restart, which follows convergence.
         seed: of all random draws; None for another one in every process.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {name: {"_type": "uniform", "_value": [-1, 1]} for name in "xyz"}
         >>> found = optimize(

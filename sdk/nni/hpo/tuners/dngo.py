@@ -56,6 +56,14 @@ class DNGOTuner(ModelBasedTuner[float]):
         trials_per_update: results between two trainings, >= 1.
         num_epochs_per_training: >= 1.
         seed: of all draws; None for different ones in every process.
+
+    Examples:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-5, 5]}}
+        >>> loss = lambda p: (p["x"] - 1) ** 2
+        >>> found = optimize(loss, space, tuner="DNGOTuner", trials=25, seed=0)
+        >>> found.best_value < 0.5
+        True
     """
 
     def __init__(

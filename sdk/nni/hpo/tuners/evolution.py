@@ -57,7 +57,7 @@ class EvolutionTuner(Tuner):
             trials.
         seed: of all random draws; None for another one in every process.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {"x": {"_type": "uniform", "_value": [-1, 1]}}
         >>> arguments = {"population_size": 8}

@@ -81,6 +81,13 @@ class GPTuner(DelegatingTuner):
         selection_num_starting_points: candidates that gradient ascent starts from, at most.
         seed: of all draws; None for different ones in every process.
         ask_time_limit: seconds, >= 0, that bound the work per ask; see the departures.
+
+    Examples:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-5, 5]}}
+        >>> found = optimize(lambda p: (p["x"] - 1) ** 2, space, tuner="GPTuner", trials=20, seed=0)
+        >>> found.best_value < 0.01
+        True
     """
 
     multi_objective: ClassVar[bool] = True

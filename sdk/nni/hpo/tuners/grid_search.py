@@ -41,7 +41,7 @@ class GridSearchTuner(Tuner):
     Args:
         optimize_mode: accepted for uniformity; without effect.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {
         ...     "x": {"_type": "choice", "_value": [1, 2]},

@@ -32,7 +32,7 @@ class HyperoptTuner(DelegatingTuner):
     Raises:
         RuntimeError: the algorithm is unknown.
 
-    Example:
+    Examples:
         >>> from nni.hpo import HyperoptTuner
         >>> tuner = HyperoptTuner("random_search", seed=0)
         >>> tuner.update_search_space({"x": {"_type": "choice", "_value": ["a", "b"]}})

@@ -87,6 +87,14 @@ class MetisTuner(ModelBasedTuner[float]):
         exploration_probability: in [0, 1]; probability to explore instead of exploiting.
         seed: of all draws; None for different ones in every process.
         ask_time_limit: seconds, >= 0, that bound the work per ask; see the departures.
+
+    Examples:
+        >>> from nni.hpo import optimize
+        >>> space = {"x": {"_type": "uniform", "_value": [-5, 5]}}
+        >>> loss = lambda p: (p["x"] - 1) ** 2
+        >>> found = optimize(loss, space, tuner="MetisTuner", trials=20, seed=0)
+        >>> found.best_value < 0.1
+        True
     """
 
     prepares: ClassVar[bool] = True

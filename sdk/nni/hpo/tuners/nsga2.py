@@ -61,7 +61,7 @@ class NSGA2(Tuner):
         population_size: number of results in the population, and of first draws from the prior.
         seed: of all random draws; None for another one in every process.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {"x": {"_type": "uniform", "_value": [0, 1]}}
         >>> found = optimize(

@@ -96,7 +96,7 @@ class PBTTuner(Tuner):
         resample_probability: probability that a value is drawn from its prior instead.
         seed: of all random draws; None for another one in every process.
 
-    Example:
+    Examples:
         >>> from nni.hpo import PBTTuner
         >>> tuner = PBTTuner(all_checkpoint_dir="/checkpoints", population_size=2, seed=0)
         >>> tuner.update_search_space({"lr": {"_type": "choice", "_value": [0.1, 0.01]}})

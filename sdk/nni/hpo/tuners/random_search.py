@@ -34,7 +34,7 @@ class RandomTuner(Tuner):
         optimize_mode: accepted for uniformity; without effect.
         seed: of all random draws; None for another one in every process.
 
-    Example:
+    Examples:
         >>> from nni.hpo import RandomTuner
         >>> tuner = RandomTuner(seed=0)
         >>> tuner.update_search_space({"x": {"_type": "randint", "_value": [0, 10]}})

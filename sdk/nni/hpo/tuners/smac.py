@@ -71,6 +71,13 @@ class SMACTuner(ModelBasedTuner[float]):
         config_dedup: whether no configuration is handed out twice; a finite space is then
             exhausted in the end.
         seed: of all draws; None for different ones in every process.
+
+    Examples:
+        >>> from nni.hpo import optimize
+        >>> space = {"layers": {"_type": "choice", "_value": [1, 2, 4, 8]}}
+        >>> found = optimize(lambda p: abs(p["layers"] - 4), space, tuner="SMAC", trials=4, seed=0)
+        >>> found.best_parameters
+        {'layers': 4}
     """
 
     def __init__(

@@ -135,7 +135,7 @@ class TPETuner(Tuner):
         seed: of all random draws; None for another one in every process.
         tpe_args: settings of the model by the names of NNI 3.0, see `TpeArguments`.
 
-    Example:
+    Examples:
         >>> from nni.hpo import optimize
         >>> space = {"x": {"_type": "uniform", "_value": [-10, 10]}}
         >>> found = optimize(lambda p: (p["x"] - 2) ** 2, space, tuner="TPE", trials=60, seed=0)

@@ -37,7 +37,7 @@ _NO_SUCH_SESSION: Final = "no-such-session"
 class TuningServerConformance(ABC):
     """The contract of `nni_proto.tuning.v1.TuningService`.
 
-    Example:
+    Examples:
         ```python
         class TestMyServer(TuningServerConformance):
             def address(self):

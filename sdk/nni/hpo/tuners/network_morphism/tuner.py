@@ -67,6 +67,15 @@ class NetworkMorphismTuner(Tuner):
         default_model_len: convolutions of the first architecture.
         default_model_width: their filters.
         seed: of all draws; None for different ones in every process.
+
+    Examples:
+        >>> import json
+        >>> from nni.hpo import NetworkMorphismTuner
+        >>> tuner = NetworkMorphismTuner(input_width=8, input_channel=1, n_output_node=2, seed=0)
+        >>> tuner.update_search_space({})
+        >>> architecture = json.loads(tuner.generate_parameters(0))
+        >>> len(architecture["layer_list"]) > 3
+        True
     """
 
     def __init__(  # noqa: PLR0913 - documented signature
