@@ -1,7 +1,7 @@
 """How many random schedules does the system survive, and how fast are they simulated?
 
 Run: `python -m tests.benchmarks.bench_simulator [schedules] [first seed]`. Three quarters are of
-any kind; a quarter are compared, trial by trial, with the same experiment in an undisturbed world.
+any kind; a quarter are compared, trial by trial, with the same experiment without noise and faults.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ TARGET = ">= 20000"
 
 @dataclass(slots=True)
 class Tally:
-    """What some schedules gave."""
+    """Totals over some schedules."""
 
     steps: int = 0
-    facts: int = 0
+    events: int = 0
     cpu_s: float = 0.0
     ends: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
 
 
-def live_through(seeds: Iterable[int]) -> Tally:
+def simulate_schedules(seeds: Iterable[int]) -> Tally:
     """Simulate one schedule for each seed."""
     tally = Tally()
     began_s = time.process_time()
@@ -48,25 +48,25 @@ def live_through(seeds: Iterable[int]) -> Tally:
         except Exception as error:  # noqa: BLE001 - a crash is a violation, too
             tally.violations.append(f"seed {seed}: {type(error).__name__}: {error}")
         tally.steps += world.time.steps
-        tally.facts += world.auditor.events
+        tally.events += world.auditor.events
         tally.ends[world.experiment.state.name] += 1
     tally.cpu_s = time.process_time() - began_s
     return tally
 
 
 def main(arguments: list[str]) -> int:
-    """Print the figures; 1 if a schedule broke a rule."""
+    """Print the figures; return 1 if a schedule broke an invariant."""
     count = int(arguments[0]) if arguments else SCHEDULES
     first = int(arguments[1]) if len(arguments) > 1 else 0
     print_header(__doc__ or "", seed=first, packages=["protobuf"])
     seeds = range(first, first + count)
     chunks = [seeds[start : start + CHUNK] for start in range(0, count, CHUNK)]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        tallies = list(pool.map(live_through, chunks))
+        tallies = list(pool.map(simulate_schedules, chunks))
     rates = [tally.steps / tally.cpu_s for tally in tallies]
     print_figure("simulated events on one core", rates, "events/s", target=TARGET)
-    facts = [tally.facts / tally.cpu_s for tally in tallies]
-    print_figure("of them facts appended to the log", facts, "events/s")
+    events = [tally.events / tally.cpu_s for tally in tallies]
+    print_figure("of them appended to the log", events, "events/s")
     ends = sum((tally.ends for tally in tallies), Counter[str]())
     violations = [text for tally in tallies for text in tally.violations]
     print(f"   {count} schedules, {sum(t.steps for t in tallies)} events: {dict(ends)}")

@@ -12,7 +12,7 @@ from nni.hpo.simulation.curve_table import CurveTable
 from nni.hpo.simulation.simulator import SimulatedRun, simulate
 from svc_manager.domain.trial import TrialState
 from tests.support.simulation.curves import Scheduler, run_on_curves
-from tests.support.simulation.scenario import Blow, Disaster, Scenario
+from tests.support.simulation.scenario import Fault, FaultKind, Scenario
 from tests.support.simulation.world import World
 
 DIGITS = CurveTable.load(Path(__file__).parents[1] / "assets" / "curves" / "digits_mlp.json")
@@ -22,7 +22,7 @@ MODEL_HALVING = {"min_budget": 1, "max_budget": DIGITS.steps, "eta": 3}
 pytestmark = pytest.mark.timeout(120)
 
 
-def test_the_recorded_curves_are_what_their_maker_says() -> None:
+def test_recorded_curves_have_the_size_of_their_generator() -> None:
     assert (len(DIGITS.curves), DIGITS.steps) == (189, 27)
     assert 0.97 < DIGITS.best_value < 1
     assert all(0 <= value <= 1 for curve in DIGITS.curves for value in curve.values)
@@ -59,18 +59,18 @@ def best_of(world: World) -> float:
     return max(final.number("default") or 0.0 for final in finals)
 
 
-def test_a_scheduler_survives_disasters_in_the_middle_of_its_curves() -> None:
-    disasters = tuple(
-        Disaster(at_s, blow, 0, 1.0)
-        for at_s, blow in [
-            (0.7, Blow.KILL_AGENT),
-            (1.1, Blow.KILL_HOST),
-            (1.6, Blow.KILL_MANAGER),
-            (2.2, Blow.KILL_DISPATCHER),
+def test_a_scheduler_survives_faults_in_the_middle_of_its_curves() -> None:
+    faults = tuple(
+        Fault(at_s, kind, 0, 1.0)
+        for at_s, kind in [
+            (0.7, FaultKind.KILL_AGENT),
+            (1.1, FaultKind.KILL_HOST),
+            (1.6, FaultKind.KILL_MANAGER),
+            (2.2, FaultKind.KILL_DISPATCHER),
         ]
     )
     scenario = Scenario(
-        seed=1, trials=40, concurrency=4, failing=False, trial_retries=100, disasters=disasters
+        seed=1, trials=40, concurrency=4, failing=False, trial_retries=100, faults=faults
     )
 
     world = run_on_curves(DIGITS, Scheduler(advisor="Hyperband", advisor_args=HALVING), scenario)
@@ -106,5 +106,5 @@ def test_halving_is_ahead_of_whole_curves_early_in_the_run() -> None:
         ]
         return statistics.mean(sum(trial.steps > 0 for trial in run.trials) for run in runs)
 
-    # What halving buys: several times as many configurations have been looked at by then.
+    # Advantage of halving: several times as many configurations have been evaluated by then.
     assert known(advisor="Hyperband", advisor_args=HALVING) > 2 * known(tuner="Random")

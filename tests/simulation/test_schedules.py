@@ -1,7 +1,7 @@
 """Random schedules and faults against the real decisions of manager, dispatcher and agent.
 
 `tests.benchmarks.bench_simulator` runs thousands of schedules more. A failing test prints the
-smallest scenario that still fails; `World(scenario).run().check()` lives through it again.
+smallest scenario that still fails; `World(scenario).run().check()` runs it again.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from tests.support.simulation.scenario import (
     Algorithm,
-    Blow,
-    Disaster,
+    Fault,
+    FaultKind,
     Noise,
-    Request,
     Scenario,
-    Wish,
+    UserAction,
+    UserRequest,
     random_scenario,
 )
 from tests.support.simulation.world import World, check_equal_to_undisturbed
 
 pytestmark = pytest.mark.timeout(300)
-"""Seconds of work; minutes on a machine that is busy with other things."""
+"""Seconds of work; minutes on a busy machine."""
 
 SCHEDULES = settings(
     max_examples=150,
@@ -34,7 +34,7 @@ SCHEDULES = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
-LASTS = st.sampled_from([0.1, 0.5, 2.0, 10.0, 40.0, 90.0])
+DURATIONS = st.sampled_from([0.1, 0.5, 2.0, 10.0, 40.0, 90.0])
 MOMENTS = st.floats(0.0, 60.0)
 NOISE = st.builds(
     Noise,
@@ -44,10 +44,12 @@ NOISE = st.builds(
     late_s=st.sampled_from([0.1, 1.0, 10.0, 60.0]),
     deduplicates=st.booleans(),
 )
-DISASTERS = st.lists(
-    st.builds(Disaster, MOMENTS, st.sampled_from(Blow), st.integers(0, 2), LASTS), max_size=12
+FAULTS = st.lists(
+    st.builds(Fault, MOMENTS, st.sampled_from(FaultKind), st.integers(0, 2), DURATIONS), max_size=12
 ).map(tuple)
-REQUESTS = st.lists(st.builds(Request, MOMENTS, st.sampled_from(Wish)), max_size=5).map(tuple)
+REQUESTS = st.lists(st.builds(UserRequest, MOMENTS, st.sampled_from(UserAction)), max_size=5).map(
+    tuple
+)
 
 
 @SCHEDULES
@@ -66,7 +68,7 @@ REQUESTS = st.lists(st.builds(Request, MOMENTS, st.sampled_from(Wish)), max_size
         loses_unrenewed=st.booleans(),
         max_duration_s=st.sampled_from([None, 10.0, 40.0]),
         noise=NOISE,
-        disasters=DISASTERS,
+        faults=FAULTS,
         requests=REQUESTS,
         stopped_at_end=st.booleans(),
     )
@@ -89,10 +91,10 @@ def test_every_experiment_comes_to_its_end_with_each_trial_counted_once(
         trial_retries=st.just(1_000),
         loses_unrenewed=st.booleans(),
         noise=NOISE,
-        disasters=DISASTERS,
+        faults=FAULTS,
     )
 )
-def test_disasters_change_no_result(scenario: Scenario) -> None:
+def test_faults_change_no_result(scenario: Scenario) -> None:
     check_equal_to_undisturbed(World(scenario).run())
 
 
@@ -107,25 +109,25 @@ def test_disasters_change_no_result(scenario: Scenario) -> None:
         agents=st.integers(1, 2),
         trial_retries=st.just(1_000),
         noise=NOISE,
-        disasters=DISASTERS,
+        faults=FAULTS,
     )
 )
-def test_disasters_change_no_suggestion_of_a_learner_that_is_asked_one_by_one(
+def test_faults_change_no_suggestion_of_a_learner_that_is_asked_one_by_one(
     scenario: Scenario,
 ) -> None:
     check_equal_to_undisturbed(World(scenario).run())
 
 
-@pytest.mark.parametrize("blow", Blow)
+@pytest.mark.parametrize("kind", FaultKind)
 @pytest.mark.parametrize("lasts_s", [0.3, 35.0, 100.0])
-def test_each_blow_alone_is_survived_wherever_it_falls(blow: Blow, lasts_s: float) -> None:
+def test_each_fault_alone_is_survived_at_any_time(kind: FaultKind, lasts_s: float) -> None:
     for at_s in (0.01, 0.4, 1.7, 3.0, 6.5):
         scenario = Scenario(
             seed=int(at_s * 100),
             trials=6,
             concurrency=3,
             trial_retries=1_000,
-            disasters=(Disaster(at_s, blow, 0, lasts_s),),
+            faults=(Fault(at_s, kind, 0, lasts_s),),
         )
 
         world = World(scenario).run()
@@ -134,7 +136,7 @@ def test_each_blow_alone_is_survived_wherever_it_falls(blow: Blow, lasts_s: floa
         check_equal_to_undisturbed(world)
 
 
-def test_the_same_scenario_gives_the_same_log() -> None:
+def test_equal_scenarios_have_equal_logs() -> None:
     scenario = random_scenario(12)
 
     logs = [World(scenario).run().bus.log for _ in range(2)]

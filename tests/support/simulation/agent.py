@@ -1,4 +1,4 @@
-"""An agent and its trials: the real claims, attempts and reports, driven as the runner's are."""
+"""Simulated agent and its trials, with the real claims, attempt state machine and reports."""
 
 from __future__ import annotations
 
@@ -47,54 +47,54 @@ from tests.support.simulation.virtual_time import Node, VirtualTime
 
 _AFTER_CHANGE_S: Final = 0.5
 _GRACE_S: Final = 5.0
-_WAITS_ODDS: Final = 0.1
-_LONG_ODDS: Final = 0.05
-_STUBBORN_ODDS: Final = 0.1
-"""How many trials ignore TERM."""
+_WAIT_PROBABILITY: Final = 0.1
+_LONG_PROBABILITY: Final = 0.05
+_IGNORES_TERM_PROBABILITY: Final = 0.1
+"""Share of trials that ignore TERM."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a configuration gives, whoever runs it and whenever."""
+    """Result of a configuration; it depends on the parameters alone."""
 
     value: float
     curve: tuple[float, ...]
     fails: bool
     step_s: float = 0.0
-    """How long each value of the curve takes; 0: the dice decide how long all of it takes."""
+    """Seconds per value of the curve; 0: the duration of the whole curve is drawn."""
 
-    def moments_s(self, dice_s: float) -> tuple[float, ...]:
-        """Give when each value of the curve is reported, and at last when all is over.
+    def times_s(self, drawn_s: float) -> tuple[float, ...]:
+        """Return the report time of each value of the curve, then the end of the trial.
 
         Args:
-            dice_s: how long it takes if nothing else is said.
+            drawn_s: duration of the trial where ``step_s`` is 0.
         """
         if self.step_s:
             steps = [self.step_s * (step + 1) for step in range(len(self.curve))]
             return (*steps, steps[-1])
         count = len(self.curve) + 1
-        return tuple(dice_s * (step + 1) / count for step in range(count))
+        return tuple(drawn_s * (step + 1) / count for step in range(count))
 
     @classmethod
     def of(cls, parameters: object, *, failing: bool) -> Outcome:
-        """Give the outcome of a configuration."""
-        mixed = zlib.crc32(json.dumps(parameters, sort_keys=True).encode())
-        value = mixed % 10_007 / 10_007
-        curve = tuple(value + 1 / (step + 1) for step in range(mixed % 4))
-        return cls(value, curve, failing and mixed % 7 == 0)
+        """Return the outcome of a configuration."""
+        digest = zlib.crc32(json.dumps(parameters, sort_keys=True).encode())
+        value = digest % 10_007 / 10_007
+        curve = tuple(value + 1 / (step + 1) for step in range(digest % 4))
+        return cls(value, curve, failing and digest % 7 == 0)
 
 
 @dataclass(slots=True, eq=False)
 class _Attempt:
-    """One attempt here; see `svc_trial_runner.attempts.execution.AttemptRun`."""
+    """Attempt that the agent holds; simulates `svc_trial_runner.attempts.execution.AttemptRun`."""
 
     work: TrialWork
     claim_id: str
     ack_subject: str
     renewed_at_s: float
-    life: AttemptStateMachine = field(default_factory=AttemptStateMachine)
+    machine: AttemptStateMachine = field(default_factory=AttemptStateMachine)
     next_report: int = 0
-    silent: bool = False
+    muted: bool = False
     launched: bool = False
     lost_reason: str = ""
 
@@ -105,16 +105,16 @@ class _Attempt:
 
 @dataclass(slots=True)
 class Disk:
-    """What survives the agent."""
+    """State that survives a restart of the agent."""
 
     journal: JournalState = field(default_factory=JournalState)
     spool: list[SpooledReport] = field(default_factory=list)
     acknowledged: int = 0
-    """How many of the oldest in the spool have arrived."""
+    """Number of the oldest reports in the spool that have arrived."""
 
 
 class SimulatedAgent(Node):
-    """Takes tasks and runs trials whose results depend on their parameters alone."""
+    """Agent whose trials have results that depend on their parameters alone."""
 
     def __init__(
         self,
@@ -130,24 +130,24 @@ class SimulatedAgent(Node):
         super().__init__(time, name)
         self.bus = bus
         self.managers = managers
-        """Nodes that hear its presence: `heard(presence)`."""
+        """Receivers of its presences: nodes with `handle_presence(presence)`."""
         self.disk = Disk()
         self.starts: dict[AttemptKey, int] = {}
-        """How often a process was started for an attempt, over all lives."""
+        """Number of processes started for an attempt, over all runs of the agent."""
         self._loses_unrenewed = loses_unrenewed
         self._outcome_of = outcome_of or (lambda x: Outcome.of(x, failing=failing))
         self._claims = 0
         self._messages = 0
-        self._forget_all()
+        self._clear()
         bus.takers.append(self)
 
-    def _forget_all(self) -> None:
+    def _clear(self) -> None:
         self.held: dict[AttemptKey, _Attempt] = {}
         self._ended: dict[AttemptKey, None] = {}
         self._outbox: deque[tuple[bytes, Callable[[], None] | None]] = deque()
         self._spooled = 0
         self._sending = False
-        self._said_soon = False
+        self._presence_due = False
 
     @property
     def running(self) -> list[AttemptKey]:
@@ -155,15 +155,15 @@ class SimulatedAgent(Node):
         return [key for key, attempt in self.held.items() if attempt.launched]
 
     @property
-    def quiet(self) -> bool:
-        """Whether it holds nothing and has nothing to tell."""
+    def idle(self) -> bool:
+        """Whether the agent holds no attempt and has no unsent report."""
         return not self.held and not self._outbox and not self.disk.journal.claims
 
-    # --- life
+    # --- start and stop
 
     def started(self) -> None:
-        """Settle what the predecessor left, then take tasks; see `recovery.Recovery`."""
-        self._forget_all()
+        """Settle the predecessor's claims and reports, then take tasks; simulates `Recovery`."""
+        self._clear()
         disk = self.disk
         claims = dict(disk.journal.claims)
         inherited = [
@@ -178,14 +178,14 @@ class SimulatedAgent(Node):
             self._add(report.entry, close)
         for claim in claims.values():
             if claim.claim_id not in left.ends_unarrived:
-                self._settle_without_word(claim, left)
+                self._settle_unreported(claim, left)
             self._ended[claim.key] = None
-        self._keep()
+        self._spool_outbox()
         self.bus.offer_all()
         self._renew()
-        self._presence()
+        self._send_presences()
 
-    def _settle_without_word(self, claim: Claim, left: InheritedReports) -> None:
+    def _settle_unreported(self, claim: Claim, left: InheritedReports) -> None:
         known = claim.claim_id in left.ends_arrived or claim.next_sequence > 0
         if claim.ended and known:
             self._acknowledge(claim.ack_subject, claim.claim_id)
@@ -198,27 +198,27 @@ class SimulatedAgent(Node):
         return lambda: self._acknowledge(claim.ack_subject, claim.claim_id)
 
     def killed(self) -> None:
-        """Lose what is not on disk; the trials die too."""
-        self._forget_all()
+        """Clear the state that is not on disk, the trials included."""
+        self._clear()
 
     def reconnected(self) -> None:
-        """Pull again."""
+        """Pull tasks again."""
         self.bus.offer_all()
 
     # --- tasks
 
     def take(self, delivery: Delivery) -> None:
-        """See `Agent.take`."""
+        """Take a task or answer its redelivery, as `Agent.take` does."""
         if not self.bus.reaches(self):
             return
         work = work_from_payload(delivery.payload)
-        verdict = decide_task(work.key, self.held, self._ended)
-        if verdict is TaskDecision.RUNNING:
+        decision = decide_task(work.key, self.held, self._ended)
+        if decision is TaskDecision.RUNNING:
             attempt = self.held[work.key]
             attempt.ack_subject = delivery.ack_subject
             attempt.renewed_at_s = self.time.now_s
             self.disk.journal.fold(Redelivered(attempt.claim_id, delivery.ack_subject))
-        elif verdict is TaskDecision.ENDED:
+        elif decision is TaskDecision.ENDED:
             self._request(lambda: self.bus.acknowledge(delivery.ack_subject))
         else:
             self._claim(work, delivery.ack_subject)
@@ -231,29 +231,29 @@ class SimulatedAgent(Node):
         self.held[work.key] = attempt
         draw = self.bus.random.random
         delay_s = draw() * 0.01
-        if draw() < _WAITS_ODDS:
-            self._say(attempt, AttemptWaits("no GPU is free"))
+        if draw() < _WAIT_PROBABILITY:
+            self._report(attempt, AttemptWaits("no GPU is free"))
             delay_s += draw() * 10
         self.later(delay_s, self._launch, attempt)
         self._changed()
 
     def _launch(self, attempt: _Attempt) -> None:
-        if attempt.life.phase is Phase.HELD:
-            attempt.life.launching()
+        if attempt.machine.phase is Phase.HELD:
+            attempt.machine.launching()
             self.later(self.bus.random.random() * 0.05, self._launched, attempt)
 
     def _launched(self, attempt: _Attempt) -> None:
         attempt.launched = True
         self.starts[attempt.key] = self.starts.get(attempt.key, 0) + 1
-        self._say(attempt, ProcessStarted(self.time.now(), 1, (), warm=False))
-        if attempt.life.launched() is Order.TERMINATE:
+        self._report(attempt, ProcessStarted(self.time.now(), 1, (), warm=False))
+        if attempt.machine.launched() is Order.TERMINATE:
             self._terminate(attempt)
             return
         outcome = self._outcome_of(attempt.work.parameters)
         draw = self.bus.random.random
-        dice_s = 0.05 + draw() * 5 + (60 if draw() < _LONG_ODDS else 0)
-        *moments_s, duration_s = outcome.moments_s(dice_s)
-        for step, (value, delay_s) in enumerate(zip(outcome.curve, moments_s, strict=True)):
+        drawn_s = 0.05 + draw() * 5 + (60 if draw() < _LONG_PROBABILITY else 0)
+        *times_s, duration_s = outcome.times_s(drawn_s)
+        for step, (value, delay_s) in enumerate(zip(outcome.curve, times_s, strict=True)):
             self.later(delay_s, self._metric, attempt, intermediate(step, value, self.time.now()))
         if not outcome.fails:
             metric = MetricReported(True, 0, outcome.value, self.time.now())
@@ -261,13 +261,13 @@ class SimulatedAgent(Node):
         self.later(duration_s, self._process_ended, attempt, int(outcome.fails))
 
     def _metric(self, attempt: _Attempt, metric: MetricReported) -> None:
-        if attempt.life.phase in {Phase.RUNNING, Phase.STOPPING}:
-            self._say(attempt, metric)
+        if attempt.machine.phase in {Phase.RUNNING, Phase.STOPPING}:
+            self._report(attempt, metric)
 
     def stop(self, attempt: _Attempt, cause: StopCause, reason: str = "") -> None:
-        """See `AttemptRun.stop`."""
+        """Stop an attempt, as `AttemptRun.stop` does."""
         attempt.lost_reason = attempt.lost_reason or reason
-        order = attempt.life.stop(cause)
+        order = attempt.machine.stop(cause)
         if order is Order.TERMINATE:
             self._terminate(attempt)
         elif order is Order.END:
@@ -275,34 +275,34 @@ class SimulatedAgent(Node):
 
     def _terminate(self, attempt: _Attempt) -> None:
         draw = self.bus.random.random
-        delay_s = _GRACE_S if draw() < _STUBBORN_ODDS else draw() * 0.1
+        delay_s = _GRACE_S if draw() < _IGNORES_TERM_PROBABILITY else draw() * 0.1
         self.later(delay_s, self._process_ended, attempt, None)
 
     def _process_ended(self, attempt: _Attempt, exit_code: int | None) -> None:
-        if attempt.life.phase not in {Phase.RUNNING, Phase.STOPPING}:
+        if attempt.machine.phase not in {Phase.RUNNING, Phase.STOPPING}:
             return
-        attempt.life.process_ended()
+        attempt.machine.process_ended()
         self.later(self.bus.random.random() * 0.002, self._read_to_end, attempt, exit_code)
 
     def _read_to_end(self, attempt: _Attempt, exit_code: int | None) -> None:
-        attempt.life.read()
+        attempt.machine.read()
         self._end(attempt, exit_code)
 
     def _end(self, attempt: _Attempt, exit_code: int | None) -> None:
-        cause = attempt.life.stop_cause
+        cause = attempt.machine.stop_cause
         launched, attempt.launched = attempt.launched, False
         if cause is StopCause.DROPPED:
-            if not attempt.silent:
-                attempt.silent = True
-                self._over(attempt)
+            if not attempt.muted:
+                attempt.muted = True
+                self._close(attempt)
         elif cause is StopCause.LOST:
-            self._say(attempt, AttemptLost(attempt.lost_reason))
+            self._report(attempt, AttemptLost(attempt.lost_reason))
         else:
             end = EndCause.STOPPED if cause is StopCause.STOPPED else EndCause.ENDED
             signal = 15 if launched and exit_code is None else 0
-            self._say(attempt, ProcessExited(self.time.now(), end, exit_code, signal, ""))
+            self._report(attempt, ProcessExited(self.time.now(), end, exit_code, signal, ""))
 
-    def _over(self, attempt: _Attempt) -> None:
+    def _close(self, attempt: _Attempt) -> None:
         del self.held[attempt.key]
         self._ended[attempt.key] = None
         self._acknowledge(attempt.ack_subject, attempt.claim_id)
@@ -321,14 +321,14 @@ class SimulatedAgent(Node):
 
     # --- reports
 
-    def _say(self, attempt: _Attempt, saying: AttemptReport) -> None:
-        if attempt.silent:
+    def _report(self, attempt: _Attempt, report: AttemptReport) -> None:
+        if attempt.muted:
             return
-        entry = report_entry(attempt.key, attempt.claim_id, attempt.next_report, saying)
+        entry = report_entry(attempt.key, attempt.claim_id, attempt.next_report, report)
         attempt.next_report += 1
-        if is_last(saying):
-            attempt.silent = True
-            self._add(entry, lambda: self._over(attempt))
+        if is_last(report):
+            attempt.muted = True
+            self._add(entry, lambda: self._close(attempt))
             self.disk.journal.fold(Ended(attempt.claim_id))
         else:
             self._add(entry, None)
@@ -336,12 +336,12 @@ class SimulatedAgent(Node):
     def _add(self, entry: bytes, on_arrived: Callable[[], None] | None) -> None:
         self._outbox.append((entry, on_arrived))
         if on_arrived is not None:
-            self._keep()
+            self._spool_outbox()
         if not self._sending:
             self._sending = True
             self.later(0.001, self._send)
 
-    def _keep(self) -> None:
+    def _spool_outbox(self) -> None:
         fresh = list(self._outbox)[self._spooled :]
         experiment_id = self.bus.experiment_id
         self.disk.spool += [SpooledReport(experiment_id, entry, False) for entry, _ in fresh]
@@ -351,7 +351,7 @@ class SimulatedAgent(Node):
         if not self._outbox:
             self._sending = False
             return
-        self._keep()
+        self._spool_outbox()
         batch = [entry for entry, _ in self._outbox]
         self._messages += 1
         boot_id = f"{self.name}.{self.boot}"
@@ -374,8 +374,8 @@ class SimulatedAgent(Node):
 
     # --- orders and presence
 
-    def obey(self, payload: bytes) -> None:
-        """See `ControlConsumer`."""
+    def handle_order(self, payload: bytes) -> None:
+        """Handle an order of the manager, as `ControlConsumer` does."""
         control = task_pb2.RunnerControl.FromString(payload)
         kind, sequence = control.WhichOneof("kind"), control.log_sequence
         if kind == "stop_trial":
@@ -398,19 +398,19 @@ class SimulatedAgent(Node):
             self.stop(attempt, cause)
 
     def _changed(self) -> None:
-        if not self._said_soon:
-            self._said_soon = True
-            self.later(_AFTER_CHANGE_S, self._say_change)
+        if not self._presence_due:
+            self._presence_due = True
+            self.later(_AFTER_CHANGE_S, self._send_due_presence)
 
-    def _say_change(self) -> None:
-        self._said_soon = False
-        self._say_presence()
+    def _send_due_presence(self) -> None:
+        self._presence_due = False
+        self._send_presence()
 
-    def _presence(self) -> None:
-        self._say_presence()
-        self.later(PRESENCE_EVERY_S, self._presence)
+    def _send_presences(self) -> None:
+        self._send_presence()
+        self.later(PRESENCE_EVERY_S, self._send_presences)
 
-    def _say_presence(self) -> None:
+    def _send_presence(self) -> None:
         presence = task_pb2.RunnerPresence(
             runner_id=self.name,
             boot_id=f"{self.name}.{self.boot}",
@@ -445,5 +445,5 @@ class SimulatedAgent(Node):
 
 
 def intermediate(step: int, value: float, now: datetime) -> MetricReported:
-    """Give an intermediate result."""
+    """Return the report of an intermediate result."""
     return MetricReported(False, step, value, now)

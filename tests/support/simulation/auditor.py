@@ -1,4 +1,4 @@
-"""Reads the log as it grows and checks what must hold of every log, whatever happened."""
+"""Checker of the invariants that every log must keep."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from svc_manager.converters.event_codec import event_from
 from svc_manager.converters.events import batch_from_bytes
 from svc_manager.converters.scalars import to_ms
-from svc_manager.domain import events as e
+from svc_manager.domain import events
 from svc_manager.domain.fold import fold
 from svc_manager.domain.state import Experiment
 from tests.support.simulation.bus import SimulatedBus
@@ -15,7 +15,7 @@ from tests.support.simulation.manager import ViolationError
 
 
 class Auditor:
-    """A fresh fold of the log that refuses impossible facts.
+    """Fold of the log that raises `ViolationError` for events that break an invariant.
 
     The fold itself refuses transitions that the tables do not have.
     """
@@ -24,7 +24,7 @@ class Auditor:
         self.experiment = Experiment()
         self.events = 0
         self.decisions = 0
-        """Events that are not merely an algorithm's late answer."""
+        """Events other than the late answers of an algorithm."""
         self.ends: Counter[str] = Counter()
         self._bus = bus
         self._read = 0
@@ -49,38 +49,46 @@ class Auditor:
                 self._check(event)
                 fold(self.experiment, event, time_ms)
                 self.events += 1
-                self.decisions += not isinstance(event, e.ParametersGenerated)
+                self.decisions += not isinstance(event, events.ParametersGenerated)
         self._read = len(self._bus.log)
 
-    def _check(self, event: e.Event) -> None:
-        x = self.experiment
-        if isinstance(event, e.TrialScheduled):
-            self._check_scheduled(x, event)
-        elif isinstance(event, e.TrialEnded):
+    def _check(self, event: events.Event) -> None:
+        experiment = self.experiment
+        if isinstance(event, events.TrialScheduled):
+            self._check_scheduled(experiment, event)
+        elif isinstance(event, events.TrialEnded):
             self.ends[event.trial_id] += 1
             if self.ends[event.trial_id] > 1:
                 raise ViolationError(f"trial {event.trial_id} ended twice")
-        elif isinstance(event, e.MetricReported | e.TrialStarted | e.TrialLost):
-            trial = x.trials[event.trial_id]
+        elif isinstance(event, events.MetricReported | events.TrialStarted | events.TrialLost):
+            trial = experiment.trials[event.trial_id]
             if trial.attempt != event.attempt or not trial.live:
                 raise ViolationError(f"{type(event).__name__} of another attempt: {event}")
-        if isinstance(event, e.TrialsRequested):
-            budget = x.budget
+        if isinstance(event, events.TrialsRequested):
+            budget = experiment.budget
             if budget.max_trial_number is not None:
-                made = len(x.trials) + len(x.algorithm.queue) + x.algorithm.outstanding
+                made = (
+                    len(experiment.trials)
+                    + len(experiment.algorithm.queue)
+                    + experiment.algorithm.outstanding
+                )
                 if made + len(event.parameter_ids) > budget.max_trial_number:
-                    raise ViolationError("more parameters were asked for than there are trials")
+                    raise ViolationError("more parameters were requested than there are trials")
 
     @staticmethod
-    def _check_scheduled(x: Experiment, event: e.TrialScheduled) -> None:
-        limit = x.budget.max_trial_number
-        if limit is not None and len(x.trials) >= limit:
-            raise ViolationError(f"{len(x.trials) + 1} trials were created of at most {limit}")
-        if len(x.live) >= x.budget.trial_concurrency:
-            raise ViolationError(f"{len(x.live) + 1} trials live at once")
-        if event.trial_id in x.trials:
+    def _check_scheduled(experiment: Experiment, event: events.TrialScheduled) -> None:
+        limit = experiment.budget.max_trial_number
+        if limit is not None and len(experiment.trials) >= limit:
+            raise ViolationError(
+                f"{len(experiment.trials) + 1} trials were created of at most {limit}"
+            )
+        if len(experiment.live) >= experiment.budget.trial_concurrency:
+            raise ViolationError(f"{len(experiment.live) + 1} trials are live at once")
+        if event.trial_id in experiment.trials:
             raise ViolationError(f"two trials are called {event.trial_id}")
-        if event.sequence_id != len(x.trials):
-            raise ViolationError(f"sequence id {event.sequence_id} follows {len(x.trials) - 1}")
-        if any(trial.parameter_id == event.parameter_id for trial in x.trials.values()):
+        if event.sequence_id != len(experiment.trials):
+            raise ViolationError(
+                f"sequence id {event.sequence_id} follows {len(experiment.trials) - 1}"
+            )
+        if any(trial.parameter_id == event.parameter_id for trial in experiment.trials.values()):
             raise ViolationError(f"parameter {event.parameter_id} has two trials")

@@ -1,4 +1,4 @@
-"""A bus in memory that keeps what JetStream keeps and promises no more than it does."""
+"""In-memory bus with the guarantees of JetStream and no others."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.support.simulation.scenario import Noise
 from tests.support.simulation.virtual_time import Node, VirtualTime
 
 RETRY_S = 5.0
-"""After so long without an answer a request is sent again."""
+"""Seconds without an answer after which a request is sent again."""
 REDELIVERED_AT_ONCE = 0.6
-"""How often a restarted server delivers an unacknowledged task again at once (measured)."""
+"""Share of unacknowledged tasks that a restarted server redelivers at once (measured)."""
 _RECONNECT_S = 1.0
 
 R = TypeVar("R")
@@ -32,7 +32,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class InboxMessage:
     """One message of the INBOX."""
 
     sequence: int
@@ -42,7 +42,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A task as an agent gets it."""
+    """Task as delivered to an agent."""
 
     sequence: int
     payload: bytes
@@ -51,21 +51,21 @@ class Delivery:
 
 @dataclass(slots=True)
 class _Queued:
-    """A task that nobody has acknowledged."""
+    """Unacknowledged task."""
 
     sequence: int
     payload: bytes
     deliveries: int = 0
     deadline_s: float = -1.0
-    """Until when it is somebody's; negative: nobody's."""
+    """End of the `ack_wait` of its delivery; negative: it is not delivered."""
 
 
 @dataclass(slots=True)
 class SimulatedBus:
     """Log, INBOX, tasks and signals of one experiment.
 
-    Requests are repeated by the client until they are answered, as the real adapters do, so that
-    every one is carried out at least once; answers and signals may be lost.
+    The client repeats a request until it is answered, as the real adapters do, so every request
+    is carried out at least once; answers and signals may be lost.
     """
 
     time: VirtualTime
@@ -74,7 +74,7 @@ class SimulatedBus:
     experiment_id: str = "simulate"
     up: bool = True
     log: list[Batch] = field(default_factory=list)
-    inbox: list[Letter] = field(default_factory=list)
+    inbox: list[InboxMessage] = field(default_factory=list)
     tasks: dict[int, _Queued] = field(default_factory=dict)
     takers: list[Any] = field(default_factory=list)
     """Agents with a standing pull: nodes with `take(delivery)`."""
@@ -85,33 +85,33 @@ class SimulatedBus:
     _on_log: list[Callable[[], None]] = field(default_factory=list)
 
     def reaches(self, node: Node) -> bool:
-        """Tell whether a message passes between the bus and a node now."""
+        """Return whether messages pass between the bus and a node now."""
         return self.up and node.linked
 
     def delay_s(self) -> float:
-        """Draw how long a message takes."""
+        """Draw the delay of a message."""
         noise = self.noise
         if noise.late and self.random.random() < noise.late:
             return self.random.random() * noise.late_s
         return 0.0002 + self.random.random() * 0.002
 
     def outgoing_s(self, node: Node) -> float:
-        """Draw when what a node sends now arrives: after all that it sent before."""
+        """Draw the delay of a message from a node; messages of a node arrive in order."""
         node.sent_until_s = max(node.sent_until_s, self.time.now_s + self.delay_s())
         return node.sent_until_s - self.time.now_s
 
     def incoming_s(self, node: Node) -> float:
-        """Draw when what is sent to a node now arrives: after all that was sent to it before."""
+        """Draw the delay of a message to a node; messages to a node arrive in order."""
         node.received_until_s = max(node.received_until_s, self.time.now_s + self.delay_s())
         return node.received_until_s - self.time.now_s
 
-    def _suffers(self, probability: float) -> bool:
+    def _draw(self, probability: float) -> bool:
         return probability > 0.0 and self.random.random() < probability
 
     # --- requests
 
     def request(self, node: Node, operate: Callable[[], R], answered: Callable[[R], None]) -> None:
-        """Have something done at the bus, again and again until the answer has come."""
+        """Send a request for an operation of the bus; repeat it until the answer arrives."""
         _Request(self, node, operate, answered).send()
 
     # --- log
@@ -120,7 +120,7 @@ class SimulatedBus:
         """Store a batch; see `EventLog.append`.
 
         Returns:
-            Its sequence; None: the log has grown since, by somebody else.
+            Its sequence; None: another writer has appended since.
         """
         last = self.log[-1] if self.log else None
         if (last.sequence if last else 0) != expected:
@@ -134,7 +134,7 @@ class SimulatedBus:
         return sequence
 
     def on_log(self, call: Callable[[], None]) -> None:
-        """Call at every append, at the bus's side."""
+        """Register a callback that runs at the bus on every append."""
         self._on_log.append(call)
 
     # --- INBOX
@@ -146,7 +146,7 @@ class SimulatedBus:
                 return 0
             self._seen.add(message_id)
         sequence = (self.inbox[-1].sequence if self.inbox else 0) + 1
-        self.inbox.append(Letter(sequence, source, payload))
+        self.inbox.append(InboxMessage(sequence, source, payload))
         for client in self.clients:
             client.later(self.delay_s(), client.inbox_grew)  # type: ignore[attr-defined] # managers
         return sequence
@@ -161,21 +161,21 @@ class SimulatedBus:
         return task.sequence
 
     def delete_task(self, sequence: int) -> None:
-        """Take a task off the queue, whoever has it."""
+        """Delete a task from the queue, delivered or not."""
         self.tasks.pop(sequence, None)
 
     def acknowledge(self, ack_subject: str) -> None:
-        """Learn that a task is done."""
+        """Remove a finished task."""
         self.tasks.pop(int(ack_subject.partition("/")[0]), None)
 
     def renew(self, ack_subject: str) -> None:
-        """Learn that a task is still being worked on."""
+        """Extend the `ack_wait` of a delivered task."""
         task = self.tasks.get(int(ack_subject.partition("/")[0]))
         if task is not None and task.deadline_s >= 0:
             task.deadline_s = self.time.now_s + ACK_WAIT_S
 
     def offer_all(self) -> None:
-        """Deliver what nobody has; to be called when an agent begins to pull."""
+        """Deliver the tasks that no agent has; called when an agent begins to pull."""
         for task in list(self.tasks.values()):
             if task.deadline_s < 0:
                 self._offer(task)
@@ -190,7 +190,7 @@ class SimulatedBus:
         task.deadline_s = self.time.now_s + ACK_WAIT_S
         delivery = Delivery(task.sequence, task.payload, f"{task.sequence}/{task.deliveries}")
         taker.later(self.incoming_s(taker), taker.take, delivery)
-        if self._suffers(self.noise.duplicated):
+        if self._draw(self.noise.duplicated):
             taker.later(self.random.random() * self.noise.late_s, taker.take, delivery)
         self.messages += 1
         self.time.at(ACK_WAIT_S, self._expire, task, task.deliveries)
@@ -206,12 +206,12 @@ class SimulatedBus:
     # --- signals
 
     def signal(self, sender: Node, receiver: Node, call: Callable[..., None], *args: Any) -> None:
-        """Tell somebody something, at most once: it is lost where the way is not open."""
-        if not (self.reaches(sender) and receiver.alive) or self._suffers(self.noise.lost):
+        """Call the receiver at most once; the signal is lost where the link is down."""
+        if not (self.reaches(sender) and receiver.alive) or self._draw(self.noise.lost):
             return
         self.messages += 1
         receiver.later(self.incoming_s(receiver), self._arrive, receiver, call, args)
-        if self._suffers(self.noise.duplicated):
+        if self._draw(self.noise.duplicated):
             late_s = self.random.random() * self.noise.late_s
             receiver.later(late_s, self._arrive, receiver, call, args)
 
@@ -219,14 +219,14 @@ class SimulatedBus:
         if self.reaches(receiver):
             call(*args)
 
-    # --- blows
+    # --- restarts
 
     def go_down(self) -> None:
-        """Stop answering; what is stored stays."""
+        """Stop answering; stored messages stay."""
         self.up = False
 
     def come_up(self) -> None:
-        """Answer again; some tasks are delivered anew although their agents still have them."""
+        """Answer again; redeliver some tasks although their agents still hold them."""
         self.up = True
         for task in list(self.tasks.values()):
             if task.deadline_s < 0 or self.random.random() < REDELIVERED_AT_ONCE:
@@ -234,7 +234,7 @@ class SimulatedBus:
 
 
 class _Request:
-    """One request and its repetitions."""
+    """Request that its client repeats until it is answered."""
 
     __slots__ = ("_answered", "_boot", "_bus", "_done", "_node", "_operate")
 
@@ -253,7 +253,7 @@ class _Request:
         self._done = False
 
     def send(self) -> None:
-        """Send it, unless it has been answered."""
+        """Send the request unless it has been answered."""
         bus, node = self._bus, self._node
         if self._done:
             return
@@ -264,7 +264,7 @@ class _Request:
         noise = bus.noise
         lost = noise.lost > 0 and bus.random.random() < noise.lost
         if not lost:
-            # At the bus's side: it arrives even if the sender has died meanwhile.
+            # Scheduled by the bus: it arrives even if the sender has been killed meanwhile.
             bus.time.at(bus.outgoing_s(node), self._arrive)
         if lost or noise.lost > 0 or noise.late > 0 or not bus.up:
             node.later_in(self._boot, RETRY_S, self.send)

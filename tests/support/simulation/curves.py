@@ -1,4 +1,4 @@
-"""Experiments on recorded learning curves, under the services' real decisions."""
+"""Simulated experiments on recorded learning curves, with the services' real decisions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.simulation.world import World
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """Who proposes and who stops, by their names; either tuner or advisor."""
+    """Names and arguments of a tuner and an assessor, or of an advisor."""
 
     tuner: str = ""
     tuner_args: Mapping[str, Any] | None = None
@@ -27,7 +27,7 @@ class Scheduler:
     advisor_args: Mapping[str, Any] | None = None
 
     def configure(self, table: CurveTable) -> Callable[[config_pb2.ExperimentConfig], None]:
-        """Give what puts these and the table's space into a configuration."""
+        """Return a function that sets the algorithms and the table's space in a configuration."""
 
         def change(config: config_pb2.ExperimentConfig) -> None:
             config.search_space.CopyFrom(to_value(table.search_space))
@@ -48,7 +48,7 @@ def run_on_curves(
     scenario: Scenario,
     trial_steps: int | None = None,
 ) -> World:
-    """Run an experiment whose trials give what the table has, in the time that it took there."""
+    """Simulate an experiment whose trials report the table's values after their recorded times."""
     training = TableTraining(table, trial_steps or table.steps)
 
     def outcome_of(parameters: Any) -> Outcome:

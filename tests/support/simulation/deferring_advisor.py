@@ -1,4 +1,4 @@
-"""An advisor that answers part of what it is asked for only once results have come."""
+"""Advisor that defers some of the requested jobs until results arrive."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from nni.hpo.commands import CommandType, send
 
 
 class DeferringAdvisor(MsgDispatcherBase):
-    """Sends one job at once for each request and the others one by one, as trials end.
+    """Advisor that sends one job per request at once and the others one by one, as trials end.
 
-    What it proposes depends on how many results it has seen, so a replay that is fed the log in
-    another order proposes something else.
+    Its parameters depend on the number of results so far, so a replay that reads the log in
+    another order draws different ones.
 
     Args:
-        limit: jobs after which it says that there are no more; None: never.
+        limit: jobs after which it sends `NoMoreTrialJobs`; None: no limit.
     """
 
     def __init__(self, limit: int | None = None) -> None:
         super().__init__()
         self._limit = limit
-        self._owed = 0
+        self._outstanding = 0
         self._sent = 0
         self._live = 0
         self._results = 0
@@ -30,18 +30,18 @@ class DeferringAdvisor(MsgDispatcherBase):
         send(CommandType.Initialized, "")
 
     def handle_request_trial_jobs(self, data: Any) -> None:
-        self._owed += int(data)
+        self._outstanding += int(data)
         if self._live == 0 or self._sent % 3 == 0:
-            self._pay()
+            self._send_job()
 
-    def _pay(self) -> None:
-        if self._owed == 0:
+    def _send_job(self) -> None:
+        if self._outstanding == 0:
             return
         if self._sent == self._limit:
-            self._owed = 0
+            self._outstanding = 0
             send(CommandType.NoMoreTrialJobs, "")
             return
-        self._owed -= 1
+        self._outstanding -= 1
         self._live += 1
         job = {"parameter_id": self._sent, "parameters": {"x": self._sent * 0.37 % 1.0}}
         job["parameters"]["seen"] = self._results  # type: ignore[index] # a dict of two kinds
@@ -63,6 +63,6 @@ class DeferringAdvisor(MsgDispatcherBase):
 
     def handle_trial_end(self, data: Any) -> None:
         self._live -= 1
-        self._pay()
+        self._send_job()
         if self._live == 0:
-            self._pay()
+            self._send_job()

@@ -1,4 +1,4 @@
-"""A manager of one experiment: the real decisions, driven as its actor drives them."""
+"""Simulated manager of one experiment, with the real decisions of its actor."""
 
 from __future__ import annotations
 
@@ -30,73 +30,73 @@ from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import TrialState
 from svc_manager.event_log.reader import FoldedExperiment, fold_batch
 from svc_manager.event_log.snapshot import decode_snapshot, encode_snapshot
-from tests.support.simulation.bus import Letter, SimulatedBus
+from tests.support.simulation.bus import InboxMessage, SimulatedBus
 from tests.support.simulation.virtual_time import Node, VirtualTime
 
-_JUDGE_EVERY_S: Final = 5.0
+_MONITOR_EVERY_S: Final = 5.0
 _RELOAD_S: Final = 1.0
-_SNAPSHOT_ODDS: Final = 0.02
-"""How many rounds are followed by a snapshot; a real one comes every 100,000 events."""
+_SNAPSHOT_PROBABILITY: Final = 0.02
+"""Share of rounds followed by a snapshot; a real manager writes one every 100,000 events."""
 
 Answer = Callable[[ServiceError | None], None]
 
 
 class ViolationError(AssertionError):
-    """The system did what it must never do."""
+    """Broken invariant of the simulated system."""
 
 
 @dataclass(slots=True)
-class Keeping:
-    """What outlives managers beside the bus."""
+class DurableState:
+    """State that survives managers, apart from the bus."""
 
     snapshots: list[bytes] = field(default_factory=list)
     trial_ids: int = 0
-    """How many were drawn."""
+    """Number of ids drawn."""
     owners: int = 0
-    """How many managers there were."""
+    """Number of ownerships so far."""
     on_events: Callable[[list[events.Event]], None] = lambda _: None
-    """Told of every batch that a manager knows to be in the log."""
+    """Callback for every batch whose append a manager has confirmed."""
 
 
-class _Ids:
-    """`TrialIds` that never draws one twice, whoever draws."""
+class _CountedTrialIds:
+    """`TrialIds` that counts; no two managers draw the same id."""
 
-    def __init__(self, keeping: Keeping) -> None:
-        self._keeping = keeping
+    def __init__(self, durable: DurableState) -> None:
+        self._durable = durable
 
     def trial_id(self) -> str:
-        self._keeping.trial_ids += 1
-        return f"{self._keeping.trial_ids:05d}"
+        self._durable.trial_ids += 1
+        return f"{self._durable.trial_ids:05d}"
 
 
 class SimulatedManager(Node):
-    """Owner of the experiment until it dies or another one takes over."""
+    """Owner of the experiment until it is killed or another manager takes over."""
 
     def __init__(
         self,
         time: VirtualTime,
         name: str,
         bus: SimulatedBus,
-        keeping: Keeping,
+        durable: DurableState,
         agents: dict[str, Any],
     ) -> None:
         super().__init__(time, name)
         self.bus = bus
-        self.keeping = keeping
+        self.durable = durable
         self.agents = agents
-        """Nodes by runner id, to send orders to: `obey(payload)`."""
+        """Receivers of orders by runner id: nodes with `handle_order(payload)`."""
         self.retired = False
-        """Stepped back: another manager has the experiment."""
+        """Whether another manager has taken the experiment over."""
         bus.clients.append(self)
-        self._forget_all()
+        self._clear()
 
-    def _forget_all(self) -> None:
+    def _clear(self) -> None:
         self._folded = FoldedExperiment(Experiment())
         self.epoch = 0
-        """Number of its ownership; 0: it has not read the log yet."""
+        """Number of its ownership; 0: the log has not been read yet."""
         self._append_count = 0
         self._read_sequence = 0
-        self._letters: list[Letter] = []
+        self._messages: list[InboxMessage] = []
         self._notifications: list[inputs.Notification] = []
         self._commands: list[tuple[inputs.RecordedCommand, Answer]] = []
         self._busy = False
@@ -107,47 +107,49 @@ class SimulatedManager(Node):
         self._published: dict[str, list[int]] = {}
         self._replaced: set[tuple[str, int, str]] = set()
         self._withdrawals = 0
-        self._alarm_ms: int | None = None
+        self._timer_ms: int | None = None
 
-    # --- life
+    # --- start and stop
 
     def started(self) -> None:
-        """Fold the log and go on from there, as `Roster.open` and `ExperimentActor._recover` do."""
-        self._forget_all()
+        """Fold the log and recover, as `ActorRegistry.open` and `ExperimentActor` do."""
+        self._clear()
         self.retired = False
-        self.keeping.owners += 1
-        self._owner = f"owner{self.keeping.owners}"
+        self.durable.owners += 1
+        self._owner = f"owner{self.durable.owners}"
         self.bus.request(self, lambda: list(self.bus.log), self._load)
 
     def killed(self) -> None:
-        """Lose everything."""
-        self._forget_all()
+        """Clear all state."""
+        self._clear()
 
     def _load(self, log: list[Any]) -> None:
         folded = FoldedExperiment(Experiment())
-        if self.keeping.snapshots and self.bus.random.random() < 0.5:
-            kept = decode_snapshot(self.bus.random.choice(self.keeping.snapshots))
-            if log and kept.sequence <= log[-1].sequence:
-                folded = kept
+        if self.durable.snapshots and self.bus.random.random() < 0.5:
+            snapshot = decode_snapshot(self.bus.random.choice(self.durable.snapshots))
+            if log and snapshot.sequence <= log[-1].sequence:
+                folded = snapshot
         for batch in log:
             if batch.sequence > folded.sequence:
                 fold_batch(folded, batch.sequence, batch.payload)
         self._folded = folded
         self.epoch = folded.epoch + 1
         self._read_sequence = folded.inbox_sequence
-        self._watch = AgentMonitor(cast("Bus", SimpleNamespace(signals=_Orders(self))), self.time)
+        self._monitor = AgentMonitor(
+            cast("Bus", SimpleNamespace(signals=_OrderSignals(self))), self.time
+        )
         self._loaded = True
-        self._watch.attach(self)
+        self._monitor.attach(self)
         if self.experiment.created:
             self._spec = spec_of(self.experiment)
             self._sync_with_state()
             self._recovery_end = 0
             if self._reading:
-                self.bus.request(self, self._last_letter, self._settle_after)
-        self.later(_JUDGE_EVERY_S, self._judge)
+                self.bus.request(self, self._last_inbox_sequence, self._settle_after)
+        self.later(_MONITOR_EVERY_S, self._check_agents)
         self._wake()
 
-    def _last_letter(self) -> int:
+    def _last_inbox_sequence(self) -> int:
         return self.bus.inbox[-1].sequence if self.bus.inbox else 0
 
     def _settle_after(self, sequence: int) -> None:
@@ -155,30 +157,30 @@ class SimulatedManager(Node):
         self._wake()
 
     def reconnected(self) -> None:
-        """Give every agent the whole time again, as `AgentWatch.extend_deadlines` does."""
+        """Reset the deadlines of all agents, as `AgentMonitor.extend_deadlines` does."""
         if self._loaded:
-            for agent in self._watch._agents.values():
+            for agent in self._monitor._agents.values():
                 agent.seen_s = max(agent.seen_s, self.time.now_s)
 
-    # --- what it is told
+    # --- notifications and commands
 
     @property
     def id(self) -> str:
-        """See `Concerned`."""
+        """Id of the experiment; see `MonitoredExperiment`."""
         return self.experiment.id
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment as this manager believes it to be."""
+        """State of the experiment in this manager."""
         return self._folded.experiment
 
     def actors(self) -> Iterator[SimulatedManager]:
-        """See `ConcernedSource`."""
+        """See `ExperimentSource`."""
         if self.experiment.created:
             yield self
 
     def stopped_at(self, experiment_id: str) -> int | None:
-        """See `ConcernedSource`."""
+        """See `ExperimentSource`."""
         del experiment_id
         return None
 
@@ -188,30 +190,30 @@ class SimulatedManager(Node):
         self._wake()
 
     def submit(self, recorded: inputs.RecordedCommand, answer: Answer) -> None:
-        """See `ExperimentActor.submit`; who dies answers nobody."""
+        """See `ExperimentActor.submit`; a killed manager never answers."""
         self._commands.append((recorded, answer))
         self._wake()
 
     def handle_presence(self, presence: task_pb2.RunnerPresence) -> None:
-        """Take in an agent's presence."""
+        """Pass an agent's presence to the monitor."""
         if self._loaded:
-            self._watch.handle_presence(presence)
+            self._monitor.handle_presence(presence)
 
     def inbox_grew(self) -> None:
-        """Read what is new in the INBOX, if the way is open."""
+        """Read the new messages of the INBOX, if the bus is reachable."""
         if not self._reading:
             return
         if not self.bus.reaches(self):
             self.later(_RELOAD_S, self.inbox_grew)
             return
-        read = self._letters[-1].sequence if self._letters else self._read_sequence
-        self._letters += [letter for letter in self.bus.inbox[read:] if letter.sequence > read]
+        read = self._messages[-1].sequence if self._messages else self._read_sequence
+        self._messages += [message for message in self.bus.inbox[read:] if message.sequence > read]
         self._wake()
 
-    def _judge(self) -> None:
+    def _check_agents(self) -> None:
         if self.bus.reaches(self):
-            self._watch._check_silence()
-        self.later(_JUDGE_EVERY_S, self._judge)
+            self._monitor._check_silence()
+        self.later(_MONITOR_EVERY_S, self._check_agents)
 
     # --- rounds
 
@@ -224,12 +226,12 @@ class SimulatedManager(Node):
         self._woken = False
         if self._busy:
             return
-        round_ = Round(self.experiment, self.time.now_ms(), _Ids(self.keeping))
-        letters, self._letters = self._letters, []
-        for letter in letters:
-            for notification in notifications_from(letter.payload):
+        round_ = Round(self.experiment, self.time.now_ms(), _CountedTrialIds(self.durable))
+        messages, self._messages = self._messages, []
+        for message in messages:
+            for notification in notifications_from(message.payload):
                 decide_notification(round_, notification)
-            self._read_sequence = letter.sequence
+            self._read_sequence = message.sequence
         notifications, self._notifications = self._notifications, []
         for notification in notifications:
             decide_notification(round_, notification)
@@ -269,10 +271,10 @@ class SimulatedManager(Node):
             self._folded.sequence = sequence
             self._folded.epoch = self.epoch
             self._folded.inbox_sequence = read_sequence
-            self.keeping.on_events(round_.events)
+            self.durable.on_events(round_.events)
             self._after(round_, replies)
-            if self.bus.random.random() < _SNAPSHOT_ODDS:
-                self.keeping.snapshots.append(encode_snapshot(self._folded))
+            if self.bus.random.random() < _SNAPSHOT_PROBABILITY:
+                self.durable.snapshots.append(encode_snapshot(self._folded))
 
         self.bus.request(
             self, lambda: self.bus.append(payload, expected, epoch, append_id), appended
@@ -283,7 +285,7 @@ class SimulatedManager(Node):
         if found > self.epoch:
             self.retired = True
             self.kill()
-        else:  # see `Roster._actor_failed`
+        else:  # see `ActorRegistry._actor_failed`
             self.kill()
             self.alive = True
             self.later(_RELOAD_S, self.started)
@@ -293,7 +295,7 @@ class SimulatedManager(Node):
             self._perform_all(round_)
         for answer, refusal in replies:
             answer(refusal)
-        if self._letters or self._notifications or self._commands:
+        if self._messages or self._notifications or self._commands:
             self._wake()
 
     def _perform_all(self, round_: Round) -> None:
@@ -316,12 +318,12 @@ class SimulatedManager(Node):
             self._reading = False
         elif not self._reading:
             self._reading = True
-            self._letters.clear()
+            self._messages.clear()
             self.inbox_grew()
         moment_ms = next_moment_ms(self.experiment, self.time.now_ms())
-        if moment_ms is not None and moment_ms != self._alarm_ms:
+        if moment_ms is not None and moment_ms != self._timer_ms:
             self.later((moment_ms - self.time.now_ms() + 1) / 1000, self._wake)
-        self._alarm_ms = moment_ms
+        self._timer_ms = moment_ms
 
     # --- effects
 
@@ -354,7 +356,7 @@ class SimulatedManager(Node):
         self.bus.request(self, lambda: self.bus.put_task(payload), published.append)
 
     def _publish_again(self, trial_id: str, attempt: int, boot_id: str) -> None:
-        """Replace a task, as `Performer` does; the bus knows the second try by its message id."""
+        """Replace a task, as `EffectRunner` does; its message id makes a second try a duplicate."""
         first = self._published.get(trial_id)
         key = (trial_id, attempt, boot_id)
         if first is None or self.experiment.trials[trial_id].claim_id or key in self._replaced:
@@ -391,11 +393,11 @@ class SimulatedManager(Node):
         """Send an order to an agent; it may be lost."""
         agent = self.agents.get(runner_id)
         if agent is not None:
-            self.bus.signal(self, agent, agent.obey, payload)
+            self.bus.signal(self, agent, agent.handle_order, payload)
 
 
-class _Orders:
-    """The part of `Signals` that `AgentWatch` uses."""
+class _OrderSignals:
+    """`Signals` reduced to the part that `AgentMonitor` uses."""
 
     def __init__(self, manager: SimulatedManager) -> None:
         self._manager = manager

@@ -1,4 +1,4 @@
-"""Replay of a log in this process: the dispatcher's comparison over the real command loop."""
+"""In-process replay of a log: the dispatcher's comparison over the real command loop."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from tests.support.simulation.dispatcher import LocalHost
 
 
 def replay(log: Iterable[tuple[int, bytes]]) -> tuple[ReplayResult, list[SuggestionDifference]]:
-    """Draw every suggestion of a log again.
+    """Recompute every suggestion of a log; return the result and the differences.
 
     Args:
         log: (stream sequence, batch) of every append; large values must stand in it.
     """
-    facts = (
+    positioned_events = (
         item
         for sequence, payload in log
         for item in log_messages.events_of(sequence, event_pb2.EventBatch.FromString(payload))
     )
-    comparisons = [_compared(life) for life in recorded_generations(facts)]
+    comparisons = [_compare(generation) for generation in recorded_generations(positioned_events)]
     differences = [item for one in comparisons for item in one.take_differences()]
     return replay_result(comparisons), differences
 
 
-def _compared(life: RecordedGeneration) -> Comparison:
-    comparison, host = Comparison(life), LocalHost()
-    for command in life.commands:
+def _compare(generation: RecordedGeneration) -> Comparison:
+    comparison, host = Comparison(generation), LocalHost()
+    for command in generation.commands:
         outputs, alive = host.handle(command)
         for output in outputs:
             if isinstance(output, answers.Done):

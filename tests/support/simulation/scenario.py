@@ -1,4 +1,4 @@
-"""What is simulated: an experiment, how unreliable its surroundings are, and what befalls it."""
+"""Scenario of a simulation: an experiment, message noise, faults and user requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Algorithm(Enum):
-    """Who proposes; the first three are the library's own."""
+    """Tuner or advisor of the experiment; the first three are built-in."""
 
     RANDOM = "Random"
     GRID = "GridSearch"
@@ -16,26 +16,26 @@ class Algorithm(Enum):
     DEFERRING = "deferring advisor"
     """`tests.support.simulation.deferring_advisor`: answers some requests only after results."""
     ENDING = "deferring advisor with an end"
-    """The same; it has no more after a few jobs, which it may say without being asked."""
+    """The same with a limit of jobs; it may send `NoMoreTrialJobs` without a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How often messages suffer; everything is a probability per message."""
+    """Unreliability of messages; every rate is a probability per message."""
 
     lost: float = 0.0
-    """A request or its answer is lost and sent again; a signal is simply lost."""
+    """A request or its answer is lost and sent again; a lost signal is not repeated."""
     duplicated: float = 0.0
     """A message arrives once more, up to ``late_s`` later."""
     late: float = 0.0
     """A message takes up to ``late_s`` instead of about a millisecond."""
     late_s: float = 5.0
     deduplicates: bool = True
-    """Whether the bus forgets a message whose id it has seen; nothing may rely on it."""
+    """Whether the bus drops a message whose id it has seen; correctness may not depend on it."""
 
 
-class Blow(Enum):
-    """What befalls the system."""
+class FaultKind(Enum):
+    """Kind of an injected fault."""
 
     KILL_MANAGER = "kill manager"
     KILL_DISPATCHER = "kill dispatcher"
@@ -49,8 +49,8 @@ class Blow(Enum):
     RESTART_BUS = "restart bus"
 
 
-class Wish(Enum):
-    """What a user asks for."""
+class UserAction(Enum):
+    """Kind of a user's request."""
 
     KILL_TRIAL = "kill a trial"
     ADD_TRIAL = "add a trial"
@@ -62,28 +62,28 @@ class Wish(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Disaster:
-    """One blow."""
+class Fault:
+    """Fault injected at a virtual time."""
 
     at_s: float
-    blow: Blow
-    which: int = 0
-    """Which agent, modulo their number."""
+    kind: FaultKind
+    agent: int = 0
+    """Index of the agent, modulo their number."""
     lasts_s: float = 1.0
-    """How long until it is back."""
+    """Seconds until recovery."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One wish."""
+class UserRequest:
+    """Request of a user at a virtual time."""
 
     at_s: float
-    wish: Wish
+    action: UserAction
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One simulated experiment; the same scenario gives the same history."""
+    """Parameters of one simulation; equal scenarios have equal histories."""
 
     seed: int = 0
     algorithm: Algorithm = Algorithm.RANDOM
@@ -100,24 +100,24 @@ class Scenario:
     """See `svc_trial_runner.agent.agent.Agent`."""
     max_duration_s: float | None = None
     noise: Noise = Noise()
-    disasters: tuple[Disaster, ...] = ()
-    requests: tuple[Request, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    requests: tuple[UserRequest, ...] = ()
     stopped_at_end: bool = False
 
     def undisturbed(self) -> Scenario:
-        """Give the same experiment in a world where nothing goes wrong."""
-        return replace(self, noise=Noise(), disasters=())
+        """Return the same experiment without noise and faults."""
+        return replace(self, noise=Noise(), faults=())
 
 
 _QUIET = Noise()
 
 
 @dataclass(slots=True)
-class _Dice:
-    """Draws scenarios."""
+class _ScenarioGenerator:
+    """Random generator of scenarios."""
 
     random: random.Random
-    blows: tuple[Blow, ...] = field(default=tuple(Blow))
+    kinds: tuple[FaultKind, ...] = field(default=tuple(FaultKind))
 
     def noise(self) -> Noise:
         if self.random.random() < 0.2:
@@ -131,28 +131,28 @@ class _Dice:
             deduplicates=self.random.random() < 0.5,
         )
 
-    def disaster(self) -> Disaster:
-        return Disaster(
+    def fault(self) -> Fault:
+        return Fault(
             at_s=self.random.uniform(0.0, 60.0),
-            blow=self.random.choice(self.blows),
-            which=self.random.randrange(4),
+            kind=self.random.choice(self.kinds),
+            agent=self.random.randrange(4),
             lasts_s=10 ** self.random.uniform(-1, 2),
         )
 
-    def request(self) -> Request:
-        return Request(self.random.uniform(0.5, 60.0), self.random.choice(tuple(Wish)))
+    def request(self) -> UserRequest:
+        return UserRequest(self.random.uniform(0.5, 60.0), self.random.choice(tuple(UserAction)))
 
 
 def random_scenario(seed: int, *, repeatable: bool = False) -> Scenario:
-    """Draw a scenario.
+    """Return a random scenario.
 
     Args:
-        seed: of everything in it.
-        repeatable: without anything that makes the final history depend on timing: no wishes, no
-            assessor, as many retries as it takes, and a learner only at concurrency 1.
+        seed: seed of the generator and of the simulation.
+        repeatable: exclude everything that makes the final history depend on timing: no user
+            requests, no assessor, unlimited retries, and a learner only at concurrency 1.
     """
-    dice = _Dice(random.Random(seed))
-    draw = dice.random
+    generator = _ScenarioGenerator(random.Random(seed))
+    draw = generator.random
     kinds = [Algorithm.RANDOM, Algorithm.RANDOM, Algorithm.GRID, Algorithm.TPE]
     algorithm = draw.choice(kinds if repeatable else list(Algorithm))
     learns_alone = repeatable and algorithm is Algorithm.TPE
@@ -167,14 +167,14 @@ def random_scenario(seed: int, *, repeatable: bool = False) -> Scenario:
         retry_failed=draw.choice([0, 0, 1]),
         include_intermediate=draw.random() < 0.3,
         loses_unrenewed=draw.random() < 0.7,
-        noise=dice.noise(),
-        disasters=tuple(dice.disaster() for _ in range(draw.choice([0, 1, 2, 4, 8, 16]))),
+        noise=generator.noise(),
+        faults=tuple(generator.fault() for _ in range(draw.choice([0, 1, 2, 4, 8, 16]))),
     )
     if repeatable:
         return scenario
     return replace(
         scenario,
         max_duration_s=draw.choice([None, None, None, draw.uniform(5.0, 60.0)]),
-        requests=tuple(dice.request() for _ in range(draw.choice([0, 0, 1, 3, 6]))),
+        requests=tuple(generator.request() for _ in range(draw.choice([0, 0, 1, 3, 6]))),
         stopped_at_end=draw.random() < 0.3,
     )

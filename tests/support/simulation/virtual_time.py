@@ -1,4 +1,4 @@
-"""Time that passes only when something happens, and processes that live in it."""
+"""Virtual clock with an event queue, and the simulated processes that use it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class VirtualTime:
-    """A heap of what is to happen; implements the parts of `Clock` that need no loop.
+    """Clock driven by a heap of scheduled calls; implements the parts of `Clock` without a loop.
 
-    Things due at the same moment happen in the order in which they were asked for, so one seed
-    gives one history.
+    Calls due at the same moment run in the order in which they were scheduled, so one seed
+    has one history.
     """
 
     def __init__(self) -> None:
         self.now_s = 0.0
         self.steps = 0
-        """How many things have happened."""
+        """Number of calls that have run."""
         self._count = 0
         self._due: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
 
     def at(self, delay_s: float, call: Callable[..., None], *args: Any) -> None:
-        """Call in ``delay_s`` seconds."""
+        """Schedule a call in ``delay_s`` seconds."""
         self._count += 1
         heapq.heappush(self._due, (self.now_s + delay_s, self._count, call, args))
 
     def step(self) -> None:
-        """Let the next thing happen."""
+        """Advance the clock to the next call and run it."""
         self.now_s, _, call, args = heapq.heappop(self._due)
         self.steps += 1
         call(*args)
@@ -40,7 +40,7 @@ class VirtualTime:
         return START + timedelta(seconds=self.now_s)
 
     def now_ms(self) -> int:
-        """Give milliseconds since 1970, as a manager's round does."""
+        """Return milliseconds since 1970, the unit of a manager's decision round."""
         return int(self.now().timestamp() * 1000)
 
     def monotonic_s(self) -> float:
@@ -48,36 +48,36 @@ class VirtualTime:
         return self.now_s
 
     async def sleep(self, duration_s: float) -> None:
-        """See `Clock.sleep`; nothing simulated may wait in a coroutine."""
-        raise AssertionError(f"somebody sleeps for {duration_s} s")
+        """Raise: no simulated process may wait in a coroutine."""
+        raise AssertionError(f"a simulated process sleeps for {duration_s} s")
 
 
 class Node:
-    """A process that may die, freeze and lose its link to the bus.
+    """Simulated process that can be killed, frozen and cut off from the bus.
 
-    What it has asked to happen dies with it; while it is frozen, that waits for the thaw.
+    A kill cancels the calls that it has scheduled; a freeze defers them until the thaw.
     """
 
     def __init__(self, time: VirtualTime, name: str) -> None:
         self.time = time
         self.name = name
         self.boot = 0
-        """Number of its present life; words for an earlier one are not heard."""
+        """Number of the present run; calls scheduled by an earlier run are dropped."""
         self.alive = False
         self.frozen = False
         self.linked = True
         self.sent_until_s = 0.0
-        """When the last message sent so far arrives: a connection keeps their order."""
+        """Arrival of the last message sent so far: a connection keeps their order."""
         self.received_until_s = 0.0
-        """The same for what comes in."""
+        """The same for received messages."""
         self._backlog: list[tuple[int, Callable[..., None], tuple[Any, ...]]] = []
 
     def later(self, delay_s: float, call: Callable[..., None], *args: Any) -> None:
-        """Call in ``delay_s`` seconds, if this life still lasts then."""
+        """Schedule a call in ``delay_s`` seconds; a restart or kill cancels it."""
         self.time.at(delay_s, self._fire, self.boot, call, args)
 
     def later_in(self, boot: int, delay_s: float, call: Callable[..., None], *args: Any) -> None:
-        """Call in ``delay_s`` seconds, if the life numbered ``boot`` still lasts then."""
+        """Schedule a call in ``delay_s`` seconds; it is dropped unless run ``boot`` still lasts."""
         self.time.at(delay_s, self._fire, boot, call, args)
 
     def _fire(self, boot: int, call: Callable[..., None], args: tuple[Any, ...]) -> None:
@@ -89,7 +89,7 @@ class Node:
             call(*args)
 
     def start(self) -> None:
-        """Begin a life."""
+        """Start the process unless it runs; increase its boot number."""
         if self.alive:
             return
         self.alive = True
@@ -97,7 +97,7 @@ class Node:
         self.started()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Kill the process as SIGKILL does."""
         self.alive = False
         self.frozen = False
         self.boot += 1
@@ -105,21 +105,21 @@ class Node:
         self.killed()
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Freeze the process as SIGSTOP does."""
         self.frozen = self.alive
 
     def thaw(self) -> None:
-        """SIGCONT: what was due meanwhile happens now."""
+        """Continue the process as SIGCONT does; run the calls that became due meanwhile."""
         self.frozen = False
         backlog, self._backlog = self._backlog, []
         for boot, call, args in backlog:
             self._fire(boot, call, args)
 
     def started(self) -> None:
-        """Begin to work; overridden."""
+        """Handle the start of the process; overridden."""
 
     def killed(self) -> None:
-        """Lose what is not on disk; overridden."""
+        """Clear the state that is not on disk; overridden."""
 
     def reconnected(self) -> None:
-        """The bus is back; overridden."""
+        """Handle the reconnection to the bus; overridden."""

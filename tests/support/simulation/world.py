@@ -1,4 +1,4 @@
-"""One simulated experiment from its creation to its end, and what must be true then."""
+"""Simulation of one experiment from its creation to its end, with checks of the outcome."""
 
 from __future__ import annotations
 
@@ -22,18 +22,25 @@ from tests.support.simulation.agent import Outcome, SimulatedAgent
 from tests.support.simulation.auditor import Auditor
 from tests.support.simulation.bus import Batch, SimulatedBus
 from tests.support.simulation.dispatcher import SimulatedDispatcher
-from tests.support.simulation.manager import Keeping, SimulatedManager, ViolationError
+from tests.support.simulation.manager import DurableState, SimulatedManager, ViolationError
 from tests.support.simulation.replaying import replay
-from tests.support.simulation.scenario import Algorithm, Blow, Disaster, Noise, Scenario, Wish
+from tests.support.simulation.scenario import (
+    Algorithm,
+    Fault,
+    FaultKind,
+    Noise,
+    Scenario,
+    UserAction,
+)
 from tests.support.simulation.virtual_time import Node, VirtualTime
 
 _BOUND_S: Final = 7200.0
-"""Within so long after the last blow every experiment is over."""
-_CALM_S: Final = 60.0
-"""Noise ends so long after the last blow and the last wish."""
-_SILENCE_S: Final = 30.0
-"""For so long after the end nothing may happen any more."""
-_ASK_AGAIN_S: Final = 3.0
+"""Seconds after the end of noise within which every experiment must end."""
+_NOISE_AFTER_S: Final = 60.0
+"""Seconds after the last fault and the last user request at which noise ends."""
+_IDLE_S: Final = 30.0
+"""Seconds after the end in which no decision may be logged."""
+_RESUBMIT_AFTER_S: Final = 3.0
 _CHECK_EVERY: Final = 32
 _SPACE: Final = {
     "x": {"_type": "uniform", "_value": [0.0, 1.0]},
@@ -78,8 +85,8 @@ def _config(scenario: Scenario) -> config_pb2.ExperimentConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """What became of one set of parameters."""
+class TrialRecord:
+    """Final state of one set of parameters."""
 
     parameters: EncodedValue
     source: ParameterSource
@@ -89,8 +96,8 @@ class Ending:
 
 
 @dataclass(slots=True)
-class _Ask:
-    """A command that its user repeats until it is answered."""
+class _PendingCommand:
+    """Command that its user repeats until it is answered."""
 
     recorded: inputs.RecordedCommand
     done: bool = False
@@ -98,12 +105,12 @@ class _Ask:
 
 
 class World:
-    """Runs one scenario.
+    """Simulation of one scenario: bus, managers, agents, dispatcher and users.
 
     Args:
-        scenario: what is simulated; it alone decides what happens.
-        outcome_of: what a configuration gives; None: what `Outcome.of` makes up.
-        configure: changes the experiment's configuration.
+        scenario: experiment, noise, faults and requests; it alone determines the history.
+        outcome_of: outcome of a configuration; None: `Outcome.of`.
+        configure: function that changes the experiment's configuration.
     """
 
     def __init__(
@@ -120,12 +127,12 @@ class World:
         self.dispatcher = SimulatedDispatcher(self.time, self.bus)
         self.managers: list[SimulatedManager] = []
         self.agents: dict[str, SimulatedAgent] = {}
-        self._keeping = Keeping()
-        self._asks: list[_Ask] = []
-        self._open_wishes = 0
-        self._open_blows = 0
+        self._durable = DurableState()
+        self._commands: list[_PendingCommand] = []
+        self._open_requests = 0
+        self._open_faults = 0
         self._request_count = 0
-        self._calm_at_s = 0.0
+        self._noise_free_at_s = 0.0
         for number in range(scenario.agents):
             name = f"agent{number}"
             self.agents[name] = SimulatedAgent(
@@ -140,55 +147,57 @@ class World:
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment as its log tells it."""
+        """State of the experiment, folded from its log."""
         return self.auditor.experiment
 
     @property
     def manager(self) -> SimulatedManager:
-        """Who owns the experiment: of those that live, the one with the largest epoch."""
+        """Owner of the experiment: the live manager with the largest epoch."""
         return max(self.managers, key=lambda m: (m.alive and not m.retired, m.epoch, m.name))
 
     def run(self) -> World:
-        """Live through the scenario to its end.
+        """Run the scenario to its end.
 
         Raises:
-            ViolationError: something happened that must not, or nothing does any more.
+            ViolationError: an invariant is broken, or the experiment does not end.
         """
         scenario = self.scenario
         self._start_manager()
         self.dispatcher.start()
         for agent in self.agents.values():
             agent.start()
-        self._ask(self._create())
+        self._submit(self._create())
         self._run_while(lambda: not self.experiment.created, _BOUND_S)
-        self._open_blows = len(scenario.disasters)
-        self._open_wishes = len(scenario.requests)
+        self._open_faults = len(scenario.faults)
+        self._open_requests = len(scenario.requests)
         last_s = 0.0
-        for disaster in scenario.disasters:
-            last_s = max(last_s, disaster.at_s + disaster.lasts_s)
-            self.time.at(disaster.at_s, self._strike, disaster)
+        for fault in scenario.faults:
+            last_s = max(last_s, fault.at_s + fault.lasts_s)
+            self.time.at(fault.at_s, self._inject, fault)
         for request in scenario.requests:
             last_s = max(last_s, request.at_s)
-            self.time.at(request.at_s, self._wish, request.wish)
-        self.time.at(last_s + _CALM_S, self._calm)
-        # What was sent before may still be on its way.
-        self._calm_at_s = self.time.now_s + last_s + _CALM_S + 2 * scenario.noise.late_s
-        bound_s = self.time.now_s + last_s + _CALM_S + _BOUND_S
-        self._run_while(lambda: not self._over(), bound_s)
+            self.time.at(request.at_s, self._request_action, request.action)
+        self.time.at(last_s + _NOISE_AFTER_S, self._silence_noise)
+        # Messages sent before may still be on their way.
+        self._noise_free_at_s = (
+            self.time.now_s + last_s + _NOISE_AFTER_S + 2 * scenario.noise.late_s
+        )
+        bound_s = self.time.now_s + last_s + _NOISE_AFTER_S + _BOUND_S
+        self._run_while(lambda: not self._finished(), bound_s)
         if scenario.stopped_at_end and self.experiment.state is not ExperimentState.STOPPED:
-            self._ask(inputs.Stop())
+            self._submit(inputs.Stop())
             self._run_while(lambda: not self._stopped(), self.time.now_s + _BOUND_S)
         decisions = self.auditor.decisions
-        self._run_while(lambda: True, self.time.now_s + _SILENCE_S, bounded=False)
+        self._run_while(lambda: True, self.time.now_s + _IDLE_S, bounded=False)
         if self.auditor.decisions != decisions:
             raise self._violation("something happened after the end")
         return self
 
     def _run_while(
-        self, going_on: Callable[[], bool], until_s: float, *, bounded: bool = True
+        self, condition: Callable[[], bool], until_s: float, *, bounded: bool = True
     ) -> None:
         time = self.time
-        while going_on():
+        while condition():
             for _ in range(_CHECK_EVERY):
                 time.step()
             if time.now_s > until_s:
@@ -196,35 +205,39 @@ class World:
                     raise self._violation("it is not over")
                 return
 
-    def _calm(self) -> None:
+    def _silence_noise(self) -> None:
         self.bus.noise = Noise()
 
-    def _over(self) -> bool:
-        """Tell whether it has come to its end and everybody knows."""
-        if self._open_blows or self._open_wishes or self.time.now_s < self._calm_at_s:
+    def _finished(self) -> bool:
+        """Return whether the experiment has ended and every process has learned of it."""
+        if self._open_faults or self._open_requests or self.time.now_s < self._noise_free_at_s:
             return False
-        if self.experiment.state not in _ENDS or not all(ask.done for ask in self._asks):
+        if self.experiment.state not in _ENDS or not all(
+            pending.done for pending in self._commands
+        ):
             return False
         return (
-            all(agent.quiet for agent in self.agents.values())
+            all(agent.idle for agent in self.agents.values())
             and not self.bus.tasks
             and any(m.alive and m.experiment == self.experiment for m in self.managers)
         )
 
     def _stopped(self) -> bool:
-        return self.experiment.state is ExperimentState.STOPPED and self._over()
+        return self.experiment.state is ExperimentState.STOPPED and self._finished()
 
     def _violation(self, text: str) -> ViolationError:
-        x = self.experiment
+        experiment = self.experiment
+        managers = [(m.alive, m.retired, m.experiment == experiment) for m in self.managers]
         lines = [
             text,
             f"scenario: {self.scenario}",
-            f"time {self.time.now_s:.3f} s; {x.state.name}; {x.errors}; {x.algorithm}",
-            f"live: {list(x.live.values())}",
+            f"time {self.time.now_s:.3f} s; {experiment.state.name}; {experiment.errors}",
+            f"algorithm: {experiment.algorithm}",
+            f"live: {list(experiment.live.values())}",
             f"tasks: {self.bus.tasks}",
-            f"managers: {[(m.alive, m.retired, m.experiment == x) for m in self.managers]}",
-            f"deferred: {x.deferred}",
-            f"asks: {[ask.recorded.command for ask in self._asks if not ask.done]}",
+            f"managers: {managers}",
+            f"deferred: {experiment.deferred}",
+            f"commands: {[item.recorded.command for item in self._commands if not item.done]}",
         ]
         lines += [
             f"{agent.name}: alive {agent.alive}, holds {agent.held}, claims "
@@ -240,7 +253,7 @@ class World:
             self.time,
             f"manager{len(self.managers)}",
             self.bus,
-            self._keeping,
+            self._durable,
             self.agents,
         )
         self.managers.append(manager)
@@ -261,116 +274,120 @@ class World:
         )
         return inputs.Create(created, 0, "")
 
-    def _ask(self, command: inputs.Command, then: Callable[[], None] = lambda: None) -> None:
+    def _submit(self, command: inputs.Command, then: Callable[[], None] = lambda: None) -> None:
         self._request_count += 1
         request_id = f"request{self._request_count}"
-        ask = _Ask(inputs.RecordedCommand(command, request_id, type(command).__name__), then=then)
-        self._asks.append(ask)
-        self._send(ask)
+        pending = _PendingCommand(
+            inputs.RecordedCommand(command, request_id, type(command).__name__), then=then
+        )
+        self._commands.append(pending)
+        self._send(pending)
 
-    def _send(self, ask: _Ask) -> None:
-        if ask.done:
+    def _send(self, pending: _PendingCommand) -> None:
+        if pending.done:
             return
         manager = self.manager
         if manager.alive and not manager.frozen and manager._loaded:
-            manager.submit(ask.recorded, lambda refusal: self._answered(ask, refusal))
-        self.time.at(_ASK_AGAIN_S, self._send, ask)
+            manager.submit(pending.recorded, lambda refusal: self._answered(pending, refusal))
+        self.time.at(_RESUBMIT_AFTER_S, self._send, pending)
 
     @staticmethod
-    def _answered(ask: _Ask, refusal: ServiceError | None) -> None:
-        del refusal  # a refusal is an answer, too
-        if not ask.done:
-            ask.done = True
-            ask.then()
+    def _answered(pending: _PendingCommand, refusal: ServiceError | None) -> None:
+        del refusal  # a refusal also counts as an answer
+        if not pending.done:
+            pending.done = True
+            pending.then()
 
-    def _wish(self, wish: Wish) -> None:
-        x = self.experiment
-        if wish is Wish.STOP_AND_RESUME:
-            self._ask(inputs.Stop(), self._resume_once_stopped)
+    def _request_action(self, action: UserAction) -> None:
+        experiment = self.experiment
+        if action is UserAction.STOP_AND_RESUME:
+            self._submit(inputs.Stop(), self._resume_once_stopped)
             return
-        if wish is Wish.KILL_TRIAL:
-            if x.live:
-                self._ask(inputs.KillTrial(next(iter(x.live))))
-        elif wish is Wish.ADD_TRIAL:
+        if action is UserAction.KILL_TRIAL:
+            if experiment.live:
+                self._submit(inputs.KillTrial(next(iter(experiment.live))))
+        elif action is UserAction.ADD_TRIAL:
             request_id = f"request{self._request_count + 1}"
             encoded = to_value({"x": self._request_count / 100}).SerializeToString()
-            self._ask(inputs.AddTrial(request_id, encoded))
-        elif wish is Wish.MORE_CONCURRENCY:
-            self._ask(inputs.Update(trial_concurrency=x.budget.trial_concurrency + 2))
-        elif wish is Wish.LESS_CONCURRENCY:
-            self._ask(inputs.Update(trial_concurrency=1))
-        elif wish is Wish.MORE_TRIALS:
-            self._ask(inputs.Update(max_trial_number=(x.budget.max_trial_number or 0) + 3))
+            self._submit(inputs.AddTrial(request_id, encoded))
+        elif action is UserAction.MORE_CONCURRENCY:
+            self._submit(inputs.Update(trial_concurrency=experiment.budget.trial_concurrency + 2))
+        elif action is UserAction.LESS_CONCURRENCY:
+            self._submit(inputs.Update(trial_concurrency=1))
+        elif action is UserAction.MORE_TRIALS:
+            self._submit(
+                inputs.Update(max_trial_number=(experiment.budget.max_trial_number or 0) + 3)
+            )
         else:
             sample = [{"parameter": {"x": 0.5, "y": "a"}, "value": 0.25}]
-            self._ask(inputs.ImportData("import", to_value(sample).SerializeToString()))
-        self._open_wishes -= 1
+            self._submit(inputs.ImportData("import", to_value(sample).SerializeToString()))
+        self._open_requests -= 1
 
     def _resume_once_stopped(self) -> None:
         if self.experiment.state is ExperimentState.STOPPING:
             self.time.at(0.1, self._resume_once_stopped)
         elif self.experiment.state is ExperimentState.STOPPED:
-            self._ask(inputs.Resume(0, "", ""), self._wish_granted)
+            self._submit(inputs.Resume(0, "", ""), self._finish_request)
         else:
-            self._wish_granted()  # somebody else was faster
+            self._finish_request()  # another request was faster
 
-    def _wish_granted(self) -> None:
-        self._open_wishes -= 1
+    def _finish_request(self) -> None:
+        self._open_requests -= 1
 
-    # --- disasters
+    # --- faults
 
-    def _strike(self, disaster: Disaster) -> None:
-        node = self._target(disaster)
-        blow, lasts_s = disaster.blow, disaster.lasts_s
-        if blow in {Blow.KILL_MANAGER, Blow.KILL_DISPATCHER, Blow.KILL_AGENT}:
+    def _inject(self, fault: Fault) -> None:
+        node = self._target(fault)
+        kind, lasts_s = fault.kind, fault.lasts_s
+        if kind in {FaultKind.KILL_MANAGER, FaultKind.KILL_DISPATCHER, FaultKind.KILL_AGENT}:
             node.kill()
-            self.time.at(lasts_s, self._back, node.start)
-        elif blow is Blow.KILL_HOST:
+            self.time.at(lasts_s, self._recover, node.start)
+        elif kind is FaultKind.KILL_HOST:
             self.dispatcher.kill_host()
-            self._open_blows -= 1
-        elif blow is Blow.FREEZE_MANAGER:
+            self._open_faults -= 1
+        elif kind is FaultKind.FREEZE_MANAGER:
             node.freeze()
             self._start_manager()
-            self.time.at(lasts_s, self._back, node.thaw)
-        elif blow is Blow.FREEZE_AGENT:
+            self.time.at(lasts_s, self._recover, node.thaw)
+        elif kind is FaultKind.FREEZE_AGENT:
             node.freeze()
-            self.time.at(lasts_s, self._back, node.thaw)
-        elif blow is Blow.RESTART_BUS:
+            self.time.at(lasts_s, self._recover, node.thaw)
+        elif kind is FaultKind.RESTART_BUS:
             self.bus.go_down()
-            self.time.at(lasts_s, self._back, self._bus_back)
+            self.time.at(lasts_s, self._recover, self._restart_bus)
         else:
             node.linked = False
-            self.time.at(lasts_s, self._back, lambda: self._linked(node))
+            self.time.at(lasts_s, self._recover, lambda: self._link(node))
 
-    def _target(self, disaster: Disaster) -> Node:
-        if disaster.blow in {Blow.KILL_AGENT, Blow.FREEZE_AGENT, Blow.CUT_AGENT}:
-            return list(self.agents.values())[disaster.which % len(self.agents)]
-        if disaster.blow in {Blow.KILL_MANAGER, Blow.FREEZE_MANAGER, Blow.CUT_MANAGER}:
+    def _target(self, fault: Fault) -> Node:
+        if fault.kind in {FaultKind.KILL_AGENT, FaultKind.FREEZE_AGENT, FaultKind.CUT_AGENT}:
+            return list(self.agents.values())[fault.agent % len(self.agents)]
+        if fault.kind in {FaultKind.KILL_MANAGER, FaultKind.FREEZE_MANAGER, FaultKind.CUT_MANAGER}:
             return self.manager
         return self.dispatcher
 
-    def _back(self, recover: Callable[[], None]) -> None:
-        self._open_blows -= 1
+    def _recover(self, recover: Callable[[], None]) -> None:
+        self._open_faults -= 1
         recover()
 
     @staticmethod
-    def _linked(node: Node) -> None:
+    def _link(node: Node) -> None:
         node.linked = True
         node.reconnected()
 
-    def _bus_back(self) -> None:
+    def _restart_bus(self) -> None:
         if not self.bus.up:
             self.bus.come_up()
             for node in [*self.managers, *self.agents.values()]:
                 if node.alive:
                     node.reconnected()
 
-    # --- what is true at the end
+    # --- checks of the final state
 
-    def history(self) -> dict[int, Ending]:
-        """Give what became of every set of parameters, by its id."""
+    def history(self) -> dict[int, TrialRecord]:
+        """Return the final state of every set of parameters, by its id."""
         return {
-            trial.parameter_id: Ending(
+            trial.parameter_id: TrialRecord(
                 trial.parameters,
                 trial.source,
                 trial.state.name,
@@ -381,46 +398,46 @@ class World:
         }
 
     def check(self) -> None:
-        """Check what must be true of every experiment that is over.
+        """Raise ViolationError unless the finished experiment keeps every invariant.
 
         Raises:
-            ViolationError: it is not.
+            ViolationError: an invariant is broken.
         """
-        x = self.experiment
-        if any(trial.live for trial in x.trials.values()) or x.live:
+        experiment = self.experiment
+        if any(trial.live for trial in experiment.trials.values()) or experiment.live:
             raise self._violation("a trial is not over")
-        if x.state is ExperimentState.ERROR and not self._host_was_killed_thrice():
+        if experiment.state is ExperimentState.ERROR and not self._algorithm_may_fail():
             raise self._violation("it ended in ERROR")
-        if set(self.auditor.ends) != set(x.trials):
+        if set(self.auditor.ends) != set(experiment.trials):
             raise self._violation("a trial has no end")
         for agent in self.agents.values():
             if agent.running:
                 raise self._violation(f"{agent.name} runs trials that are over")
         self._check_folds()
-        check_replay(self.bus.log, repeatable=x.repeatable)
+        check_replay(self.bus.log, repeatable=experiment.repeatable)
 
-    def _host_was_killed_thrice(self) -> bool:
-        """Tell whether the algorithm may have been given up: a user would see it die, too."""
-        kills = [d for d in self.scenario.disasters if d.blow is Blow.KILL_HOST]
+    def _algorithm_may_fail(self) -> bool:
+        """Return whether host kills suffice to give the algorithm up, as a user would see."""
+        kills = [d for d in self.scenario.faults if d.kind is FaultKind.KILL_HOST]
         return len(kills) >= ATTEMPTS
 
     def _check_folds(self) -> None:
         snapshots: list[FoldedExperiment] = [
-            decode_snapshot(data) for data in self._keeping.snapshots
+            decode_snapshot(data) for data in self._durable.snapshots
         ]
         for folded in [FoldedExperiment(Experiment()), *snapshots]:
             for batch in self.bus.log:
                 if batch.sequence > folded.sequence:
                     fold_batch(folded, batch.sequence, batch.payload)
             if folded.experiment != self.experiment:
-                raise self._violation("a fold from a snapshot gives another state")
+                raise self._violation("a fold from a snapshot has another state")
 
 
 def check_equal_to_undisturbed(world: World) -> None:
-    """Check that the same experiment in a world without troubles has the same history.
+    """Raise ViolationError unless the undisturbed experiment has the same history.
 
     Raises:
-        ViolationError: it has not, or one of the two breaks another rule.
+        ViolationError: the histories differ, or one of the two breaks an invariant.
     """
     world.check()
     calm = World(world.scenario.undisturbed()).run()
@@ -435,13 +452,13 @@ def check_equal_to_undisturbed(world: World) -> None:
 
 
 def check_replay(log: list[Batch], *, repeatable: bool = True) -> None:
-    """Draw every suggestion of a log again and compare.
+    """Raise ViolationError unless every suggestion of a log can be recomputed.
 
     Raises:
-        ViolationError: one differs, or the log itself says that some did.
+        ViolationError: a suggestion differs, or the log records that some did.
     """
     if not repeatable:
-        raise ViolationError("the log says that the algorithm did not repeat itself")
-    verdict, differences = replay([(batch.sequence, batch.payload) for batch in log])
-    if not verdict.repeatable:
-        raise ViolationError(f"{verdict.reason}: {differences[:5]}")
+        raise ViolationError("the log records that the algorithm did not repeat itself")
+    result, differences = replay([(batch.sequence, batch.payload) for batch in log])
+    if not result.repeatable:
+        raise ViolationError(f"{result.reason}: {differences[:5]}")
