@@ -1,4 +1,4 @@
-"""Kill any process at any moment: every trial is there in the end, counted once.
+"""SIGKILL of any process at any moment: every trial is counted exactly once.
 
 `tests.benchmarks.bench_chaos` is the long version.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chaos import VICTIMS, Storm, live_through
+from tests.support.chaos import VICTIMS, KillPlan, run_under_kills
 from tests.support.local_shape import LocalShape
 
 
@@ -17,11 +17,11 @@ from tests.support.local_shape import LocalShape
 def test_sixty_trials_survive_ten_kills_are_counted_once_and_drawn_again(
     local_shape: LocalShape, tmp_path: Path
 ) -> None:
-    storm = Storm(trials=60, slots=4, kills=10, seed=20261120, timeout_s=240)
+    plan = KillPlan(trials=60, slots=4, kills=10, seed=20261120, timeout_s=240)
 
-    aftermath = live_through(storm, local_shape, tmp_path)
+    outcome = run_under_kills(plan, local_shape, tmp_path)
 
-    assert aftermath.faults == []
-    assert set(aftermath.killed) == set(VICTIMS)
-    assert aftermath.replay.repeatable
-    assert aftermath.replay.equal == aftermath.replay.suggestions >= storm.trials
+    assert outcome.violations == []
+    assert set(outcome.killed) == set(VICTIMS)
+    assert outcome.replay.repeatable
+    assert outcome.replay.equal == outcome.replay.suggestions >= plan.trials

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from nni_proto.experiment.v1 import config_pb2, experiment_service_pb2
 from nni_wire.values import to_value
 from tests.support.fuzzing.calls import (
+    CALL_TIMEOUT_S,
     DELIBERATE,
-    GLANCE_S,
-    PATIENCE_S,
+    WAITING_CALL_TIMEOUT_S,
     Answer,
     Server,
     methods_of,
@@ -55,7 +55,7 @@ class Servers:
         return self.by_service[method.containing_service.full_name]
 
     def call(self, method: MethodDescriptor, payload: bytes) -> Answer:
-        patience_s = GLANCE_S if waits(method, payload) else PATIENCE_S
+        patience_s = WAITING_CALL_TIMEOUT_S if waits(method, payload) else CALL_TIMEOUT_S
         return self.of(method).call(method, payload, patience_s)
 
     def named(self, name: str, request: Message) -> Answer:
@@ -185,7 +185,7 @@ def check(site: Site, servers: Servers, method: MethodDescriptor, payload: bytes
     if answer.code is not grpc.StatusCode.OK and not waiting:
         assert len(answer.message) > 8, answer
     repeat(servers, method, payload, answer)
-    assert site.complaints() == []
+    assert site.new_defects() == []
     clean_up(servers, method, answer)
 
 

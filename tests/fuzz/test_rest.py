@@ -25,7 +25,7 @@ from tests.support.fuzzing.site import Site
 API: Final = "/api/v1/nni"
 CASES: Final = 10
 """Of each operation, in a usual run."""
-PATIENCE_S: Final = 20.0
+CALL_TIMEOUT_S: Final = 20.0
 
 
 def _sound(result: Any) -> Any:
@@ -137,7 +137,7 @@ def send(site: Site, session: Session, case: Any, body: bytes, key: str) -> Resp
         request |= {"data": body, "json": None}
         request["headers"]["Content-Type"] = "application/json"
     try:
-        return session.request(timeout=PATIENCE_S, **request)
+        return session.request(timeout=CALL_TIMEOUT_S, **request)
     except InvalidHeader:
         return None
 
@@ -158,7 +158,7 @@ def check(site: Site, session: Session, operation: str, case: Any, body: bytes) 
         again = send(site, session, case, body, key)
         assert again is not None
         assert again.status_code == answer.status_code, f"{shown}, then {again.text[:500]}"
-    assert site.complaints() == []
+    assert site.new_defects() == []
     clean_up(site, operation, answer)
 
 

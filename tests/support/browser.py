@@ -35,7 +35,7 @@ _ENVIRONMENT: Final = {"TZ": "UTC", "LANG": "en_US.UTF-8", "LC_ALL": "en_US.UTF-
 
 
 class Browser:
-    """One process of Chromium with an empty profile."""
+    """Chromium process with an empty profile."""
 
     def __init__(self, folder: Path) -> None:
         chromium = require_chromium()
@@ -133,7 +133,7 @@ class Browser:
 
 
 class Page:
-    """One tab."""
+    """Tab of a browser."""
 
     def __init__(self, browser: Browser, session: str) -> None:
         self._browser = browser

@@ -1,4 +1,4 @@
-"""Services whose clients and agents share no folder: bytes travel by way of a real S3 server."""
+"""Deployment whose clients and agents share no folder; a real S3 server stores the blobs."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ _DISPATCHER = "dispatcher:7502"
 
 @dataclass(frozen=True)
 class ByteDeployment:
-    """What runs."""
+    """Running deployment, its S3 server and its parts."""
 
     deployment: Deployment
     s3: S3Server
@@ -28,13 +28,13 @@ class ByteDeployment:
     parts: Mapping[str, Part]
 
     def client(self) -> ManagerClient:
-        """Connect as a client on another machine would."""
+        """Return a client that connects like one on another machine."""
         addresses = self.deployment.addresses
         http = f"http://{addresses.of(_HTTP)}"
         return ManagerClient(Endpoint("test", 0, "", http, addresses.of(_MANAGER), "", TOKEN))
 
     def restart(self, name: str, variables: Mapping[str, str]) -> None:
-        """SIGKILL a part and start it again with other variables."""
+        """Kill a part with SIGKILL and start it again with other variables."""
         self.deployment.kill(name)
         part = self.parts[name]
         self.deployment.start(replace(part, variables={**part.variables, **variables}))
@@ -47,8 +47,8 @@ def byte_deployment(
     """Start bus, S3 server, dispatcher, manager and two agents of two slots each.
 
     Args:
-        folder: for everything they write.
-        variables: of the manager, beside the usual ones.
+        folder: folder for all files.
+        variables: additional variables of the manager.
     """
     addresses = Addresses([_MANAGER, _HTTP, _DISPATCHER])
     with s3_server(folder / "s3") as s3, nats_server(folder / "nats", TOKEN) as nats:

@@ -1,4 +1,4 @@
-"""A `ByteService` in this process, over any store of bytes."""
+"""In-process `ByteService` over any blob store."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ NO_QUOTA = Quota(0, 0)
 
 @asynccontextmanager
 async def byte_service(bus: Bus, blobs: BlobStore, quota: Quota = NO_QUOTA) -> AsyncIterator[str]:
-    """Serve the bytes of a store; give the address."""
+    """Serve a blob store; yield the address."""
     rules = BlobPolicy(quota, timedelta(0), travel=True)
-    keeping = build_blob_services(blobs, bus.events, SystemClock(), rules, list)
-    servicer = ByteServicer(keeping.transfers, keeping.storage)
+    services = build_blob_services(blobs, bus.events, SystemClock(), rules, list)
+    servicer = ByteServicer(services.transfers, services.storage)
     server = GrpcServer([NAME], None)
     server.register(lambda raw: pb_grpc.add_ByteServiceServicer_to_server(servicer, raw))
     port = await server.start()
@@ -42,12 +42,12 @@ async def byte_service(bus: Bus, blobs: BlobStore, quota: Quota = NO_QUOTA) -> A
 async def byte_channel(
     bus: Bus, blobs: BlobStore, quota: Quota = NO_QUOTA
 ) -> AsyncIterator[grpc.aio.Channel]:
-    """Serve the bytes of a store; give a channel to it."""
+    """Serve a blob store; yield a channel to the server."""
     async with byte_service(bus, blobs, quota) as address, open_channel(address) as channel:
         yield channel
 
 
 def write(path: Path, data: bytes) -> Path:
-    """Write a file and give its path."""
+    """Write a file and return its path."""
     path.write_bytes(data)
     return path

@@ -1,4 +1,4 @@
-"""An authority made for one test, and certificates that it signs for this machine."""
+"""Certificate authority of one test, with certificates for this machine."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +13,14 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate and its key, as files."""
+    """Files of a certificate and its key."""
 
     certificate: Path
     key: Path
 
 
 class Authority:
-    """Signs certificates; its own is `ca`."""
+    """Certificate authority; `ca` is its own certificate."""
 
     def __init__(self, folder: Path, name: str = "authority") -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -30,7 +30,7 @@ class Authority:
         self._authority.cert_pem.write_to_path(str(self.ca))
 
     def sign(self, common_name: str, *names: str) -> Certificate:
-        """Give a certificate for ``names`` (default: those of this machine)."""
+        """Return a new certificate for ``names`` (default: those of this machine)."""
         made = self._authority.issue_cert(*(names or LOCAL_NAMES), common_name=common_name)
         found = Certificate(
             self._folder / f"{common_name}.pem", self._folder / f"{common_name}.key"
@@ -41,7 +41,7 @@ class Authority:
         return found
 
     def security(self, *, client_ca: bool = False) -> SecuritySettings:
-        """Give the settings of a service that this authority has signed."""
+        """Return the settings of a service with a certificate of this authority."""
         own = self.sign("service")
         return SecuritySettings(
             Transport(
@@ -53,7 +53,7 @@ class Authority:
         )
 
     def nats_tls(self, *, handshake_first: bool = False) -> str:
-        """Give the block that makes a nats-server encrypt."""
+        """Return the `tls` block of a nats-server's configuration."""
         own = self.sign("nats")
         first = "handshake_first: true\n" if handshake_first else ""
         return f'tls {{\n cert_file: "{own.certificate}"\n key_file: "{own.key}"\n{first}}}\n'

@@ -1,4 +1,4 @@
-"""Running converted code in this process, with a configuration and without an experiment."""
+"""In-process execution of converted code, with parameters and without an experiment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.trial_channels import InMemoryTrialChannel
 def run_converted(
     code: bytes, trial: InMemoryTrialChannel | object, **names: Any
 ) -> dict[str, Any]:
-    """Run a converted module as a trial would, and give its names.
+    """Run a converted module as a trial would, and return its names.
 
     Args:
         code: the module.

@@ -1,6 +1,6 @@
-"""What `deploy/` describes, run as plain processes of this machine: same commands, same variables.
+"""Deployment of `deploy/` as plain processes: the same commands and variables.
 
-A container's name becomes loopback, its port a free one, and its folders lie in a temporary one.
+A container's name becomes loopback, its port a free one, its folders are temporary.
 """
 
 import json
@@ -27,49 +27,49 @@ _IMAGE_HOME = "/var/lib/nni"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One container of a deployment."""
+    """Container of a deployment, run as a process."""
 
     name: str
     command: Sequence[str]
     variables: Mapping[str, str]
     health_check: Sequence[str] = ()
-    """Command that tells whether it serves; empty: nothing waits for it."""
+    """Command of the health check; empty: `start` does not wait for it."""
 
 
 class Addresses:
-    """Replaces what containers call each other by addresses of this machine."""
+    """Map from addresses of containers to addresses of this machine."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._by_name = {name: f"127.0.0.1:{free_port()}" for name in names}
 
     def put(self, name: str, address: str) -> None:
-        """Say where a container's address really is; both are `host:port`."""
+        """Map a container's address to a real one; both are `host:port`."""
         self._by_name[name] = address
 
     def of(self, name: str) -> str:
-        """Give the real address."""
+        """Return the real address of a container's address."""
         return self._by_name[name]
 
     def port(self, name: str) -> str:
-        """Give the real port."""
+        """Return the real port of a container's address."""
         return self.of(name).rpartition(":")[2]
 
     def replaced(self, text: str) -> str:
-        """Replace every known address in a text, longest names first."""
+        """Return a text with every known address replaced, longest names first."""
         for name in sorted(self._by_name, key=len, reverse=True):
             text = text.replace(name, self._by_name[name])
         return text
 
 
 class Deployment:
-    """Processes of the parts, in a folder; stop it with `close`."""
+    """Running parts of a deployment; `close` stops them."""
 
     def __init__(self, folder: Path, addresses: Addresses) -> None:
         self.folder = folder
         self.addresses = addresses
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.ca: Path | None = None
-        """Authority of the manager; None: it speaks plain HTTP."""
+        """Certificate authority of the manager; None: the manager serves plain HTTP."""
 
     def start(self, part: Part) -> None:
         """Start a part; return when its own health check passes."""
@@ -80,7 +80,7 @@ class Deployment:
             name: self.addresses.replaced(text).replace(f"{_IMAGE_HOME}/state", str(home / "state"))
             for name, text in part.variables.items()
         }
-        # Of the caller nothing but the way to programs: a container has no more.
+        # Only PATH of the caller's environment: a container has no more.
         folder = str(self.folder)
         environment = {"HOME": folder, **variables, "PATH": f"{beside}:{os.defpath}"}
         with (self.folder / f"{part.name}.log").open("ab") as log:
@@ -96,28 +96,28 @@ class Deployment:
             )
 
     def stop(self, name: str) -> int:
-        """TERM one part; give its exit code."""
+        """Stop one part with TERM; return its exit code."""
         process = self.processes.pop(name)
         process.terminate()
         return process.wait(STOP_TIMEOUT_S)
 
     def kill(self, name: str) -> None:
-        """SIGKILL one part."""
+        """Kill one part with SIGKILL."""
         process = self.processes.pop(name)
         process.kill()
         process.wait()
 
     def close(self) -> None:
-        """Stop what still runs, in reverse order."""
+        """Stop all running parts in reverse order."""
         for name in reversed(list(self.processes)):
             self.stop(name)
 
     def log(self, name: str) -> str:
-        """Give what a part has said."""
+        """Return the log of a part."""
         return (self.folder / f"{name}.log").read_text()
 
     def call(self, method: str, path: str, token: str, body: object = None) -> Any:
-        """Call REST of the manager, as another machine must: with the token."""
+        """Call the manager's REST API with a token; return the decoded answer."""
         request = Request(
             f"{'http' if self.ca is None else 'https'}://{self.addresses.of('manager:8080')}"
             f"/api/v1/nni{path}",
@@ -156,7 +156,7 @@ def deployed(folder: Path, addresses: Addresses, parts: Sequence[Part]) -> Itera
 
 
 def answers_http(url: str) -> bool:
-    """Return whether something good is answered at an address."""
+    """Return whether a GET of the address succeeds."""
     try:
         with urlopen(url, timeout=2.0):
             return True

@@ -29,7 +29,7 @@ SECRETS = {
     "NNI_S3_ACCESS_KEY": "nni-test",
     "NNI_S3_SECRET_KEY": "secret-of-tests",
 }
-"""What a `.env` beside the compose file must say."""
+"""Variables that a `.env` beside the compose file must set."""
 
 _VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?:(?P<kind>:[-?])(?P<rest>[^}]*))?\}")
 _RENDER = """
@@ -45,12 +45,12 @@ import helm_python
 json.dump(helm_python.lint(sys.argv[1], json.loads(sys.argv[2]), strict=True), sys.stdout)
 """
 _WARNING = 2
-"""Least severity of a finding that counts."""
+"""Least severity of reported findings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What a Dockerfile says about the image that runs, its last stage."""
+    """Properties of the last stage of a Dockerfile, the image that runs."""
 
     copied: tuple[str, ...]
     """Sources that the build stages copy from the repository."""
@@ -105,20 +105,20 @@ def read_compose(variables: Mapping[str, str] = SECRETS) -> dict[str, Any]:
 
 
 def compose_environment(service: str, variables: Mapping[str, str] = SECRETS) -> dict[str, str]:
-    """Give the environment of a service of ours: that of its image and what compose adds."""
+    """Return the environment of a service: that of its image and the additions of compose."""
     added: dict[str, str] = read_compose(variables)["services"][service]["environment"]
     return {**read_image(IMAGES[service]).environment, **added}
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why Helm does not render the chart."""
+    """Reason for which Helm does not render the chart."""
 
     reason: str
 
 
 def render_chart(values: Mapping[str, Any]) -> dict[str, str] | Refused:
-    """Render the chart with Helm itself; give texts by name of template, notes left out.
+    """Render the chart with Helm; return texts by name of template, without notes.
 
     Skips the test where Helm's package is not installed (fails if NNI_REQUIRE_SERVICES=1).
     """
@@ -127,7 +127,7 @@ def render_chart(values: Mapping[str, Any]) -> dict[str, str] | Refused:
 
 
 def lint_chart(values: Mapping[str, Any]) -> list[str]:
-    """Give the warnings and errors of `helm lint`; skips the test as `render_chart` does."""
+    """Return the warnings and errors of `helm lint`; skips the test as `render_chart` does."""
     _require_helm()
     done = _run_helm(_LINT, json.dumps(values))
     assert done.returncode == 0, done.stderr
@@ -172,7 +172,7 @@ def _run_helm(script: str, values: str) -> "subprocess.CompletedProcess[str]":
 
 
 def chart_objects(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Render the chart; give its objects."""
+    """Render the chart; return its objects."""
     texts = render_chart(values)
     assert not isinstance(texts, Refused), texts.reason
     return [one for text in texts.values() for one in yaml.safe_load_all(text) if one]

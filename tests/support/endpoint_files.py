@@ -1,4 +1,4 @@
-"""`endpoint.json` and processes that look like those of an installation, and only wait."""
+"""`endpoint.json`, and idle processes with the command lines of an installation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from nni.version import __version__
 
 SUPERVISOR = "svc_standalone"
-"""The word by which a supervisor is known among processes."""
+"""Word in the command line of a supervisor."""
 WAIT = "import sys, time; print('up', flush=True); time.sleep(600)"
-"""A program that says when it is there and then waits."""
+"""Program that prints a line once it runs, then sleeps."""
 
 Spawn = Callable[..., "subprocess.Popen[bytes]"]
 """Start a process with these words in its command line; ``program`` is its interpreter, further
@@ -23,8 +23,8 @@ keywords are its variables."""
 
 
 @contextmanager
-def spawning(home: Path) -> Iterator[Spawn]:
-    """Give what starts processes of the installation in ``home``; they are ended at the end."""
+def process_spawner(home: Path) -> Iterator[Spawn]:
+    """Yield a function that starts processes of the installation in ``home``; kill them after."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(

@@ -13,7 +13,7 @@ parameters = nni.get_next_parameter()
 nni.report_intermediate_result(parameters["x"])
 nni.report_final_result((parameters["x"] - 0.3) ** 2)
 """
-"""Ends at once with a result that its parameter decides."""
+"""Trial that ends at once; its result is a function of its parameter."""
 
 PATIENT = """\
 import pathlib
@@ -26,7 +26,7 @@ nni.report_intermediate_result(parameters["x"])
 print("waiting", flush=True)
 signal.pause()
 """
-"""Runs until somebody ends it."""
+"""Trial that runs until it is stopped."""
 
 SPACE: dict[str, Any] = {"x": {"_type": "uniform", "_value": [0, 1]}}
 
@@ -35,7 +35,7 @@ def write_experiment(folder: Path, script: str = INSTANT, **changes: object) -> 
     """Write ``script`` and a configuration that runs it; return the configuration's path.
 
     Args:
-        folder: made if it does not exist.
+        folder: created if it does not exist.
         script: the trial.
         **changes: fields of the configuration by their camelCase names; `None` removes one.
     """

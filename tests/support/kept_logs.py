@@ -1,4 +1,4 @@
-"""Logs that earlier versions have written, and what they tell."""
+"""Logs written by earlier versions, and their summaries."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ HERE: Final = Path(__file__).parents[1] / "assets" / "logs"
 
 
 def versions() -> list[Path]:
-    """Give the folders of all versions that have kept a log."""
+    """Return the folders of all versions with a recorded log."""
     return sorted(path.parent for path in HERE.glob("*/events.log"))
 
 
 def folded(path: Path) -> Experiment:
-    """Fold a log."""
+    """Fold a log; return the experiment."""
     state = FoldedExperiment(Experiment())
     for sequence, payload in read_records(path):
         fold_batch(state, sequence, payload)
@@ -32,10 +32,10 @@ def folded(path: Path) -> Experiment:
 
 
 def summary_of(path: Path) -> dict[str, Any]:
-    """Give what a log tells, as JSON: what must be the same for ever."""
+    """Return the summary of a log as JSON; later versions must compute the same."""
     experiment = folded(path)
     records = list(read_records(path))
-    verdict, _ = replay(records)
+    result, _ = replay(records)
     return {
         "id": experiment.id,
         "state": experiment.state.name,
@@ -51,11 +51,11 @@ def summary_of(path: Path) -> dict[str, Any]:
         "trials": {trial.id: _trial(trial) for trial in experiment.trials.values()},
         "kinds": dict(sorted(kinds_in(records).items())),
         "replay": {
-            "repeatable": verdict.repeatable,
-            "suggestions": verdict.suggestions,
-            "equal": verdict.equal,
-            "generations": verdict.generations,
-            "stops": verdict.stops,
+            "repeatable": result.repeatable,
+            "suggestions": result.suggestions,
+            "equal": result.equal,
+            "generations": result.generations,
+            "stops": result.stops,
         },
     }
 

@@ -1,4 +1,4 @@
-"""The whole local shape for tests that start two services or more: real processes, own folders."""
+"""Local installation with real processes, for tests that start two services or more."""
 
 import json
 import os
@@ -23,7 +23,7 @@ START_TIMEOUT_S = 120.0
 
 @dataclass
 class LocalShape:
-    """Services of an installation in a folder of its own."""
+    """Installation in a folder of its own."""
 
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -36,12 +36,12 @@ class LocalShape:
 
     @property
     def root(self) -> Path:
-        """Where experiments are kept if their configuration does not say."""
+        """Default folder of experiments."""
         return self.folder / "nni-experiments"
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment for commands that are to use these services."""
+        """Environment of commands that use these services."""
         beside = str(Path(sys.executable).parent)
         path = os.environ.get("PATH", os.defpath)
         return {
@@ -61,12 +61,12 @@ class LocalShape:
         self.run([sys.executable, "-m", "svc_standalone", "down"], timeout_s=START_TIMEOUT_S)
 
     def endpoint(self) -> dict[str, Any]:
-        """Give the content of `endpoint.json`."""
+        """Return the content of `endpoint.json`."""
         content: dict[str, Any] = json.loads((self.home / "endpoint.json").read_text())
         return content
 
     def pids(self) -> dict[str, int]:
-        """Give the process ids of the services by name (nats, manager, dispatcher, …)."""
+        """Return the process ids of the services by name (nats, manager, dispatcher, …)."""
         supervisor = int(self.endpoint()["pid"])
         found: dict[str, int] = {}
         for pid in children(supervisor):
@@ -76,12 +76,12 @@ class LocalShape:
         return found
 
     def variables_of(self, service: str) -> dict[str, str]:
-        """Give the environment of one service, its secrets included."""
+        """Return the environment of one service, its secrets included."""
         environ = Path(f"/proc/{self.pids()[service]}/environ").read_bytes().decode()
         return dict(item.split("=", 1) for item in environ.split("\0") if "=" in item)
 
     def kill(self, service: str) -> None:
-        """SIGKILL one service; the supervisor starts it again."""
+        """Kill one service with SIGKILL; the supervisor starts it again."""
         os.kill(self.pids()[service], signal.SIGKILL)
 
     def run(
@@ -107,12 +107,12 @@ class LocalShape:
     def nnictl(
         self, *arguments: str | Path, timeout_s: float = 90.0, check: bool = True
     ) -> "subprocess.CompletedProcess[str]":
-        """Run `nnictl` against these services, which `create` brings up."""
+        """Run `nnictl` with these services; `create` starts them."""
         program = Path(sys.executable).parent / "nnictl"
         return self.run([program, *arguments], timeout_s=timeout_s, check=check)
 
     def create(self, config: Path, *arguments: str) -> str:
-        """Create an experiment on a free port and give its id."""
+        """Create an experiment on a free port and return its id."""
         port = ("--port", str(free_port()))
         done = self.nnictl("create", "--config", config, *port, *arguments)
         found = re.search(r"The experiment id is (\w+)", done.stdout)
@@ -120,13 +120,13 @@ class LocalShape:
         return found.group(1)
 
     def state(self, experiment: str) -> str:
-        """Give the state of an experiment, e.g. `RUNNING`."""
+        """Return the state of an experiment, e.g. `RUNNING`."""
         done = self.nnictl("experiment", "status", experiment, check=False)
         found = re.search(r'"status":\s*"(\w+)"', done.stdout)
         return found.group(1) if found else ""
 
     def wait_for(self, experiment: str, *states: str, timeout_s: float = 90.0) -> str:
-        """Wait until an experiment is in one of `states`, and give it."""
+        """Wait until an experiment is in one of `states`, and return it."""
 
         def reached() -> str:
             state = self.state(experiment)
@@ -139,18 +139,18 @@ class LocalShape:
         self.wait_for(experiment, state)
 
     def trials(self, experiment: str) -> list[dict[str, Any]]:
-        """Give all trials of an experiment as `nnictl trial ls --json` prints them."""
+        """Return all trials of an experiment as `nnictl trial ls --json` prints them."""
         done = self.nnictl("trial", "ls", experiment, "--json")
         found: list[dict[str, Any]] = json.loads(done.stdout)
         return found
 
     def free_port(self) -> int:
-        """Give a port that nothing listens on."""
+        """Return a free port."""
         return free_port()
 
 
 def free_port() -> int:
-    """Give a port of loopback that nothing listens on."""
+    """Return a free port of loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -158,14 +158,14 @@ def free_port() -> int:
 
 
 def children(pid: int) -> list[int]:
-    """Give the children of a process."""
+    """Return the process ids of the children of a process."""
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     return [int(word) for word in text.split()]
 
 
 @contextmanager
 def running_shape(folder: Path, **variables: str) -> Iterator[LocalShape]:
-    """Bring the services up in a folder and take them down at the end."""
+    """Start the services in a folder; stop them at the end."""
     shape = LocalShape(folder, variables)
     shape.start()
     try:
@@ -176,7 +176,7 @@ def running_shape(folder: Path, **variables: str) -> Iterator[LocalShape]:
 
 @pytest.fixture
 def local_shape(private_home: Path) -> Iterator[LocalShape]:
-    """The services of the home folder of this test; the first command brings them up."""
+    """Installation in the home folder of this test; the first command starts it."""
     require_binary("nats-server")
     shape = LocalShape(private_home)
     try:

@@ -1,4 +1,4 @@
-"""Timers of the event loop that fire when a test says so."""
+"""Event loop timers that a test fires by hand."""
 
 import asyncio
 from collections.abc import Callable

@@ -23,7 +23,7 @@ class CodeBlock:
 
     language: str
     title: str
-    """Name of the file that it is; empty: it is none."""
+    """Name of the file that the block shows; empty: it shows none."""
     text: str
     line: int
 

@@ -1,5 +1,5 @@
 # ruff: noqa: N802 - the names are those of NVIDIA's library
-"""A stand-in for NVIDIA's management library, on a machine that needs no GPU."""
+"""Fake of NVIDIA's management library."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 
 class NvmlError(Exception):
-    """As the library's `NVMLError`."""
+    """Counterpart of the library's `NVMLError`."""
 
 
 class NvmlLibrary:
-    """The part of `pynvml` that is used.
+    """Fake of the used part of `pynvml`.
 
     Args:
-        gpus: how many GPUs it tells of.
+        gpus: number of GPUs.
         works: whether the driver answers; may be changed.
-        name: of every GPU; newer releases of the library give a text.
+        name: name of every GPU; newer releases of the library return a text.
     """
 
     NVMLError = NvmlError
@@ -27,7 +27,7 @@ class NvmlLibrary:
         self.works = works
         self.name = name
         self.loads = 0
-        """How often it was initialised."""
+        """Number of initialisations."""
 
     def nvmlInit(self) -> None:
         self.loads += 1
@@ -35,7 +35,7 @@ class NvmlLibrary:
             raise NvmlError("Driver Not Loaded")
 
     def nvmlShutdown(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the fake holds no resource."""
 
     def nvmlDeviceGetCount(self) -> int:
         if not self.works:

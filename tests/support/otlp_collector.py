@@ -1,4 +1,4 @@
-"""A collector of traces that speaks the real protocol, OTLP over gRPC, and keeps what it gets."""
+"""In-process OTLP collector over gRPC that stores the spans it receives."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
         return trace_service_pb2.ExportTraceServiceResponse()
 
     def traces(self) -> dict[bytes, dict[str, tuple[str, Span]]]:
-        """Give service and span by trace id and name of the span."""
+        """Return service and span by trace id and name of the span."""
         found: dict[bytes, dict[str, tuple[str, Span]]] = {}
         for service, span in list(self.spans):
             found.setdefault(span.trace_id, {})[span.name] = (service, span)

@@ -19,7 +19,7 @@ from tests.support.servers import require_binary
 
 TRIALS: Final = 12
 WAITING_LR: Final = 0.5
-"""A trial with exactly this learning rate runs until it is killed; the tuner never samples it."""
+"""Learning rate of trials that run until they are killed; the tuner never samples it."""
 SPACE: Final = {
     "lr": {"_type": "loguniform", "_value": [0.001, 1]},
     "layers": {"_type": "randint", "_value": [1, 5]},

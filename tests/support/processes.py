@@ -1,4 +1,4 @@
-"""Looking at real processes: who lives below a supervisor, what they cost."""
+"""Process trees and their memory and CPU time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 def tree(root_pid: int) -> list[psutil.Process]:
-    """Return the process ``root_pid`` and all its living descendants."""
+    """Return the process ``root_pid`` and all its running descendants."""
     try:
         root = psutil.Process(root_pid)
         return [root, *root.children(recursive=True)]

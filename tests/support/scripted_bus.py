@@ -40,7 +40,7 @@ class ScriptedBus:
     """Control lines of the client in use."""
     line_arrived: asyncio.Event = field(default_factory=asyncio.Event)
     connections: int = 0
-    """How many clients have connected so far."""
+    """Number of clients that have connected so far."""
     _subscriptions: dict[int, str] = field(default_factory=dict)
     _writer: asyncio.StreamWriter | None = None
     _server: asyncio.Server | None = None

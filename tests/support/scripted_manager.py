@@ -1,4 +1,4 @@
-"""Scripted manager for tests of the dispatcher: the test decides, this module appends."""
+"""Scripted manager for tests of the dispatcher; it appends the events that a test chooses."""
 
 from __future__ import annotations  # enum values have types only in the stubs
 

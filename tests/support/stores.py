@@ -12,9 +12,9 @@ from svc_common.storage.s3_settings import S3Settings
 from tests.support import wait
 from tests.support.servers import START_TIMEOUT_S, require_binary
 
-_HTTP_ERRORS_MEAN_LIFE = 500
+_SERVER_ERROR_STATUS = 500
 _SOCKETS = Path("/tmp")
-"""Where SeaweedFS puts the sockets of its parts; no option moves all of them."""
+"""Folder in which SeaweedFS creates its sockets; no option moves all of them."""
 S3_ACCESS_KEY = "nni-test"
 S3_SECRET_KEY = "secret-of-tests"
 
@@ -67,7 +67,7 @@ class RedisServer:
 
 
 class S3Server:
-    """A SeaweedFS with its S3 face; one account, no bucket."""
+    """SeaweedFS with its S3 API; one account, no bucket."""
 
     def __init__(self, folder: Path) -> None:
         self._binary = require_binary("weed")
@@ -83,7 +83,7 @@ class S3Server:
         return S3Settings(self.endpoint, S3_ACCESS_KEY, S3_SECRET_KEY, bucket, prefix)
 
     def start(self) -> None:
-        """Start it; return when it answers (3 s: its parts have to find each other)."""
+        """Start the server; return when it answers (3 s: its parts discover each other)."""
         data = self._folder / "data"
         data.mkdir(parents=True, exist_ok=True)
         with (self._folder / "weed.log").open("ab") as log:
@@ -93,7 +93,7 @@ class S3Server:
         wait.until(self._answers, START_TIMEOUT_S, "weed answers")
 
     def kill(self) -> None:
-        """SIGKILL; its own way to stop takes half a minute."""
+        """Kill the server with SIGKILL; a regular stop takes half a minute."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -126,7 +126,7 @@ class S3Server:
             raise RuntimeError(f"weed ended at its start; see {self._folder}/weed.log")
         try:
             with urlopen(f"{self.endpoint}/healthz", timeout=1.0) as answer:
-                return bool(answer.status < _HTTP_ERRORS_MEAN_LIFE)
+                return bool(answer.status < _SERVER_ERROR_STATUS)
         except OSError:
             return False
 

@@ -1,4 +1,4 @@
-"""Speaks TLS for a server that cannot: takes encrypted connections and passes on what they say."""
+"""TLS-terminating proxy in front of a plain-text server."""
 
 import asyncio
 import ssl
@@ -7,12 +7,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
-_PIECE_BYTES = 65536
+_CHUNK_BYTES = 65536
 
 
 @contextmanager
 def tls_proxy(address: str, certificate: Path, key: Path) -> Iterator[str]:
-    """Listen on a free port of loopback with a certificate; give `host:port`.
+    """Listen on a free port of loopback with a certificate; yield `host:port`.
 
     Args:
         address: `host:port` of the server behind it.
@@ -40,15 +40,15 @@ async def _listen(address: str, context: ssl.SSLContext) -> asyncio.Server:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             behind = await asyncio.open_connection(host, int(port))
-            await asyncio.gather(_pass(reader, behind[1]), _pass(behind[0], writer))
+            await asyncio.gather(_copy(reader, behind[1]), _copy(behind[0], writer))
 
     return await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
 
 
-async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with suppress(OSError):
-        while piece := await reader.read(_PIECE_BYTES):
-            writer.write(piece)
+        while chunk := await reader.read(_CHUNK_BYTES):
+            writer.write(chunk)
             await writer.drain()
     writer.close()
 

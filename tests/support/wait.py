@@ -1,4 +1,4 @@
-"""Waiting for something outside this process, where no event can be had."""
+"""Polling of state outside this process, for which no event exists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _STEP_S = 0.02
-"""Between two looks: short beside any time-out, long beside the cost of a look."""
+"""Polling interval: short beside any time-out, long beside the cost of a poll."""
 
 
 def until(look: Callable[[], T], timeout_s: float, what: str = "") -> T:

@@ -1,4 +1,4 @@
-"""A minimal agent's end of the warm interpreter's socket, for tests and benchmarks."""
+"""Client of the warm interpreter's control socket, in the role of the agent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVENT_TIMEOUT_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a trial left behind."""
+    """Exit code and output of a trial."""
 
     pid: int
     code: int
@@ -32,7 +32,7 @@ class Ended:
 
 
 class WarmClient:
-    """One warm interpreter and its control socket. Not thread-safe."""
+    """Warm interpreter and its control socket. Not thread-safe."""
 
     def __init__(
         self,
@@ -41,18 +41,18 @@ class WarmClient:
         python: str = sys.executable,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.control = ours
+        local, remote = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control = local
         self.control.settimeout(EVENT_TIMEOUT_S)
         self.process = subprocess.Popen(
-            [python, str(WARM_FILE), str(theirs.fileno()), " " * TITLE_ROOM],
+            [python, str(WARM_FILE), str(remote.fileno()), " " * TITLE_ROOM],
             cwd=cwd,
             env=None if environment is None else dict(environment),
             stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[remote.fileno()],
             start_new_session=True,
         )
-        theirs.close()
+        remote.close()
         self._cwd = cwd
         self._pending: list[dict[str, Any]] = []
         self.wait_event("ready")
@@ -64,7 +64,7 @@ class WarmClient:
         self.close()
 
     def close(self) -> None:
-        """Hang up, which ends the interpreter and its trials."""
+        """Close the socket, which ends the interpreter and its trials."""
         self.control.close()
         self.process.wait(EVENT_TIMEOUT_S)
 
@@ -83,14 +83,14 @@ class WarmClient:
         event: dict[str, Any] = json.loads(data)
         return event
 
-    def wait_event(self, kind: str, **facts: object) -> dict[str, Any]:
-        """Return the first event of a kind with these facts; keep the others for later."""
+    def wait_event(self, kind: str, **fields: object) -> dict[str, Any]:
+        """Return the first event of a kind with these fields; buffer the others."""
         for index, event in enumerate(self._pending):
-            if matches(event, kind, facts):
+            if matches(event, kind, fields):
                 return self._pending.pop(index)
         while True:
             event = self.receive()
-            if matches(event, kind, facts):
+            if matches(event, kind, fields):
                 return event
             self._pending.append(event)
 
@@ -113,6 +113,6 @@ class WarmClient:
             return Ended(exited["pid"], code, stdout.read(), stderr.read())
 
 
-def matches(event: Mapping[str, Any], kind: str, facts: Mapping[str, object]) -> bool:
-    """Tell whether an event is of a kind and has these facts."""
-    return event["event"] == kind and all(event.get(key) == value for key, value in facts.items())
+def matches(event: Mapping[str, Any], kind: str, fields: Mapping[str, object]) -> bool:
+    """Return whether an event is of a kind and has these fields."""
+    return event["event"] == kind and all(event.get(key) == value for key, value in fields.items())

@@ -1,4 +1,4 @@
-"""Any RPC of any service, called with bytes; and what an answer may be."""
+"""Generic calls of any RPC with arbitrary bytes, and the statuses that services may answer."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from nni_wire.limits import grpc_channel_options
 from nni_wire.metadata import ERROR_DETAILS_KEY, bearer
 
-PATIENCE_S: Final = 20.0
-"""A call that has not been answered by then hangs."""
-GLANCE_S: Final = 0.03
-"""For calls that wait for something to happen: long enough for a defect to show."""
+CALL_TIMEOUT_S: Final = 20.0
+"""Time-out of a call; a longer one counts as hanging."""
+WAITING_CALL_TIMEOUT_S: Final = 0.03
+"""Time-out of calls that wait for an event: long enough for a defect to show."""
 DELIBERATE: Final = frozenset(
     {
         grpc.StatusCode.OK,
@@ -34,12 +34,12 @@ DELIBERATE: Final = frozenset(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
     }
 )
-"""What a service answers on purpose to a caller that is known."""
+"""Statuses that a service returns deliberately to an authenticated caller."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call gave."""
+    """Answer to a call."""
 
     code: grpc.StatusCode
     message: str
@@ -47,19 +47,19 @@ class Answer:
     payload: bytes
 
     def read(self, kind: type[Any]) -> Any:
-        """Give the answer as a message."""
+        """Return the answer parsed as a message."""
         return kind.FromString(self.payload)
 
 
 @dataclass(frozen=True)
 class Server:
-    """A service process."""
+    """Channel and token of a service process."""
 
     channel: grpc.Channel
     token: str
 
     def call(self, method: MethodDescriptor, payload: bytes, timeout_s: float) -> Answer:
-        """Call any method; of a stream the first answers are taken, and its end if it comes."""
+        """Call a method of any kind; return the last message of a stream."""
         path = f"/{method.containing_service.full_name}/{method.name}"
         options: Any = {"timeout": timeout_s, "metadata": bearer(self.token)}
         try:
@@ -92,7 +92,7 @@ def open_server(address: str, token: str) -> Server:
 
 
 def services_of(folder: Path) -> list[str]:
-    """Give the full names of all services in a folder of protos, and load what they say."""
+    """Load the protos of a folder; return the full names of their services."""
     found = []
     for path in sorted(folder.rglob("*.proto")):
         module = ".".join(path.relative_to(folder.parent).with_suffix("").parts) + "_pb2"
@@ -102,13 +102,13 @@ def services_of(folder: Path) -> list[str]:
 
 
 def methods_of(services: Iterable[str]) -> list[MethodDescriptor]:
-    """Give every method of some services, by their full names."""
+    """Return every method of some services, by their full names."""
     pool: Any = descriptor_pool.Default()
     return [method for name in services for method in pool.FindServiceByName(name).methods]
 
 
 def served_by(address: str, token: str) -> list[str]:
-    """Give the full names of the services that a server has."""
+    """Return the full names of the services of a server."""
     with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
         stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
         request = reflection_pb2.ServerReflectionRequest(list_services="")
@@ -117,12 +117,12 @@ def served_by(address: str, token: str) -> list[str]:
 
 
 def request_class(method: MethodDescriptor) -> type[Message]:
-    """Give the message that a method takes."""
+    """Return the message class of a method's requests."""
     return GetMessageClass(method.input_type)
 
 
 def waits(method: MethodDescriptor, payload: bytes) -> bool:
-    """Tell whether a call may rightly stay open."""
+    """Return whether a call may stay open without an answer."""
     if method.name.startswith("Wait"):
         return True
     try:

@@ -1,4 +1,4 @@
-"""How many cases a fuzzing test tries: few in every run, many in the benchmark of fuzzing."""
+"""Number of cases of a fuzzing test: few in every run, many in the benchmark of fuzzing."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any, Final, TypeVar
 from hypothesis import HealthCheck, Phase, seed, settings
 
 FACTOR: Final = float(os.environ.get("NNI_FUZZ_FACTOR", "1"))
-"""Times as many cases as usual."""
+"""Factor on the usual number of cases."""
 SEED: Final = int(os.environ.get("NNI_FUZZ_SEED", "0"))
 TALLY: Final = os.environ.get("NNI_FUZZ_TALLY", "")
-"""File that gets one byte for each case that was tried; empty: nobody counts. Fewer may be tried
-than were wanted, where there are no more that differ."""
+"""File that gets one byte per tried case; empty: cases are not counted. Fewer cases than wanted
+are tried where no more distinct ones exist."""
 LONGEST_S: Final = 600 * max(1.0, FACTOR)
-"""For all cases of one operation. What hangs is found long before, by the patience of a call."""
+"""Time-out for all cases of one operation; the time-out of a call finds hanging calls first."""
 
 _Test = TypeVar("_Test", bound=Callable[..., Any])
 
 
 def cases(usual: int) -> Callable[[_Test], _Test]:
-    """Decorate a `hypothesis.given` test: so many cases in a usual run, always the same ones."""
+    """Decorate a `hypothesis.given` test with a fixed seed and ``usual`` cases in a usual run."""
 
     def decorate(test: _Test) -> _Test:
         limited = settings(
@@ -36,7 +36,7 @@ def cases(usual: int) -> Callable[[_Test], _Test]:
         )
         if TALLY:
             inner: Any = test
-            # What hypothesis calls once for each case, the way that its documentation names.
+            # Hypothesis calls `inner_test` once per case; its documentation names this hook.
             inner.hypothesis.inner_test = _counted(inner.hypothesis.inner_test)
         return seed(SEED)(limited(test))
 

@@ -14,7 +14,7 @@ from nni_wire.values import to_value
 from tests.support.fuzzing.plain import json_values
 
 Fields = Mapping[str, st.SearchStrategy[Any]]
-"""What to draw for fields of certain names, wherever they stand; the rest follows their types."""
+"""Strategies for fields by name, at any depth; other fields follow their types."""
 
 _DEEPEST: Final = 4
 _MOST_ITEMS: Final = 3
@@ -64,22 +64,22 @@ def _set(
     if field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE and depth >= _DEEPEST:
         return
     message.ClearField(field.name)
-    held = getattr(message, field.name)
+    target = getattr(message, field.name)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         for _ in range(draw(st.integers(0, _MOST_ITEMS))):
-            _put(draw, held, field.message_type, fields)
+            _put(draw, target, field.message_type, fields)
     elif field.is_repeated:
         count = draw(st.integers(0, _MOST_ITEMS))
-        held.extend([draw(_one(field, fields, depth)) for _ in range(count)])
+        target.extend([draw(_one(field, fields, depth)) for _ in range(count)])
     elif field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE:
-        held.CopyFrom(draw(_one(field, fields, depth)))
+        target.CopyFrom(draw(_one(field, fields, depth)))
     else:
         setattr(message, field.name, draw(_one(field, fields, depth)))
 
 
-def _put(draw: st.DrawFn, held: Any, entry: Descriptor, fields: Fields) -> None:
+def _put(draw: st.DrawFn, target: Any, entry: Descriptor, fields: Fields) -> None:
     key, value = (entry.fields_by_name[name] for name in ("key", "value"))
-    held[draw(_one(key, {}, 0))] = draw(_one(value, fields, 0))
+    target[draw(_one(key, {}, 0))] = draw(_one(value, fields, 0))
 
 
 def _one(field: FieldDescriptor, fields: Fields, depth: int) -> st.SearchStrategy[Any]:
@@ -100,7 +100,7 @@ def _one(field: FieldDescriptor, fields: Fields, depth: int) -> st.SearchStrateg
 
 @st.composite
 def nearly(draw: st.DrawFn, valid: Sequence[Message], fields: Fields) -> Message:
-    """Draw a copy of a valid message in which some fields, at any depth, are others."""
+    """Draw a copy of a valid message with some fields replaced, at any depth."""
     chosen = draw(st.sampled_from(valid))
     message = type(chosen)()
     message.CopyFrom(chosen)
@@ -119,7 +119,7 @@ def nearly(draw: st.DrawFn, valid: Sequence[Message], fields: Fields) -> Message
 
 @st.composite
 def broken(draw: st.DrawFn, whole: bytes) -> bytes:
-    """Draw bytes that are hardly a message: random ones, or damaged good ones."""
+    """Draw bytes that are rarely a valid message: random ones, or a damaged message."""
     if not whole or draw(st.booleans()):
         return draw(st.binary(max_size=64))
     start = draw(st.integers(0, len(whole)))

@@ -1,4 +1,4 @@
-"""JSON-like values for fuzzing: any, and valid ones with a few places changed."""
+"""Strategies for JSON-like values: arbitrary ones, and valid ones with a few changes."""
 
 from __future__ import annotations
 

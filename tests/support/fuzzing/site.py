@@ -1,4 +1,4 @@
-"""Real services with experiments of every kind, for requests that nobody would send."""
+"""Installation with finished, live and stopped experiments, for invalid requests."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from tests.support.local_shape import LocalShape, free_port, running_shape
 
 @dataclass
 class Site:
-    """An installation and what is in it."""
+    """Installation and its experiments."""
 
     shape: LocalShape
     folder: Path
     done: str
-    """Experiment that is DONE, of a tuner that has no more."""
+    """Experiment that is DONE because its tuner has no more configurations."""
     live: str
     """Experiment with two trials that never end."""
     stopped: str
     trials: tuple[str, ...]
-    """Some trials of them."""
+    """Some trials of the experiments."""
     _read: dict[Path, int]
 
     @property
     def ids(self) -> list[str]:
-        """All experiments."""
+        """Ids of all experiments."""
         return [self.done, self.live, self.stopped]
 
     def endpoint(self) -> dict[str, Any]:
-        """Addresses and token."""
+        """Return addresses and token of the installation."""
         return self.shape.endpoint()
 
     def dispatcher_address(self) -> str:
-        """Give `host:port` of the dispatcher, which only the manager is told."""
+        """Return `host:port` of the dispatcher, from the manager's environment."""
         return self.shape.variables_of("manager")["NNI_DISPATCHER_GRPC"]
 
     def remove(self, experiment_id: str) -> None:
@@ -57,8 +57,8 @@ class Site:
                 pb.DeleteExperimentRequest(experiment_id=experiment_id), **options
             )
 
-    def complaints(self) -> list[str]:
-        """Give the lines of the services' logs since the last call that tell of a defect."""
+    def new_defects(self) -> list[str]:
+        """Return the lines logged since the last call that report a defect."""
         found = []
         for path in sorted((self.shape.home / "log").glob("*.log")):
             with path.open("rb") as file:
@@ -70,7 +70,7 @@ class Site:
 
 
 def _is_defect(line: str) -> bool:
-    """Tell whether a line of a log says that something happened that nobody had foreseen."""
+    """Return whether a line of a log is a traceback or has the level error or critical."""
     if "Traceback (most recent call last)" in line:
         return True
     try:
@@ -82,7 +82,7 @@ def _is_defect(line: str) -> bool:
 
 @contextmanager
 def fuzzed_site(folder: Path) -> Iterator[Site]:
-    """Bring an installation up and fill it; it ends with the block."""
+    """Start an installation and its experiments; stop them at the end of the block."""
     with running_shape(folder, NNI_STOP_ON_TERM="0") as shape:
         grid = {"tuner": {"name": "GridSearch"}, "searchSpace": {"x": _CHOICE}}
         done = shape.create(write_experiment(folder / "done", INSTANT, **grid))
@@ -96,7 +96,7 @@ def fuzzed_site(folder: Path) -> Iterator[Site]:
         shape.wait_for(live, "RUNNING")
         trials = tuple(row["trialJobId"] for row in [*shape.trials(done), *shape.trials(live)])
         site = Site(shape, folder, done, live, stopped, trials, {})
-        site.complaints()
+        site.new_defects()
         yield site
         for experiment in (done, live):
             shape.nnictl("stop", experiment, check=False)

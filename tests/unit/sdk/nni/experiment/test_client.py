@@ -31,7 +31,7 @@ from nni_proto.experiment.v1 import (
 )
 from nni_wire.metadata import ERROR_DETAILS_KEY
 from nni_wire.values import to_value
-from tests.support.endpoint_files import SUPERVISOR, spawning, write_endpoint
+from tests.support.endpoint_files import SUPERVISOR, process_spawner, write_endpoint
 
 SOON_S = 0.001
 Answer = Callable[[Any, Any], Any]
@@ -90,7 +90,7 @@ def supervised(private_home: Path) -> Iterator[Supervised]:
     """Let `endpoint.json` name a manager and a supervisor that lives."""
     home = private_home / "nni"
     home.mkdir()
-    with spawning(home) as spawn:
+    with process_spawner(home) as spawn:
 
         def write(manager: ScriptedManager, token: str) -> None:
             address = f"127.0.0.1:{manager.port}"

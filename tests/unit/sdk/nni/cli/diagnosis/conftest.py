@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nni.cli.diagnosis.finding import Finding
-from tests.support.endpoint_files import Spawn, spawning
+from tests.support.endpoint_files import Spawn, process_spawner
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def spawn(home: Path) -> Iterator[Spawn]:
     """Start processes that look like parts of an installation and only wait."""
-    with spawning(home) as start:
+    with process_spawner(home) as start:
         yield start
 
 
