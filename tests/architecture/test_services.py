@@ -1,4 +1,4 @@
-"""Inside every service imports point one way: main, app, faces and adapters, use cases, domain."""
+"""Inside every service imports point one way: main, app, APIs and adapters, use cases, domain."""
 
 import ast
 from collections.abc import Iterator

@@ -261,7 +261,7 @@ async def test_server_that_is_away_is_unavailable(tmp_path: Path) -> None:
         await launcher.launch(setup, Listener(), eager=False)
 
 
-async def test_child_that_cannot_be_started_is_told_with_a_remedy(tmp_path: Path) -> None:
+async def test_child_that_cannot_be_started_is_reported_with_a_remedy(tmp_path: Path) -> None:
     setup = ExperimentSetup(
         experiment_id="exp",
         directory=str(tmp_path),

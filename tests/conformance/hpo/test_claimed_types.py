@@ -1,6 +1,6 @@
 """Every built-in on each type of search space that it claims: many trials, or until no more come.
 
-Each is asked and told 500 times; those whose models make that slow 60 times. The variable
+Each runs 500 times of ask and tell; those whose models make that slow 60 times. The variable
 `NNI_CONFORMANCE_TRIALS` gives a number for all of them; `./dev bench hpo --full` sets it to 500.
 """
 

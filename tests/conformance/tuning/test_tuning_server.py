@@ -67,7 +67,7 @@ def test_command_tells_what_fails(python_server: str, capsys: pytest.CaptureFixt
     assert "FAILED  test_parameters_lie_in_the_space: Every suggestion" in capsys.readouterr().out
 
 
-def test_command_says_that_nobody_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_reports_a_missing_server(capsys: pytest.CaptureFixture[str]) -> None:
     address = f"127.0.0.1:{free_port()}"
 
     assert main([address], connect_timeout_s=0.2) == 2

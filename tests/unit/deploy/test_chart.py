@@ -196,14 +196,14 @@ def test_bus_of_three_keeps_streams_thrice() -> None:
     objects = chart_objects(VARIANTS["least"])
 
     replicas = named(objects, "StatefulSet")["demo-nats"]["spec"]["replicas"]
-    told = {
+    counts = {
         variable["value"]
         for workload in workloads(objects)
         for variable in container(workload)["env"]
         if variable["name"] == "NNI_BUS_REPLICAS"
     }
 
-    assert (replicas, told) == (3, {"3"})
+    assert (replicas, counts) == (3, {"3"})
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
@@ -268,10 +268,10 @@ def test_plain_text_must_be_wanted() -> None:
 def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
     objects = chart_objects({"s3": STORE, "runnerPools": [{"name": "local"}, {"name": "gpu"}]})
 
-    told = named(objects, "ConfigMap")["demo-nats"]["data"]["users.conf"]
+    users_conf = named(objects, "ConfigMap")["demo-nats"]["data"]["users.conf"]
 
     assert (
-        told.strip()
+        users_conf.strip()
         == users_block(
             [
                 (manager_user(), "$NNI_NATS_MANAGER_PASSWORD"),
@@ -346,13 +346,13 @@ def test_figures_and_traces_are_off_until_they_are_wanted() -> None:
     quiet = chart_objects(VARIANTS["least"])
     loud = chart_objects(VARIANTS["least"] | {"observability": watched})
 
-    def told(objects: list[dict[str, Any]]) -> dict[str, str]:
+    def variables_of(objects: list[dict[str, Any]]) -> dict[str, str]:
         variables = container(named(objects, "Deployment")["demo-dispatcher"])["env"]
         return {one["name"]: one["value"] for one in variables if "value" in one}
 
-    assert not {"NNI_METRICS", "OTEL_EXPORTER_OTLP_ENDPOINT"} & set(told(quiet))
-    assert told(loud)["NNI_METRICS"] == "0.0.0.0:9464"
-    assert told(loud)["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector:4317"
+    assert not {"NNI_METRICS", "OTEL_EXPORTER_OTLP_ENDPOINT"} & set(variables_of(quiet))
+    assert variables_of(loud)["NNI_METRICS"] == "0.0.0.0:9464"
+    assert variables_of(loud)["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector:4317"
     policy = named(loud, "NetworkPolicy")["demo-trial-runner-metrics"]
     assert policy["spec"]["ingress"] == [{"from": [POD], "ports": [{"port": 9464}]}]
 

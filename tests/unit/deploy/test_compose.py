@@ -105,9 +105,9 @@ def test_each_service_is_its_own_user_of_the_bus() -> None:
 
 
 def test_agents_have_no_secret_but_their_own() -> None:
-    told = set(compose_environment("trial-runner").values()) & set(SECRETS.values())
+    given = set(compose_environment("trial-runner").values()) & set(SECRETS.values())
 
-    assert told == {SECRETS["NNI_RUNNER_TOKEN"], SECRETS["NNI_NATS_POOL_PASSWORD"]}
+    assert given == {SECRETS["NNI_RUNNER_TOKEN"], SECRETS["NNI_NATS_POOL_PASSWORD"]}
     assert SERVICES["trial-runner"]["secrets"] == ["ca.crt"]
 
 

@@ -75,7 +75,7 @@ def test_health_check_asks_where_the_service_listens(service: str) -> None:
 
 
 @pytest.mark.parametrize("service", IMAGES)
-def test_image_runs_as_nobody_who_owns_its_code(service: str) -> None:
+def test_image_runs_as_a_user_that_does_not_own_its_code(service: str) -> None:
     text = IMAGES[service].read_text()
 
     assert read_image(IMAGES[service]).user == "65532:65532"

@@ -76,6 +76,6 @@ def test_files_that_are_none_say_why(text: str, rule: str) -> None:
         load_entries(text)
 
 
-def test_nobody_is_in_it_twice() -> None:
+def test_caller_is_in_it_once() -> None:
     with pytest.raises(ValueError, match="'alice' twice"):
         load_entries(dump_entries([ENTRIES[0], ENTRIES[0]]))

@@ -16,7 +16,7 @@ from nni.hpo.host.construction import (
     planned_tuner,
     seed_global_generators,
 )
-from nni.hpo.search.advisor_driver import AdvisorDriver
+from nni.hpo.search.advisor_driver import AdvisorAlgorithmDriver
 from nni.hpo.search.driver import (
     AlgorithmDriver,
     MetricCommand,
@@ -173,7 +173,7 @@ class CommandLoop:
             plan = command.get("plan")
             advisor = planned_advisor(configs["advisor"], plan, seed)
             metric = metric_of(configs["advisor"], plan)
-            advisor_hosting = AdvisorDriver(advisor, origin, self._send, metric)
+            advisor_hosting = AdvisorAlgorithmDriver(advisor, origin, self._send, metric)
             commands.connect(advisor_hosting)
             return advisor_hosting
         origin = _origin(configs["tuner"], seed)

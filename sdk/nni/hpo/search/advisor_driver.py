@@ -22,7 +22,7 @@ from nni.hpo.search.driver import (
 _logger = logging.getLogger(__name__)
 
 
-class AdvisorDriver:
+class AdvisorAlgorithmDriver:
     """`AlgorithmDriver` of an advisor.
 
     An advisor identifies its jobs by any JSON value; the first requested id belongs to the first

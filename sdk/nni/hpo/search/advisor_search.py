@@ -20,7 +20,7 @@ from nni.hpo.checkpoint_folders import LOAD_KEY, SAVE_KEY
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import DEFAULT_METRIC, Objectives
 from nni.hpo.registry.factory import create
-from nni.hpo.search.advisor_driver import AdvisorDriver
+from nni.hpo.search.advisor_driver import AdvisorAlgorithmDriver
 from nni.hpo.search.driver import MetricCommand, TrialEndCommand
 from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial
 from nni.hpo.search.stopping_rules import StoppingMonitor, StoppingRule
@@ -63,7 +63,7 @@ class AdvisorSearch:
         self._check_first(first)
         metric = objectives.items[0].metric
         own = objectives.several or metric == DEFAULT_METRIC
-        self._driver = AdvisorDriver(advisor, {}, self._receive, None if own else metric)
+        self._driver = AdvisorAlgorithmDriver(advisor, {}, self._receive, None if own else metric)
         self._monitor = StoppingMonitor(rules, objectives)
         self._outcomes = Outcomes(objectives)
         self._first = deque(first)

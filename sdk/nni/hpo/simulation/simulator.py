@@ -23,7 +23,7 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import loss_of
 from nni.hpo.registry.factory import create
 from nni.hpo.registry.validation import check_count
-from nni.hpo.search.advisor_driver import AdvisorDriver
+from nni.hpo.search.advisor_driver import AdvisorAlgorithmDriver
 from nni.hpo.search.driver import AlgorithmDriver, MetricCommand, TrialEndCommand
 from nni.hpo.search.tuner_driver import TunerDriver
 from nni.hpo.simulation.curve_table import Curve, CurveTable
@@ -151,7 +151,7 @@ def simulate(  # noqa: PLR0913 - documented signature
     if advisor is not None:
         if isinstance(advisor, str):
             advisor = _advisor(advisor, advisor_args, seed, mode)
-        driver = AdvisorDriver(advisor, {}, simulation.receive)
+        driver = AdvisorAlgorithmDriver(advisor, {}, simulation.receive)
         commands.connect(driver)
         return simulation.run(driver)
     assert tuner is not None, "checked above"

@@ -59,7 +59,7 @@ def test_space_can_be_had_without_a_copy(code: Path) -> None:
     assert snapshot(code) == before
 
 
-def test_name_used_twice_is_told_apart_by_module_and_number(code: Path, copy: Path) -> None:
+def test_name_used_twice_is_distinguished_by_module_and_number(code: Path, copy: Path) -> None:
     (code / "models").mkdir()
     (code / "models" / "net.py").write_text(X.replace("1)", "2)") + X.replace("1)", "3)"))
     (code / "models" / "other.py").write_text(X.replace("x", "y"))

@@ -73,7 +73,7 @@ def test_who_is_withdrawn_is_gone(file: Path) -> None:
         (("create", "a b"), REFUSED, "name must be"),
         (("create", "bob", "--role", "root"), REFUSED, "role must be one of"),
         (("create", "alice"), FAILED, "alice already"),
-        (("rm", "nobody"), FAILED, "no nobody"),
+        (("rm", "unknown"), FAILED, "no unknown"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(

@@ -62,7 +62,7 @@ def test_every_file_has_one_last_piece_and_none_is_large(tmp_path: Path) -> None
 
 
 def rewritten(path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], None]) -> Path:
-    """Change members and manifest of an archive as somebody with a ZIP tool would."""
+    """Change members and manifest of an archive with a ZIP tool."""
     with zipfile.ZipFile(path) as source:
         members = {name: source.read(name) for name in source.namelist()}
     manifest = json.loads(members.pop(MANIFEST))

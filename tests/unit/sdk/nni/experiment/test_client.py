@@ -87,7 +87,7 @@ def client(manager: ScriptedManager) -> Iterator[ManagerClient]:
 
 @pytest.fixture
 def supervised(private_home: Path) -> Iterator[Supervised]:
-    """Let `endpoint.json` name a manager and a supervisor that lives."""
+    """Write an `endpoint.json` with a manager and a running supervisor."""
     home = private_home / "nni"
     home.mkdir()
     with process_spawner(home) as spawn:

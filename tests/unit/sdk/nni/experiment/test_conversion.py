@@ -64,7 +64,7 @@ def test_what_is_not_given_is_unset() -> None:
     assert message.log_level == "info"
 
 
-def test_zero_gpus_are_told_apart_from_none() -> None:
+def test_zero_gpus_differ_from_none() -> None:
     message = config_to_proto(ExperimentConfig(trial_gpu_number=0))
 
     assert message.HasField("trial_gpu_number")

@@ -13,7 +13,7 @@ def test_new_file_is_for_its_owner_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(0o644, 0o644), (0o640, 0o640), (0o666, 0o644)])
-def test_who_could_read_a_file_still_can_and_nobody_else_writes_it(
+def test_readers_of_a_file_keep_access_and_only_its_owner_writes(
     tmp_path: Path, before: int, after: int
 ) -> None:
     path = tmp_path / "file"

@@ -16,8 +16,8 @@ from nni_wire.values import to_value
 class Teller:
     """The one call of a manager that is used here."""
 
-    def __init__(self, *told: pb.ReplayExperimentResponse) -> None:
-        self.told = told
+    def __init__(self, *messages: pb.ReplayExperimentResponse) -> None:
+        self.messages = messages
 
     @property
     def client(self) -> ManagerClient:
@@ -25,10 +25,10 @@ class Teller:
 
     def replay(self, experiment_id: str) -> Iterator[pb.ReplayExperimentResponse]:
         assert experiment_id == "exp"
-        yield from self.told
+        yield from self.messages
 
 
-def test_what_was_told_becomes_a_result() -> None:
+def test_messages_become_a_result() -> None:
     verdict = replay_pb2.ReplayVerdict(
         repeatable=False,
         suggestions=3,

@@ -52,7 +52,7 @@ def test_text_of_an_error_is_repeated(url: str) -> None:
         get_json(f"{url}/other")
 
 
-def test_what_is_no_json_is_nobody_we_know(url: str) -> None:
+def test_invalid_json_is_no_known_service(url: str) -> None:
     with pytest.raises(UnreachableError):
         get_json(f"{url}/text")
 

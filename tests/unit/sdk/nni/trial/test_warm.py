@@ -507,7 +507,7 @@ def test_relative_search_path_starts_at_the_trials_folder(tmp_path: Path) -> Non
         assert_same(warm, Stage(code, client).plain("script.py", PYTHONPATH="lib:.:"))
 
 
-def test_trial_that_asks_for_its_parameters_has_told_its_imports(
+def test_trial_that_asks_for_its_parameters_has_reported_its_imports(
     fresh_stage: Stage, tmp_path: Path
 ) -> None:
     gate = open_gate(fresh_stage.folder)

@@ -8,7 +8,7 @@ GOOD = {"x": {"_type": "uniform", "_value": [0, 1]}}
 BAD = {"x": {"_type": "uniform", "_value": [1, 0]}}
 
 
-def test_good_spaces_are_told_from_bad_ones() -> None:
+def test_good_spaces_are_distinguished_from_bad_ones() -> None:
     assert validate_search_space(GOOD)
     assert not validate_search_space(BAD)
     assert not validate_search_space([])

@@ -7,7 +7,7 @@ import pytest
 
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.commands import CommandType
-from nni.hpo.search.advisor_driver import AdvisorDriver
+from nni.hpo.search.advisor_driver import AdvisorAlgorithmDriver
 from nni.hpo.search.driver import MetricCommand, TrialEndCommand
 
 
@@ -55,7 +55,7 @@ class Bench:
     def __init__(self) -> None:
         self.advisor = Manual()
         self.said: list[dict[str, Any]] = []
-        self.hosting = AdvisorDriver(self.advisor, {}, self.said.append)
+        self.hosting = AdvisorAlgorithmDriver(self.advisor, {}, self.said.append)
         self.advisor.port = self.hosting.deliver
 
 
