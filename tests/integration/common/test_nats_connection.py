@@ -254,6 +254,33 @@ async def test_connection_that_an_error_of_the_server_ended_is_opened_again(
         assert await subscriber.payloads.get() == b"afterwards"
 
 
+async def test_loss_that_a_publication_notices_first_is_followed_by_a_reconnection(
+    own_nats: NatsServer,
+) -> None:
+    async with connected(NatsSettings(own_nats.url)) as connection:
+        subscriber = Subscriber(connection, "a")
+        accepted: list[bool] = []
+
+        def fail(*_: object) -> None:
+            # Runs after nats-py has begun to reconnect, before its transport is closed.
+            asyncio.get_running_loop().call_soon(
+                lambda: accepted.append(connection.publish("a", b"refused"))
+            )
+            raise ValueError("breaks the connection")
+
+        broken = connection.subscribe("broken", fail)
+        await connection.flush()
+
+        connection.publish("broken", b"")
+        await connection.wait_disconnected()
+        connection.unsubscribe(broken)
+        await connection.wait_connected()
+        connection.publish("a", b"afterwards")
+
+        assert accepted == [False]
+        assert await subscriber.payloads.get() == b"afterwards"
+
+
 async def test_server_in_lame_duck_mode_is_left_for_another(tmp_path: Path) -> None:
     with nats_server(tmp_path / "one") as one, nats_server(tmp_path / "two") as two:
         async with connected(NatsSettings(f"{one.url},{two.url}")) as connection:

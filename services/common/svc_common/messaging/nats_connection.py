@@ -281,9 +281,11 @@ class Connection:
                     get_logger().warning("bus connection not encrypted", error=str(error))
             finally:
                 self._lose(client)
-                with suppress(Error, OSError, TimeoutError):
+                # In a task of its own: closed while it reconnects, nats-py cancels a future for
+                # which `close` itself waits, and this task would end with that cancellation.
+                with suppress(TimeoutError):
                     async with asyncio.timeout(TIMEOUT_S):
-                        await client.close()
+                        await asyncio.gather(client.close(), return_exceptions=True)
             wait_s = min(max(wait_s * 2, FIRST_RETRY_S), LAST_RETRY_S)
 
     async def _connect(self, client: Client, server: Server) -> None:
@@ -346,6 +348,8 @@ class Connection:
         for sid in self._subjects:
             self._subscribe(client, sid)
         await self.flush()  # now the server knows the subscriptions
+        if self._down.is_set():
+            return  # lost since the answer arrived
         self._up.set()
         if not first.done():
             first.set_result(None)

@@ -128,6 +128,28 @@ async def test_message_that_cannot_be_handled_makes_the_connection_anew() -> Non
         await connection.flush()
 
 
+class LeavingBus(ScriptedBus):
+    """Server that announces its end to its first client together with its first answer."""
+
+    def deliver(
+        self, to: str, subject: str, reply: str = "", headers: bytes = b"", payload: bytes = b""
+    ) -> None:
+        super().deliver(to, subject, reply, headers, payload)
+        if self.connections == 1:
+            assert self._writer is not None
+            self._writer.write(b'INFO {"ldm": true}\r\n')
+
+
+async def test_connection_lost_right_after_the_handshake_is_not_reported_as_usable() -> None:
+    async with (
+        LeavingBus(ignore) as server,
+        opened(server, NatsSettings(f"{server.url},{server.url}")) as connection,
+    ):
+        await connection.flush()
+
+        assert server.connections == 2
+
+
 async def test_publishing_states_all_sizes() -> None:
     async with ScriptedBus(ignore) as server, opened(server) as connection:
         connection.publish("a", b"xy")
