@@ -22,6 +22,7 @@ class ManualTimers:
         loop = asyncio.get_running_loop()
         call_later = loop.call_later
         self._pending: list[tuple[asyncio.TimerHandle, Callable[[], object]]] = []
+        self._set = asyncio.Event()
 
         def patched(
             delay: float,
@@ -33,6 +34,7 @@ class ManualTimers:
                 return call_later(delay, callback, *args, context=context)
             timer = asyncio.TimerHandle(loop.time() + delay, callback, args, loop, context)
             self._pending.append((timer, lambda: callback(*args)))
+            self._set.set()
             return timer
 
         monkeypatch.setattr(loop, "call_later", patched)
@@ -41,6 +43,12 @@ class ManualTimers:
     def pending(self) -> int:
         """Number of timers that were neither fired nor cancelled."""
         return sum(not timer.cancelled() for timer, _ in self._pending)
+
+    async def wait_pending(self, count: int = 1) -> None:
+        """Wait until at least `count` timers are pending."""
+        while self.pending < count:
+            self._set.clear()
+            await self._set.wait()
 
     def fire(self) -> None:
         """Run the callbacks of all pending timers, in the order of their creation."""

@@ -24,6 +24,8 @@ from tests.support.stores import RedisServer, S3Server
 
 TTL_S = 0.05
 """Short enough to wait for on a real server."""
+RENEWABLE_S = 1.0
+"""Long enough for a renewal that follows at once, and still short enough to wait for."""
 STEP_S = 0.005
 _numbers = itertools.count(1)
 
@@ -76,7 +78,7 @@ async def lease_world(request: pytest.FixtureRequest) -> AsyncIterator[LeaseWorl
         clock = ManualClock()
 
         async def turn_the_clock(_: str) -> None:
-            clock.advance(TTL_S)
+            clock.advance(RENEWABLE_S)
 
         yield LeaseWorld(InMemoryLeases(clock), turn_the_clock)
         return
@@ -85,7 +87,7 @@ async def lease_world(request: pytest.FixtureRequest) -> AsyncIterator[LeaseWorl
         leases = RedisLeases(connection)
 
         async def wait_for_redis(name: str) -> None:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 while await leases.holder(name) is not None:  # noqa: ASYNC110 - a server's time
                     await asyncio.sleep(STEP_S)
 
@@ -98,7 +100,7 @@ async def presence_world(request: pytest.FixtureRequest) -> AsyncIterator[Presen
         clock = ManualClock()
 
         async def turn_the_clock(_: str) -> None:
-            clock.advance(TTL_S)
+            clock.advance(RENEWABLE_S)
 
         yield PresenceWorld(InMemoryPresences(clock), turn_the_clock)
         return
@@ -107,7 +109,7 @@ async def presence_world(request: pytest.FixtureRequest) -> AsyncIterator[Presen
         presences = RedisPresences(connection)
 
         async def wait_for_redis(runner_id: str) -> None:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 while runner_id in await presences.all():  # noqa: ASYNC110 - as above
                     await asyncio.sleep(STEP_S)
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from svc_manager.domain.lease import Lease
-from tests.conformance.manager.conftest import TTL_S, LeaseWorld
+from tests.conformance.manager.conftest import RENEWABLE_S, TTL_S, LeaseWorld
 
 LONG_S = 60.0
 
@@ -83,11 +83,11 @@ async def test_owner_that_comes_back_after_expiry_starts_a_new_epoch(
 
 async def test_a_renewed_lease_expires_later(lease_world: LeaseWorld, unique: str) -> None:
     leases = lease_world.leases
-    short = await leases.acquire(f"{unique}-short", "a", TTL_S)
-    long = await leases.acquire(f"{unique}-long", "a", TTL_S)
-    assert short is not None
+    long = await leases.acquire(f"{unique}-long", "a", RENEWABLE_S)
     assert long is not None
     assert await leases.renew([long], LONG_S) == []
+    short = await leases.acquire(f"{unique}-short", "a", RENEWABLE_S)
+    assert short is not None
 
     await lease_world.expired(f"{unique}-short")
 

@@ -218,9 +218,11 @@ def test_output_and_exit_code_are_those_of_the_plain_interpreter(stage: Stage, t
         pytest.param(
             """
             import threading, time
-            def work(): time.sleep(0.05); print("thread done")
+            over = threading.Event()
+            def work(): over.wait(); time.sleep(0.05); print("thread done")
             threading.Thread(target=work).start()
             print("main done")
+            over.set()
             """,
             id="threads are joined",
         ),

@@ -267,5 +267,5 @@ async def test_a_frozen_owner_is_waited_for_until_another_one_has_the_experiment
 
     for refused in (asking, anext(items)):
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
-            await asyncio.wait_for(refused, 5)
+            await asyncio.wait_for(refused, 30)
         assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE

@@ -103,7 +103,7 @@ class Publishing:
         """Give the tasks that have come since the last call."""
         await self.bus.tasks.publish(POOL, MARK, message_id=f"mark {next(_marks)}")
         found: list[task_pb2.TrialTask] = []
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             async for task in self.feed:
                 if task.payload == MARK:
                     return found

@@ -13,10 +13,13 @@ from nni_proto.trial.v1 import output_pb2
 from svc_common.errors import NotFoundError
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.usecases.output_feed import OutputFeed
+from tests.support.manual_timers import ManualTimers
 from tests.unit.services.manager.world import PATIENCE_S, Held, World, hold, world_on
 
 STDOUT = experiment_service_pb2.LOG_SOURCE_TRIAL_STDOUT
 STDERR = experiment_service_pb2.LOG_SOURCE_TRIAL_STDERR
+GRACE_S = 12.5
+"""A time that only `ManualTimers` lets pass: real time would race with the output."""
 
 
 @pytest.fixture
@@ -118,8 +121,9 @@ async def test_without_output_there_is_a_clear_error(world: World, held: Held) -
 
 
 async def test_the_output_of_a_dead_agent_is_awaited_for_a_limited_time(
-    world: World, held: Held
+    world: World, held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    timers = ManualTimers(monkeypatch, GRACE_S)
     publish(world, held, b"last")
     await world.agent.exit(held)
     await world.wait_for_state(held.task.experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
@@ -130,11 +134,23 @@ async def test_the_output_of_a_dead_agent_is_awaited_for_a_limited_time(
         held.task.trial_id,
         output_pb2.OUTPUT_STREAM_STDOUT,
         0,
-        grace_s=0.05,
+        grace_s=GRACE_S,
     )
 
+    pieces: list[bytes] = []
+    arrived = asyncio.Event()
+
+    async def follow() -> None:
+        async for piece in feed.follow():
+            pieces.append(piece.data)
+            arrived.set()
+
     async with asyncio.timeout(PATIENCE_S):
-        pieces = [piece.data async for piece in feed.follow()]
+        following = asyncio.ensure_future(follow())
+        await arrived.wait()
+        await timers.wait_pending()
+        timers.fire()
+        await following
 
     assert pieces == [b"last"]
 

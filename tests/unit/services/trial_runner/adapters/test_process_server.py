@@ -104,12 +104,19 @@ async def test_start_that_comes_after_its_time_out_is_killed(
     made.close()
 
 
-async def test_death_of_a_generation_rejects_the_starts_it_had_received(tmp_path: Path) -> None:
+async def test_death_of_a_generation_rejects_the_starts_it_had_received(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers = ManualTimers(monkeypatch, TIME_LIMIT_S)
     script = "receive(); send(event='dropped', module='', reason='status 9'); receive()"
-    made, _ = server(tmp_path, script, takeover_timeout_s=0.05)
+    made, _ = server(tmp_path, script, takeover_timeout_s=TIME_LIMIT_S)
+    starting = asyncio.ensure_future(made.start("a", {}, (1, 2)))
+    await asyncio.wait_for(timers.wait_pending(), WAIT_S)
+
+    timers.fire()
 
     with pytest.raises(LaunchError, match="no answer"):
-        await asyncio.wait_for(made.start("a", {}, (1, 2)), WAIT_S)
+        await asyncio.wait_for(starting, WAIT_S)
 
     made.close()
 

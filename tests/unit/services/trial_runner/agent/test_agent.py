@@ -1,4 +1,5 @@
 import asyncio
+import os
 from datetime import timedelta
 
 from nni_proto.trial.v1 import report_pb2
@@ -181,8 +182,10 @@ async def test_stopping_agent_reports_its_attempts_lost(bench: Bench) -> None:
 
 async def test_attempt_that_ignores_term_is_reported_lost(bench: Bench) -> None:
     agent = bench.agent()
-    await bench.deliver(agent, bench.task("one", "trap '' TERM; while true; do sleep 1; done"))
-    await bench.until_kind("one", "started")
+    os.mkfifo(bench.folder / "ready")
+    command = "trap '' TERM; echo > ready; while true; do sleep 1; done"
+    await bench.deliver(agent, bench.task("one", command))
+    await asyncio.to_thread((bench.folder / "ready").read_bytes)
 
     await agent.abandon_all(0.05)
 

@@ -36,7 +36,7 @@ class RecordingStore(InMemoryBlobStore):
             self.complete.setdefault(trial_id, asyncio.Event()).set()
 
     async def has(self, trial_id: str) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await self.complete.setdefault(trial_id, asyncio.Event()).wait()
 
 
@@ -116,7 +116,7 @@ async def test_experiment_over_its_quota_does_not_block_the_others(tmp_path: Pat
     async with uploading(tmp_path, store, clock) as uploads:
         uploads.add(finished(tmp_path, "t1", "e1"))
         uploads.add(finished(tmp_path, "t2", "e2"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await store.refused.wait()
         store.full = ""
         while uploads.waiting:
@@ -135,7 +135,7 @@ async def test_attempt_has_its_output_stored_when_it_is_over(bench: Bench) -> No
     await bench.until_kind("one", "exited")
     await bench.tasks.drain()
     folder = bench.folder / "experiment/trials/one"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while folder.exists():  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.01)
     running.cancel()

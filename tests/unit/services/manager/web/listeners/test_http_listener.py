@@ -14,8 +14,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from svc_manager.web.listeners.http_listener import HEAD_LIMIT_BYTES, HttpListener
 from svc_manager.web.security import CERTIFICATE_NAME
+from tests.support.manual_timers import ManualTimers
 
 LONG_S = 60.0
+HEAD_TIMEOUT_S = 12.5
+"""A limit that only `ManualTimers` lets pass: real time would race with the request."""
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -93,26 +96,38 @@ async def test_plain_connection_has_no_certificate_name() -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n"])
 async def test_connection_without_a_complete_head_is_closed_after_the_time_limit(
-    sent: bytes,
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with running(hello, head_timeout_s=0.01) as listener:
+    timers = ManualTimers(monkeypatch, HEAD_TIMEOUT_S)
+    async with running(hello, head_timeout_s=HEAD_TIMEOUT_S) as listener:
         reader, writer = await connect(listener, sent)
+        async with asyncio.timeout(20):
+            await timers.wait_pending()
+        timers.fire()
         received = await until_closed(reader)
         writer.close()
 
     assert b"hello" not in received
 
 
-async def test_time_limit_of_the_head_does_not_limit_the_response() -> None:
-    timer_passed = asyncio.Event()
+async def test_time_limit_of_the_head_does_not_limit_the_response(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timers = ManualTimers(monkeypatch, HEAD_TIMEOUT_S)
+    began, timer_passed = asyncio.Event(), asyncio.Event()
 
     async def slow(_request: Request) -> Response:
+        began.set()
         await timer_passed.wait()
         return PlainTextResponse("late")
 
-    async with running(slow, head_timeout_s=0.01) as listener:
+    async with running(slow, head_timeout_s=HEAD_TIMEOUT_S) as listener:
         reader, writer = await connect(listener, REQUEST)
-        idle, idle_writer = await connect(listener, b"")
+        async with asyncio.timeout(20):
+            await began.wait()
+            idle, idle_writer = await connect(listener, b"")
+            await timers.wait_pending()
+        timers.fire()
         await until_closed(idle)  # the same limit has ended this connection
         timer_passed.set()
         async with asyncio.timeout(20):
