@@ -1,4 +1,4 @@
-"""Fixtures and rules for all tests."""
+"""Fixtures and set-up of all tests."""
 
 import signal
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ __all__ = ["local_shape"]  # a fixture for all
 
 
 def pytest_configure() -> None:
-    """Let SIGINT interrupt: a shell makes background jobs ignore it, and children inherit that."""
+    """Restore the handler of SIGINT: background jobs of a shell ignore it, as do their children."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give every test a home of its own: none may touch the user's experiments or services."""
+    """Set a home folder for every test, apart from the user's experiments and services."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("NNI_HOME", str(home / "nni"))
@@ -32,27 +32,27 @@ def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 
 @pytest.fixture(scope="session")
 def shared_nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    """A bus for tests that leave it running; use ids of your own on it."""
+    """Bus shared by tests that leave it running; each test uses ids of its own."""
     with nats_server(tmp_path_factory.mktemp("nats")) as server:
         yield server
 
 
 @pytest.fixture
 def own_nats(tmp_path: Path) -> Iterator[NatsServer]:
-    """A bus that the test may kill."""
+    """Bus that the test may kill."""
     with nats_server(tmp_path / "nats") as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def shared_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A Redis for tests that leave it running; use ids of your own on it."""
+    """Redis shared by tests that leave it running; each test uses ids of its own."""
     with redis_server(tmp_path_factory.mktemp("redis")) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def shared_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """An S3 server for tests that leave it running; use a prefix of your own on it."""
+    """S3 server shared by tests that leave it running; each test uses a prefix of its own."""
     with s3_server(tmp_path_factory.mktemp("s3")) as server:
         yield server

@@ -1,4 +1,4 @@
-"""Every test says what must be: one that only runs code passes whatever that does."""
+"""Every test asserts: a test that only runs code passes for any result."""
 
 import ast
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CHECKS = ("raises", "warns", "assert_", "check", "expect", "fail", "until", "wait_for", "wait")
-"""What the names of functions that judge begin with; those that wait do so within a time."""
+"""Prefixes of functions that assert; waiting functions raise after their time-out."""
 
 
-def judges(node: ast.AST, helpers: frozenset[str]) -> bool:
-    """Tell whether code compares what it got with what it wants."""
+def asserts(node: ast.AST, helpers: frozenset[str]) -> bool:
+    """Return whether code asserts, directly or by a helper."""
     for part in ast.walk(node):
         if isinstance(part, ast.Assert):
             return True
@@ -23,30 +23,30 @@ def judges(node: ast.AST, helpers: frozenset[str]) -> bool:
 
 
 def silent_tests(path: Path) -> Iterator[str]:
-    """Give the tests of a module that judge nothing, themselves or by its functions."""
+    """Yield the tests of a module that assert nothing, themselves or by its functions."""
     tree = ast.parse(path.read_text("utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
     helpers: frozenset[str] = frozenset()
-    for _ in range(3):  # a function that calls one that judges does judge
-        helpers = frozenset(node.name for node in functions if judges(node, helpers))
+    for _ in range(3):  # a function that calls an asserting one asserts as well
+        helpers = frozenset(node.name for node in functions if asserts(node, helpers))
     for node in functions:
         if node.name.startswith("test_") and node.name not in helpers:
             yield f"{path.relative_to(TESTS)}: {node.name}"
 
 
-def test_every_test_judges() -> None:
+def test_every_test_asserts() -> None:
     silent = [found for path in sorted(TESTS.rglob("test_*.py")) for found in silent_tests(path)]
 
     assert silent == []
 
 
-def test_a_test_that_judges_nothing_is_found() -> None:
+def test_a_test_that_asserts_nothing_is_found() -> None:
     text = "def test_a():\n    helper()\n\ndef test_b():\n    print()\n"
 
     silent = [
         node.name
         for node in ast.parse(text).body
-        if isinstance(node, ast.FunctionDef) and not judges(node, frozenset({"helper"}))
+        if isinstance(node, ast.FunctionDef) and not asserts(node, frozenset({"helper"}))
     ]
 
     assert silent == ["test_b"]

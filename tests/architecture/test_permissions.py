@@ -25,7 +25,7 @@ REMEDY = "give it a row in svc_common/access/permissions.py"
 
 
 def methods() -> Iterator[MethodDescriptor]:
-    """Give every RPC of `proto/` that our processes serve."""
+    """Yield every RPC of `proto/` that the services serve."""
     for path in sorted(PROTOS.rglob("*.proto")):
         name = ".".join(path.relative_to(PROTOS.parent).with_suffix("").parts)
         descriptor = importlib.import_module(f"{name}_pb2").DESCRIPTOR

@@ -1,4 +1,4 @@
-"""Every call that changes something can be repeated: it carries a request id, or says why not."""
+"""Every changing call can be repeated: it has a request id or a documented reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def methods() -> Iterator[MethodDescriptor]:
 def has_request_id(method: MethodDescriptor) -> bool:
     fields = method.input_type.fields_by_name
     messages = [one for one in (fields[name].message_type for name in fields) if one is not None]
-    # What is streamed says it in its first message.
+    # A stream has the request id in its first message.
     return "request_id" in fields or any("request_id" in one.fields_by_name for one in messages)
 
 

@@ -1,4 +1,4 @@
-"""What is secret is in no repr: logs, tracebacks and debuggers show those."""
+"""Secrets are in no repr: logs, tracebacks and debuggers show reprs."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ MODULES = sorted(
 
 
 def shown_secrets(path: Path) -> Iterator[str]:
-    """Give the fields of dataclasses that look secret and are in the repr."""
+    """Yield the fields of dataclasses that look secret and are in the repr."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ClassDef) and "dataclass" in map(_name, node.decorator_list):
             for field in node.body:

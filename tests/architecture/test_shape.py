@@ -19,7 +19,7 @@ SOURCE_FOLDERS = (
 MODULE_LINES = 600
 """A longer module must say why in its first docstring."""
 LONGER = "longer than"
-"""Words with which it says so."""
+"""Words that introduce the reason."""
 FUNCTION_LINES = 50
 """The guide stops at 40 lines of code; the signature comes on top."""
 SUBJECT = r"[\"']nni\.(experiment|inbox|task|log|control|presence|live)\."

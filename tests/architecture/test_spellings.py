@@ -1,4 +1,4 @@
-"""Documented older import paths: each gives the very object of its home, and holds nothing else."""
+"""Documented older import paths: each re-exports the objects of its home and nothing else."""
 
 import ast
 import importlib
@@ -34,9 +34,9 @@ TABLE = {
     "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
     "nni.hpo.configspace": "from_configspace parameters_of to_configspace",
 }
-"""The spellings that users have in their code, and the names that they import from them."""
+"""Older modules in users' code, and the names imported from them."""
 FOLDERS = ("algorithms", "networkmorphism_tuner", "runtime")
-"""Where nothing but other spellings is."""
+"""Folders that contain other spellings only."""
 ALL = sorted(
     {
         *TABLE,

@@ -1,4 +1,4 @@
-"""What can run code when it is opened is opened nowhere in the services and the client.
+"""Neither services nor client open data that can run code.
 
 Pickles belong to processes of the user: hosts of algorithms, trials and jobs. Each module that
 opens one stands here with its reason.
@@ -26,7 +26,7 @@ BANNED_CALLS = {
 RUNS_USER_CODE = {
     "sdk/nni/trial/warm.py": "runs the trial's script, as `python script.py` would",
 }
-"""Modules that may run source: that is what they are for."""
+"""Modules whose purpose is to run source code."""
 MODULES = sorted(
     path
     for folder in ("proto/nni_wire", "sdk/nni", "services")
@@ -40,7 +40,7 @@ def name_of(path: Path) -> str:
 
 
 def openings(path: Path) -> Iterator[str]:
-    """Give what a module imports or calls that can run code from data."""
+    """Yield the imports and calls of a module that can run code from data."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names if a.name.partition(".")[0] in BANNED_MODULES)
@@ -61,7 +61,7 @@ def _calls(node: ast.Call) -> Iterator[str]:
 
 
 def _is_safe(node: ast.Call) -> bool:
-    """Return whether a call says that it opens no code: numbers and names only."""
+    """Return whether the arguments of a call restrict it to numbers and names."""
     said = {keyword.arg: keyword.value for keyword in node.keywords}
     for name, wanted in (("weights_only", True), ("allow_pickle", False)):
         value = said.get(name)

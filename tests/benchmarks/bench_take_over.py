@@ -1,4 +1,4 @@
-"""How long is an experiment without an owner when its manager is killed, or told to go?
+"""How long is an experiment without an owner when its manager is killed or terminated?
 
 Two managers share the experiments by leases in a real Redis; a client asks the one that stays until
 it has the experiment. A lease lasts 3 s, so a kill cannot cost less than 2.5 s. Also: what does it

@@ -31,7 +31,7 @@ REPEATS = 9
 
 
 def timed_ms(work: Callable[[], object], repeats: int = REPEATS) -> list[float]:
-    """Return how long each call took, after one that nobody counts."""
+    """Return the duration of each call, after one warm-up call."""
     work()
     times = []
     for _ in range(repeats):

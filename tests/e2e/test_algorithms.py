@@ -1,4 +1,4 @@
-"""One small experiment of each algorithm that defers requests, through the real services."""
+"""Small experiment of each algorithm that defers requests, with the real services."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_bohb_runs_its_brackets(tmp_path: Path) -> None:
     assert budgets(jobs) == [1] * 9 + [3] * 8 + [9] * 2
 
 
-def test_bohb_goes_on_from_checkpoints_and_lets_nobody_wait(tmp_path: Path) -> None:
+def test_bohb_continues_from_checkpoints_without_waiting_trials(tmp_path: Path) -> None:
     arguments = {"max_budget": 9, "exec_mode": "asynchronous", "checkpoints": True, "seed": 0}
     advisor = {"name": "BOHB", "class_args": arguments}
 

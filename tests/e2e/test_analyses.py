@@ -84,13 +84,13 @@ def test_constraints_that_allow_nothing_are_refused_at_once(nnictl: Nnictl, tmp_
 def test_importance_names_what_matters_first(nnictl: Nnictl, tmp_path: Path) -> None:
     experiment_id = done(nnictl, tmp_path)
 
-    told = nnictl.json("experiment", "importance", experiment_id, "--json")
+    printed = nnictl.json("experiment", "importance", experiment_id, "--json")
     shown = nnictl("experiment", "importance", experiment_id)
 
-    assert told["trials"] == 24
-    assert told["metric"] == "default"
-    assert [item["name"] for item in told["parameters"]] == ["width", "layers"]
-    assert told["parameters"][0]["share"] > 0.5
+    assert printed["trials"] == 24
+    assert printed["metric"] == "default"
+    assert [item["name"] for item in printed["parameters"]] == ["width", "layers"]
+    assert printed["parameters"][0]["share"] > 0.5
     assert shown.stdout.startswith("Parameter")
 
 
@@ -98,12 +98,12 @@ def test_pareto_front_shows_the_trade_off(nnictl: Nnictl, tmp_path: Path) -> Non
     experiment_id = done(nnictl, tmp_path)
     objectives = ["--objective", "accuracy:maximize", "--objective", "cost:minimize"]
 
-    told = nnictl.json("experiment", "pareto", experiment_id, *objectives, "--json")
+    printed = nnictl.json("experiment", "pareto", experiment_id, *objectives, "--json")
     best = nnictl.json("experiment", "pareto", experiment_id, "--json")
 
     # Accuracy and cost rise together: no trial beats another one in both.
-    assert len(told["front"]) == told["trials"] == 24
-    assert [item["metric"] for item in told["objectives"]] == ["accuracy", "cost"]
+    assert len(printed["front"]) == printed["trials"] == 24
+    assert [item["metric"] for item in printed["objectives"]] == ["accuracy", "cost"]
     values = [point["values"]["default"] for point in best["front"]]
     assert set(values) == {max(nnictl_value(trial) for trial in nnictl.trials(experiment_id))}
 
@@ -192,11 +192,11 @@ def test_several_objectives_are_searched_for_a_front(
     experiment_id = nnictl.create(config)
     nnictl.shape.wait_for(experiment_id, "DONE")
 
-    told = nnictl.json("experiment", "pareto", experiment_id, "--json")
+    printed = nnictl.json("experiment", "pareto", experiment_id, "--json")
 
-    assert told["objectives"] == objectives
-    assert told["infeasible"] + len(told["front"]) == 24
-    assert all(point["values"]["cost"] <= 32 for point in told["front"])
+    assert printed["objectives"] == objectives
+    assert printed["infeasible"] + len(printed["front"]) == 24
+    assert all(point["values"]["cost"] <= 32 for point in printed["front"])
     assert nnictl.status(experiment_id)["errors"] == []
     replayed = nnictl.json("experiment", "replay", experiment_id, "--json")
     assert (replayed["suggestions"], replayed["equal"]) == (24, 24)

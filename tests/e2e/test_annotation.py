@@ -55,7 +55,7 @@ def test_annotated_example_is_tuned_in_a_copy(local_shape: LocalShape, example: 
 
 
 @pytest.mark.timeout(90)
-def test_mistake_is_told_with_its_line_before_anything_starts(
+def test_mistake_is_reported_with_its_line_before_anything_starts(
     local_shape: LocalShape, example: Path
 ) -> None:
     text = (example / "trial.py").read_text()

@@ -1,4 +1,4 @@
-"""What users change while an experiment runs: its search space, and trials of their own."""
+"""Changes during an experiment: its search space, and trials of the user."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def space_file(folder: Path, space: Mapping[str, Any]) -> Path:
 
 
 def points(experiment: Experiment) -> list[Any]:
-    """Give the parameters of all trials in their order."""
+    """Return the parameters of all trials in their order."""
     return [job.hyperParameters[0].parameters for job in in_order(experiment)]
 
 
@@ -128,7 +128,7 @@ def test_a_grid_that_was_complete_goes_on_with_what_is_new(nnictl: Nnictl, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("space", "told"),
+    ("space", "error"),
     [
         ({"x": {"_type": "unifrom", "_value": [0, 1]}}, "unifrom"),
         ({"x": {"_type": "choice", "_value": ["a", "b"]}}, "GPTuner"),
@@ -137,7 +137,7 @@ def test_a_grid_that_was_complete_goes_on_with_what_is_new(nnictl: Nnictl, tmp_p
     ids=["unknown type", "not for this tuner", "allows nothing"],
 )
 def test_a_space_that_cannot_be_searched_changes_nothing(
-    nnictl: Nnictl, tmp_path: Path, space: dict[str, Any], told: str
+    nnictl: Nnictl, tmp_path: Path, space: dict[str, Any], error: str
 ) -> None:
     experiment = begun(nnictl, write_experiment(tmp_path, PATIENT, tuner={"name": "GPTuner"}))
     before = experiment.get_experiment_profile()
@@ -146,7 +146,7 @@ def test_a_space_that_cannot_be_searched_changes_nothing(
         "update", "searchspace", experiment.id, "-f", space_file(tmp_path, space), expect=2
     )
 
-    assert told in refused.stderr
+    assert error in refused.stderr
     after = experiment.get_experiment_profile()
     assert after["params"]["searchSpace"] == before["params"]["searchSpace"]
     assert after["revision"] == before["revision"]
@@ -164,7 +164,7 @@ def test_an_algorithm_that_keeps_its_first_space_says_so(nnictl: Nnictl, tmp_pat
     assert experiment.get_experiment_profile()["revision"] == before["revision"]
 
 
-def test_python_is_told_the_same(nnictl: Nnictl, tmp_path: Path) -> None:
+def test_python_api_raises_the_same_error(nnictl: Nnictl, tmp_path: Path) -> None:
     experiment = begun(nnictl, write_experiment(tmp_path, PATIENT))
 
     with pytest.raises(ConfigError, match="unifrom"):
@@ -205,8 +205,8 @@ def test_own_trials_count_and_are_shown_but_not_learnt(nnictl: Nnictl, tmp_path:
     assert {job.hyperParameters[0].parameter_source for job in own} == {"customized"}
     assert [job.finalMetricData[0].data for job in own] == [9.0, 7.0]
     diary = nnictl.shape.root / experiment.id / "log" / "diary.txt"
-    # The experiment is DONE when its trials have ended; the tuner hears of that after it.
-    wait.until(diary.exists, 20, "the tuner's word")
+    # The experiment is DONE when its trials have ended; the tuner is notified later.
+    wait.until(diary.exists, 20, "the tuner's diary")
     assert diary.read_text("utf-8") == "end 0\n"
 
 

@@ -43,7 +43,7 @@ ALONE = ("dispatcher:7502", "manager:7501", "manager:8080", "trial-runner:7503")
 
 
 def listening(addresses: Addresses) -> None:
-    """Say that what a service binds, and what its health check asks, is its own address."""
+    """Map the addresses that a service binds, and that its health check calls, to its own."""
     for name in ALONE:
         port = name.rpartition(":")[2]
         addresses.put(f"0.0.0.0:{port}", f"0.0.0.0:{addresses.port(name)}")
@@ -142,7 +142,7 @@ def test_compose_file_describes_a_system_that_works(
 
 
 def encrypted(certificates: Path, address: str) -> AbstractContextManager[str]:
-    """Let a server that speaks plain text be reached as the deployment says: over TLS."""
+    """Put a TLS proxy in front of a plain-text server, as the deployment requires TLS."""
     return tls_proxy(address, certificates / "tls.crt", certificates / "tls.key")
 
 
@@ -161,7 +161,7 @@ def run_compose(folder: Path, addresses: Addresses, parts: Sequence[Part]) -> di
 
 
 def rendered(s3: S3Server) -> list[dict[str, Any]]:
-    """Give the objects of the chart."""
+    """Return the objects of the chart."""
     values = {
         "s3": {"endpoint": s3.endpoint, "accessKey": S3_ACCESS_KEY, "secretKey": S3_SECRET_KEY},
         "auth": {"token": TOKEN},
@@ -171,7 +171,7 @@ def rendered(s3: S3Server) -> list[dict[str, Any]]:
 
 
 def secrets_of(objects: list[dict[str, Any]]) -> dict[str, str]:
-    """Give what the chart's secret holds."""
+    """Return the content of the chart's secret."""
     (secret,) = (one["data"] for one in objects if one["kind"] == "Secret")
     return {key: base64.b64decode(text).decode() for key, text in secret.items()}
 
@@ -179,7 +179,7 @@ def secrets_of(objects: list[dict[str, Any]]) -> dict[str, str]:
 def chart_parts(
     objects: list[dict[str, Any]], addresses: Addresses, folder: Path
 ) -> Iterator[Part]:
-    """Give the parts of the chart: three servers of the bus, then the services."""
+    """Return the parts of the chart: three servers of the bus, then the services."""
     secrets = secrets_of(objects)
     (config,) = (one["data"] for one in objects if one["kind"] == "ConfigMap")
     for name, text in config.items():
@@ -223,7 +223,7 @@ def bus_server(
 
 
 def variables_of(name: str, pod: dict[str, Any], secrets: dict[str, str]) -> dict[str, str]:
-    """Give the environment of a container, secrets put in."""
+    """Return the environment of a container, secrets included."""
     variables = dict(read_image(IMAGES[name]).environment) if name in IMAGES else {}
     for one in pod["env"]:
         source = one.get("valueFrom", {}).get("secretKeyRef")
@@ -236,7 +236,7 @@ def variables_of(name: str, pod: dict[str, Any], secrets: dict[str, str]) -> dic
 
 
 def copies(monitor: str) -> dict[str, int]:
-    """Give how many copies the bus keeps of each stream."""
+    """Return the number of replicas of each stream."""
     with urlopen(f"http://{monitor}/jsz?streams=true&config=true", timeout=10) as answer:
         (account,) = json.load(answer)["account_details"]
     return {one["name"]: one["config"]["num_replicas"] for one in account["stream_detail"]}

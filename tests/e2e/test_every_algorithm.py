@@ -95,7 +95,7 @@ def services(shared_shape: LocalShape, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def changes(entry: AlgorithmEntry) -> dict[str, Any]:
-    """Give the part of the configuration that makes an algorithm run."""
+    """Return the part of the configuration that selects an algorithm."""
     arguments = dict(ARGUMENTS.get(entry.name, {}))
     if entry.name not in OBJECTIVES and entry.name != "Curvefitting":
         arguments["optimize_mode"] = "minimize"
@@ -105,8 +105,8 @@ def changes(entry: AlgorithmEntry) -> dict[str, Any]:
     return {**others, **algorithm, **objectives}
 
 
-def told(shape: LocalShape, experiment: Experiment) -> Any:
-    """Give what REST says of an experiment's state."""
+def check_status(shape: LocalShape, experiment: Experiment) -> Any:
+    """Return the REST view of an experiment's status."""
     endpoint = shape.endpoint()
     url = f"{endpoint['http']}/api/v1/nni/experiments/{experiment.id}/check-status"
     return get_json(url, endpoint["token"])
@@ -129,7 +129,7 @@ def test_algorithm_sees_an_experiment_through(
     try:
         assert experiment.wait_completion()
         trials = experiment.list_trial_jobs()
-        errors = told(shared_shape, experiment)["errors"]
+        errors = check_status(shared_shape, experiment)["errors"]
     finally:
         experiment.stop()
 

@@ -1,4 +1,4 @@
-"""Every example runs as its README says, through the real services."""
+"""Execution of every example's README with the real services."""
 
 from __future__ import annotations
 

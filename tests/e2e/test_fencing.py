@@ -31,34 +31,34 @@ TRIAL = """\
 import os, pathlib, time
 import nni
 nni.get_next_parameter()
-folder = pathlib.Path(os.environ["WITNESS"])
+folder = pathlib.Path(os.environ["RECORDS"])
 mine = folder / f"{nni.get_trial_id()}.{os.getpid()}"
 mine.write_text(str(os.getpid()))
 while not (folder / "go").exists():
     time.sleep(0.02)
 nni.report_final_result(1.0)
 """
-"""Says which process it is, and ends well when it may."""
+"""Trial that records its process id and succeeds once the file `go` exists."""
 
 
 class Scene(Shared):
-    """Managers, real agents, and a folder in which trials tell of themselves."""
+    """Managers, real agents, and a folder in which trials record their processes."""
 
     @property
-    def witness(self) -> Path:
-        return self.site.folder / "witness"
+    def records(self) -> Path:
+        return self.site.folder / "records"
 
     @property
     def code(self) -> Path:
         return self.site.folder / "code"
 
     def processes(self, trial_id: str = "*") -> list[Path]:
-        """Give a file for each process that ever ran a trial."""
-        return sorted(self.witness.glob(f"{trial_id}.*"))
+        """Return one file per process that ever ran a trial."""
+        return sorted(self.records.glob(f"{trial_id}.*"))
 
-    def let_go(self) -> None:
-        """Let all trials end."""
-        (self.witness / "go").touch()
+    def release_trials(self) -> None:
+        """Create the file that lets all trials end."""
+        (self.records / "go").touch()
 
     async def agent(self, name: str, **variables: str) -> AgentProcess:
         agent = AgentProcess(
@@ -72,10 +72,10 @@ class Scene(Shared):
         return agent
 
     async def start(self, client: Client, **config: Any) -> str:
-        """Create an experiment of ``max_trial_number`` trials; give its id."""
+        """Create an experiment of ``max_trial_number`` trials; return its id."""
         request = self.site.request()
         request.request_id = ""
-        request.environment.update(os.environ | {"WITNESS": str(self.witness)})
+        request.environment.update(os.environ | {"RECORDS": str(self.records)})
         request.interpreter = sys.executable
         request.config.trial_code_directory = str(self.code)
         for name, value in {"max_trial_number": 1, **config}.items():
@@ -97,13 +97,13 @@ class Scene(Shared):
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     bus = NatsServer(tmp_path / "nats")
-    bus.host = "127.0.0.2"  # another machine, as agents see it: they cannot tell who is cut off
+    bus.host = "127.0.0.2"  # another machine to agents: they cannot know which side is cut off
     bus.start()
     try:
         with redis_server(tmp_path / "redis") as redis:
             async with site_on(bus, tmp_path, scripted=False) as site, AsyncExitStack() as stack:
                 made = Scene(site, redis, stack)
-                made.witness.mkdir()
+                made.records.mkdir()
                 made.code.mkdir()
                 (made.code / "trial.py").write_text(TRIAL)
                 yield made
@@ -121,7 +121,7 @@ async def test_task_that_an_agent_was_given_but_did_not_claim_is_given_again_whe
     await until(lambda: scheduled(scene, manager, experiment_id))
 
     await agent.end(signal.SIGKILL)
-    scene.let_go()
+    scene.release_trials()
     await agent.start()
     took_s = await until(lambda: scene.succeeded(manager, experiment_id, 1), ACK_WAIT_S)
 
@@ -156,8 +156,8 @@ async def test_two_agents_with_one_task_count_it_once(scene: Scene) -> None:
     await scene.site.bus.tasks.publish("local", task.SerializeToString(), message_id="again")
     journal = second.home / "nni" / "runner" / "claims.journal"
     await until(lambda: holds(journal, trial.id))
-    await until(lambda: lone_survivor(scene, first.pid))
-    scene.let_go()
+    await until(lambda: only_process_is_of(scene, first.pid))
+    scene.release_trials()
     await until(lambda: scene.succeeded(manager, experiment_id, 1))
 
     (trial,) = await scene.trials(manager, experiment_id)
@@ -172,8 +172,8 @@ async def holds(file: Path, text: str) -> bool:
     return text.encode() in await asyncio.to_thread(file.read_bytes)
 
 
-async def lone_survivor(scene: Scene, agent: int) -> bool:
-    """Tell whether the only process of a trial that lives is one of this agent."""
+async def only_process_is_of(scene: Scene, agent: int) -> bool:
+    """Return whether exactly one trial process runs and descends from this agent."""
     pids = [int(path.suffix[1:]) for path in scene.processes()]
     return [descends(pid, agent) for pid in pids if is_alive(pid)] == [True]
 
@@ -200,7 +200,7 @@ async def test_agent_frozen_beyond_its_time_loses_its_trial_and_nothing_is_count
     await until(lambda: second_attempt(scene, manager, experiment_id), 3 * ACK_WAIT_S)
     os.kill(frozen.pid, signal.SIGCONT)
     await until_dead(old_pid)
-    scene.let_go()
+    scene.release_trials()
     await until(lambda: scene.succeeded(manager, experiment_id, 1))
 
     (trial,) = await scene.trials(manager, experiment_id)
@@ -254,7 +254,7 @@ async def test_agent_obeys_no_manager_that_was_frozen_while_another_took_over(
     await until(lambda: started(scene, 4))
     process.process.send_signal(signal.SIGCONT)
     await until(lambda: gone(one, experiment_id))
-    scene.let_go()
+    scene.release_trials()
     await until(lambda: scene.succeeded(two, experiment_id, 4))
 
     assert [trial.attempt for trial in await scene.trials(one, experiment_id)] == [1] * 4
@@ -266,12 +266,12 @@ async def gone(client: Client, experiment_id: str) -> bool:
 
 
 @pytest.mark.timeout(240)
-async def test_managers_killed_frozen_and_told_to_go_in_turn_lose_and_double_nothing(
+async def test_managers_killed_frozen_and_terminated_in_turn_lose_and_double_nothing(
     scene: Scene,
 ) -> None:
-    """One of two managers is always there; whichever owns the experiment is hit."""
-    blows = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGKILL)
-    trials = 8 * (len(blows) + 1)
+    """Of two managers, the owner of the experiment is the one that gets the signal."""
+    signals = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGKILL)
+    trials = 8 * (len(signals) + 1)
     (scene.code / "trial.py").write_text(
         TRIAL.replace("while not", "time.sleep(0.3)\nwhile False and not")
     )
@@ -281,16 +281,16 @@ async def test_managers_killed_frozen_and_told_to_go_in_turn_lose_and_double_not
         managers[0][1], max_trial_number=trials, trial_concurrency=4, max_trial_retries=0
     )
     frozen: tuple[Process, Client] | None = None
-    for number, blow in enumerate(blows):
+    for number, fault in enumerate(signals):
         await until(partial(reached, scene, 8 * number + 4), 60)
         (process, client), other = managers
-        process.process.send_signal(blow)
+        process.process.send_signal(fault)
         await until(partial(other[1].owns, experiment_id), 2 * TAKE_OVER_S)
         if frozen is not None:
             frozen[0].process.send_signal(signal.SIGCONT)
             await until(partial(gone, frozen[1], experiment_id))
             frozen[0].process.kill()  # alive again, it would be the next owner as well as others
-        frozen = (process, client) if blow is signal.SIGSTOP else None
+        frozen = (process, client) if fault is signal.SIGSTOP else None
         managers = [other, await scene.manager()]
     client = managers[0][1]
     await until(lambda: scene.succeeded(client, experiment_id, trials), 60)

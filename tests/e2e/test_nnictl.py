@@ -1,4 +1,4 @@
-"""`nnictl` against the real services of a private installation: the life of experiments."""
+"""`nnictl` with the services of a private installation: creation, control and deletion."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_version_is_one_everywhere(nnictl: Nnictl, tmp_path: Path) -> None:
 
     version = json.loads(get(f"http://127.0.0.1:{port}/api/v1/nni/version"))
 
-    told = version["version"] if isinstance(version, dict) else version
-    assert nnictl("--version").stdout.strip() == nni.__version__ == told
+    printed = version["version"] if isinstance(version, dict) else version
+    assert nnictl("--version").stdout.strip() == nni.__version__ == printed
 
 
 @pytest.mark.claim("platform", 28)

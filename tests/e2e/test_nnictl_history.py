@@ -98,7 +98,7 @@ def test_replay_leaves_the_experiments_folder_alone(nnictl: Nnictl, tmp_path: Pa
 
 
 def test_replay_of_an_unknown_experiment_is_refused(nnictl: Nnictl) -> None:
-    assert "there is no experiment" in nnictl("experiment", "replay", "nobody12", expect=1).stderr
+    assert "there is no experiment" in nnictl("experiment", "replay", "unknown1", expect=1).stderr
 
 
 @pytest.mark.claim("platform", 50)

@@ -88,7 +88,7 @@ def test_storage_is_shown_and_cleaned(nnictl: Nnictl) -> None:
     nnictl("up")
     blobs = nnictl.shape.home / "blobs" / "sha256"
     blobs.mkdir(parents=True, exist_ok=True)
-    (blobs / ("0" * 64)).write_bytes(b"nobody's")
+    (blobs / ("0" * 64)).write_bytes(b"orphaned")
 
     shown = nnictl.json("storage", "show", "--json")
     young = nnictl("storage", "clean").stdout

@@ -1,4 +1,4 @@
-"""What the services show of themselves: figures, traces, logs, and answers to why."""
+"""Telemetry of the services: metrics, traces, logs, and explanations."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def nnictl(shape: LocalShape) -> Nnictl:
 
 
 def lines(shape: LocalShape, service: str) -> list[dict[str, Any]]:
-    """Give what a service has logged."""
+    """Return the log lines of a service."""
     text = (shape.home / "log" / f"{service}.log").read_text()
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
@@ -121,7 +121,7 @@ def test_every_service_shows_its_figures(shape: LocalShape, done: str) -> None:
     assert found["manager"]["nni_events_appended_total"] > 10
     assert found["manager"]["nni_trial_duration_seconds_count"] >= 3
     assert found["manager"]["nni_decision_seconds_count"] > 5
-    # A busy machine may have kept the agent from saying that it is there.
+    # On a busy machine the agent's presence may be late.
     until(lambda: metrics_of(shape, "manager").get("nni_agents") == 1, 30)
     assert found["dispatcher"]["nni_parameters_generated_total"] >= 3
     assert found["dispatcher"]["nni_algorithm_ask_seconds_count"] >= 1
@@ -130,7 +130,7 @@ def test_every_service_shows_its_figures(shape: LocalShape, done: str) -> None:
 
 
 def parent_of(span: Span, spans: dict[str, tuple[str, Span]]) -> str:
-    """Give the name of the span that one is a part of."""
+    """Return the name of a span's parent; empty: it has none."""
     return next(
         (name for name, (_, other) in spans.items() if other.span_id == span.parent_span_id), ""
     )
@@ -211,8 +211,8 @@ def test_a_failure_is_explained(nnictl: Nnictl, tmp_path: Path) -> None:
     url = f"{nnictl.shape.endpoint()['http']}/api/v1/nni/experiments/{experiment}"
     assert json.loads(get(f"{url}/trials/{trial['trialJobId']}/why")) == record
     assert json.loads(get(f"{url}/why"))["reasons"][0]["kind"] == "BUDGET"
-    unknown = nnictl("trial", "why", "nobody", expect=1)
-    assert "no experiment has a trial 'nobody'" in unknown.stderr
+    unknown = nnictl("trial", "why", "unknown", expect=1)
+    assert "no experiment has a trial 'unknown'" in unknown.stderr
 
 
 def test_a_trial_that_waits_for_a_gpu_says_so(nnictl: Nnictl, tmp_path: Path) -> None:

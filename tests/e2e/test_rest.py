@@ -142,7 +142,7 @@ def test_nonsense_never_breaks_the_real_manager(
 
     broken = []
     for route in ROUTES:
-        for url in addresses(route.path, [trial, "nobody", "..", "0"], experiment):
+        for url in addresses(route.path, [trial, "unknown", "..", "0"], experiment):
             for query, body in itertools.product(queries, bodies if route.body else [b""]):
                 answer = client.request(
                     route.method,
@@ -161,7 +161,7 @@ def addresses(path: str, words: list[str], experiment: str) -> Iterator[str]:
     """Yield a path with each word in all of its places, of this, of no, of another experiment."""
     for word in words if "{" in path else words[:1]:
         filled = re.sub(r"{\w+}", word, path)
-        for root in (f"{API}/experiments/{experiment}", f"{API}/experiments/nobody00", API):
+        for root in (f"{API}/experiments/{experiment}", f"{API}/experiments/unknown0", API):
             yield root + filled
 
 
@@ -190,8 +190,8 @@ def test_point_that_may_not_be_tried_first_is_refused_at_creation(
     )
 
     assert refused.status_code == 400
-    told = refused.json()
-    assert "search.enqueue[1] must keep the constraint x <= 0.5 of the search space" in str(told)
-    assert "change the configuration, or remove it" in str(told)
+    content = refused.json()
+    assert "search.enqueue[1] must keep the constraint x <= 0.5 of the search space" in str(content)
+    assert "change the configuration, or remove it" in str(content)
     experiments = client.get(f"{endpoint['http']}{API}/experiments-info")
     assert experiments.json() == []

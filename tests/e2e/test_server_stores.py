@@ -138,7 +138,7 @@ def test_what_needs_the_object_store_waits_until_it_is_back(
         wait.until(
             lambda: any("waiting for the blob store" in log.read_text() for log in logs),
             60,
-            "somebody who waits",
+            "a service that waits",
         )
         assert experiment.get_status() == "RUNNING"
 

@@ -89,7 +89,7 @@ def ended(client: ManagerClient, experiment_id: str) -> list[trial_pb2.Trial]:
 
 
 def steps_of(trial: trial_pb2.Trial) -> tuple[int, int]:
-    """Give the step that the parameters of a trial name, and how long what it has is trained."""
+    """Return the step in a trial's parameters and the number of steps already trained."""
     parameters: Any = from_value(trial.parameters)
     result: Any = from_value(trial.final_metric.value)
     return int(parameters["save_checkpoint_dir"].rpartition("/")[2]), int(result["steps"])
@@ -135,7 +135,9 @@ def test_population_is_trained_on_two_machines_though_the_store_is_killed(tmp_pa
             30,
             "its output",
         )
-        assert list(tmp_path.glob("homes/*/nni")) == [], "nobody made the algorithm's folders"
+        assert list(tmp_path.glob("homes/*/nni")) == [], (
+            "no process may create the algorithm's folders"
+        )
 
         client.stop(experiment_id)
         use = client.usage(experiment_id).experiments[0]

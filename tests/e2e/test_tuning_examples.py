@@ -70,11 +70,11 @@ def test_regression_needs_no_tuner_named(nnictl: Nnictl, tmp_path: Path) -> None
 def test_front_of_accuracy_and_latency_is_shown(nnictl: Nnictl, tmp_path: Path) -> None:
     experiment, trials = run(nnictl, tmp_path, "multi-objective", 6)
 
-    told = nnictl.json("experiment", "pareto", experiment, "--json")
+    printed = nnictl.json("experiment", "pareto", experiment, "--json")
 
-    assert [item["metric"] for item in told["objectives"]] == ["accuracy", "latency_ms"]
-    assert told["trials"] == 6
-    assert all(point["values"]["latency_ms"] <= 20 for point in told["front"])
+    assert [item["metric"] for item in printed["objectives"]] == ["accuracy", "latency_ms"]
+    assert printed["trials"] == 6
+    assert all(point["values"]["latency_ms"] <= 20 for point in printed["front"])
     assert all(0 < result(trial)["accuracy"] <= 1 for trial in trials)
 
 

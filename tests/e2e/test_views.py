@@ -34,7 +34,7 @@ def opened(nnictl: Nnictl, shared_shape: LocalShape) -> str:
 
 
 def pages(address: str, **query: object) -> Iterator[list[dict[str, Any]]]:
-    """Give the pages of a list of trials as their links lead."""
+    """Return the pages of a list of trials by following their links."""
     with httpx.Client(trust_env=False, timeout=30) as client:
         answer = client.get(f"{address}/trial-jobs", params={"limit": 500, **query})  # type: ignore[dict-item] # plain values
         while True:

@@ -1,4 +1,4 @@
-"""The installation that all fuzzing tests share."""
+"""Installation that all fuzzing tests share."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from tests.support.fuzzing.site import Site, fuzzed_site
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Real services with experiments of every kind."""
-    with fuzzed_site(tmp_path_factory.mktemp("fuzz")) as made:
-        yield made
+    with fuzzed_site(tmp_path_factory.mktemp("fuzz")) as installation:
+        yield installation

@@ -1,4 +1,4 @@
-"""What people write: search spaces, configurations and command lines; each is taken or refused."""
+"""Fuzzed search spaces, configurations and command lines: each is accepted or refused."""
 
 from __future__ import annotations
 
@@ -106,14 +106,14 @@ def test_a_configuration_is_read_or_refused_in_words(folder: Path, text: bytes) 
 
 @pytest.fixture(scope="module")
 def empty_shape(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalShape]:
-    """Services without any experiment: commands need not bring them up."""
+    """Running services without any experiment."""
     with running_shape(tmp_path_factory.mktemp("shape")) as shape:
         yield shape
 
 
 @pytest.fixture
 def commands(empty_shape: LocalShape, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `nnictl` in this process find those services."""
+    """Point `nnictl` in this process to the services."""
     assert folder.exists()
     monkeypatch.setenv("NNI_HOME", str(empty_shape.home))
 
@@ -126,8 +126,8 @@ def test_a_command_line_is_carried_out_or_refused_in_words(
 ) -> None:
     code = main(words)
 
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert code in {0, 1, 2}
-    assert "Traceback" not in said.err + said.out
-    assert "This is a defect" not in said.err
-    assert code == 0 or (said.err + said.out).strip()
+    assert "Traceback" not in output.err + output.out
+    assert "This is a defect" not in output.err
+    assert code == 0 or (output.err + output.out).strip()

@@ -1,4 +1,4 @@
-"""Every gRPC method under valid, half-valid and random bytes: each answer is deliberate."""
+"""Fuzzing of every gRPC method with valid, half-valid and random bytes."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from tests.support.fuzzing.site import Site
 
 PROTOS = Path(__file__).parents[2] / "proto" / "nni_proto"
 OTHERS = "nni_proto.tuning.v1.TuningService"
-"""Served by algorithms of others; it is called, never answered, by us."""
+"""Service of external algorithms; the services only call it."""
 SERVICES = [name for name in services_of(PROTOS) if name != OTHERS]
 METHODS = methods_of(SERVICES)
 CASES = 25
-"""Of each method, in a usual run."""
+"""Cases per method in a usual run."""
 ONLY_BROKEN = {"nni_proto.runner.v1.RunnerService.DrainRunner"}
-"""Would end the agent that all others need."""
+"""Methods whose valid requests would end the shared agent."""
 
 
 @dataclass(frozen=True)
 class Servers:
-    """All services of the site."""
+    """Channels to all services of the site."""
 
     by_service: Mapping[str, Server]
 
@@ -55,8 +55,8 @@ class Servers:
         return self.by_service[method.containing_service.full_name]
 
     def call(self, method: MethodDescriptor, payload: bytes) -> Answer:
-        patience_s = WAITING_CALL_TIMEOUT_S if waits(method, payload) else CALL_TIMEOUT_S
-        return self.of(method).call(method, payload, patience_s)
+        timeout_s = WAITING_CALL_TIMEOUT_S if waits(method, payload) else CALL_TIMEOUT_S
+        return self.of(method).call(method, payload, timeout_s)
 
     def named(self, name: str, request: Message) -> Answer:
         (method,) = (one for one in METHODS if one.name == name and "runner" not in one.full_name)
@@ -84,11 +84,11 @@ def servers(site: Site) -> Iterator[Servers]:
 
 
 def fields_of(site: Site) -> dict[str, st.SearchStrategy[Any]]:
-    """What must not be drawn freely: real ids, and all that would be run, opened or written."""
+    """Return strategies for ids, and for fields that are executed, opened or written."""
     classes = ["", "x", "x.Y", "os.system", "..", "trial.", "json.JSONDecoder"]
     programs = ["", sys.executable, "/nonexistent", "\0", str(site.folder)]
     folders = [str(site.folder / "done"), "", "relative", str(site.folder / "none"), "\0"]
-    roots = [str(site.folder / "made"), "relative", f"{site.folder}/done/trial.py/x", "/\0"]
+    roots = [str(site.folder / "created"), "relative", f"{site.folder}/done/trial.py/x", "/\0"]
     return {
         "experiment_id": st.sampled_from([*site.ids, *site.ids, "", "nope", "../x", "a*", "🦆"]),
         "trial_id": st.sampled_from([*site.trials[:8], "", "nope", "../x"]),
@@ -113,7 +113,7 @@ def config_of(site: Site) -> config_pb2.ExperimentConfig:
     config = config_pb2.ExperimentConfig(
         trial_command="python3 trial.py",
         trial_code_directory=str(site.folder / "done"),
-        experiment_working_directory=str(site.folder / "made"),
+        experiment_working_directory=str(site.folder / "created"),
         trial_concurrency=1,
         max_trial_number=1,
         search_space=to_value({"x": {"_type": "uniform", "_value": [0, 1]}}),
@@ -125,7 +125,7 @@ def config_of(site: Site) -> config_pb2.ExperimentConfig:
 
 
 def valid_requests(site: Site, method: MethodDescriptor) -> list[Message]:
-    """Give requests that the services would carry out."""
+    """Return requests that the services accept."""
     kind: Any = request_class(method)
     if method.name == "CreateExperiment":
         return [kind(config=config_of(site), interpreter=sys.executable, environment={"A": "b"})]
@@ -133,15 +133,15 @@ def valid_requests(site: Site, method: MethodDescriptor) -> list[Message]:
         config = config_of(site)
         return [kind(tuner=config.tuner, search_space=config.search_space)]
     names = kind.DESCRIPTOR.fields_by_name
-    made = []
+    created = []
     for experiment in site.ids:
         request = kind()
         if "experiment_id" in names:
             request.experiment_id = experiment
         if "trial_id" in names:
             request.trial_id = site.trials[0]
-        made.append(request)
-    return made
+        created.append(request)
+    return created
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.full_name)
@@ -170,7 +170,7 @@ def encoded(message: Message) -> bytes:
 def is_message(method: MethodDescriptor, payload: bytes) -> bool:
     try:
         request_class(method).FromString(payload)
-    except Exception:  # noqa: BLE001 - whatever protobuf says
+    except Exception:  # noqa: BLE001 - any error of protobuf
         return False
     return True
 
@@ -190,7 +190,7 @@ def check(site: Site, servers: Servers, method: MethodDescriptor, payload: bytes
 
 
 def repeat(servers: Servers, method: MethodDescriptor, payload: bytes, answer: Answer) -> None:
-    """What was carried out under a request id may be asked for again."""
+    """Repeat a successful request that has a request id; it must succeed again."""
     if answer.code is not grpc.StatusCode.OK or method.server_streaming or method.client_streaming:
         return
     request: Any = request_class(method).FromString(payload)
@@ -200,10 +200,10 @@ def repeat(servers: Servers, method: MethodDescriptor, payload: bytes, answer: A
 
 
 def clean_up(servers: Servers, method: MethodDescriptor, answer: Answer) -> None:
-    """A created experiment would run beside all that follow."""
+    """Stop and delete the experiment that a call has created."""
     if method.name != "CreateExperiment" or answer.code is not grpc.StatusCode.OK:
         return
-    made = answer.read(experiment_service_pb2.CreateExperimentResponse).experiment.id
+    created = answer.read(experiment_service_pb2.CreateExperimentResponse).experiment.id
     pb = experiment_service_pb2
-    servers.named("StopExperiment", pb.StopExperimentRequest(experiment_id=made))
-    servers.named("DeleteExperiment", pb.DeleteExperimentRequest(experiment_id=made))
+    servers.named("StopExperiment", pb.StopExperimentRequest(experiment_id=created))
+    servers.named("DeleteExperiment", pb.DeleteExperimentRequest(experiment_id=created))

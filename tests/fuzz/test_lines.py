@@ -1,4 +1,4 @@
-"""Lines and messages that other processes send: each is understood, or refused with a reason."""
+"""Fuzzed lines and messages of other processes: each is parsed or refused with a reason."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OUTPUTS: Final[list[dict[str, Any]]] = [
 
 
 def lines(valid: list[Any]) -> st.SearchStrategy[bytes]:
-    """Draw lines that differ from a right one in a few places, or have nothing of it."""
+    """Draw lines that differ from a valid one in a few places, or arbitrary ones."""
     written = changed(st.sampled_from(valid)).map(lambda data: json.dumps(data).encode())
     nested = st.sampled_from([b"[" * 100_000, b'{"a":' * 100_000, b'{"op":' + b"9" * 5000 + b"}"])
     anything = json_values().map(lambda data: json.dumps(data).encode())
@@ -81,11 +81,11 @@ def test_a_message_for_the_manager_is_understood_or_no_message(data: st.DataObje
     payload = data.draw(st.just(whole.SerializeToString()) | broken(whole.SerializeToString()))
 
     try:
-        words = notifications_from(payload)
+        notifications = notifications_from(payload)
     except DecodeError:
         return
 
-    assert isinstance(words, list)
+    assert isinstance(notifications, list)
 
 
 @cases(20)

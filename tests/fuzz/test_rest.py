@@ -1,4 +1,4 @@
-"""Every REST route under what schemathesis makes of `/openapi.json`: each answer is deliberate."""
+"""Fuzzing of every REST route with the requests that schemathesis derives from the OpenAPI."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.support.fuzzing.site import Site
 
 API: Final = "/api/v1/nni"
 CASES: Final = 10
-"""Of each operation, in a usual run."""
+"""Cases per operation in a usual run."""
 CALL_TIMEOUT_S: Final = 20.0
 
 
-def _sound(result: Any) -> Any:
-    """Give an operation, or fail: the description of ours has no faults."""
+def _valid(result: Any) -> Any:
+    """Return the operation, or raise: the document must be valid."""
     return result.ok()
 
 
@@ -40,17 +40,17 @@ FOLLOWED: Final = {
 DESCRIPTION: Final = schemathesis.openapi.from_dict(document(ROUTES, "0"))
 OPERATIONS: Final = [
     f"{operation.method.upper()} {operation.path}"
-    for operation in (_sound(result) for result in DESCRIPTION.get_all_operations())
+    for operation in (_valid(result) for result in DESCRIPTION.get_all_operations())
 ]
 
 
 @pytest.fixture(scope="module")
 def session(site: Site) -> Iterator[Session]:
-    """A client that keeps one connection and knows the token."""
+    """Client with a persistent connection and the token."""
     with Session() as made:
         made.trust_env = False
-        # The manager hangs up on who is silent for seconds, as a busy test may be. A request that
-        # itself makes it hang up does so again.
+        # The manager closes connections that are idle for seconds, as in a slow test. A request
+        # that itself causes the close fails again.
         again = Retry(total=1, allowed_methods=None, respect_retry_after_header=False)
         made.mount("http://", HTTPAdapter(max_retries=again))
         made.headers["Authorization"] = f"Bearer {site.endpoint()['token']}"
@@ -58,7 +58,7 @@ def session(site: Site) -> Iterator[Session]:
 
 
 def bodies(site: Site, operation: str) -> st.SearchStrategy[Any]:
-    """Draw bodies that the route would take but for a few places, or any JSON."""
+    """Draw bodies that are valid but for a few places, or any JSON."""
     config = {
         "experimentName": "made",
         "searchSpace": {"x": {"_type": "uniform", "_value": [0, 1]}},
@@ -87,13 +87,13 @@ def bodies(site: Site, operation: str) -> st.SearchStrategy[Any]:
 
 
 def texts(site: Site, operation: str) -> st.SearchStrategy[bytes]:
-    """Draw what stands in the body of a request, JSON or not."""
+    """Draw the bytes of a request's body, JSON or not."""
     written = bodies(site, operation).map(lambda body: json.dumps(body).encode())
     return written if operation.startswith(("POST", "PUT")) else st.just(b"")
 
 
 def harmless(body: Any) -> Any:
-    """Keep a body from running commands that nobody has read, and from writing anywhere."""
+    """Remove commands and folders from a body that are not those of the test."""
     if isinstance(body, dict):
         if isinstance(body.get("trialCommand"), str):
             body["trialCommand"] = body["trialCommand"].strip() and "true"

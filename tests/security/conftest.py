@@ -1,4 +1,4 @@
-"""A whole deployment that other machines could reach: TLS everywhere, users of the bus, tokens."""
+"""Deployment that other machines can reach: TLS everywhere, users of the bus, tokens."""
 
 import json
 import os
@@ -40,7 +40,7 @@ nni.report_final_result(x)
 
 @dataclass
 class Fortress:
-    """A deployment on 0.0.0.0, and how it is called."""
+    """Deployment on 0.0.0.0 and its clients."""
 
     folder: Path
     authority: Authority
@@ -58,13 +58,13 @@ class Fortress:
 
     @property
     def secrets(self) -> list[str]:
-        """Everything that must be in no log, event or page."""
+        """Secrets that may appear in no log, event or page."""
         return [ADMIN_TOKEN, *(token for _, token in TOKENS.values()), *self.passwords]
 
     def nnictl(
         self, *words: str | Path, token: str = ADMIN_TOKEN, **more: str
     ) -> "subprocess.CompletedProcess[str]":
-        """Run `nnictl` as somebody on another machine, who has nothing but address and token."""
+        """Run `nnictl` like a user on another machine, with only an address and a token."""
         variables = {
             "HOME": str(self.folder / "client"),
             "NNI_HOME": str(self.folder / "client" / "nni"),
@@ -85,7 +85,7 @@ class Fortress:
         )
 
     def audit(self) -> list[dict[str, str]]:
-        """Give the lines of the audit trail."""
+        """Return the lines of the audit trail."""
         text = (self.folder / "nni" / "log" / "audit.log").read_text()
         return [json.loads(line) for line in text.splitlines()]
 
@@ -150,7 +150,7 @@ def fortress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fortress]:
 
 @pytest.fixture(scope="session")
 def experiment(fortress: Fortress) -> str:
-    """An experiment that a user on another machine has run to its end."""
+    """Finished experiment of a user on another machine."""
     code = fortress.folder / "client" / "code"
     code.mkdir()
     (code / "trial.py").write_text(TRIAL)

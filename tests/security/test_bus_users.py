@@ -1,4 +1,4 @@
-"""What users of the bus can and cannot do, tried at a real server with the rights of each."""
+"""Permissions of the bus users, checked at a real server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -67,7 +67,7 @@ async def manager(server: NatsServer, folder: Path) -> AsyncIterator[NatsBus]:
         yield opened
 
 
-async def test_all_of_a_trials_life_is_possible_with_the_rights_of_each(
+async def test_a_trial_runs_from_start_to_end_with_the_rights_of_each(
     server: NatsServer, folder: Path, manager: NatsBus
 ) -> None:
     async with AsyncExitStack() as stack:

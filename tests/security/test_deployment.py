@@ -1,4 +1,4 @@
-"""What callers of a deployment can do, each with their own token, from another machine."""
+"""Permissions of a deployment's callers, each with a token, from another machine."""
 
 import ssl
 
@@ -30,7 +30,7 @@ def test_viewer_sees_everything(fortress: Fortress, experiment: str) -> None:
         assert done.returncode == 0, (words, done.stderr)
 
 
-def test_viewer_changes_nothing_and_is_told_why(fortress: Fortress, experiment: str) -> None:
+def test_viewer_changes_nothing_and_gets_the_reason(fortress: Fortress, experiment: str) -> None:
     for words in (
         ("stop", experiment),
         ("update", "trialnum", experiment, "-v", "9"),
@@ -59,7 +59,7 @@ def test_strangers_see_nothing(fortress: Fortress, token: str) -> None:
     assert "token" in done.stderr.lower()
 
 
-def test_nobody_sends_a_token_to_services_that_they_cannot_know(fortress: Fortress) -> None:
+def test_no_token_is_sent_to_an_unverified_service(fortress: Fortress) -> None:
     unknown = fortress.nnictl("experiment", "list", NNI_CA_FILE="")
     plain = fortress.nnictl("experiment", "list", NNI_ENDPOINT="http://box.example.org:8080")
 

@@ -1,4 +1,4 @@
-"""The local shape: one token, kept in two files; everything else is searched for it."""
+"""Local installation: its token is in two files and nowhere else."""
 
 import json
 import re
@@ -28,7 +28,7 @@ print(dict(os.environ))
 nni.report_final_result(x)
 """
 OWN_FILES = {"endpoint.json", "nats.conf"}
-"""Where the secrets of the local shape are meant to be."""
+"""Files of a local installation that may contain its secrets."""
 
 
 def files_with(folder: Path, secret: str) -> list[str]:

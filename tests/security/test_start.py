@@ -1,4 +1,4 @@
-"""Services as processes refuse to start where what they say could be read."""
+"""Refusal of service processes to start where their traffic could be read."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def bus(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 
 def start(folder: Path, module: str, variables: dict[str, str]) -> tuple[int, str]:
-    """Start a service that is to refuse; give its exit code and the reason that it tells."""
+    """Start a service that must refuse; return its exit code and the reported reason."""
     reader, writer = os.pipe()
     clean = {name: text for name, text in os.environ.items() if not name.startswith("NNI_")}
     done = subprocess.run(
@@ -33,8 +33,8 @@ def start(folder: Path, module: str, variables: dict[str, str]) -> tuple[int, st
         check=False,
     )
     os.close(writer)
-    with os.fdopen(reader, encoding="utf-8") as told:
-        line = told.readline()
+    with os.fdopen(reader, encoding="utf-8") as report:
+        line = report.readline()
     return done.returncode, str(json.loads(line)["error"])
 
 

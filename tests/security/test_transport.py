@@ -237,7 +237,7 @@ async def test_old_tls_is_refused(authority: Authority, tmp_path: Path) -> None:
             await asyncio.open_connection("127.0.0.1", port, ssl=context)
 
 
-@pytest.mark.parametrize(("name", "status"), [("alice", 200), ("vera", 403), ("nobody", 401)])
+@pytest.mark.parametrize(("name", "status"), [("alice", 200), ("vera", 403), ("mallory", 401)])
 async def test_certificate_of_a_client_has_the_role_of_its_subject(
     authority: Authority, tmp_path: Path, name: str, status: int
 ) -> None:

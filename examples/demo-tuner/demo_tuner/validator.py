@@ -1,4 +1,4 @@
-"""What the tuner's arguments may be, checked before an experiment starts."""
+"""Validation of the tuner's arguments, before an experiment starts."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from nni import ClassArgsValidator
 
 
 class MyClassArgsValidator(ClassArgsValidator):
-    """Knows one argument."""
+    """Validator of the only argument."""
 
     def validate_class_args(self, **kwargs: Any) -> None:
         """Raise ValueError for an argument that is unknown or wrong."""

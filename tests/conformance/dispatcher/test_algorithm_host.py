@@ -1,4 +1,4 @@
-"""What every `AlgorithmHost` keeps: in a child process, behind gRPC, in this process."""
+"""Contract of `AlgorithmHost`: in a child process, behind gRPC, in this process."""
 
 import asyncio
 import os
@@ -225,7 +225,7 @@ async def test_failing_server_ends_its_host(tmp_path: Path) -> None:
     assert listener.reasons == ["the algorithm's server failed: broken"]
 
 
-async def test_server_hears_reports_and_advises(tmp_path: Path, case: Case) -> None:
+async def test_server_receives_reports_and_advises(tmp_path: Path, case: Case) -> None:
     if not isinstance(case.launcher, ServerHostLauncher):
         pytest.skip("an assessor decides elsewhere")
     host = await case.launcher.launch(case.setup, case.listener, eager=False)

@@ -1,4 +1,4 @@
-"""What every `nni.trial.ports.TrialChannel` inside an experiment promises."""
+"""Contract of every `nni.trial.ports.TrialChannel` inside an experiment."""
 
 from __future__ import annotations
 
