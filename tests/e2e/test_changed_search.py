@@ -13,8 +13,9 @@ from nni.experiment import Experiment, TrialJob
 from nni.experiment.errors import ConfigError
 from tests.support import wait
 from tests.support.experiments import PATIENT, write_experiment
-from tests.support.local_shape import LocalShape, free_port
+from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl, nnictl, shared_shape
+from tests.support.ports import free_port
 
 __all__ = ["nnictl", "shared_shape"]  # fixtures
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.local_shape import LocalShape, free_port, local_shape
+from tests.support.local_shape import LocalShape, local_shape
 from tests.support.node_tuner import node_tuner
+from tests.support.ports import free_port
 
 __all__ = ["local_shape"]  # a fixture
 

@@ -18,8 +18,9 @@ from nni.experiment.errors import ConfigError, NotFoundError, RefusedError, Wron
 from nni.experiment.rest import get_json
 from tests.support import wait
 from tests.support.experiments import INSTANT, PATIENT, SPACE, write_experiment
-from tests.support.local_shape import LocalShape, free_port
+from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl, shared_shape
+from tests.support.ports import free_port
 from tests.support.wait import until
 
 __all__ = ["shared_shape"]  # a fixture

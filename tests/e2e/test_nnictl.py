@@ -14,8 +14,8 @@ import pytest
 
 import nni
 from tests.support.experiments import PATIENT, write_experiment
-from tests.support.local_shape import free_port
 from tests.support.nnictl import Nnictl, nnictl, shared_shape
+from tests.support.ports import free_port
 from tests.support.wait import until
 
 __all__ = ["nnictl", "shared_shape"]  # fixtures

@@ -12,8 +12,9 @@ import pytest
 from nni.experiment import Experiment
 from nni.experiment.errors import WrongStateError
 from tests.support.experiments import INSTANT, write_experiment
-from tests.support.local_shape import LocalShape, free_port
+from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl, nnictl, shared_shape
+from tests.support.ports import free_port
 
 __all__ = ["nnictl", "shared_shape"]
 

@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from tests.support.experiments import PATIENT, write_experiment
-from tests.support.local_shape import LocalShape, free_port
+from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl
+from tests.support.ports import free_port
 from tests.support.processes import tree
 from tests.support.wait import until
 

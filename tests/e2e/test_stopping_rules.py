@@ -9,8 +9,9 @@ import pytest
 from nni.experiment import Experiment
 from tests.support import wait
 from tests.support.experiments import write_experiment
-from tests.support.local_shape import LocalShape, free_port
+from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl, nnictl, shared_shape
+from tests.support.ports import free_port
 
 __all__ = ["nnictl", "shared_shape"]  # fixtures
 

@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from nni.experiment import Experiment
-from tests.support.local_shape import LocalShape, free_port
+from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl, nnictl, shared_shape
+from tests.support.ports import free_port
 
 __all__ = ["nnictl", "shared_shape"]  # fixtures
 

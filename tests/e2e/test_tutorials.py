@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.local_shape import LocalShape, free_port
+from tests.support.local_shape import LocalShape
 from tests.support.markdown import ROOT, CodeBlock, code_blocks
+from tests.support.ports import free_port
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.local_shape import LocalShape, free_port
+from tests.support.local_shape import LocalShape
+from tests.support.ports import free_port
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "typed-space"
 

@@ -17,7 +17,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from tests.support import wait
-from tests.support.local_shape import free_port
+from tests.support.ports import free_port
 from tests.support.servers import require_binary
 
 START_TIMEOUT_S = 60.0

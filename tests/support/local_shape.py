@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support import wait
+from tests.support.ports import free_port
 from tests.support.servers import require_binary
 
 START_TIMEOUT_S = 120.0
@@ -147,14 +147,6 @@ class LocalShape:
     def free_port(self) -> int:
         """Return a free port."""
         return free_port()
-
-
-def free_port() -> int:
-    """Return a free port of loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def children(pid: int) -> list[int]:

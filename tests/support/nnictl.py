@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.local_shape import LocalShape, free_port
+from tests.support.local_shape import LocalShape
+from tests.support.ports import free_port
 from tests.support.servers import require_binary
 
 _TIMEOUT_S = 60.0

@@ -10,6 +10,7 @@ from urllib.request import urlopen
 
 from svc_common.storage.s3_settings import S3Settings
 from tests.support import wait
+from tests.support.ports import free_port
 from tests.support.servers import START_TIMEOUT_S, require_binary
 
 _SERVER_ERROR_STATUS = 500
@@ -152,12 +153,8 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Find ports that are free now; all are held until the last is found."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """Return different ports that are free now."""
+    found: set[int] = set()
+    while len(found) < count:
+        found.add(free_port())
+    return list(found)

@@ -8,8 +8,8 @@ import pytest
 
 from nni.testing.tuning_server import TuningServerConformance
 from nni.testing.tuning_server.__main__ import main
-from tests.support.local_shape import free_port
 from tests.support.node_tuner import node_tuner
+from tests.support.ports import free_port
 from tests.support.tuning_server import TuningServer, tuning_server_in_thread
 
 

@@ -22,7 +22,7 @@ from svc_common.storage.ports import BlobStore
 from svc_common.storage.s3 import S3BlobStore
 from svc_manager.domain.quota import Quota
 from tests.support.byte_service import NO_QUOTA, byte_service
-from tests.support.local_shape import free_port
+from tests.support.ports import free_port
 from tests.support.stores import S3Server
 from tests.unit.services.manager.storing import SignedUrls
 

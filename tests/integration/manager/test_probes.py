@@ -18,7 +18,7 @@ from svc_manager.adapters.redis_connection import RedisConnection
 from svc_manager.adapters.redis_views import RedisViews
 from svc_manager.agents.liveness import AgentMonitor
 from svc_manager.usecases.diagnosis import Diagnosis, Probe, Result
-from tests.support.local_shape import free_port
+from tests.support.ports import free_port
 from tests.support.stores import RedisServer, S3Server, redis_server
 
 

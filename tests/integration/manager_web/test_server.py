@@ -15,6 +15,7 @@ from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from svc_common.errors import InvalidArgumentError
 from svc_manager.ports import Listeners, PortTakenError
 from svc_manager.web.listeners.server import WebServer
+from tests.support.ports import free_port
 from tests.unit.services.manager.web.conftest import (
     API,
     EXPERIMENT,
@@ -44,12 +45,6 @@ async def web(manager: InMemoryManager) -> AsyncIterator[WebServer]:
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(timeout=5, trust_env=False) as made:
         yield made
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def is_listening(port: int) -> bool:

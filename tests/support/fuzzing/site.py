@@ -15,7 +15,8 @@ from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc as pb_grpc
 from nni_wire.metadata import bearer
 from tests.support.experiments import INSTANT, PATIENT, write_experiment
-from tests.support.local_shape import LocalShape, free_port, running_shape
+from tests.support.local_shape import LocalShape, running_shape
+from tests.support.ports import free_port
 
 
 @dataclass

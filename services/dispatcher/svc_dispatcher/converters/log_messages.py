@@ -95,7 +95,7 @@ def _position(message: event_pb2.EventPosition) -> Position:
 
 def _state_changed(message: event_pb2.ExperimentStateChanged) -> events.Event | None:
     # The same as `ExperimentEnded`: a manager that dies between the two must not leave a host.
-    # Older versions wrote the name of the state.
+    # Older versions wrote only the name of the state.
     state = message.new_state or experiment_pb2.ExperimentState.Value(
         f"EXPERIMENT_STATE_{message.to_state}"
     )

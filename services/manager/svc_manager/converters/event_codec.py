@@ -33,12 +33,12 @@ from svc_manager.domain import events
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.values import Metric, Parameters
 
-_TEXT_IN_OLD_LOGS: Final = {
+_NAMES_OF_ENUMS: Final = {
     "old_state": "from_state",
     "new_state": "to_state",
     "final_state": "state",
 }
-"""Fields of enums to the fields in which older versions wrote their names."""
+"""Fields of enums to the fields of their names, which older versions wrote and read."""
 
 # `Any` below: the type of a value is that of the field which a converter is made for.
 Read: TypeAlias = Callable[[Any], Any]
@@ -182,7 +182,7 @@ def _repeated(name: str, value: tuple[Read, Write] | None) -> tuple[Read, Write]
 def _enumeration(name: str, members: type[IntEnum], *, optional: bool) -> tuple[Read, Write]:
     """Return the converters of an enum; unset is None where the field is optional."""
     by_number = {int(member): member for member in members}
-    text = _TEXT_IN_OLD_LOGS.get(name, "")
+    text = _NAMES_OF_ENUMS.get(name, "")
 
     def read(message: Any) -> Any:  # noqa: ANN401 - see above
         number = getattr(message, name)
@@ -190,7 +190,12 @@ def _enumeration(name: str, members: type[IntEnum], *, optional: bool) -> tuple[
             return members[getattr(message, text)]
         return None if optional and not number else by_number[number]
 
-    return read, lambda message, value: setattr(message, name, int(value or 0))
+    def write(message: Any, value: Any) -> None:  # noqa: ANN401 - see above
+        setattr(message, name, int(value or 0))
+        if text and value:
+            setattr(message, text, value.name)
+
+    return read, write
 
 
 def _encoded(message: Message) -> bytes:

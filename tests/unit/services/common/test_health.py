@@ -7,7 +7,7 @@ import pytest
 
 from svc_common.health import failure_reason, main
 from svc_common.rpc.server import GrpcServer
-from tests.support.local_shape import free_port
+from tests.support.ports import free_port
 
 
 @pytest.fixture

@@ -863,12 +863,12 @@ class ExperimentStateChanged(_message.Message):
     @_builtins.property
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def from_state(self) -> _builtins.str:
-        """Names of `old_state` and `new_state`; written by older versions, read from their logs only."""
+        """Names of `old_state` and `new_state`, for readers of older versions."""
 
     @from_state.setter
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def from_state(self, value: _builtins.str) -> None:
-        """Names of `old_state` and `new_state`; written by older versions, read from their logs only."""
+        """Names of `old_state` and `new_state`, for readers of older versions."""
 
     @_builtins.property
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
@@ -912,12 +912,12 @@ class ExperimentEnded(_message.Message):
     @_builtins.property
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def state(self) -> _builtins.str:
-        """Name of `final_state`; written by older versions, read from their logs only."""
+        """Name of `final_state`, for readers of older versions."""
 
     @state.setter
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def state(self, value: _builtins.str) -> None:
-        """Name of `final_state`; written by older versions, read from their logs only."""
+        """Name of `final_state`, for readers of older versions."""
 
     reason: _builtins.str
     final_state: _experiment_pb2.ExperimentState.ValueType

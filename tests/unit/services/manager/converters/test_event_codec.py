@@ -86,3 +86,17 @@ def test_states_are_written_as_enums() -> None:
     assert int(message.experiment_state_changed.new_state) == int(ExperimentState.INITIALIZED)
     assert int(message.experiment_state_changed.old_state) == 0
     assert message.experiment_state_changed.execution_time.ToMilliseconds() == 5
+
+
+def test_readers_of_older_versions_find_the_names_of_states() -> None:
+    changed, ended = event_pb2.Event(), event_pb2.Event()
+
+    write_event(
+        changed,
+        events.ExperimentStateChanged(ExperimentState.RUNNING, ExperimentState.DONE, "", 0),
+    )
+    write_event(ended, events.ExperimentEnded(ExperimentState.STOPPED, "stopped by the user"))
+
+    assert changed.experiment_state_changed.from_state == "RUNNING"
+    assert changed.experiment_state_changed.to_state == "DONE"
+    assert ended.experiment_ended.state == "STOPPED"

@@ -9,7 +9,7 @@ from svc_common.clock import ManualClock
 from svc_common.errors import InvalidArgumentError
 from svc_trial_runner.adapters.blob_access import StoreLocations, open_stores
 from svc_trial_runner.ports import FinishedTrial
-from tests.support.local_shape import free_port
+from tests.support.ports import free_port
 
 
 async def test_direct_store_is_shared_by_values_and_trials(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from svc_common.errors import NotFoundError, ResourceExhaustedError, UnavailableError
 from svc_trial_runner.adapters.http_transfer import receive_file, send_file
 from tests.support.byte_service import write
-from tests.support.local_shape import free_port
+from tests.support.ports import free_port
 
 
 @asynccontextmanager

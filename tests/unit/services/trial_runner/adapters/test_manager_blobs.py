@@ -13,7 +13,7 @@ from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.domain.quota import Quota
 from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
 from tests.support.byte_service import byte_channel, write
-from tests.support.local_shape import free_port
+from tests.support.ports import free_port
 
 
 async def test_unavailable_manager_is_an_error() -> None:
