@@ -137,7 +137,7 @@ async def test_every_answer_has_the_headers_that_protect_its_page(port: int, pat
     assert answer.headers["cross-origin-resource-policy"] == "same-origin"
 
 
-async def test_who_guesses_is_told_to_wait_and_others_are_not(
+async def test_guessing_caller_has_to_wait_and_others_do_not(
     tmp_path: Path,
 ) -> None:
     manager = InMemoryManager()
