@@ -80,16 +80,20 @@ class Connection:
 
     While the server is away, `publish` drops and requests fail at once with `DisconnectedError`:
     a caller that must not lose a message repeats it after `wait_connected`.
+
+    Args:
+        settings: addresses, credentials and limits.
+        requests: table of the pending requests; None for one of its own.
     """
 
-    def __init__(self, settings: NatsSettings) -> None:
+    def __init__(self, settings: NatsSettings, requests: RequestTable | None = None) -> None:
         self._settings = settings
         self._servers = settings.servers()
         # A user's permissions keep answers from other users: they go below the user's own name.
         own = f"{check_id('user of the bus', settings.user)}." if settings.user else ""
         self._inbox = f"_INBOX.{own}{secrets.token_hex(8)}"
         self._numbers = itertools.count(1)
-        self._requests = RequestTable()
+        self._requests = requests or RequestTable()
         self._subjects: dict[int, tuple[str, Receive]] = {}
         self._subscriptions: dict[int, tuple[Subscription, _Delivery]] = {}
         self._forbidden: set[str] = set()

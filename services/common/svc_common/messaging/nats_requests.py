@@ -29,9 +29,13 @@ class RequestTable:
 
     A timer for each request would cost more than the request: one sweep a second finds those that
     are overdue, so a time-out may come up to a second late.
+
+    Args:
+        sweep_interval_s: time between two sweeps.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sweep_interval_s: float = SWEEP_INTERVAL_S) -> None:
+        self._sweep_interval_s = sweep_interval_s
         self._pending: dict[str, tuple[Answer, float, str]] = {}
         self._tokens = itertools.count(1)
         self._sweeper: asyncio.TimerHandle | None = None
@@ -42,7 +46,7 @@ class RequestTable:
         token, answer = str(next(self._tokens)), Answer(loop=loop)
         self._pending[token] = (answer, loop.time() + timeout_s, subject)
         if self._sweeper is None:
-            self._sweeper = loop.call_later(SWEEP_INTERVAL_S, self._sweep)
+            self._sweeper = loop.call_later(self._sweep_interval_s, self._sweep)
         return token, answer
 
     def complete(self, token: str, headers: Headers, payload: bytes) -> None:
@@ -75,4 +79,6 @@ class RequestTable:
         for token, (_, deadline_s, _) in tuple(self._pending.items()):
             if deadline_s <= loop.time():
                 self.fail(token, RequestTimeoutError("the bus did not answer in time"))
-        self._sweeper = loop.call_later(SWEEP_INTERVAL_S, self._sweep) if self._pending else None
+        self._sweeper = (
+            loop.call_later(self._sweep_interval_s, self._sweep) if self._pending else None
+        )

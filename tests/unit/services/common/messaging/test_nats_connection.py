@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from svc_common.messaging import nats_requests
 from svc_common.messaging.nats_connection import Connection
+from svc_common.messaging.nats_requests import RequestTable
 from svc_common.messaging.nats_settings import NatsSettings
 from tests.support.scripted_bus import Published, ScriptedBus, encode_headers
 
@@ -21,9 +21,11 @@ def ignore(_server: ScriptedBus, _message: Published) -> None:
 
 @asynccontextmanager
 async def opened(
-    server: ScriptedBus, settings: NatsSettings | None = None
+    server: ScriptedBus,
+    settings: NatsSettings | None = None,
+    requests: RequestTable | None = None,
 ) -> AsyncIterator[Connection]:
-    connection = Connection(settings or NatsSettings(server.url))
+    connection = Connection(settings or NatsSettings(server.url), requests)
     async with asyncio.timeout(20):
         await connection.open()
         try:
@@ -115,6 +117,8 @@ async def test_server_that_breaks_the_protocol_is_connected_to_again(line: bytes
         await connection.wait_connected()
         await connection.flush()
 
+        assert server.connections == 2
+
 
 async def test_message_that_cannot_be_handled_makes_the_connection_anew() -> None:
     async with ScriptedBus(ignore) as server, opened(server) as connection:
@@ -124,8 +128,9 @@ async def test_message_that_cannot_be_handled_makes_the_connection_anew() -> Non
         server.deliver("a", "a")
         await connection.wait_disconnected()
         await connection.wait_connected()
-
         await connection.flush()
+
+        assert server.connections == 2
 
 
 class LeavingBus(ScriptedBus):
@@ -188,11 +193,11 @@ async def test_drain_ends_the_subscription_before_it_waits() -> None:
         assert words[:4] == [b"UNSUB", b"PUB", b"UNSUB", b"PUB"]
 
 
-async def test_server_that_answers_keeps_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nats_requests, "SWEEP_INTERVAL_S", 60.0)  # no heartbeat is overdue
+async def test_server_that_answers_keeps_its_connection() -> None:
+    rare_sweeps = RequestTable(sweep_interval_s=60.0)  # no heartbeat is overdue
     async with (
         ScriptedBus(ignore) as server,
-        opened(server, NatsSettings(server.url, heartbeat_s=0.001)) as connection,
+        opened(server, NatsSettings(server.url, heartbeat_s=0.001), rare_sweeps) as connection,
     ):
         while len(server.lines) < 10:
             server.line_arrived.clear()

@@ -3,7 +3,6 @@
 import pytest
 
 from svc_common.errors import PermissionDeniedError
-from svc_common.messaging import nats_requests
 from svc_common.messaging.nats_requests import (
     DisconnectedError,
     NoRespondersError,
@@ -79,9 +78,8 @@ async def test_lost_connection_fails_every_request() -> None:
             await answer
 
 
-async def test_overdue_requests_fail_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nats_requests, "SWEEP_INTERVAL_S", 0.001)
-    table = RequestTable()
+async def test_overdue_requests_fail_and_others_go_on() -> None:
+    table = RequestTable(sweep_interval_s=0.001)
     _, patient = table.add(60.0, "a")
     _, overdue = table.add(0.0, "a")
 

@@ -83,6 +83,8 @@ async def test_a_wait_for_the_present_state_returns_at_once(actor: ExperimentAct
     async with asyncio.timeout(PATIENCE_S):
         await actor.wait_for_state({ExperimentState.RUNNING})
 
+    assert actor.experiment.state is ExperimentState.RUNNING
+
 
 async def test_a_wait_sees_states_that_pass_within_one_round(
     world: World, actor: ExperimentActor
