@@ -22,11 +22,8 @@ def line_of(command: commands.Command, *, eager: bool) -> str:
         command: the command.
         eager: for `Initialize`: the host reports each handled command at once.
     """
-    if isinstance(command, commands.Initialize):
-        body = _initialize(command, eager=eager)
-    else:
-        body = _BODIES[type(command)](command)
-    return json.dumps({"position": command.position, **body}, separators=(",", ":")) + "\n"
+    body = {"position": command.position, **_body(command, eager=eager)}
+    return json.dumps(body, separators=(",", ":")) + "\n"
 
 
 def output_of(line: bytes) -> answers.Output:
@@ -80,6 +77,37 @@ def _flag(flag: Any) -> bool:  # noqa: ANN401 - unchecked JSON
 
 def _plain(payload: Payload) -> Any:  # noqa: ANN401 - any JSON value
     return None if payload is None else from_value(as_value(payload))
+
+
+def _body(command: commands.Command, *, eager: bool) -> dict[str, Any]:
+    match command:
+        case commands.Initialize():
+            return _initialize(command, eager=eager)
+        case commands.Generate():
+            return {
+                "op": "generate",
+                "request_id": command.request_id,
+                "parameter_ids": command.parameter_ids,
+                "replayed": command.replayed,
+            }
+        case commands.Recorded(parameters=recorded):
+            return {"op": "recorded", "parameters": [(id_, _plain(item)) for id_, item in recorded]}
+        case commands.TellMetric():
+            return _metric(command)
+        case commands.TellEnd(_, trial_id, parameter_id, state, customized):
+            return {"op": "trial_end", "end": (trial_id, parameter_id, state, customized)}
+        case commands.ImportData():
+            return {"op": "import_data", "data": _plain(command.data)}
+        case commands.ImportTrials():
+            return _import_trials(command)
+        case commands.UpdateSearchSpace():
+            return {"op": "update_search_space", "search_space": _plain(command.search_space)}
+        case commands.AddCustomized():
+            return {
+                "op": "add_customized",
+                "parameter_id": command.parameter_id,
+                "parameters": _plain(command.parameters),
+            }
 
 
 def _initialize(command: commands.Initialize, *, eager: bool) -> dict[str, Any]:
@@ -140,56 +168,27 @@ def _choice(choice: AlgorithmChoice | None) -> dict[str, Any] | None:
     }
 
 
-def _metric(c: commands.TellMetric) -> dict[str, Any]:
+def _metric(command: commands.TellMetric) -> dict[str, Any]:
     return {
         "op": "metric",
         "metric": (
-            c.trial_id,
-            c.attempt,
-            c.parameter_id,
-            c.final,
-            c.sequence,
-            _plain(c.value),
-            c.customized,
+            command.trial_id,
+            command.attempt,
+            command.parameter_id,
+            command.final,
+            command.sequence,
+            _plain(command.value),
+            command.customized,
         ),
     }
 
 
-_BODIES: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    commands.Generate: lambda c: {
-        "op": "generate",
-        "request_id": c.request_id,
-        "parameter_ids": c.parameter_ids,
-        "replayed": c.replayed,
-    },
-    commands.Recorded: lambda c: {
-        "op": "recorded",
-        "parameters": [(id_, _plain(parameters)) for id_, parameters in c.parameters],
-    },
-    commands.TellMetric: _metric,
-    commands.TellEnd: lambda c: {
-        "op": "trial_end",
-        "end": (c.trial_id, c.parameter_id, c.state, c.customized),
-    },
-    commands.ImportData: lambda c: {"op": "import_data", "data": _plain(c.data)},
-    commands.ImportTrials: lambda c: {
-        "op": "import_data",
-        "data": [
-            {"parameter": _plain(parameters), "value": _plain(value)}
-            for parameters, value in c.samples
-        ],
-        "own": True,
-    },
-    commands.UpdateSearchSpace: lambda c: {
-        "op": "update_search_space",
-        "search_space": _plain(c.search_space),
-    },
-    commands.AddCustomized: lambda c: {
-        "op": "add_customized",
-        "parameter_id": c.parameter_id,
-        "parameters": _plain(c.parameters),
-    },
-}
+def _import_trials(command: commands.ImportTrials) -> dict[str, Any]:
+    samples = [
+        {"parameter": _plain(parameters), "value": _plain(value)}
+        for parameters, value in command.samples
+    ]
+    return {"op": "import_data", "data": samples, "own": True}
 
 
 def _suggestions(items: list[Any]) -> tuple[Suggestion, ...]:

@@ -1,7 +1,7 @@
 """Hosts that are sessions of an external `nni_proto.tuning.v1.TuningService`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -88,9 +88,25 @@ class ServerHost:
             self._sink.on_outputs(outputs)
 
     async def _handle(self, command: commands.Command) -> Iterable[answers.Output]:
-        handler: Callable[[ServerHost, Any], Awaitable[list[answers.Output]]] | None
-        handler = _HANDLERS.get(type(command))
-        return await handler(self, command) if handler is not None else []
+        match command:
+            case commands.Initialize():
+                return await self.open(command)
+            case commands.Generate():
+                return await self.generate(command)
+            case commands.Recorded():
+                return self.record(command)
+            case commands.TellMetric():
+                return await self.metric(command)
+            case commands.TellEnd():
+                return await self.trial_end(command)
+            case commands.ImportData():
+                return await self.import_data(command)
+            case commands.ImportTrials():
+                return await self.import_trials(command)
+            case commands.UpdateSearchSpace():
+                return await self.update_search_space(command)
+            case commands.AddCustomized():
+                return []  # the protocol has no message for it
 
     async def open(self, command: commands.Initialize) -> list[answers.Output]:
         """Open the session."""
@@ -140,7 +156,7 @@ class ServerHost:
             )
         ]
 
-    async def record(self, command: commands.Recorded) -> list[answers.Output]:
+    def record(self, command: commands.Recorded) -> list[answers.Output]:
         """Report recorded parameters that differ from the session's own; the log wins."""
         outputs: list[answers.Output] = []
         for parameter_id, parameters in command.parameters:
@@ -246,18 +262,6 @@ def _check(item: pb.Suggestion) -> None:
             f"the algorithm's server made an unreadable suggestion, number {item.parameter_id}: "
             f"{error}"
         ) from error
-
-
-_HANDLERS: Final[dict[type, Any]] = {
-    commands.Initialize: ServerHost.open,
-    commands.Generate: ServerHost.generate,
-    commands.Recorded: ServerHost.record,
-    commands.TellMetric: ServerHost.metric,
-    commands.TellEnd: ServerHost.trial_end,
-    commands.ImportData: ServerHost.import_data,
-    commands.ImportTrials: ServerHost.import_trials,
-    commands.UpdateSearchSpace: ServerHost.update_search_space,
-}
 
 
 class ServerHostLauncher:

@@ -3,7 +3,7 @@
 Values in the blob store are loaded by the caller: `blobs_of` lists what `events_of` needs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 from zlib import crc32
 
@@ -29,12 +29,9 @@ def events_of(
 ) -> Iterator[tuple[Position, events.Event]]:
     """Yield the events of one append that matter to an algorithm, in order."""
     for place, event in enumerate(batch.events):
-        kind = event.WhichOneof("kind") or ""
-        convert = _EVENTS.get(kind)
-        if convert is not None:
-            converted = convert(getattr(event, kind))
-            if converted is not None:
-                yield Position(sequence, place), converted
+        converted = _trial_event(event)
+        if converted is not None:
+            yield Position(sequence, place), converted
 
 
 def wants_algorithm(payload: bytes) -> bool:
@@ -102,6 +99,44 @@ def _state_changed(message: event_pb2.ExperimentStateChanged) -> events.Event | 
     return events.ExperimentEnded() if state in _END_STATES else None
 
 
+def _trial_event(event: event_pb2.Event) -> events.Event | None:
+    match event.WhichOneof("kind"):
+        case "trials_requested":
+            requested = event.trials_requested
+            return events.TrialsRequested(requested.request_id, tuple(requested.parameter_ids))
+        case "parameters_generated":
+            return _generated(event.parameters_generated)
+        case "trial_scheduled":
+            scheduled = event.trial_scheduled
+            return events.TrialScheduled(
+                scheduled.trial_id,
+                scheduled.parameter_id,
+                scheduled.parameters,
+                scheduled.source == trial_pb2.PARAMETER_SOURCE_CUSTOMIZED,
+            )
+        case "metric_reported":
+            return _metric(event.metric_reported)
+        case "trial_stop_requested":
+            stop = event.trial_stop_requested
+            early = stop.end_state == trial_pb2.TRIAL_STATE_EARLY_STOPPED
+            return events.TrialStopRequested(stop.trial_id, early=early)
+        case "trial_ended":
+            ended = event.trial_ended
+            return events.TrialEnded(ended.trial_id, _STATE_NAMES[ended.state])
+        case _:
+            return _algorithm_event(event)
+
+
+def _generated(message: event_pb2.ParametersGenerated) -> events.Event:
+    return events.ParametersGenerated(
+        message.request_id,
+        tuple((item.parameter_id, item.parameters) for item in message.parameters),
+        message.exhausted,
+        message.deferred,
+        _position(message.based_on),
+    )
+
+
 def _metric(message: event_pb2.MetricReported) -> events.Event:
     return events.MetricReported(
         message.trial_id,
@@ -113,40 +148,44 @@ def _metric(message: event_pb2.MetricReported) -> events.Event:
     )
 
 
-_EVENTS: Final[dict[str, Callable[[Any], events.Event | None]]] = {
-    "experiment_created": lambda m: events.ExperimentCreated(setup_of(m)),
-    "algorithm_requested": lambda m: events.AlgorithmRequested(m.generation, m.directory),
-    "algorithm_started": lambda m: events.AlgorithmStarted(
-        m.generation, tuple(sorted(m.provenance.items()))
-    ),
-    "trials_requested": lambda m: events.TrialsRequested(m.request_id, tuple(m.parameter_ids)),
-    "parameters_generated": lambda m: events.ParametersGenerated(
-        m.request_id,
-        tuple((p.parameter_id, p.parameters) for p in m.parameters),
-        m.exhausted,
-        m.deferred,
-        _position(m.based_on),
-    ),
-    "trial_scheduled": lambda m: events.TrialScheduled(
-        m.trial_id,
-        m.parameter_id,
-        m.parameters,
-        m.source == trial_pb2.PARAMETER_SOURCE_CUSTOMIZED,
-    ),
-    "metric_reported": _metric,
-    "trial_stop_requested": lambda m: events.TrialStopRequested(
-        m.trial_id, early=m.end_state == trial_pb2.TRIAL_STATE_EARLY_STOPPED
-    ),
-    "trial_ended": lambda m: events.TrialEnded(m.trial_id, _STATE_NAMES[m.state]),
-    "algorithm_failed": lambda m: events.AlgorithmFailed(m.call, _position(m.position)),
-    "algorithm_diverged": lambda m: events.AlgorithmDiverged(m.parameter_id),
-    "search_space_changed": lambda m: events.SearchSpaceChanged(m.search_space),
-    "data_imported": lambda m: events.DataImported(m.data),
-    "custom_trial_added": lambda m: events.CustomTrialAdded(m.parameter_id, m.parameters),
-    "experiment_state_changed": _state_changed,
-    "experiment_ended": lambda _: events.ExperimentEnded(),
-    "experiment_moved": lambda m: events.ExperimentMoved(m.directory, m.trial_code_directory),
-}
+def _algorithm_event(event: event_pb2.Event) -> events.Event | None:
+    match event.WhichOneof("kind"):
+        case "algorithm_requested":
+            requested = event.algorithm_requested
+            return events.AlgorithmRequested(requested.generation, requested.directory)
+        case "algorithm_started":
+            started = event.algorithm_started
+            provenance = tuple(sorted(started.provenance.items()))
+            return events.AlgorithmStarted(started.generation, provenance)
+        case "algorithm_failed":
+            failed = event.algorithm_failed
+            return events.AlgorithmFailed(failed.call, _position(failed.position))
+        case "algorithm_diverged":
+            return events.AlgorithmDiverged(event.algorithm_diverged.parameter_id)
+        case _:
+            return _experiment_event(event)
+
+
+def _experiment_event(event: event_pb2.Event) -> events.Event | None:
+    match event.WhichOneof("kind"):
+        case "experiment_created":
+            return events.ExperimentCreated(setup_of(event.experiment_created))
+        case "search_space_changed":
+            return events.SearchSpaceChanged(event.search_space_changed.search_space)
+        case "data_imported":
+            return events.DataImported(event.data_imported.data)
+        case "custom_trial_added":
+            added = event.custom_trial_added
+            return events.CustomTrialAdded(added.parameter_id, added.parameters)
+        case "experiment_state_changed":
+            return _state_changed(event.experiment_state_changed)
+        case "experiment_ended":
+            return events.ExperimentEnded()
+        case "experiment_moved":
+            moved = event.experiment_moved
+            return events.ExperimentMoved(moved.directory, moved.trial_code_directory)
+        case _:
+            return None
 
 
 def blobs_of(batch: event_pb2.EventBatch) -> list[value_pb2.Value]:

@@ -6,9 +6,7 @@ of a fresh host are compared with the log, so a host or a dispatcher may die at 
 nothing is drawn twice and nothing is reported twice.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
 
 from svc_dispatcher.domain import answers, commands, events
 from svc_dispatcher.domain.values import (
@@ -65,8 +63,56 @@ class AlgorithmState:
 
     def feed(self, position: Position, event: events.Event) -> None:
         """Apply the next event of the log."""
-        handler: Callable[[AlgorithmState, Position, Any], None] = self._HANDLERS[type(event)]
-        handler(self, position, event)
+        match event:
+            case events.TrialsRequested():
+                self._trials_requested(position, event)
+            case events.ParametersGenerated():
+                self._parameters(position, event)
+            case events.TrialScheduled():
+                self._scheduled(event)
+            case events.MetricReported():
+                self._metric(position, event)
+            case events.TrialStopRequested():
+                self._stop_requested(event)
+            case events.TrialEnded():
+                self._ended(position, event)
+            case _:
+                self._feed_algorithm(position, event)
+
+    def _feed_algorithm(
+        self, position: Position, event: events.AlgorithmEvent | events.ExperimentEvent
+    ) -> None:
+        match event:
+            case events.AlgorithmRequested():
+                self._requested(position, event)
+            case events.AlgorithmStarted():
+                self._started = self._started or event.generation == self.generation
+            case events.AlgorithmFailed():
+                self._known_failures.add((event.position, event.call))
+            case events.AlgorithmDiverged():
+                self._known_divergences.add(event.parameter_id)
+            case _:
+                self._feed_experiment(position, event)
+
+    def _feed_experiment(self, position: Position, event: events.ExperimentEvent) -> None:
+        match event:
+            case events.ExperimentCreated():
+                self.setup = event.setup
+                self._search_space = event.setup.search_space
+            case events.SearchSpaceChanged():
+                self._search_space = event.search_space
+                self._commands.append(commands.UpdateSearchSpace(position, event.search_space))
+            case events.DataImported():
+                self._imported(position, event)
+            case events.CustomTrialAdded():
+                self._commands.append(
+                    commands.AddCustomized(position, event.parameter_id, event.parameters)
+                )
+            case events.ExperimentEnded():
+                self.wants_host = False
+            case events.ExperimentMoved():
+                assert self.setup is not None, "a log begins with the creation of its experiment"
+                self.setup = self.setup.moved(event.directory, event.trial_code_directory)
 
     def go_live(self) -> None:
         """Mark the end of the recorded log: later requests have no answer in it."""
@@ -130,11 +176,6 @@ class AlgorithmState:
 
     # --- the log
 
-    def _created(self, position: Position, event: events.ExperimentCreated) -> None:
-        del position
-        self.setup = event.setup
-        self._search_space = event.setup.search_space
-
     def _requested(self, position: Position, event: events.AlgorithmRequested) -> None:
         assert self.setup is not None, "a log begins with the creation of its experiment"
         for trial in self._trials.values():
@@ -163,11 +204,6 @@ class AlgorithmState:
                 self._commands.append(commands.ImportTrials(position, tuple(data)))
             else:
                 self._commands.append(commands.ImportData(position, data))
-
-    def _host_started(self, position: Position, event: events.AlgorithmStarted) -> None:
-        del position
-        if event.generation == self.generation:
-            self._started = True
 
     def _trials_requested(self, position: Position, event: events.TrialsRequested) -> None:
         self._unanswered.add(event.request_id)
@@ -211,8 +247,7 @@ class AlgorithmState:
         if differing:
             self._commands.append(commands.Recorded(position, differing))
 
-    def _scheduled(self, position: Position, event: events.TrialScheduled) -> None:
-        del position
+    def _scheduled(self, event: events.TrialScheduled) -> None:
         trial = _Trial(event.parameter_id, event.customized)
         if not self._live:
             trial.parameters = event.parameters
@@ -239,8 +274,7 @@ class AlgorithmState:
                 )
             )
 
-    def _stop_requested(self, position: Position, event: events.TrialStopRequested) -> None:
-        del position
+    def _stop_requested(self, event: events.TrialStopRequested) -> None:
         if event.trial_id in self._trials:
             self._trials[event.trial_id].stopping = True
 
@@ -266,36 +300,10 @@ class AlgorithmState:
         assert isinstance(samples, list), "appended above"
         samples.append((trial.parameters, trial.final[0]))
 
-    def _failure_known(self, position: Position, event: events.AlgorithmFailed) -> None:
-        del position
-        self._known_failures.add((event.position, event.call))
-
-    def _divergence_known(self, position: Position, event: events.AlgorithmDiverged) -> None:
-        del position
-        self._known_divergences.add(event.parameter_id)
-
-    def _space_changed(self, position: Position, event: events.SearchSpaceChanged) -> None:
-        self._search_space = event.search_space
-        self._commands.append(commands.UpdateSearchSpace(position, event.search_space))
-
     def _imported(self, position: Position, event: events.DataImported) -> None:
         if not self._live:
             self._past.append(event.data)
         self._commands.append(commands.ImportData(position, event.data))
-
-    def _custom_added(self, position: Position, event: events.CustomTrialAdded) -> None:
-        self._commands.append(
-            commands.AddCustomized(position, event.parameter_id, event.parameters)
-        )
-
-    def _moved(self, position: Position, event: events.ExperimentMoved) -> None:
-        del position
-        assert self.setup is not None, "a log begins with the creation of its experiment"
-        self.setup = self.setup.moved(event.directory, event.trial_code_directory)
-
-    def _experiment_ended(self, position: Position, event: events.ExperimentEnded) -> None:
-        del position, event
-        self.wants_host = False
 
     # --- the host
 
@@ -343,22 +351,3 @@ class AlgorithmState:
         if not news and not exhausted:
             return []
         return [answers.Generated(output.position, "", tuple(news), exhausted)]
-
-    _HANDLERS: ClassVar[dict[type[events.Event], Any]] = {
-        events.ExperimentCreated: _created,
-        events.AlgorithmRequested: _requested,
-        events.AlgorithmStarted: _host_started,
-        events.TrialsRequested: _trials_requested,
-        events.ParametersGenerated: _parameters,
-        events.TrialScheduled: _scheduled,
-        events.MetricReported: _metric,
-        events.TrialStopRequested: _stop_requested,
-        events.TrialEnded: _ended,
-        events.AlgorithmFailed: _failure_known,
-        events.AlgorithmDiverged: _divergence_known,
-        events.SearchSpaceChanged: _space_changed,
-        events.DataImported: _imported,
-        events.CustomTrialAdded: _custom_added,
-        events.ExperimentEnded: _experiment_ended,
-        events.ExperimentMoved: _moved,
-    }

@@ -146,21 +146,23 @@ class ExperimentMoved:
     trial_code_directory: str
 
 
-Event: TypeAlias = (
-    ExperimentCreated
-    | AlgorithmRequested
-    | AlgorithmStarted
-    | TrialsRequested
+TrialEvent: TypeAlias = (
+    TrialsRequested
     | ParametersGenerated
     | TrialScheduled
     | MetricReported
     | TrialStopRequested
     | TrialEnded
-    | AlgorithmFailed
-    | AlgorithmDiverged
+)
+AlgorithmEvent: TypeAlias = (
+    AlgorithmRequested | AlgorithmStarted | AlgorithmFailed | AlgorithmDiverged
+)
+ExperimentEvent: TypeAlias = (
+    ExperimentCreated
     | SearchSpaceChanged
     | DataImported
     | CustomTrialAdded
     | ExperimentEnded
     | ExperimentMoved
 )
+Event: TypeAlias = TrialEvent | AlgorithmEvent | ExperimentEvent

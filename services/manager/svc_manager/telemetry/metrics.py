@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from svc_common.telemetry.metrics import DURATIONS_S, Registry, Sample
 from svc_manager.agents.liveness import AgentMonitor
@@ -87,28 +87,32 @@ class Instruments:
         )
 
     def record_events(
-        self, experiment: Experiment, events: Sequence[events.Event], now_ms: int
+        self, experiment: Experiment, appended: Sequence[events.Event], now_ms: int
     ) -> None:
         """Count events that are appended and folded."""
         count = self._events.inc
-        for event in events:
-            kind = type(event)
-            count(_KINDS[kind])
-            note = _NOTES.get(kind)
-            if note is not None:
-                note(self, experiment, event, now_ms)
+        for event in appended:
+            count(_KINDS[type(event)])
+            match event:
+                case events.MetricReported():
+                    self._lag.observe(max(0, now_ms - event.metric.reported_at_ms) / _MS_PER_S)
+                case events.TrialStarted():
+                    self._started(experiment, event)
+                case events.TrialEnded():
+                    self._ended(experiment, event, now_ms)
+                case events.TrialLost():
+                    self._lost.inc("command" if event.command_failed else "agent")
+                case _:
+                    pass
 
     def record_decision(self, duration_s: float) -> None:
         """Observe the duration of a round with events."""
         self._decisions.observe(duration_s)
 
-    def _started(self, experiment: Experiment, event: events.TrialStarted, _now_ms: int) -> None:
+    def _started(self, experiment: Experiment, event: events.TrialStarted) -> None:
         trial = experiment.trials[event.trial_id]
         if event.attempt == 1:
             self._starts.observe(max(0, event.started_at_ms - trial.created_at_ms) / _MS_PER_S)
-
-    def _reported(self, _experiment: Experiment, event: events.MetricReported, now_ms: int) -> None:
-        self._lag.observe(max(0, now_ms - event.metric.reported_at_ms) / _MS_PER_S)
 
     def _ended(self, experiment: Experiment, event: events.TrialEnded, now_ms: int) -> None:
         trial = experiment.trials[event.trial_id]
@@ -116,19 +120,9 @@ class Instruments:
         ran_ms = event.ended_at_ms - trial.started_at_ms if trial.started_at_ms else 0
         self._durations.observe(max(0, ran_ms) / _MS_PER_S, event.state.name)
 
-    def _attempt_lost(self, _experiment: Experiment, event: events.TrialLost, _now_ms: int) -> None:
-        self._lost.inc("command" if event.command_failed else "agent")
-
 
 _KINDS: Final[dict[type, str]] = {
     kind: _WORD_START.sub("_", kind.__name__).lower() for kind in events.Event.__args__
-}
-# `Any`: each function takes the type of its key.
-_NOTES: Final[dict[type, Callable[[Instruments, Experiment, Any, int], None]]] = {
-    events.TrialStarted: Instruments._started,  # noqa: SLF001 - its own table
-    events.MetricReported: Instruments._reported,  # noqa: SLF001 - as above
-    events.TrialEnded: Instruments._ended,  # noqa: SLF001 - as above
-    events.TrialLost: Instruments._attempt_lost,  # noqa: SLF001 - as above
 }
 
 
