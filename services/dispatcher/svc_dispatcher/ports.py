@@ -138,6 +138,10 @@ class AlgorithmCatalog(Protocol):
         """
         ...
 
+    def takes_assessor(self, tuner: str) -> bool:
+        """Return whether an assessor may stop the tuner's trials; true for an unknown name."""
+        ...
+
     def optimize_mode(self, kind: str, name: str, class_args: dict[str, object]) -> str:
         """Return `maximize` or `minimize`, as the algorithm interprets its arguments.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Final
 
+from nni.experiment.config.algorithm import AlgorithmConfig
 from nni.experiment.config.experiment_fields import ExperimentFields
 from nni.experiment.config.shared_storage import SharedStorageConfig
 from nni.experiment.config.training_services import AVAILABLE_PLATFORMS
@@ -127,8 +128,12 @@ def _algorithms(config: ExperimentFields) -> Iterator[Problem]:
         if others:
             rule = f"must not be given together with {' and '.join(others)}"
             yield Problem("advisor", rule, None, "an advisor is tuner and assessor in one")
-    elif tuner is not None and tuner.name == "PBTTuner" and assessor is not None:
-        yield Problem("assessor", "must not be given together with PBTTuner")
+    elif tuner is not None and assessor is not None and not _takes_assessor(tuner):
+        yield Problem("assessor", f"must not be given together with {tuner.name}")
+
+
+def _takes_assessor(tuner: AlgorithmConfig) -> bool:
+    return not tuner.name or factory.takes_assessor(tuner.name)
 
 
 def _platforms(config: ExperimentFields) -> Iterator[Problem]:

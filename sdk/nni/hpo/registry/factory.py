@@ -175,6 +175,17 @@ def check_replaceable(
         raise ValueError(f"{name} keeps the search space that it began with; {remedy}")
 
 
+def takes_assessor(tuner: str) -> bool:
+    """Return whether an assessor may stop the trials of a tuner.
+
+    True for an unknown name, which `validate` refuses.
+    """
+    try:
+        return find("tuner", tuner).takes_assessor
+    except ValueError:
+        return True
+
+
 def _check_class_args(entry: AlgorithmEntry, class_args: dict[str, JsonValue]) -> None:
     validator = entry.validator
     if isinstance(validator, str):

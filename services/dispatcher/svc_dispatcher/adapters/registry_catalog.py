@@ -44,6 +44,10 @@ class RegistryCatalog:
         """See `AlgorithmCatalog.check_replaceable`."""
         factory.check_replaceable(_kind(kind), name, class_args)
 
+    def takes_assessor(self, tuner: str) -> bool:
+        """See `AlgorithmCatalog.takes_assessor`."""
+        return factory.takes_assessor(tuner)
+
     def optimize_mode(self, kind: str, name: str, class_args: dict[str, object]) -> str:
         """See `AlgorithmCatalog.optimize_mode`."""
         defaults: Mapping[str, Any] = factory.find(_kind(kind), name).defaults

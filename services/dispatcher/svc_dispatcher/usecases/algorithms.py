@@ -3,14 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from nni.hpo.space.feasibility import broken_constraints
 from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.ports import AlgorithmCatalog, ClassChecker, ClassChoice, NamedAlgorithm
-
-TUNERS_WITHOUT_ASSESSOR: Final = frozenset({"PBTTuner"})
-"""Tuners that stop trials themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,7 @@ class Algorithms:
         Raises:
             InvalidArgumentError: the choice is invalid; it names field, rule, value and remedy.
         """
-        _check_combination({choice.kind: choice for choice in choices})
+        self._check_combination({choice.kind: choice for choice in choices})
         if enqueued:
             await asyncio.to_thread(_check_enqueued, enqueued, search_space)
         outcomes = await asyncio.gather(
@@ -85,6 +81,29 @@ class Algorithms:
             if error is not None:
                 raise error
         return ValidationResult(_warnings(choices), self._optimize_mode(choices))
+
+    def _check_combination(self, choices: dict[str, RequestedAlgorithm]) -> None:
+        if "advisor" in choices and len(choices) > 1:
+            others = " and ".join(sorted(choices.keys() - {"advisor"}))
+            raise InvalidArgumentError(
+                "advisor", f"excludes {others}", None, f"remove 'advisor', or remove {others}"
+            )
+        tuner = choices.get("tuner")
+        if "advisor" not in choices and tuner is None:
+            raise InvalidArgumentError("tuner", "must be given, or 'advisor'", None, "add 'tuner'")
+        if tuner is None or "assessor" not in choices:
+            return
+        if tuner.name and not self._catalog.takes_assessor(tuner.name):
+            raise InvalidArgumentError(
+                "assessor", f"must not be used with {tuner.name}", None, "remove 'assessor'"
+            )
+        if tuner.server_address:
+            raise InvalidArgumentError(
+                "assessor",
+                "must not be used with a tuner that a server runs",
+                None,
+                "remove 'assessor'; the server may advise to stop trials itself",
+            )
 
     async def _check_one(
         self, choice: RequestedAlgorithm, search_space: object, interpreter: str
@@ -138,28 +157,6 @@ class Algorithms:
                 mode = choice.class_args.get("optimize_mode")
                 return mode if mode in {"maximize", "minimize"} else ""
         return ""
-
-
-def _check_combination(choices: dict[str, RequestedAlgorithm]) -> None:
-    if "advisor" in choices and len(choices) > 1:
-        others = " and ".join(sorted(choices.keys() - {"advisor"}))
-        raise InvalidArgumentError(
-            "advisor", f"excludes {others}", None, f"remove 'advisor', or remove {others}"
-        )
-    if "advisor" not in choices and "tuner" not in choices:
-        raise InvalidArgumentError("tuner", "must be given, or 'advisor'", None, "add 'tuner'")
-    tuner = choices.get("tuner")
-    if tuner and tuner.name in TUNERS_WITHOUT_ASSESSOR and "assessor" in choices:
-        raise InvalidArgumentError(
-            "assessor", f"must not be used with {tuner.name}", None, "remove 'assessor'"
-        )
-    if tuner and tuner.server_address and "assessor" in choices:
-        raise InvalidArgumentError(
-            "assessor",
-            "must not be used with a tuner that a server runs",
-            None,
-            "remove 'assessor'; the server may advise to stop trials itself",
-        )
 
 
 def _check_enqueued(enqueued: Sequence[object], search_space: object) -> None:

@@ -8,6 +8,9 @@ from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
 from svc_dispatcher.ports import ClassChoice
 from svc_dispatcher.usecases.algorithms import Algorithms, RequestedAlgorithm
+from tests.support.third_party import third_party
+
+__all__ = ["third_party"]  # fixture
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 
@@ -64,6 +67,17 @@ async def test_population_based_training_with_an_assessor_is_refused() -> None:
     message = await refusal(choice("tuner", "PBTTuner"), choice("assessor", "Medianstop"))
 
     assert "must not be used with PBTTuner" in message
+
+
+@pytest.mark.usefixtures("third_party")
+async def test_an_assessor_is_refused_beside_a_tuner_that_declares_so() -> None:
+    message = await refusal(choice("tuner", "Alone"), choice("assessor", "Medianstop"))
+
+    assert "must not be used with Alone" in message
+    algorithms = Algorithms(RegistryCatalog(), ManualChecker())
+    await algorithms.validate(
+        [choice("tuner", "Lucky"), choice("assessor", "Medianstop")], SPACE, ""
+    )
 
 
 async def test_later_space_is_refused_where_the_first_one_is_kept() -> None:

@@ -3,7 +3,6 @@
 import importlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,9 @@ from nni.hpo.base import Assessor, Tuner
 from nni.hpo.objectives import objectives_of
 from nni.hpo.registry import factory
 from nni.hpo.space.parser import ALL_TYPES
+from tests.support.third_party import third_party
+
+__all__ = ["third_party"]  # fixture
 
 SUPPORTED = {
     "TPE": {*ALL_TYPES, "nested"},
@@ -373,36 +375,6 @@ def test_constructor_without_a_given_argument_is_an_error(code_directory: Path) 
         )
 
 
-@pytest.fixture
-def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An installed distribution that adds a tuner and claims a name that is taken."""
-    (tmp_path / "third_party_of_a_test.py").write_text(
-        "from nni.hpo import AlgorithmEntry, RandomTuner\n"
-        "class Lucky(RandomTuner): pass\n"
-        "lucky = AlgorithmEntry('Lucky', 'tuner', 'third_party_of_a_test:Lucky',\n"
-        "    'third_party_of_a_test.Lucky', types=('uniform',))\n"
-        "tpe = AlgorithmEntry('TPE', 'tuner', 'third_party_of_a_test:Lucky', 'x.y')\n"
-        "broken = AlgorithmEntry('Broken', 'tuner', 'no_such_module_at_all:T', 'x.y',\n"
-        "    extra='broken')\n"
-    )
-    folder = tmp_path / "third_party_of_a_test-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: third-party-of-a-test\nVersion: 1.0\n"
-    )
-    (folder / "entry_points.txt").write_text(
-        "[nni.hpo]\n"
-        "lucky = third_party_of_a_test:lucky\n"
-        "tpe = third_party_of_a_test:tpe\n"
-        "broken = third_party_of_a_test:broken\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "third_party_of_a_test", raising=False)
-    factory._third_party.cache_clear()
-    yield tmp_path
-    factory._third_party.cache_clear()
-
-
 @pytest.mark.usefixtures("third_party")
 def test_installed_distribution_adds_algorithms() -> None:
     factory.validate("tuner", "Lucky", {"seed": 1}, {"x": EXAMPLES["uniform"]})
@@ -412,6 +384,14 @@ def test_installed_distribution_adds_algorithms() -> None:
     assert factory.find("tuner", "Lucky").source == "user"
     with pytest.raises(ValueError, match="'choice' is not supported by Lucky"):
         factory.validate("tuner", "Lucky", {}, {"x": EXAMPLES["choice"]})
+
+
+@pytest.mark.usefixtures("third_party")
+def test_the_entry_says_whether_an_assessor_may_stop_the_trials() -> None:
+    taken = {name: factory.takes_assessor(name) for name in ("Lucky", "Alone", "PBTTuner", "TPE")}
+
+    assert taken == {"Lucky": True, "Alone": False, "PBTTuner": False, "TPE": True}
+    assert factory.takes_assessor("no such tuner"), "`validate` refuses it"
 
 
 @pytest.mark.usefixtures("third_party")

@@ -1,0 +1,28 @@
+"""Rules of a configuration that span several fields."""
+
+from __future__ import annotations
+
+import pytest
+
+from nni.experiment.config import ExperimentConfig
+from nni.experiment.errors import ConfigError
+from tests.support.third_party import third_party
+
+__all__ = ["third_party"]  # fixture
+
+
+@pytest.mark.usefixtures("third_party")
+def test_an_assessor_is_refused_beside_a_tuner_that_declares_so() -> None:
+    config = ExperimentConfig(
+        search_space={"x": {"_type": "uniform", "_value": [0, 1]}},
+        trial_command="python3 trial.py",
+        trial_concurrency=1,
+        tuner={"name": "Alone"},  # type: ignore[arg-type] # as in a file
+        assessor={"name": "Medianstop"},  # type: ignore[arg-type] # as in a file
+        training_service={"platform": "local"},  # type: ignore[arg-type] # as in a file
+    )
+
+    with pytest.raises(ConfigError, match="assessor must not be given together with Alone"):
+        config.validate()
+    config.tuner = config.tuner.model_copy(update={"name": "Lucky"})  # type: ignore[union-attr] # set above
+    config.validate()
