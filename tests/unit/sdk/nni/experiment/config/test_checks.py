@@ -19,10 +19,10 @@ def test_an_assessor_is_refused_beside_a_tuner_that_declares_so() -> None:
         trial_concurrency=1,
         tuner={"name": "Alone"},  # type: ignore[arg-type] # as in a file
         assessor={"name": "Medianstop"},  # type: ignore[arg-type] # as in a file
-        training_service={"platform": "local"},  # type: ignore[arg-type] # as in a file
+        training_service={"platform": "local"},
     )
 
     with pytest.raises(ConfigError, match="assessor must not be given together with Alone"):
         config.validate()
-    config.tuner = config.tuner.model_copy(update={"name": "Lucky"})  # type: ignore[union-attr] # set above
+    config.tuner = config.tuner.model_copy(update={"name": "Lucky"})
     config.validate()
