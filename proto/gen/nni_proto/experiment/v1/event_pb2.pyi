@@ -13,6 +13,7 @@ from nni_proto.common.v1 import metric_pb2 as _metric_pb2
 from nni_proto.common.v1 import value_pb2 as _value_pb2
 from nni_proto.experiment.v1 import config_pb2 as _config_pb2
 from nni_proto.experiment.v1 import experiment_pb2 as _experiment_pb2
+from nni_proto.trial.v1 import cause_pb2 as _cause_pb2
 from nni_proto.trial.v1 import report_pb2 as _report_pb2
 from nni_proto.trial.v1 import trial_pb2 as _trial_pb2
 import builtins as _builtins
@@ -576,21 +577,33 @@ class TrialStopRequested(_message.Message):
     TRIAL_ID_FIELD_NUMBER: _builtins.int
     END_STATE_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    STOP_FIELD_NUMBER: _builtins.int
     trial_id: _builtins.str
     end_state: _trial_pb2.TrialState.ValueType
     """State of the trial when it has stopped."""
-    reason: _builtins.str
-    """Who requested it, in words."""
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self) -> _builtins.str:
+        """Text of versions without `stop`; only read."""
+
+    @reason.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self, value: _builtins.str) -> None:
+        """Text of versions without `stop`; only read."""
+
+    @_builtins.property
+    def stop(self) -> _cause_pb2.StopReason: ...
     def __init__(
         self,
         *,
         trial_id: _builtins.str = ...,
         end_state: _trial_pb2.TrialState.ValueType = ...,
         reason: _builtins.str = ...,
+        stop: _cause_pb2.StopReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["stop", b"stop"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_state", b"end_state", "reason", b"reason", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_state", b"end_state", "reason", b"reason", "stop", b"stop", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -604,12 +617,24 @@ class TrialLost(_message.Message):
     ATTEMPT_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     COMMAND_FAILED_FIELD_NUMBER: _builtins.int
+    LOSS_FIELD_NUMBER: _builtins.int
     trial_id: _builtins.str
     attempt: _builtins.int
     """The attempt that was lost."""
-    reason: _builtins.str
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self) -> _builtins.str:
+        """Text of versions without `loss`; only read."""
+
+    @reason.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self, value: _builtins.str) -> None:
+        """Text of versions without `loss`; only read."""
+
     command_failed: _builtins.bool
     """The command failed and is retried because of `retry_failed_trials`; the agent is not affected."""
+    @_builtins.property
+    def loss(self) -> _cause_pb2.LossReason: ...
     def __init__(
         self,
         *,
@@ -617,10 +642,11 @@ class TrialLost(_message.Message):
         attempt: _builtins.int = ...,
         reason: _builtins.str = ...,
         command_failed: _builtins.bool = ...,
+        loss: _cause_pb2.LossReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["loss", b"loss"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "command_failed", b"command_failed", "reason", b"reason", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "command_failed", b"command_failed", "loss", b"loss", "reason", b"reason", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -637,17 +663,28 @@ class TrialEnded(_message.Message):
     ENDED_AT_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     REPORT_SEQUENCE_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
     CHECKPOINT_FIELD_NUMBER: _builtins.int
     trial_id: _builtins.str
     attempt: _builtins.int
     state: _trial_pb2.TrialState.ValueType
     exit_code: _builtins.int
     """Unset: the trial never ran, or was killed by a signal."""
-    reason: _builtins.str
-    """Cause, in words, with the tail of stderr for a failure."""
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self) -> _builtins.str:
+        """Text of versions without `end`; only read."""
+
+    @reason.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self, value: _builtins.str) -> None:
+        """Text of versions without `end`; only read."""
+
     report_sequence: _builtins.int
     @_builtins.property
     def ended_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def end(self) -> _cause_pb2.EndReason: ...
     @_builtins.property
     def checkpoint(self) -> _report_pb2.SavedCheckpoint:
         """Saved checkpoint, if checkpoints are transferred."""
@@ -662,11 +699,12 @@ class TrialEnded(_message.Message):
         ended_at: _timestamp_pb2.Timestamp | None = ...,
         reason: _builtins.str = ...,
         report_sequence: _builtins.int = ...,
+        end: _cause_pb2.EndReason | None = ...,
         checkpoint: _report_pb2.SavedCheckpoint | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "checkpoint", b"checkpoint", "ended_at", b"ended_at", "exit_code", b"exit_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "checkpoint", b"checkpoint", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "attempt", b"attempt", "checkpoint", b"checkpoint", "ended_at", b"ended_at", "exit_code", b"exit_code", "reason", b"reason", "report_sequence", b"report_sequence", "state", b"state", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "attempt", b"attempt", "checkpoint", b"checkpoint", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "reason", b"reason", "report_sequence", b"report_sequence", "state", b"state", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
@@ -860,6 +898,8 @@ class ExperimentStateChanged(_message.Message):
     EXECUTION_TIME_FIELD_NUMBER: _builtins.int
     OLD_STATE_FIELD_NUMBER: _builtins.int
     NEW_STATE_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def from_state(self) -> _builtins.str:
@@ -876,10 +916,22 @@ class ExperimentStateChanged(_message.Message):
     @to_state.setter
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def to_state(self, value: _builtins.str) -> None: ...
-    reason: _builtins.str
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self) -> _builtins.str:
+        """Text of versions without `cause`; only read."""
+
+    @reason.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self, value: _builtins.str) -> None:
+        """Text of versions without `cause`; only read."""
+
     old_state: _experiment_pb2.ExperimentState.ValueType
     """Unset: the experiment was created."""
     new_state: _experiment_pb2.ExperimentState.ValueType
+    cause: _experiment_pb2.ExperimentCause.ValueType
+    detail: _builtins.str
+    """Message of the algorithm, for ALGORITHM_GAVE_UP."""
     @_builtins.property
     def execution_time(self) -> _duration_pb2.Duration:
         """Execution time at the change; the clock continues from here."""
@@ -893,10 +945,12 @@ class ExperimentStateChanged(_message.Message):
         execution_time: _duration_pb2.Duration | None = ...,
         old_state: _experiment_pb2.ExperimentState.ValueType = ...,
         new_state: _experiment_pb2.ExperimentState.ValueType = ...,
+        cause: _experiment_pb2.ExperimentCause.ValueType = ...,
+        detail: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["execution_time", b"execution_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["execution_time", b"execution_time", "from_state", b"from_state", "new_state", b"new_state", "old_state", b"old_state", "reason", b"reason", "to_state", b"to_state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "detail", b"detail", "execution_time", b"execution_time", "from_state", b"from_state", "new_state", b"new_state", "old_state", b"old_state", "reason", b"reason", "to_state", b"to_state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -909,6 +963,8 @@ class ExperimentEnded(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     FINAL_STATE_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def state(self) -> _builtins.str:
@@ -919,19 +975,33 @@ class ExperimentEnded(_message.Message):
     def state(self, value: _builtins.str) -> None:
         """Name of `final_state`, for readers of older versions."""
 
-    reason: _builtins.str
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self) -> _builtins.str:
+        """Text of versions without `cause`; only read."""
+
+    @reason.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self, value: _builtins.str) -> None:
+        """Text of versions without `cause`; only read."""
+
     final_state: _experiment_pb2.ExperimentState.ValueType
     """STOPPED, or ERROR."""
+    cause: _experiment_pb2.ExperimentCause.ValueType
+    detail: _builtins.str
+    """Message of the algorithm, for ALGORITHM_GAVE_UP."""
     def __init__(
         self,
         *,
         state: _builtins.str = ...,
         reason: _builtins.str = ...,
         final_state: _experiment_pb2.ExperimentState.ValueType = ...,
+        cause: _experiment_pb2.ExperimentCause.ValueType = ...,
+        detail: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["final_state", b"final_state", "reason", b"reason", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "detail", b"detail", "final_state", b"final_state", "reason", b"reason", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1023,13 +1093,25 @@ class TrialWaits(_message.Message):
     CLAIM_ID_FIELD_NUMBER: _builtins.int
     RUNNER_ID_FIELD_NUMBER: _builtins.int
     REPORT_SEQUENCE_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
     trial_id: _builtins.str
-    reason: _builtins.str
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self) -> _builtins.str:
+        """Text of versions without `wait`; only read."""
+
+    @reason.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self, value: _builtins.str) -> None:
+        """Text of versions without `wait`; only read."""
+
     attempt: _builtins.int
     claim_id: _builtins.str
     runner_id: _builtins.str
     report_sequence: _builtins.int
     """Sequence of the last report of the attempt that was applied."""
+    @_builtins.property
+    def wait(self) -> _cause_pb2.WaitReason: ...
     def __init__(
         self,
         *,
@@ -1039,10 +1121,11 @@ class TrialWaits(_message.Message):
         claim_id: _builtins.str = ...,
         runner_id: _builtins.str = ...,
         report_sequence: _builtins.int = ...,
+        wait: _cause_pb2.WaitReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "claim_id", b"claim_id", "reason", b"reason", "report_sequence", b"report_sequence", "runner_id", b"runner_id", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "claim_id", b"claim_id", "reason", b"reason", "report_sequence", b"report_sequence", "runner_id", b"runner_id", "trial_id", b"trial_id", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1056,10 +1139,21 @@ class ReportIgnored(_message.Message):
     ATTEMPT_FIELD_NUMBER: _builtins.int
     REPORT_SEQUENCE_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
     trial_id: _builtins.str
     attempt: _builtins.int
     report_sequence: _builtins.int
-    reason: _builtins.str
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self) -> _builtins.str:
+        """Text of versions without `cause`; only read."""
+
+    @reason.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self, value: _builtins.str) -> None:
+        """Text of versions without `cause`; only read."""
+
+    cause: _cause_pb2.IgnoreCause.ValueType
     def __init__(
         self,
         *,
@@ -1067,10 +1161,11 @@ class ReportIgnored(_message.Message):
         attempt: _builtins.int = ...,
         report_sequence: _builtins.int = ...,
         reason: _builtins.str = ...,
+        cause: _cause_pb2.IgnoreCause.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "reason", b"reason", "report_sequence", b"report_sequence", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "cause", b"cause", "reason", b"reason", "report_sequence", b"report_sequence", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -62,6 +62,56 @@ EXPERIMENT_STATE_VIEWED: ExperimentState.ValueType  # 9
 """Opened for reading only."""
 Global___ExperimentState: _TypeAlias = ExperimentState  # noqa: Y015
 
+class _ExperimentCause:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ExperimentCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ExperimentCause.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EXPERIMENT_CAUSE_UNSPECIFIED: _ExperimentCause.ValueType  # 0
+    """None, or written before causes existed: only the text of the event tells."""
+    EXPERIMENT_CAUSE_CREATED: _ExperimentCause.ValueType  # 1
+    EXPERIMENT_CAUSE_ALGORITHM_STARTED: _ExperimentCause.ValueType  # 2
+    EXPERIMENT_CAUSE_TRIAL_NUMBER: _ExperimentCause.ValueType  # 3
+    """All trials of `maxTrialNumber` were created."""
+    EXPERIMENT_CAUSE_DURATION: _ExperimentCause.ValueType  # 4
+    """`maxExperimentDuration` has passed."""
+    EXPERIMENT_CAUSE_NO_MORE_PARAMETERS: _ExperimentCause.ValueType  # 5
+    """The algorithm has no more parameters."""
+    EXPERIMENT_CAUSE_ALGORITHM_GAVE_UP: _ExperimentCause.ValueType  # 6
+    """The algorithm failed for good; `detail` says how."""
+    EXPERIMENT_CAUSE_STOPPED_BY_USER: _ExperimentCause.ValueType  # 7
+    EXPERIMENT_CAUSE_MANAGER_TERMINATED: _ExperimentCause.ValueType  # 8
+    """The manager was shut down together with its experiments."""
+    EXPERIMENT_CAUSE_RESUMED: _ExperimentCause.ValueType  # 9
+    EXPERIMENT_CAUSE_OPENED_FOR_READING: _ExperimentCause.ValueType  # 10
+    EXPERIMENT_CAUSE_LOG_COPIED: _ExperimentCause.ValueType  # 11
+    """The log was copied while the experiment was running, and ends here."""
+
+class ExperimentCause(_ExperimentCause, metaclass=_ExperimentCauseEnumTypeWrapper):
+    """Why the state of an experiment changed."""
+
+EXPERIMENT_CAUSE_UNSPECIFIED: ExperimentCause.ValueType  # 0
+"""None, or written before causes existed: only the text of the event tells."""
+EXPERIMENT_CAUSE_CREATED: ExperimentCause.ValueType  # 1
+EXPERIMENT_CAUSE_ALGORITHM_STARTED: ExperimentCause.ValueType  # 2
+EXPERIMENT_CAUSE_TRIAL_NUMBER: ExperimentCause.ValueType  # 3
+"""All trials of `maxTrialNumber` were created."""
+EXPERIMENT_CAUSE_DURATION: ExperimentCause.ValueType  # 4
+"""`maxExperimentDuration` has passed."""
+EXPERIMENT_CAUSE_NO_MORE_PARAMETERS: ExperimentCause.ValueType  # 5
+"""The algorithm has no more parameters."""
+EXPERIMENT_CAUSE_ALGORITHM_GAVE_UP: ExperimentCause.ValueType  # 6
+"""The algorithm failed for good; `detail` says how."""
+EXPERIMENT_CAUSE_STOPPED_BY_USER: ExperimentCause.ValueType  # 7
+EXPERIMENT_CAUSE_MANAGER_TERMINATED: ExperimentCause.ValueType  # 8
+"""The manager was shut down together with its experiments."""
+EXPERIMENT_CAUSE_RESUMED: ExperimentCause.ValueType  # 9
+EXPERIMENT_CAUSE_OPENED_FOR_READING: ExperimentCause.ValueType  # 10
+EXPERIMENT_CAUSE_LOG_COPIED: ExperimentCause.ValueType  # 11
+"""The log was copied while the experiment was running, and ends here."""
+Global___ExperimentCause: _TypeAlias = ExperimentCause  # noqa: Y015
+
 @_typing.final
 class Experiment(_message.Message):
     """View of an experiment."""

@@ -23,37 +23,38 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from nni_proto.trial.v1 import cause_pb2 as nni__proto_dot_trial_dot_v1_dot_cause__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(nni_proto/runner/v1/runner_service.proto\x12\x13nni_proto.runner.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x17\n\x15\x44\x65scribeRunnerRequest\"\x95\x02\n\x16\x44\x65scribeRunnerResponse\x12\x11\n\trunner_id\x18\x01 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x02 \x01(\t\x12\x0c\n\x04pool\x18\x03 \x01(\t\x12\x11\n\thost_name\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12.\n\nstarted_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x07\x64\x65vices\x18\x07 \x03(\x0b\x32\x1b.nni_proto.runner.v1.Device\x12\x10\n\x08\x64raining\x18\x08 \x01(\x08\x12\x15\n\rrunning_count\x18\t \x01(\x05\x12\x1e\n\x16warm_interpreter_count\x18\n \x01(\x05\"^\n\x06\x44\x65vice\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0cmemory_bytes\x18\x03 \x01(\x03\x12\x0e\n\x06\x61\x63tive\x18\x04 \x01(\x08\x12\x11\n\ttrial_ids\x18\x05 \x03(\t\"@\n\x17ListRunnerTrialsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"e\n\x18ListRunnerTrialsResponse\x12\x30\n\x06trials\x18\x01 \x03(\x0b\x32 .nni_proto.runner.v1.RunnerTrial\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xc9\x01\n\x0bRunnerTrial\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\x18\n\x10process_group_id\x18\x04 \x01(\x05\x12.\n\nstarted_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0bgpu_indices\x18\x06 \x03(\x05\x12\x0c\n\x04warm\x18\x07 \x01(\x08\x12\x13\n\x0bwaiting_for\x18\x08 \x01(\t\"(\n\x12\x44rainRunnerRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\"\x15\n\x13\x44rainRunnerResponse\"\x8c\x01\n\x11\x46ollowLogsRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12.\n\x06stream\x18\x03 \x01(\x0e\x32\x1e.nni_proto.runner.v1.LogStream\x12\x0e\n\x06\x66ollow\x18\x04 \x01(\x08\x12\x0e\n\x06offset\x18\x05 \x01(\x03\"2\n\x12\x46ollowLogsResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0e\n\x06offset\x18\x02 \x01(\x03*o\n\tLogStream\x12\x1a\n\x16LOG_STREAM_UNSPECIFIED\x10\x00\x12\x18\n\x14LOG_STREAM_TRIAL_LOG\x10\x01\x12\x15\n\x11LOG_STREAM_STDOUT\x10\x02\x12\x15\n\x11LOG_STREAM_STDERR\x10\x03\x32\xae\x03\n\rRunnerService\x12i\n\x0e\x44\x65scribeRunner\x12*.nni_proto.runner.v1.DescribeRunnerRequest\x1a+.nni_proto.runner.v1.DescribeRunnerResponse\x12o\n\x10ListRunnerTrials\x12,.nni_proto.runner.v1.ListRunnerTrialsRequest\x1a-.nni_proto.runner.v1.ListRunnerTrialsResponse\x12`\n\x0b\x44rainRunner\x12\'.nni_proto.runner.v1.DrainRunnerRequest\x1a(.nni_proto.runner.v1.DrainRunnerResponse\x12_\n\nFollowLogs\x12&.nni_proto.runner.v1.FollowLogsRequest\x1a\'.nni_proto.runner.v1.FollowLogsResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(nni_proto/runner/v1/runner_service.proto\x12\x13nni_proto.runner.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1enni_proto/trial/v1/cause.proto\"\x17\n\x15\x44\x65scribeRunnerRequest\"\x95\x02\n\x16\x44\x65scribeRunnerResponse\x12\x11\n\trunner_id\x18\x01 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x02 \x01(\t\x12\x0c\n\x04pool\x18\x03 \x01(\t\x12\x11\n\thost_name\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12.\n\nstarted_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x07\x64\x65vices\x18\x07 \x03(\x0b\x32\x1b.nni_proto.runner.v1.Device\x12\x10\n\x08\x64raining\x18\x08 \x01(\x08\x12\x15\n\rrunning_count\x18\t \x01(\x05\x12\x1e\n\x16warm_interpreter_count\x18\n \x01(\x05\"^\n\x06\x44\x65vice\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0cmemory_bytes\x18\x03 \x01(\x03\x12\x0e\n\x06\x61\x63tive\x18\x04 \x01(\x08\x12\x11\n\ttrial_ids\x18\x05 \x03(\t\"@\n\x17ListRunnerTrialsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"e\n\x18ListRunnerTrialsResponse\x12\x30\n\x06trials\x18\x01 \x03(\x0b\x32 .nni_proto.runner.v1.RunnerTrial\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf7\x01\n\x0bRunnerTrial\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\x18\n\x10process_group_id\x18\x04 \x01(\x05\x12.\n\nstarted_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0bgpu_indices\x18\x06 \x03(\x05\x12\x0c\n\x04warm\x18\x07 \x01(\x08\x12\x13\n\x0bwaiting_for\x18\x08 \x01(\t\x12,\n\x04wait\x18\t \x01(\x0b\x32\x1e.nni_proto.trial.v1.WaitReason\"(\n\x12\x44rainRunnerRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\"\x15\n\x13\x44rainRunnerResponse\"\x8c\x01\n\x11\x46ollowLogsRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12.\n\x06stream\x18\x03 \x01(\x0e\x32\x1e.nni_proto.runner.v1.LogStream\x12\x0e\n\x06\x66ollow\x18\x04 \x01(\x08\x12\x0e\n\x06offset\x18\x05 \x01(\x03\"2\n\x12\x46ollowLogsResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0e\n\x06offset\x18\x02 \x01(\x03*o\n\tLogStream\x12\x1a\n\x16LOG_STREAM_UNSPECIFIED\x10\x00\x12\x18\n\x14LOG_STREAM_TRIAL_LOG\x10\x01\x12\x15\n\x11LOG_STREAM_STDOUT\x10\x02\x12\x15\n\x11LOG_STREAM_STDERR\x10\x03\x32\xae\x03\n\rRunnerService\x12i\n\x0e\x44\x65scribeRunner\x12*.nni_proto.runner.v1.DescribeRunnerRequest\x1a+.nni_proto.runner.v1.DescribeRunnerResponse\x12o\n\x10ListRunnerTrials\x12,.nni_proto.runner.v1.ListRunnerTrialsRequest\x1a-.nni_proto.runner.v1.ListRunnerTrialsResponse\x12`\n\x0b\x44rainRunner\x12\'.nni_proto.runner.v1.DrainRunnerRequest\x1a(.nni_proto.runner.v1.DrainRunnerResponse\x12_\n\nFollowLogs\x12&.nni_proto.runner.v1.FollowLogsRequest\x1a\'.nni_proto.runner.v1.FollowLogsResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nni_proto.runner.v1.runner_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LOGSTREAM']._serialized_start=1132
-  _globals['_LOGSTREAM']._serialized_end=1243
-  _globals['_DESCRIBERUNNERREQUEST']._serialized_start=98
-  _globals['_DESCRIBERUNNERREQUEST']._serialized_end=121
-  _globals['_DESCRIBERUNNERRESPONSE']._serialized_start=124
-  _globals['_DESCRIBERUNNERRESPONSE']._serialized_end=401
-  _globals['_DEVICE']._serialized_start=403
-  _globals['_DEVICE']._serialized_end=497
-  _globals['_LISTRUNNERTRIALSREQUEST']._serialized_start=499
-  _globals['_LISTRUNNERTRIALSREQUEST']._serialized_end=563
-  _globals['_LISTRUNNERTRIALSRESPONSE']._serialized_start=565
-  _globals['_LISTRUNNERTRIALSRESPONSE']._serialized_end=666
-  _globals['_RUNNERTRIAL']._serialized_start=669
-  _globals['_RUNNERTRIAL']._serialized_end=870
-  _globals['_DRAINRUNNERREQUEST']._serialized_start=872
-  _globals['_DRAINRUNNERREQUEST']._serialized_end=912
-  _globals['_DRAINRUNNERRESPONSE']._serialized_start=914
-  _globals['_DRAINRUNNERRESPONSE']._serialized_end=935
-  _globals['_FOLLOWLOGSREQUEST']._serialized_start=938
-  _globals['_FOLLOWLOGSREQUEST']._serialized_end=1078
-  _globals['_FOLLOWLOGSRESPONSE']._serialized_start=1080
-  _globals['_FOLLOWLOGSRESPONSE']._serialized_end=1130
-  _globals['_RUNNERSERVICE']._serialized_start=1246
-  _globals['_RUNNERSERVICE']._serialized_end=1676
+  _globals['_LOGSTREAM']._serialized_start=1210
+  _globals['_LOGSTREAM']._serialized_end=1321
+  _globals['_DESCRIBERUNNERREQUEST']._serialized_start=130
+  _globals['_DESCRIBERUNNERREQUEST']._serialized_end=153
+  _globals['_DESCRIBERUNNERRESPONSE']._serialized_start=156
+  _globals['_DESCRIBERUNNERRESPONSE']._serialized_end=433
+  _globals['_DEVICE']._serialized_start=435
+  _globals['_DEVICE']._serialized_end=529
+  _globals['_LISTRUNNERTRIALSREQUEST']._serialized_start=531
+  _globals['_LISTRUNNERTRIALSREQUEST']._serialized_end=595
+  _globals['_LISTRUNNERTRIALSRESPONSE']._serialized_start=597
+  _globals['_LISTRUNNERTRIALSRESPONSE']._serialized_end=698
+  _globals['_RUNNERTRIAL']._serialized_start=701
+  _globals['_RUNNERTRIAL']._serialized_end=948
+  _globals['_DRAINRUNNERREQUEST']._serialized_start=950
+  _globals['_DRAINRUNNERREQUEST']._serialized_end=990
+  _globals['_DRAINRUNNERRESPONSE']._serialized_start=992
+  _globals['_DRAINRUNNERRESPONSE']._serialized_end=1013
+  _globals['_FOLLOWLOGSREQUEST']._serialized_start=1016
+  _globals['_FOLLOWLOGSREQUEST']._serialized_end=1156
+  _globals['_FOLLOWLOGSRESPONSE']._serialized_start=1158
+  _globals['_FOLLOWLOGSRESPONSE']._serialized_end=1208
+  _globals['_RUNNERSERVICE']._serialized_start=1324
+  _globals['_RUNNERSERVICE']._serialized_end=1754
 # @@protoc_insertion_point(module_scope)

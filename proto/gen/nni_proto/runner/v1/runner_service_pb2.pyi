@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from nni_proto.trial.v1 import cause_pb2 as _cause_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -201,6 +202,7 @@ class RunnerTrial(_message.Message):
     GPU_INDICES_FIELD_NUMBER: _builtins.int
     WARM_FIELD_NUMBER: _builtins.int
     WAITING_FOR_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
     experiment_id: _builtins.str
     trial_id: _builtins.str
     attempt: _builtins.int
@@ -208,11 +210,15 @@ class RunnerTrial(_message.Message):
     """Process group id. 0: not started."""
     warm: _builtins.bool
     waiting_for: _builtins.str
-    """Cause why it has not started. Empty: it has."""
+    """`wait` in words."""
     @_builtins.property
     def started_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def gpu_indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def wait(self) -> _cause_pb2.WaitReason:
+        """Cause why it has not started. Unset: it has."""
+
     def __init__(
         self,
         *,
@@ -224,10 +230,11 @@ class RunnerTrial(_message.Message):
         gpu_indices: _abc.Iterable[_builtins.int] | None = ...,
         warm: _builtins.bool = ...,
         waiting_for: _builtins.str = ...,
+        wait: _cause_pb2.WaitReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["started_at", b"started_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "experiment_id", b"experiment_id", "gpu_indices", b"gpu_indices", "process_group_id", b"process_group_id", "started_at", b"started_at", "trial_id", b"trial_id", "waiting_for", b"waiting_for", "warm", b"warm"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "experiment_id", b"experiment_id", "gpu_indices", b"gpu_indices", "process_group_id", b"process_group_id", "started_at", b"started_at", "trial_id", b"trial_id", "wait", b"wait", "waiting_for", b"waiting_for", "warm", b"warm"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

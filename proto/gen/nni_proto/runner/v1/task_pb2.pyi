@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from nni_proto.common.v1 import value_pb2 as _value_pb2
+from nni_proto.trial.v1 import cause_pb2 as _cause_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -18,6 +19,11 @@ if sys.version_info >= (3, 11):
     from typing import TypeAlias as _TypeAlias, Never as _Never
 else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+
+if sys.version_info >= (3, 13):
+    from warnings import deprecated as _deprecated
+else:
+    from typing_extensions import deprecated as _deprecated
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -251,10 +257,22 @@ class StopTrial(_message.Message):
     TRIAL_ID_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    STOP_FIELD_NUMBER: _builtins.int
     experiment_id: _builtins.str
     trial_id: _builtins.str
     attempt: _builtins.int
-    reason: _builtins.str
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self) -> _builtins.str:
+        """`stop` as text, for agents of older versions."""
+
+    @reason.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self, value: _builtins.str) -> None:
+        """`stop` as text, for agents of older versions."""
+
+    @_builtins.property
+    def stop(self) -> _cause_pb2.StopReason: ...
     def __init__(
         self,
         *,
@@ -262,10 +280,11 @@ class StopTrial(_message.Message):
         trial_id: _builtins.str = ...,
         attempt: _builtins.int = ...,
         reason: _builtins.str = ...,
+        stop: _cause_pb2.StopReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["stop", b"stop"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "experiment_id", b"experiment_id", "reason", b"reason", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "experiment_id", b"experiment_id", "reason", b"reason", "stop", b"stop", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -406,12 +425,25 @@ class HeldTrial(_message.Message):
     ATTEMPT_FIELD_NUMBER: _builtins.int
     CLAIM_ID_FIELD_NUMBER: _builtins.int
     WAITING_FOR_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
     experiment_id: _builtins.str
     trial_id: _builtins.str
     attempt: _builtins.int
     claim_id: _builtins.str
-    waiting_for: _builtins.str
-    """Cause why it has not started. Empty: it has."""
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def waiting_for(self) -> _builtins.str:
+        """`wait` as text, for managers of older versions."""
+
+    @waiting_for.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def waiting_for(self, value: _builtins.str) -> None:
+        """`wait` as text, for managers of older versions."""
+
+    @_builtins.property
+    def wait(self) -> _cause_pb2.WaitReason:
+        """Cause why it has not started. Unset: it has."""
+
     def __init__(
         self,
         *,
@@ -420,10 +452,11 @@ class HeldTrial(_message.Message):
         attempt: _builtins.int = ...,
         claim_id: _builtins.str = ...,
         waiting_for: _builtins.str = ...,
+        wait: _cause_pb2.WaitReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "claim_id", b"claim_id", "experiment_id", b"experiment_id", "trial_id", b"trial_id", "waiting_for", b"waiting_for"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "claim_id", b"claim_id", "experiment_id", b"experiment_id", "trial_id", b"trial_id", "wait", b"wait", "waiting_for", b"waiting_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,6 +11,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from nni_proto.common.v1 import metric_pb2 as _metric_pb2
 from nni_proto.common.v1 import value_pb2 as _value_pb2
+from nni_proto.trial.v1 import cause_pb2 as _cause_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -19,6 +20,11 @@ if sys.version_info >= (3, 11):
     from typing import TypeAlias as _TypeAlias, Never as _Never
 else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+
+if sys.version_info >= (3, 13):
+    from warnings import deprecated as _deprecated
+else:
+    from typing_extensions import deprecated as _deprecated
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -245,15 +251,28 @@ class AttemptLost(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REASON_FIELD_NUMBER: _builtins.int
-    reason: _builtins.str
+    LOSS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self) -> _builtins.str:
+        """`loss` as text, for managers of older versions."""
+
+    @reason.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self, value: _builtins.str) -> None:
+        """`loss` as text, for managers of older versions."""
+
+    @_builtins.property
+    def loss(self) -> _cause_pb2.LossReason: ...
     def __init__(
         self,
         *,
         reason: _builtins.str = ...,
+        loss: _cause_pb2.LossReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["loss", b"loss"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["loss", b"loss", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -266,16 +285,28 @@ class AttemptWaits(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REASON_FIELD_NUMBER: _builtins.int
-    reason: _builtins.str
-    """`waiting for 1 GPU: 0 in use by trial aB3dE`."""
+    WAIT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self) -> _builtins.str:
+        """`wait` as text, for managers of older versions: `waiting for 1 GPU: 0 in use by trial aB3dE`."""
+
+    @reason.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def reason(self, value: _builtins.str) -> None:
+        """`wait` as text, for managers of older versions: `waiting for 1 GPU: 0 in use by trial aB3dE`."""
+
+    @_builtins.property
+    def wait(self) -> _cause_pb2.WaitReason: ...
     def __init__(
         self,
         *,
         reason: _builtins.str = ...,
+        wait: _cause_pb2.WaitReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,6 +11,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from nni_proto.common.v1 import metric_pb2 as _metric_pb2
 from nni_proto.common.v1 import value_pb2 as _value_pb2
+from nni_proto.trial.v1 import cause_pb2 as _cause_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -104,6 +105,10 @@ class Trial(_message.Message):
     PLATFORM_FIELD_NUMBER: _builtins.int
     GPU_INDICES_FIELD_NUMBER: _builtins.int
     PROVENANCE_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    STOP_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
+    LOSS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """5 characters of [A-Za-z0-9], unique in the experiment."""
     state: Global___TrialState.ValueType
@@ -141,6 +146,22 @@ class Trial(_message.Message):
     def provenance(self) -> _value_pb2.Value:
         """Origin of the parameters; a map."""
 
+    @_builtins.property
+    def end(self) -> _cause_pb2.EndReason:
+        """Unset: it is live."""
+
+    @_builtins.property
+    def stop(self) -> _cause_pb2.StopReason:
+        """Why it is being stopped. Unset: no stop was requested."""
+
+    @_builtins.property
+    def wait(self) -> _cause_pb2.WaitReason:
+        """Why its agent waits. Unset: the agent reported no delay."""
+
+    @_builtins.property
+    def loss(self) -> _cause_pb2.LossReason:
+        """The last lost attempt. Unset: none was lost."""
+
     def __init__(
         self,
         *,
@@ -164,10 +185,14 @@ class Trial(_message.Message):
         platform: _builtins.str = ...,
         gpu_indices: _abc.Iterable[_builtins.int] | None = ...,
         provenance: _value_pb2.Value | None = ...,
+        end: _cause_pb2.EndReason | None = ...,
+        stop: _cause_pb2.StopReason | None = ...,
+        wait: _cause_pb2.WaitReason | None = ...,
+        loss: _cause_pb2.LossReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "created_at", b"created_at", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "last_intermediate", b"last_intermediate", "parameters", b"parameters", "provenance", b"provenance", "started_at", b"started_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "created_at", b"created_at", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "last_intermediate", b"last_intermediate", "loss", b"loss", "parameters", b"parameters", "provenance", b"provenance", "started_at", b"started_at", "stop", b"stop", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "attempt", b"attempt", "created_at", b"created_at", "directory", b"directory", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "gpu_indices", b"gpu_indices", "id", b"id", "intermediate_count", b"intermediate_count", "last_intermediate", b"last_intermediate", "parameter_id", b"parameter_id", "parameters", b"parameters", "platform", b"platform", "provenance", b"provenance", "reason", b"reason", "runner_id", b"runner_id", "sequence_id", b"sequence_id", "source", b"source", "started_at", b"started_at", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "attempt", b"attempt", "created_at", b"created_at", "directory", b"directory", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "gpu_indices", b"gpu_indices", "id", b"id", "intermediate_count", b"intermediate_count", "last_intermediate", b"last_intermediate", "loss", b"loss", "parameter_id", b"parameter_id", "parameters", b"parameters", "platform", b"platform", "provenance", b"provenance", "reason", b"reason", "runner_id", b"runner_id", "sequence_id", b"sequence_id", "source", b"source", "started_at", b"started_at", "state", b"state", "stop", b"stop", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015

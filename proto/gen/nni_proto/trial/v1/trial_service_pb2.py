@@ -24,10 +24,11 @@ _sym_db = _symbol_database.Default()
 
 from nni_proto.common.v1 import metric_pb2 as nni__proto_dot_common_dot_v1_dot_metric__pb2
 from nni_proto.common.v1 import value_pb2 as nni__proto_dot_common_dot_v1_dot_value__pb2
+from nni_proto.trial.v1 import cause_pb2 as nni__proto_dot_trial_dot_v1_dot_cause__pb2
 from nni_proto.trial.v1 import trial_pb2 as nni__proto_dot_trial_dot_v1_dot_trial__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&nni_proto/trial/v1/trial_service.proto\x12\x12nni_proto.trial.v1\x1a nni_proto/common/v1/metric.proto\x1a\x1fnni_proto/common/v1/value.proto\x1a\x1enni_proto/trial/v1/trial.proto\"\xec\x01\n\x11ListTrialsRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12.\n\x06states\x18\x02 \x03(\x0e\x32\x1e.nni_proto.trial.v1.TrialState\x12-\n\x05order\x18\x03 \x01(\x0e\x32\x1e.nni_proto.trial.v1.TrialOrder\x12\x12\n\ndescending\x18\x04 \x01(\x08\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\x12\x11\n\tid_prefix\x18\x07 \x01(\t\x12\x13\n\x0bwith_result\x18\x08 \x01(\x08\"g\n\x12ListTrialsResponse\x12)\n\x06trials\x18\x01 \x03(\x0b\x32\x19.nni_proto.trial.v1.Trial\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\":\n\x0fGetTrialRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\"<\n\x10GetTrialResponse\x12(\n\x05trial\x18\x01 \x01(\x0b\x32\x19.nni_proto.trial.v1.Trial\"O\n\x10KillTrialRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x15\n\rexperiment_id\x18\x02 \x01(\t\x12\x10\n\x08trial_id\x18\x03 \x01(\t\"=\n\x11KillTrialResponse\x12(\n\x05trial\x18\x01 \x01(\x0b\x32\x19.nni_proto.trial.v1.Trial\"l\n\x0f\x41\x64\x64TrialRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x15\n\rexperiment_id\x18\x02 \x01(\t\x12.\n\nparameters\x18\x03 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\"(\n\x10\x41\x64\x64TrialResponse\x12\x14\n\x0cparameter_id\x18\x01 \x01(\x03\"\x93\x01\n\x12ListMetricsRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12-\n\x04type\x18\x03 \x01(\x0e\x32\x1f.nni_proto.common.v1.MetricType\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"`\n\x13ListMetricsResponse\x12\x30\n\x07metrics\x18\x01 \x03(\x0b\x32\x1f.nni_proto.trial.v1.TrialMetric\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\x0bTrialMetric\x12\x10\n\x08trial_id\x18\x01 \x01(\t\x12\x14\n\x0cparameter_id\x18\x02 \x01(\x03\x12+\n\x06metric\x18\x03 \x01(\x0b\x32\x1b.nni_proto.common.v1.Metric\"+\n\x12\x43ountTrialsRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\"\x89\x01\n\x13\x43ountTrialsResponse\x12\x43\n\x06\x63ounts\x18\x01 \x03(\x0b\x32\x33.nni_proto.trial.v1.CountTrialsResponse.CountsEntry\x1a-\n\x0b\x43ountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\">\n\x13\x45xplainTrialRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\"T\n\x06Reason\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.nni_proto.trial.v1.ReasonKind\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0e\n\x06remedy\x18\x03 \x01(\t\"Y\n\x0bLostAttempt\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\x05\x12\x11\n\trunner_id\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x16\n\x0e\x63ommand_failed\x18\x04 \x01(\x08\"\xc6\x02\n\x14\x45xplainTrialResponse\x12\x10\n\x08trial_id\x18\x01 \x01(\t\x12-\n\x05state\x18\x02 \x01(\x0e\x32\x1e.nni_proto.trial.v1.TrialState\x12,\n\x07verdict\x18\x03 \x01(\x0e\x32\x1b.nni_proto.trial.v1.Verdict\x12\x0f\n\x07summary\x18\x04 \x01(\t\x12+\n\x07reasons\x18\x05 \x03(\x0b\x32\x1a.nni_proto.trial.v1.Reason\x12\x36\n\rlost_attempts\x18\x06 \x03(\x0b\x32\x1f.nni_proto.trial.v1.LostAttempt\x12\x13\n\x0bstderr_tail\x18\x07 \x01(\t\x12\x16\n\texit_code\x18\x08 \x01(\x05H\x00\x88\x01\x01\x12\x0e\n\x06signal\x18\t \x01(\x05\x42\x0c\n\n_exit_code*\xa8\x01\n\nTrialOrder\x12\x1b\n\x17TRIAL_ORDER_UNSPECIFIED\x10\x00\x12\x18\n\x14TRIAL_ORDER_SEQUENCE\x10\x01\x12\x16\n\x12TRIAL_ORDER_METRIC\x10\x02\x12\x1a\n\x16TRIAL_ORDER_START_TIME\x10\x03\x12\x18\n\x14TRIAL_ORDER_DURATION\x10\x04\x12\x15\n\x11TRIAL_ORDER_STATE\x10\x05*\xa0\x01\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x17\n\x13VERDICT_NOT_CREATED\x10\x01\x12\x11\n\rVERDICT_WAITS\x10\x02\x12\x10\n\x0cVERDICT_RUNS\x10\x03\x12\x15\n\x11VERDICT_SUCCEEDED\x10\x04\x12\x13\n\x0fVERDICT_STOPPED\x10\x05\x12\x12\n\x0eVERDICT_FAILED\x10\x06*\xaf\x03\n\nReasonKind\x12\x1b\n\x17REASON_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10REASON_KIND_SLOT\x10\x01\x12\x13\n\x0fREASON_KIND_GPU\x10\x02\x12\x14\n\x10REASON_KIND_POOL\x10\x03\x12\x15\n\x11REASON_KIND_AGENT\x10\x04\x12\x16\n\x12REASON_KIND_OBJECT\x10\x05\x12\x16\n\x12REASON_KIND_BUDGET\x10\x06\x12\x19\n\x15REASON_KIND_ALGORITHM\x10\x07\x12\x1a\n\x16REASON_KIND_EXPERIMENT\x10\x08\x12\x14\n\x10REASON_KIND_USER\x10\t\x12\x18\n\x14REASON_KIND_ASSESSOR\x10\n\x12\x1a\n\x16REASON_KIND_TIME_LIMIT\x10\x0b\x12\x19\n\x15REASON_KIND_EXIT_CODE\x10\x0c\x12\x16\n\x12REASON_KIND_SIGNAL\x10\r\x12\x1b\n\x17REASON_KIND_NOT_STARTED\x10\x0e\x12\x14\n\x10REASON_KIND_LOST\x10\x0f\x12\x13\n\x0fREASON_KIND_BUS\x10\x10\x32\x96\x05\n\x0cTrialService\x12[\n\nListTrials\x12%.nni_proto.trial.v1.ListTrialsRequest\x1a&.nni_proto.trial.v1.ListTrialsResponse\x12U\n\x08GetTrial\x12#.nni_proto.trial.v1.GetTrialRequest\x1a$.nni_proto.trial.v1.GetTrialResponse\x12X\n\tKillTrial\x12$.nni_proto.trial.v1.KillTrialRequest\x1a%.nni_proto.trial.v1.KillTrialResponse\x12U\n\x08\x41\x64\x64Trial\x12#.nni_proto.trial.v1.AddTrialRequest\x1a$.nni_proto.trial.v1.AddTrialResponse\x12^\n\x0bListMetrics\x12&.nni_proto.trial.v1.ListMetricsRequest\x1a\'.nni_proto.trial.v1.ListMetricsResponse\x12^\n\x0b\x43ountTrials\x12&.nni_proto.trial.v1.CountTrialsRequest\x1a\'.nni_proto.trial.v1.CountTrialsResponse\x12\x61\n\x0c\x45xplainTrial\x12\'.nni_proto.trial.v1.ExplainTrialRequest\x1a(.nni_proto.trial.v1.ExplainTrialResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&nni_proto/trial/v1/trial_service.proto\x12\x12nni_proto.trial.v1\x1a nni_proto/common/v1/metric.proto\x1a\x1fnni_proto/common/v1/value.proto\x1a\x1enni_proto/trial/v1/cause.proto\x1a\x1enni_proto/trial/v1/trial.proto\"\xec\x01\n\x11ListTrialsRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12.\n\x06states\x18\x02 \x03(\x0e\x32\x1e.nni_proto.trial.v1.TrialState\x12-\n\x05order\x18\x03 \x01(\x0e\x32\x1e.nni_proto.trial.v1.TrialOrder\x12\x12\n\ndescending\x18\x04 \x01(\x08\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\x12\x11\n\tid_prefix\x18\x07 \x01(\t\x12\x13\n\x0bwith_result\x18\x08 \x01(\x08\"g\n\x12ListTrialsResponse\x12)\n\x06trials\x18\x01 \x03(\x0b\x32\x19.nni_proto.trial.v1.Trial\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\":\n\x0fGetTrialRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\"<\n\x10GetTrialResponse\x12(\n\x05trial\x18\x01 \x01(\x0b\x32\x19.nni_proto.trial.v1.Trial\"O\n\x10KillTrialRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x15\n\rexperiment_id\x18\x02 \x01(\t\x12\x10\n\x08trial_id\x18\x03 \x01(\t\"=\n\x11KillTrialResponse\x12(\n\x05trial\x18\x01 \x01(\x0b\x32\x19.nni_proto.trial.v1.Trial\"l\n\x0f\x41\x64\x64TrialRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x15\n\rexperiment_id\x18\x02 \x01(\t\x12.\n\nparameters\x18\x03 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\"(\n\x10\x41\x64\x64TrialResponse\x12\x14\n\x0cparameter_id\x18\x01 \x01(\x03\"\x93\x01\n\x12ListMetricsRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12-\n\x04type\x18\x03 \x01(\x0e\x32\x1f.nni_proto.common.v1.MetricType\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"`\n\x13ListMetricsResponse\x12\x30\n\x07metrics\x18\x01 \x03(\x0b\x32\x1f.nni_proto.trial.v1.TrialMetric\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\x0bTrialMetric\x12\x10\n\x08trial_id\x18\x01 \x01(\t\x12\x14\n\x0cparameter_id\x18\x02 \x01(\x03\x12+\n\x06metric\x18\x03 \x01(\x0b\x32\x1b.nni_proto.common.v1.Metric\"+\n\x12\x43ountTrialsRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\"\x89\x01\n\x13\x43ountTrialsResponse\x12\x43\n\x06\x63ounts\x18\x01 \x03(\x0b\x32\x33.nni_proto.trial.v1.CountTrialsResponse.CountsEntry\x1a-\n\x0b\x43ountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\">\n\x13\x45xplainTrialRequest\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\"T\n\x06Reason\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.nni_proto.trial.v1.ReasonKind\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0e\n\x06remedy\x18\x03 \x01(\t\"\x87\x01\n\x0bLostAttempt\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\x05\x12\x11\n\trunner_id\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x16\n\x0e\x63ommand_failed\x18\x04 \x01(\x08\x12,\n\x04loss\x18\x05 \x01(\x0b\x32\x1e.nni_proto.trial.v1.LossReason\"\xf2\x02\n\x14\x45xplainTrialResponse\x12\x10\n\x08trial_id\x18\x01 \x01(\t\x12-\n\x05state\x18\x02 \x01(\x0e\x32\x1e.nni_proto.trial.v1.TrialState\x12,\n\x07verdict\x18\x03 \x01(\x0e\x32\x1b.nni_proto.trial.v1.Verdict\x12\x0f\n\x07summary\x18\x04 \x01(\t\x12+\n\x07reasons\x18\x05 \x03(\x0b\x32\x1a.nni_proto.trial.v1.Reason\x12\x36\n\rlost_attempts\x18\x06 \x03(\x0b\x32\x1f.nni_proto.trial.v1.LostAttempt\x12\x13\n\x0bstderr_tail\x18\x07 \x01(\t\x12\x16\n\texit_code\x18\x08 \x01(\x05H\x00\x88\x01\x01\x12\x0e\n\x06signal\x18\t \x01(\x05\x12*\n\x03\x65nd\x18\n \x01(\x0b\x32\x1d.nni_proto.trial.v1.EndReasonB\x0c\n\n_exit_code*\xa8\x01\n\nTrialOrder\x12\x1b\n\x17TRIAL_ORDER_UNSPECIFIED\x10\x00\x12\x18\n\x14TRIAL_ORDER_SEQUENCE\x10\x01\x12\x16\n\x12TRIAL_ORDER_METRIC\x10\x02\x12\x1a\n\x16TRIAL_ORDER_START_TIME\x10\x03\x12\x18\n\x14TRIAL_ORDER_DURATION\x10\x04\x12\x15\n\x11TRIAL_ORDER_STATE\x10\x05*\xa0\x01\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x17\n\x13VERDICT_NOT_CREATED\x10\x01\x12\x11\n\rVERDICT_WAITS\x10\x02\x12\x10\n\x0cVERDICT_RUNS\x10\x03\x12\x15\n\x11VERDICT_SUCCEEDED\x10\x04\x12\x13\n\x0fVERDICT_STOPPED\x10\x05\x12\x12\n\x0eVERDICT_FAILED\x10\x06*\xaf\x03\n\nReasonKind\x12\x1b\n\x17REASON_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10REASON_KIND_SLOT\x10\x01\x12\x13\n\x0fREASON_KIND_GPU\x10\x02\x12\x14\n\x10REASON_KIND_POOL\x10\x03\x12\x15\n\x11REASON_KIND_AGENT\x10\x04\x12\x16\n\x12REASON_KIND_OBJECT\x10\x05\x12\x16\n\x12REASON_KIND_BUDGET\x10\x06\x12\x19\n\x15REASON_KIND_ALGORITHM\x10\x07\x12\x1a\n\x16REASON_KIND_EXPERIMENT\x10\x08\x12\x14\n\x10REASON_KIND_USER\x10\t\x12\x18\n\x14REASON_KIND_ASSESSOR\x10\n\x12\x1a\n\x16REASON_KIND_TIME_LIMIT\x10\x0b\x12\x19\n\x15REASON_KIND_EXIT_CODE\x10\x0c\x12\x16\n\x12REASON_KIND_SIGNAL\x10\r\x12\x1b\n\x17REASON_KIND_NOT_STARTED\x10\x0e\x12\x14\n\x10REASON_KIND_LOST\x10\x0f\x12\x13\n\x0fREASON_KIND_BUS\x10\x10\x32\x96\x05\n\x0cTrialService\x12[\n\nListTrials\x12%.nni_proto.trial.v1.ListTrialsRequest\x1a&.nni_proto.trial.v1.ListTrialsResponse\x12U\n\x08GetTrial\x12#.nni_proto.trial.v1.GetTrialRequest\x1a$.nni_proto.trial.v1.GetTrialResponse\x12X\n\tKillTrial\x12$.nni_proto.trial.v1.KillTrialRequest\x1a%.nni_proto.trial.v1.KillTrialResponse\x12U\n\x08\x41\x64\x64Trial\x12#.nni_proto.trial.v1.AddTrialRequest\x1a$.nni_proto.trial.v1.AddTrialResponse\x12^\n\x0bListMetrics\x12&.nni_proto.trial.v1.ListMetricsRequest\x1a\'.nni_proto.trial.v1.ListMetricsResponse\x12^\n\x0b\x43ountTrials\x12&.nni_proto.trial.v1.CountTrialsRequest\x1a\'.nni_proto.trial.v1.CountTrialsResponse\x12\x61\n\x0c\x45xplainTrial\x12\'.nni_proto.trial.v1.ExplainTrialRequest\x1a(.nni_proto.trial.v1.ExplainTrialResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,48 +37,48 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_COUNTTRIALSRESPONSE_COUNTSENTRY']._loaded_options = None
   _globals['_COUNTTRIALSRESPONSE_COUNTSENTRY']._serialized_options = b'8\001'
-  _globals['_TRIALORDER']._serialized_start=2027
-  _globals['_TRIALORDER']._serialized_end=2195
-  _globals['_VERDICT']._serialized_start=2198
-  _globals['_VERDICT']._serialized_end=2358
-  _globals['_REASONKIND']._serialized_start=2361
-  _globals['_REASONKIND']._serialized_end=2792
-  _globals['_LISTTRIALSREQUEST']._serialized_start=162
-  _globals['_LISTTRIALSREQUEST']._serialized_end=398
-  _globals['_LISTTRIALSRESPONSE']._serialized_start=400
-  _globals['_LISTTRIALSRESPONSE']._serialized_end=503
-  _globals['_GETTRIALREQUEST']._serialized_start=505
-  _globals['_GETTRIALREQUEST']._serialized_end=563
-  _globals['_GETTRIALRESPONSE']._serialized_start=565
-  _globals['_GETTRIALRESPONSE']._serialized_end=625
-  _globals['_KILLTRIALREQUEST']._serialized_start=627
-  _globals['_KILLTRIALREQUEST']._serialized_end=706
-  _globals['_KILLTRIALRESPONSE']._serialized_start=708
-  _globals['_KILLTRIALRESPONSE']._serialized_end=769
-  _globals['_ADDTRIALREQUEST']._serialized_start=771
-  _globals['_ADDTRIALREQUEST']._serialized_end=879
-  _globals['_ADDTRIALRESPONSE']._serialized_start=881
-  _globals['_ADDTRIALRESPONSE']._serialized_end=921
-  _globals['_LISTMETRICSREQUEST']._serialized_start=924
-  _globals['_LISTMETRICSREQUEST']._serialized_end=1071
-  _globals['_LISTMETRICSRESPONSE']._serialized_start=1073
-  _globals['_LISTMETRICSRESPONSE']._serialized_end=1169
-  _globals['_TRIALMETRIC']._serialized_start=1171
-  _globals['_TRIALMETRIC']._serialized_end=1269
-  _globals['_COUNTTRIALSREQUEST']._serialized_start=1271
-  _globals['_COUNTTRIALSREQUEST']._serialized_end=1314
-  _globals['_COUNTTRIALSRESPONSE']._serialized_start=1317
-  _globals['_COUNTTRIALSRESPONSE']._serialized_end=1454
-  _globals['_COUNTTRIALSRESPONSE_COUNTSENTRY']._serialized_start=1409
-  _globals['_COUNTTRIALSRESPONSE_COUNTSENTRY']._serialized_end=1454
-  _globals['_EXPLAINTRIALREQUEST']._serialized_start=1456
-  _globals['_EXPLAINTRIALREQUEST']._serialized_end=1518
-  _globals['_REASON']._serialized_start=1520
-  _globals['_REASON']._serialized_end=1604
-  _globals['_LOSTATTEMPT']._serialized_start=1606
-  _globals['_LOSTATTEMPT']._serialized_end=1695
-  _globals['_EXPLAINTRIALRESPONSE']._serialized_start=1698
-  _globals['_EXPLAINTRIALRESPONSE']._serialized_end=2024
-  _globals['_TRIALSERVICE']._serialized_start=2795
-  _globals['_TRIALSERVICE']._serialized_end=3457
+  _globals['_TRIALORDER']._serialized_start=2150
+  _globals['_TRIALORDER']._serialized_end=2318
+  _globals['_VERDICT']._serialized_start=2321
+  _globals['_VERDICT']._serialized_end=2481
+  _globals['_REASONKIND']._serialized_start=2484
+  _globals['_REASONKIND']._serialized_end=2915
+  _globals['_LISTTRIALSREQUEST']._serialized_start=194
+  _globals['_LISTTRIALSREQUEST']._serialized_end=430
+  _globals['_LISTTRIALSRESPONSE']._serialized_start=432
+  _globals['_LISTTRIALSRESPONSE']._serialized_end=535
+  _globals['_GETTRIALREQUEST']._serialized_start=537
+  _globals['_GETTRIALREQUEST']._serialized_end=595
+  _globals['_GETTRIALRESPONSE']._serialized_start=597
+  _globals['_GETTRIALRESPONSE']._serialized_end=657
+  _globals['_KILLTRIALREQUEST']._serialized_start=659
+  _globals['_KILLTRIALREQUEST']._serialized_end=738
+  _globals['_KILLTRIALRESPONSE']._serialized_start=740
+  _globals['_KILLTRIALRESPONSE']._serialized_end=801
+  _globals['_ADDTRIALREQUEST']._serialized_start=803
+  _globals['_ADDTRIALREQUEST']._serialized_end=911
+  _globals['_ADDTRIALRESPONSE']._serialized_start=913
+  _globals['_ADDTRIALRESPONSE']._serialized_end=953
+  _globals['_LISTMETRICSREQUEST']._serialized_start=956
+  _globals['_LISTMETRICSREQUEST']._serialized_end=1103
+  _globals['_LISTMETRICSRESPONSE']._serialized_start=1105
+  _globals['_LISTMETRICSRESPONSE']._serialized_end=1201
+  _globals['_TRIALMETRIC']._serialized_start=1203
+  _globals['_TRIALMETRIC']._serialized_end=1301
+  _globals['_COUNTTRIALSREQUEST']._serialized_start=1303
+  _globals['_COUNTTRIALSREQUEST']._serialized_end=1346
+  _globals['_COUNTTRIALSRESPONSE']._serialized_start=1349
+  _globals['_COUNTTRIALSRESPONSE']._serialized_end=1486
+  _globals['_COUNTTRIALSRESPONSE_COUNTSENTRY']._serialized_start=1441
+  _globals['_COUNTTRIALSRESPONSE_COUNTSENTRY']._serialized_end=1486
+  _globals['_EXPLAINTRIALREQUEST']._serialized_start=1488
+  _globals['_EXPLAINTRIALREQUEST']._serialized_end=1550
+  _globals['_REASON']._serialized_start=1552
+  _globals['_REASON']._serialized_end=1636
+  _globals['_LOSTATTEMPT']._serialized_start=1639
+  _globals['_LOSTATTEMPT']._serialized_end=1774
+  _globals['_EXPLAINTRIALRESPONSE']._serialized_start=1777
+  _globals['_EXPLAINTRIALRESPONSE']._serialized_end=2147
+  _globals['_TRIALSERVICE']._serialized_start=2918
+  _globals['_TRIALSERVICE']._serialized_end=3580
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from nni_proto.common.v1 import metric_pb2 as _metric_pb2
 from nni_proto.common.v1 import value_pb2 as _value_pb2
+from nni_proto.trial.v1 import cause_pb2 as _cause_pb2
 from nni_proto.trial.v1 import trial_pb2 as _trial_pb2
 import builtins as _builtins
 import sys
@@ -551,12 +552,16 @@ class LostAttempt(_message.Message):
     RUNNER_ID_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     COMMAND_FAILED_FIELD_NUMBER: _builtins.int
+    LOSS_FIELD_NUMBER: _builtins.int
     attempt: _builtins.int
     runner_id: _builtins.str
     """Empty: no agent had claimed it."""
     reason: _builtins.str
+    """`loss` in words."""
     command_failed: _builtins.bool
     """The command failed and was retried because of `retry_failed_trials`."""
+    @_builtins.property
+    def loss(self) -> _cause_pb2.LossReason: ...
     def __init__(
         self,
         *,
@@ -564,10 +569,11 @@ class LostAttempt(_message.Message):
         runner_id: _builtins.str = ...,
         reason: _builtins.str = ...,
         command_failed: _builtins.bool = ...,
+        loss: _cause_pb2.LossReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["loss", b"loss"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "command_failed", b"command_failed", "reason", b"reason", "runner_id", b"runner_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "command_failed", b"command_failed", "loss", b"loss", "reason", b"reason", "runner_id", b"runner_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -586,6 +592,7 @@ class ExplainTrialResponse(_message.Message):
     STDERR_TAIL_FIELD_NUMBER: _builtins.int
     EXIT_CODE_FIELD_NUMBER: _builtins.int
     SIGNAL_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
     trial_id: _builtins.str
     state: _trial_pb2.TrialState.ValueType
     """Unset for a trial that is not created yet."""
@@ -605,6 +612,10 @@ class ExplainTrialResponse(_message.Message):
     def lost_attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___LostAttempt]:
         """Oldest first."""
 
+    @_builtins.property
+    def end(self) -> _cause_pb2.EndReason:
+        """Unset: the trial is live, or not created yet."""
+
     def __init__(
         self,
         *,
@@ -617,10 +628,11 @@ class ExplainTrialResponse(_message.Message):
         stderr_tail: _builtins.str = ...,
         exit_code: _builtins.int | None = ...,
         signal: _builtins.int = ...,
+        end: _cause_pb2.EndReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exit_code", b"exit_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "end", b"end", "exit_code", b"exit_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exit_code", b"exit_code", "lost_attempts", b"lost_attempts", "reasons", b"reasons", "signal", b"signal", "state", b"state", "stderr_tail", b"stderr_tail", "summary", b"summary", "trial_id", b"trial_id", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "end", b"end", "exit_code", b"exit_code", "lost_attempts", b"lost_attempts", "reasons", b"reasons", "signal", b"signal", "state", b"state", "stderr_tail", b"stderr_tail", "summary", b"summary", "trial_id", b"trial_id", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015

@@ -1,0 +1,156 @@
+"""Causes of ends, stops, losses and waits of trials, and of changes of an experiment's state.
+
+Each class mirrors a message or enum of the contract (`trial/v1/cause.proto`,
+`experiment/v1/experiment.proto`), which documents the fields. UNSPECIFIED is the cause of logs and
+agents of older versions; its `detail` is their text.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class StopCause(IntEnum):
+    """Origin of the request to stop a trial."""
+
+    UNSPECIFIED = 0
+    USER = 1
+    ASSESSOR = 2
+    EXPERIMENT_STOPPED = 3
+    AGENT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class StopReason:
+    """Cause of a stop."""
+
+    cause: StopCause
+    detail: str = ""
+    """Words of the algorithm; empty: none."""
+
+
+class EndCause(IntEnum):
+    """Cause of the end of a trial."""
+
+    UNSPECIFIED = 0
+    SUCCEEDED = 1
+    EXIT_CODE = 2
+    SIGNAL = 3
+    NOT_STARTED = 4
+    TIME_LIMIT = 5
+    STOPPED = 6
+    LOST = 7
+    NEVER_STARTED = 8
+    CUT_OFF = 9
+
+
+@dataclass(frozen=True, slots=True)
+class EndReason:
+    """Cause of the end of a trial, with its facts."""
+
+    cause: EndCause
+    exit_code: int = 0
+    """1-255, for EXIT_CODE."""
+    signal: int = 0
+    """Number of the signal, for SIGNAL."""
+    stderr_tail: str = ""
+    """Last lines of stderr; empty: none, or the command did not run."""
+    detail: str = ""
+    """Message of an error, for NOT_STARTED."""
+    stop: StopReason | None = None
+    """For STOPPED."""
+    lost_count: int = 0
+    """Number of lost attempts, for LOST and NEVER_STARTED."""
+    loss: "LossReason | None" = None
+    """Last loss, for LOST and NEVER_STARTED."""
+
+
+class LossCause(IntEnum):
+    """Cause of the loss of an attempt."""
+
+    UNSPECIFIED = 0
+    AGENT_RESTARTED = 1
+    AGENT_STOPPED = 2
+    AGENT_LEFT = 3
+    AGENT_SILENT = 4
+    CLAIM_EXPIRED = 5
+    UNKNOWN_TO_AGENT = 6
+    AGENT_UNRESPONSIVE = 7
+    AGENT_FAILED = 8
+    COMMAND_FAILED = 9
+
+
+@dataclass(frozen=True, slots=True)
+class LossReason:
+    """Cause of the loss of an attempt, with its facts."""
+
+    cause: LossCause
+    silence_ms: int | None = None
+    """For AGENT_SILENT and CLAIM_EXPIRED."""
+    detail: str = ""
+    """Message of an error, for AGENT_FAILED."""
+    end: EndReason | None = None
+    """End of the command, for COMMAND_FAILED."""
+    runner_id: str = ""
+    """The silent agent, for AGENT_SILENT."""
+
+
+class WaitCause(IntEnum):
+    """Cause of the delay of a task that an agent holds."""
+
+    UNSPECIFIED = 0
+    GPU_IN_USE = 1
+    GPU_MISSING = 2
+    BLOB = 3
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUser:
+    """User of a GPU: trials of the same experiment, another experiment, or a process."""
+
+    index: int
+    trial_ids: tuple[str, ...] = ()
+    experiment_id: str = ""
+    process: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitReason:
+    """Cause of a delay, with its facts."""
+
+    cause: WaitCause
+    gpu_count: int = 0
+    """Number of requested GPUs."""
+    gpu_available: int = 0
+    """Number of GPUs that the trial may use, for GPU_MISSING."""
+    gpu_restricted: bool = False
+    """Whether `gpuIndices` restricts them, for GPU_MISSING."""
+    users: tuple[GpuUser, ...] = ()
+    """For GPU_IN_USE."""
+    object: str = ""
+    """The awaited object, for BLOB."""
+    detail: str = ""
+    """Last error of the store, for BLOB; empty: none."""
+
+
+class IgnoreCause(IntEnum):
+    """Cause for which a report has no effect."""
+
+    UNSPECIFIED = 0
+    FINAL_COUNTED = 1
+
+
+class ExperimentCause(IntEnum):
+    """Cause of a change of an experiment's state."""
+
+    UNSPECIFIED = 0
+    CREATED = 1
+    ALGORITHM_STARTED = 2
+    TRIAL_NUMBER = 3
+    DURATION = 4
+    NO_MORE_PARAMETERS = 5
+    ALGORITHM_GAVE_UP = 6
+    STOPPED_BY_USER = 7
+    MANAGER_TERMINATED = 8
+    RESUMED = 9
+    OPENED_FOR_READING = 10
+    LOG_COPIED = 11
