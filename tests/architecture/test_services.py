@@ -24,7 +24,7 @@ CONCRETE_PLUMBING = (
     "svc_common.storage.s3.",
     "svc_common.storage.s3_connection",
 )
-PURE_PLUMBING = {"svc_common.errors"}
+PURE_PLUMBING = {"svc_common.errors", "svc_common.experiment_events"}
 IMPURE = {
     "asyncio", "datetime.now", "grpc", "httpx", "nats", "nni_proto", "os", "random", "socket",
     "starlette", "structlog", "subprocess", "threading", "time", "uvicorn",

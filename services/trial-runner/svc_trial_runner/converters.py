@@ -16,14 +16,16 @@ from google.protobuf.duration_pb2 import Duration
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.runner.v1 import task_pb2
-from nni_proto.trial.v1 import report_pb2
+from nni_proto.trial.v1 import cause_pb2, report_pb2
 from nni_wire.values import blob_of, from_value, write_value
+from svc_common.experiment_events.cause_text import loss_text, wait_text
+from svc_common.experiment_events.causes import LossReason, WaitReason
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.reports import (
     AttemptLost,
     AttemptReport,
     AttemptWaits,
-    EndCause,
+    ExitCause,
     MetricReported,
     ProcessExited,
     ProcessStarted,
@@ -35,10 +37,10 @@ _REPORTS_TAG: Final = bytes([report_pb2.RunnerReports.REPORTS_FIELD_NUMBER << 3 
 _INBOX_TAG: Final = bytes([1 << 3 | 2])  # InboxMessage.runner_reports
 
 _CAUSES: Final = {
-    EndCause.ENDED: report_pb2.EXIT_CAUSE_ENDED,
-    EndCause.STOPPED: report_pb2.EXIT_CAUSE_STOPPED,
-    EndCause.TIME_LIMIT: report_pb2.EXIT_CAUSE_TIME_LIMIT,
-    EndCause.NOT_STARTED: report_pb2.EXIT_CAUSE_NOT_STARTED,
+    ExitCause.ENDED: report_pb2.EXIT_CAUSE_ENDED,
+    ExitCause.STOPPED: report_pb2.EXIT_CAUSE_STOPPED,
+    ExitCause.TIME_LIMIT: report_pb2.EXIT_CAUSE_TIME_LIMIT,
+    ExitCause.NOT_STARTED: report_pb2.EXIT_CAUSE_NOT_STARTED,
 }
 
 
@@ -131,12 +133,39 @@ def report_entry(key: AttemptKey, claim_id: str, sequence: int, report: AttemptR
             started.warm = warm
         case ProcessExited():
             _write_exited(message.exited, report)
-        case AttemptLost(reason):
-            message.lost.reason = reason
-        case AttemptWaits(reason):
-            message.waits.reason = reason
+        case AttemptLost(loss):
+            message.lost.reason = loss_text(loss)
+            _write_loss(message.lost.loss, loss)
+        case AttemptWaits(wait):
+            message.waits.reason = wait_text(wait)
+            write_wait(message.waits.wait, wait)
     data = message.SerializeToString()
     return _REPORTS_TAG + _varint(len(data)) + data
+
+
+def _write_loss(message: cause_pb2.LossReason, loss: LossReason) -> None:
+    """Write a loss that an agent observes; the end of a command is never one."""
+    message.cause = loss.cause.value  # type: ignore[assignment] # the contract's numbers
+    if loss.silence_ms is not None:
+        message.silence.FromMilliseconds(loss.silence_ms)
+    message.detail = loss.detail
+
+
+def write_wait(message: cause_pb2.WaitReason, wait: WaitReason) -> None:
+    """Write the cause of a delay into an empty message."""
+    message.cause = wait.cause.value  # type: ignore[assignment] # the contract's numbers
+    message.gpu_count = wait.gpu_count
+    message.gpu_available = wait.gpu_available
+    message.gpu_restricted = wait.gpu_restricted
+    for user in wait.users:
+        message.users.add(
+            index=user.index,
+            trial_ids=user.trial_ids,
+            experiment_id=user.experiment_id,
+            process=user.process,
+        )
+    message.object = wait.object
+    message.detail = wait.detail
 
 
 def _write_metric(message: metric_pb2.Metric, metric: MetricReported) -> None:

@@ -9,11 +9,13 @@ from nni_proto.runner.v1.runner_service_pb2_grpc import RunnerServiceServicer
 
 from nni_proto.runner.v1 import runner_service_pb2 as pb
 from svc_common.errors import InvalidArgumentError
+from svc_common.experiment_events.cause_text import wait_text
 from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.agent.log_files import LogFile, TrialLogReader
 from svc_trial_runner.agent.presence import RunnerIdentity
 from svc_trial_runner.attempts.execution import AttemptRun
 from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
+from svc_trial_runner.converters import write_wait
 from svc_trial_runner.ports import Processes
 
 if TYPE_CHECKING:
@@ -143,8 +145,10 @@ def _trial(run: AttemptRun) -> pb.RunnerTrial:
         process_group_id=process.identity.pid if process else 0,
         gpu_indices=run.gpu_indices,
         warm=process.warm if process else False,
-        waiting_for=run.waiting_for,
     )
+    if run.wait is not None:
+        trial.waiting_for = wait_text(run.wait)
+        write_wait(trial.wait, run.wait)
     if run.started_at is not None:
         trial.started_at.CopyFrom(_timestamp(run.started_at))
     return trial

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from svc_common.clock import Clock
+from svc_common.experiment_events.cause_text import loss_text
 from svc_common.telemetry.metrics import DURATIONS_S, Registry
 from svc_common.telemetry.trace_ids import parse_traceparent
 from svc_common.telemetry.tracing import Attribute, NoOpTracer, Tracer, TrialSpan
@@ -100,8 +101,8 @@ class Telemetry:
                 self._metrics.inc("final" if final else "intermediate")
             case ProcessExited():
                 self._over(work, report.cause.value.replace(" ", "_"), _facts(report))
-            case AttemptLost(reason):
-                self._over(work, "lost", {}, reason)
+            case AttemptLost(loss):
+                self._over(work, "lost", {}, loss_text(loss))
             case _:
                 pass
 

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from nni_proto.runner.v1 import task_pb2
 from nni_wire.pools import LOCAL_POOL
+from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_common.messaging.limits import ACK_WAIT_S
 from svc_trial_runner.agent.agent import RENEW_EVERY_S
 from svc_trial_runner.agent.presence import PRESENCE_EVERY_S
 from svc_trial_runner.converters import report_entry, reports_message, work_from_payload
-from svc_trial_runner.domain.attempt import AttemptStateMachine, Order, Phase, StopCause
+from svc_trial_runner.domain.attempt import AttemptStateMachine, Order, Phase, StopTrigger
 from svc_trial_runner.domain.claims import (
     AttemptKey,
     Claim,
@@ -33,7 +34,7 @@ from svc_trial_runner.domain.reports import (
     AttemptLost,
     AttemptReport,
     AttemptWaits,
-    EndCause,
+    ExitCause,
     MetricReported,
     ProcessExited,
     ProcessStarted,
@@ -96,7 +97,7 @@ class _Attempt:
     next_report: int = 0
     muted: bool = False
     launched: bool = False
-    lost_reason: str = ""
+    loss: LossReason | None = None
 
     @property
     def key(self) -> AttemptKey:
@@ -191,7 +192,7 @@ class SimulatedAgent(Node):
             self._acknowledge(claim.ack_subject, claim.claim_id)
             return
         sequence = max(claim.next_sequence, left.next_sequences.get(claim.claim_id, 0))
-        lost = AttemptLost("its agent was restarted")
+        lost = AttemptLost(LossReason(LossCause.AGENT_RESTARTED))
         self._add(report_entry(claim.key, claim.claim_id, sequence, lost), self._closer(claim))
 
     def _closer(self, claim: Claim) -> Callable[[], None]:
@@ -232,7 +233,7 @@ class SimulatedAgent(Node):
         draw = self.bus.random.random
         delay_s = draw() * 0.01
         if draw() < _WAIT_PROBABILITY:
-            self._report(attempt, AttemptWaits("no GPU is free"))
+            self._report(attempt, AttemptWaits(WaitReason(WaitCause.GPU_IN_USE, gpu_count=1)))
             delay_s += draw() * 10
         self.later(delay_s, self._launch, attempt)
         self._changed()
@@ -264,10 +265,10 @@ class SimulatedAgent(Node):
         if attempt.machine.phase in {Phase.RUNNING, Phase.STOPPING}:
             self._report(attempt, metric)
 
-    def stop(self, attempt: _Attempt, cause: StopCause, reason: str = "") -> None:
+    def stop(self, attempt: _Attempt, trigger: StopTrigger, loss: LossReason | None = None) -> None:
         """Stop an attempt, as `AttemptRun.stop` does."""
-        attempt.lost_reason = attempt.lost_reason or reason
-        order = attempt.machine.stop(cause)
+        attempt.loss = attempt.loss or loss
+        order = attempt.machine.stop(trigger)
         if order is Order.TERMINATE:
             self._terminate(attempt)
         elif order is Order.END:
@@ -289,16 +290,17 @@ class SimulatedAgent(Node):
         self._end(attempt, exit_code)
 
     def _end(self, attempt: _Attempt, exit_code: int | None) -> None:
-        cause = attempt.machine.stop_cause
+        cause = attempt.machine.stop_trigger
         launched, attempt.launched = attempt.launched, False
-        if cause is StopCause.DROPPED:
+        if cause is StopTrigger.DROPPED:
             if not attempt.muted:
                 attempt.muted = True
                 self._close(attempt)
-        elif cause is StopCause.LOST:
-            self._report(attempt, AttemptLost(attempt.lost_reason))
+        elif cause is StopTrigger.LOST:
+            assert attempt.loss is not None
+            self._report(attempt, AttemptLost(attempt.loss))
         else:
-            end = EndCause.STOPPED if cause is StopCause.STOPPED else EndCause.ENDED
+            end = ExitCause.STOPPED if cause is StopTrigger.STOPPED else ExitCause.ENDED
             signal = 15 if launched and exit_code is None else 0
             self._report(attempt, ProcessExited(self.time.now(), end, exit_code, signal, ""))
 
@@ -381,19 +383,19 @@ class SimulatedAgent(Node):
         if kind == "stop_trial":
             stop = control.stop_trial
             key = AttemptKey(stop.experiment_id, stop.trial_id, stop.attempt)
-            self._order(self.held.get(key), StopCause.STOPPED, sequence)
+            self._order(self.held.get(key), StopTrigger.STOPPED, sequence)
         elif kind == "drop_trial":
             drop = control.drop_trial
             attempt = self.held.get(AttemptKey(drop.experiment_id, drop.trial_id, drop.attempt))
             if attempt is not None and drop.claim_id in {"", attempt.claim_id}:
-                self._order(attempt, StopCause.DROPPED, sequence)
+                self._order(attempt, StopTrigger.DROPPED, sequence)
         elif kind == "forget_experiment":
             for attempt in list(self.held.values()):
-                self._order(attempt, StopCause.DROPPED, sequence)
+                self._order(attempt, StopTrigger.DROPPED, sequence)
             if not self.held:
                 self._ended.clear()
 
-    def _order(self, attempt: _Attempt | None, cause: StopCause, sequence: int) -> None:
+    def _order(self, attempt: _Attempt | None, cause: StopTrigger, sequence: int) -> None:
         if attempt is not None and not is_outdated(sequence, attempt.work.log_sequence):
             self.stop(attempt, cause)
 
@@ -434,8 +436,8 @@ class SimulatedAgent(Node):
             if self.bus.reaches(self):
                 self.later(self.bus.delay_s(), self._renewed, attempt)
             if self._loses_unrenewed and attempt.renewed_at_s < now_s - ACK_WAIT_S:
-                reason = f"its task could not be renewed for {ACK_WAIT_S:g} s"
-                self.stop(attempt, StopCause.LOST, reason)
+                expired = LossReason(LossCause.CLAIM_EXPIRED, silence_ms=int(ACK_WAIT_S * 1000))
+                self.stop(attempt, StopTrigger.LOST, expired)
         self.later(RENEW_EVERY_S, self._renew)
 
     def _renewed(self, attempt: _Attempt) -> None:

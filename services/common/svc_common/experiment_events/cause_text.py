@@ -6,6 +6,7 @@ from svc_common.experiment_events.causes import (
     EndCause,
     EndReason,
     ExperimentCause,
+    ExperimentReason,
     GpuUser,
     IgnoreCause,
     LossCause,
@@ -137,11 +138,6 @@ def ignore_text(cause: IgnoreCause) -> str:
     return "the first final result counts" if cause is IgnoreCause.FINAL_COUNTED else ""
 
 
-def experiment_text(cause: ExperimentCause, detail: str = "") -> str:
-    """Return the cause of a change of an experiment's state as text; empty: there is none.
-
-    Args:
-        cause: the cause.
-        detail: message of the algorithm, or the text of an older version.
-    """
-    return _EXPERIMENT_TEXTS.get(cause, detail)
+def experiment_text(reason: ExperimentReason) -> str:
+    """Return the cause of a change of an experiment's state as text."""
+    return _EXPERIMENT_TEXTS.get(reason.cause, reason.detail)

@@ -140,7 +140,7 @@ class IgnoreCause(IntEnum):
 
 
 class ExperimentCause(IntEnum):
-    """Cause of a change of an experiment's state."""
+    """Kind of cause of a change of an experiment's state."""
 
     UNSPECIFIED = 0
     CREATED = 1
@@ -154,3 +154,12 @@ class ExperimentCause(IntEnum):
     RESUMED = 9
     OPENED_FOR_READING = 10
     LOG_COPIED = 11
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentReason:
+    """Cause of a change of an experiment's state."""
+
+    cause: ExperimentCause
+    detail: str = ""
+    """Message of the algorithm, for ALGORITHM_GAVE_UP."""

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from svc_common.errors import ServiceError, UnavailableError
+from svc_common.experiment_events.causes import LossCause, LossReason
 from svc_common.logs import bind_task, get_logger
 from svc_common.messaging.limits import ACK_WAIT_S
 from svc_common.messaging.ports import Task, TaskQueue
@@ -17,7 +18,7 @@ from svc_common.telemetry.trace_ids import trace_text
 from svc_trial_runner.attempts.dependencies import AttemptDependencies
 from svc_trial_runner.attempts.execution import AttemptRun
 from svc_trial_runner.converters import work_from_payload
-from svc_trial_runner.domain.attempt import Phase, StopCause
+from svc_trial_runner.domain.attempt import Phase, StopTrigger
 from svc_trial_runner.domain.claims import (
     AttemptKey,
     Claimed,
@@ -34,6 +35,7 @@ from svc_trial_runner.domain.tasks import TrialWork
 ACK_WAIT: Final = timedelta(seconds=ACK_WAIT_S)
 """Time without renewal after which the bus delivers a task again, as its stream is configured."""
 RENEW_EVERY_S: Final = 10.0
+_AGENT_STOPPED: Final = LossReason(LossCause.AGENT_STOPPED)
 _ENDED_KEPT: Final = 100_000
 """Number of ended attempts remembered, so that a task delivered twice does not run twice."""
 
@@ -158,7 +160,8 @@ class Agent:
             await run.run()
         except Exception as error:  # noqa: BLE001 - rim: one trial must not end the agent
             get_logger().error("attempt failed", trial=run.key.trial_id, exc_info=error)
-            run.abandon(f"the agent failed: {error!r}")
+            failure = f"the agent failed: {error!r}"
+            run.abandon(LossReason(LossCause.AGENT_FAILED, detail=failure))
 
     def _over(self, run: AttemptRun) -> None:
         """Acknowledge the task of an attempt whose last report has arrived."""
@@ -191,7 +194,7 @@ class Agent:
         """Stop an attempt and report its end; do nothing if it is not here."""
         held = self._held.get(key)
         if held is not None and not is_outdated(log_sequence, held.run.work.log_sequence):
-            held.run.stop(StopCause.STOPPED)
+            held.run.stop(StopTrigger.STOPPED)
 
     def drop_trial(self, key: AttemptKey, claim_id: str, log_sequence: int = 0) -> None:
         """End an attempt without a report, if it is this claim (empty: any)."""
@@ -199,7 +202,7 @@ class Agent:
         if held is None or claim_id not in {"", held.run.claim_id}:
             return
         if not is_outdated(log_sequence, held.run.work.log_sequence):
-            held.run.stop(StopCause.DROPPED)
+            held.run.stop(StopTrigger.DROPPED)
 
     def forget_experiment(self, experiment_id: str, log_sequence: int = 0) -> None:
         """Drop what is cached for an experiment whose trials are all over.
@@ -214,7 +217,7 @@ class Agent:
             if is_outdated(log_sequence, held.run.work.log_sequence):
                 resumed = True
             else:
-                held.run.stop(StopCause.DROPPED)
+                held.run.stop(StopTrigger.DROPPED)
         if resumed:
             return
         for directory in self._dependencies.plans.forget(experiment_id):
@@ -251,14 +254,14 @@ class Agent:
         """End all attempts as lost, because the agent stops; wait at most `grace_s`."""
         self.drain()
         for held in list(self._held.values()):
-            held.run.stop(StopCause.LOST, "its agent was stopped")
+            held.run.stop(StopTrigger.LOST, _AGENT_STOPPED)
         try:
             async with asyncio.timeout(grace_s):
                 await self._drained.wait()
         except TimeoutError:
             get_logger().warning("attempts killed", count=len(self._held))
             for held in list(self._held.values()):
-                held.run.abandon("its agent was stopped")
+                held.run.abandon(_AGENT_STOPPED)
 
     # --- renewal
 
@@ -272,10 +275,10 @@ class Agent:
         if not self._loses_unrenewed:
             return
         limit_s = self._dependencies.clock.monotonic_s() - self._ack_wait_s
+        expired = LossReason(LossCause.CLAIM_EXPIRED, silence_ms=int(self._ack_wait_s * 1000))
         for held in list(self._held.values()):
             if held.renewed_at_s < limit_s:
-                reason = f"its task could not be renewed for {self._ack_wait_s:g} s"
-                held.run.stop(StopCause.LOST, reason)
+                held.run.stop(StopTrigger.LOST, expired)
 
     async def _renew(self, held: _Held, within_s: float) -> None:
         try:

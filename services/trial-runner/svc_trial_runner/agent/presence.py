@@ -6,9 +6,12 @@ from typing import Final
 
 from nni_proto.runner.v1 import task_pb2
 from svc_common.clock import Clock
+from svc_common.experiment_events.cause_text import wait_text
 from svc_common.messaging.ports import Signals
 from svc_common.subjects import presence_subject
 from svc_trial_runner.agent.agent import Agent
+from svc_trial_runner.attempts.execution import AttemptRun
+from svc_trial_runner.converters import write_wait
 
 PRESENCE_EVERY_S: Final = 5.0
 RESTART_SHOWN_S: Final = 12.0
@@ -83,16 +86,7 @@ class Presence:
             boot_id=identity.boot_id,
             pool=identity.pool,
             host_name=identity.host_name,
-            trials=[
-                task_pb2.HeldTrial(
-                    experiment_id=run.key.experiment_id,
-                    trial_id=run.key.trial_id,
-                    attempt=run.key.attempt,
-                    claim_id=run.claim_id,
-                    waiting_for=run.waiting_for,
-                )
-                for run in self._agent.attempts
-            ],
+            trials=map(_held_trial, self._agent.attempts),
             gpu_count=self._gpu_count,
             draining=self._agent.draining,
             leaving=leaving,
@@ -112,3 +106,16 @@ class Presence:
     def _publish_change(self) -> None:
         self._due = None
         self.publish()
+
+
+def _held_trial(run: AttemptRun) -> task_pb2.HeldTrial:
+    held = task_pb2.HeldTrial(
+        experiment_id=run.key.experiment_id,
+        trial_id=run.key.trial_id,
+        attempt=run.key.attempt,
+        claim_id=run.claim_id,
+    )
+    if run.wait is not None:
+        held.waiting_for = wait_text(run.wait)
+        write_wait(held.wait, run.wait)
+    return held

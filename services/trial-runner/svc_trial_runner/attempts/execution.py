@@ -6,12 +6,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_common.logs import get_logger
 from svc_trial_runner.attempts.dependencies import AttemptDependencies
 from svc_trial_runner.attempts.launch_plans import LaunchPlan
 from svc_trial_runner.attempts.trial_session import AttemptSession
 from svc_trial_runner.converters import report_entry
-from svc_trial_runner.domain.attempt import AttemptStateMachine, Order, Phase, StopCause
+from svc_trial_runner.domain.attempt import AttemptStateMachine, Order, Phase, StopTrigger
 from svc_trial_runner.domain.checkpoints import CheckpointFolders, checkpoint_folders
 from svc_trial_runner.domain.claims import AttemptKey, Ended, Started
 from svc_trial_runner.domain.gpus import GpuAllocation, GpuRequest, cuda_visible_devices
@@ -26,7 +27,7 @@ from svc_trial_runner.domain.reports import (
     AttemptLost,
     AttemptReport,
     AttemptWaits,
-    EndCause,
+    ExitCause,
     MetricReported,
     ProcessExited,
     ProcessStarted,
@@ -49,13 +50,17 @@ T = TypeVar("T")
 
 _KILLED: Final = 9
 """Wait status assumed for a process whose starter died: the kernel killed it."""
+_BLOB_WAIT: Final = WaitReason(WaitCause.BLOB, object="its code and parameters")
+_STARTER_KILLED: Final = LossReason(
+    LossCause.AGENT_FAILED, detail="the interpreter that had started it was killed"
+)
 
 
-def _end_cause(cause: StopCause | None) -> EndCause:
+def _exit_cause(cause: StopTrigger | None) -> ExitCause:
     """Return the reported cause of an end with this stop cause."""
-    if cause is StopCause.STOPPED:
-        return EndCause.STOPPED
-    return EndCause.TIME_LIMIT if cause is StopCause.TIME_LIMIT else EndCause.ENDED
+    if cause is StopTrigger.STOPPED:
+        return ExitCause.STOPPED
+    return ExitCause.TIME_LIMIT if cause is StopTrigger.TIME_LIMIT else ExitCause.ENDED
 
 
 class AttemptRun:
@@ -84,8 +89,9 @@ class AttemptRun:
         self.output: TrialOutput | None = None
         self.started_at: datetime | None = None
         self.gpu_indices: tuple[int, ...] = ()
-        self.waiting_for = ""
-        self.lost_reason = ""
+        self.wait: WaitReason | None = None
+        """Why it has not started; None: it has, or is about to."""
+        self._loss: LossReason | None = None
         self._dependencies = dependencies
         self._on_over = on_over
         self._state = AttemptStateMachine()
@@ -124,7 +130,7 @@ class AttemptRun:
             await self._clean_up()
 
     async def _run(self) -> None:
-        self.waiting_for = "its code and parameters"
+        self.wait = _BLOB_WAIT
         plan = await self._wait_reporting(self._dependencies.plans.plan(self.work), "its code")
         self._directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
         parameters = self.work.parameters
@@ -155,7 +161,7 @@ class AttemptRun:
             self._dependencies.processes.kill(process, self.token)
         await self._read_to_the_end(process)
         saved = None
-        if folders is not None and status == 0 and self._state.stop_cause is None:
+        if folders is not None and status == 0 and self._state.stop_trigger is None:
             saved = await self._save(folders)
         self._state.read()
         self._end(status, saved)
@@ -169,7 +175,7 @@ class AttemptRun:
         dependencies = self._dependencies
         self._state.launching()
         self.gpu_indices = allocation.indices or ()
-        self.waiting_for = ""
+        self.wait = None
         folder = await dependencies.plans.folder(plan, self._directory)
         variables = self._variables(self._directory, folder, allocation)
         self.output = output = self._open_output(plan, parameters, folder, variables)
@@ -231,9 +237,9 @@ class AttemptRun:
                 self._saving, "room for the checkpoint that it has saved"
             )
         except LaunchError as error:
-            self.stop(StopCause.LOST, str(error))
+            self.stop(StopTrigger.LOST, LossReason(LossCause.AGENT_FAILED, detail=str(error)))
         except asyncio.CancelledError:
-            if self._state.stop_cause is None:
+            if self._state.stop_trigger is None:
                 raise
         return None
 
@@ -244,7 +250,7 @@ class AttemptRun:
             await asyncio.wait({task}, timeout=self._dependencies.waiting_notice_after_s)
             if not task.done():
                 trouble = self._dependencies.checkpoints.trouble
-                self._waits(f"waiting for {what}" + (f": {trouble}" if trouble else ""))
+                self._waits(WaitReason(WaitCause.BLOB, object=what, detail=trouble))
             return await task
         finally:
             task.cancel()
@@ -290,17 +296,17 @@ class AttemptRun:
         if self._state.launched() is Order.TERMINATE:
             self._terminate()
         elif limit_s is not None:
-            self._after(limit_s, lambda: self.stop(StopCause.TIME_LIMIT))
+            self._after(limit_s, lambda: self.stop(StopTrigger.TIME_LIMIT))
 
-    def stop(self, cause: StopCause, reason: str = "") -> None:
+    def stop(self, trigger: StopTrigger, loss: LossReason | None = None) -> None:
         """Stop the attempt before its command ends.
 
         Args:
-            cause: decides what is reported.
-            reason: in words, for LOST.
+            trigger: decides what is reported.
+            loss: cause of the loss, for LOST; the first one counts.
         """
-        self.lost_reason = self.lost_reason or reason
-        order = self._state.stop(cause)
+        self._loss = self._loss or loss
+        order = self._state.stop(trigger)
         if order is Order.TERMINATE:
             self._terminate()
         elif order is Order.END:
@@ -359,21 +365,23 @@ class AttemptRun:
             status: wait status of the process; None: it never ran, or its end was not seen.
             saved: the stored checkpoint.
         """
-        cause = self._state.stop_cause
-        if cause is StopCause.DROPPED:
+        cause = self._state.stop_trigger
+        if cause is StopTrigger.DROPPED:
             self._drop()
-        elif cause is StopCause.LOST:
-            self._report(AttemptLost(self.lost_reason))
+        elif cause is StopTrigger.LOST:
+            self._report(AttemptLost(self._loss or LossReason(LossCause.AGENT_FAILED)))
         elif self.process is None:
             self._report(
-                ProcessExited(self._dependencies.clock.now(), _end_cause(cause), None, 0, "")
+                ProcessExited(self._dependencies.clock.now(), _exit_cause(cause), None, 0, "")
             )
         elif status is None and cause is None:
-            self._report(AttemptLost("the interpreter that had started it was killed"))
+            self._report(AttemptLost(_STARTER_KILLED))
         else:
             self._exited(_KILLED if status is None else status, cause, saved)
 
-    def _exited(self, status: int, cause: StopCause | None, saved: SavedCheckpoint | None) -> None:
+    def _exited(
+        self, status: int, cause: StopTrigger | None, saved: SavedCheckpoint | None
+    ) -> None:
         assert self.output is not None
         exit_code, signal = split_wait_status(status)
         now = self._dependencies.clock.now()
@@ -381,24 +389,24 @@ class AttemptRun:
             state_line(shell_code(exit_code, signal), int(now.timestamp() * 1000))
         )
         detail = "" if exit_code == 0 else self.output.stderr_tail()
-        self._report(ProcessExited(now, _end_cause(cause), exit_code, signal, detail, saved))
+        self._report(ProcessExited(now, _exit_cause(cause), exit_code, signal, detail, saved))
 
     def _not_started(self, reason: str) -> None:
-        cause = self._state.stop_cause
+        cause = self._state.stop_trigger
         self._state.not_launched()
         get_logger().warning("trial not started", trial=self.key.trial_id, reason=reason)
-        if cause is StopCause.DROPPED:
+        if cause is StopTrigger.DROPPED:
             self._drop()
         elif not self._silent:
             now = self._dependencies.clock.now()
-            self._report(ProcessExited(now, EndCause.NOT_STARTED, None, 0, reason))
+            self._report(ProcessExited(now, ExitCause.NOT_STARTED, None, 0, reason))
 
-    def abandon(self, reason: str) -> None:
+    def abandon(self, loss: LossReason) -> None:
         """Report the attempt as lost after a failure of the agent; do nothing if it is over."""
         if self.process is not None:
             self._dependencies.processes.kill(self.process, self.token)
         self._state.not_launched()
-        self._report(AttemptLost(reason))
+        self._report(AttemptLost(loss))
 
     async def _clean_up(self) -> None:
         for timer in self._timers:
@@ -430,9 +438,9 @@ class AttemptRun:
         self._early.append(metric)
         return True
 
-    def _waits(self, reason: str) -> None:
-        self.waiting_for = reason
-        self._report(AttemptWaits(reason))
+    def _waits(self, wait: WaitReason) -> None:
+        self.wait = wait
+        self._report(AttemptWaits(wait))
 
     def _report(self, report: AttemptReport) -> bool:
         """Queue a report; return False if the last report was queued before."""

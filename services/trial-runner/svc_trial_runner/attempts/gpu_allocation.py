@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from svc_common.experiment_events.causes import WaitCause, WaitReason
 from svc_trial_runner.domain.gpus import (
     GpuAllocation,
     GpuDevice,
     GpuHolder,
     GpuRequest,
-    GpuWait,
     allocate,
 )
 from svc_trial_runner.ports import GpuDevices, ProcessTable
@@ -20,9 +20,9 @@ class _Waiter:
     """A trial that waits for GPUs."""
 
     request: GpuRequest
-    on_wait: Callable[[str], None]
+    on_wait: Callable[[WaitReason], None]
     result: asyncio.Future[GpuAllocation | None]
-    reason: str = ""
+    reason: WaitReason | None = None
 
 
 class GpuAllocator:
@@ -43,7 +43,7 @@ class GpuAllocator:
         self._lock = asyncio.Lock()
 
     async def acquire(
-        self, request: GpuRequest, on_wait: Callable[[str], None]
+        self, request: GpuRequest, on_wait: Callable[[WaitReason], None]
     ) -> GpuAllocation | None:
         """Return GPUs, as soon as there are enough.
 
@@ -103,7 +103,7 @@ class GpuAllocator:
                 if isinstance(answer, GpuAllocation):
                     self._give(waiter, answer)
                 else:
-                    blocked = not answer.hopeless
+                    blocked = answer.cause is not WaitCause.GPU_MISSING
                     _notify(waiter, answer)
 
     def _give(self, waiter: _Waiter, allocation: GpuAllocation) -> None:
@@ -127,7 +127,7 @@ def _name(request: GpuRequest) -> tuple[str, str]:
     return request.experiment_id, request.trial_id
 
 
-def _notify(waiter: _Waiter, answer: GpuWait) -> None:
-    if answer.reason != waiter.reason:
-        waiter.reason = answer.reason
-        waiter.on_wait(answer.reason)
+def _notify(waiter: _Waiter, reason: WaitReason) -> None:
+    if reason != waiter.reason:
+        waiter.reason = reason
+        waiter.on_wait(reason)

@@ -27,7 +27,7 @@ class Phase(Enum):
     OVER = "over"
 
 
-class StopCause(Enum):
+class StopTrigger(Enum):
     """Why an attempt is stopped before its command ends."""
 
     STOPPED = "stopped"
@@ -59,7 +59,7 @@ class AttemptStateMachine:
 
     def __init__(self) -> None:
         self._phase = Phase.HELD
-        self._stop: StopCause | None = None
+        self._stop: StopTrigger | None = None
 
     @property
     def phase(self) -> Phase:
@@ -67,20 +67,20 @@ class AttemptStateMachine:
         return self._phase
 
     @property
-    def stop_cause(self) -> StopCause | None:
+    def stop_trigger(self) -> StopTrigger | None:
         """Why it was stopped; None: it was not."""
         return self._stop
 
-    def stop(self, cause: StopCause) -> Order:
+    def stop(self, cause: StopTrigger) -> Order:
         """Request a stop. The first cause counts, except that DROPPED suppresses the report."""
         if self._phase is Phase.OVER:
             return Order.NOTHING
         if self._phase is Phase.SAVING:
             return self._stop_saving(cause)
         first = self._stop is None
-        if self._phase is not Phase.READING and (first or cause is StopCause.DROPPED):
+        if self._phase is not Phase.READING and (first or cause is StopTrigger.DROPPED):
             self._stop = cause
-        elif cause is StopCause.DROPPED:
+        elif cause is StopTrigger.DROPPED:
             self._stop = cause  # it ended by itself, but no report is needed
         if self._phase is Phase.HELD:
             self._phase = Phase.OVER
@@ -90,11 +90,11 @@ class AttemptStateMachine:
             return Order.TERMINATE
         return Order.NOTHING
 
-    def _stop_saving(self, cause: StopCause) -> Order:
-        if cause is StopCause.TIME_LIMIT:  # the command ended within the limit
+    def _stop_saving(self, cause: StopTrigger) -> Order:
+        if cause is StopTrigger.TIME_LIMIT:  # the command ended within the limit
             return Order.NOTHING
         first = self._stop is None
-        if first or cause is StopCause.DROPPED:
+        if first or cause is StopTrigger.DROPPED:
             self._stop = cause
         return Order.GIVE_UP if first else Order.NOTHING
 

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from svc_common.experiment_events.causes import GpuUser, WaitCause, WaitReason
+
 
 @dataclass(frozen=True, slots=True)
 class GpuDevice:
@@ -46,24 +48,16 @@ class GpuAllocation:
     indices: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class GpuWait:
-    """Reason why a request cannot be met now."""
-
-    reason: str
-    hopeless: bool = False
-    """The machine lacks the devices: no end of a trial can change this."""
-
-
 def allocate(
     request: GpuRequest,
     devices: Sequence[GpuDevice],
     holders: Collection[GpuHolder],
     active: Mapping[int, str],
-) -> GpuAllocation | GpuWait:
+) -> GpuAllocation | WaitReason:
     """Return the GPUs for a request, or why it must wait.
 
-    The least used ones are chosen, among equals those with the lowest index.
+    The least used ones are chosen, among equals those with the lowest index. A wait of GPU_MISSING
+    is hopeless: the machine lacks the devices, so no end of a trial can change it.
 
     Args:
         request: of the trial.
@@ -80,33 +74,36 @@ def allocate(
         for device in devices
         if request.allowed_indices is None or device.index in request.allowed_indices
     ]
-    wanted = f"waiting for {request.count} GPU{'s' if request.count > 1 else ''}"
     if len(allowed) < request.count:
-        choice = "" if request.allowed_indices is None else " among those allowed by gpuIndices"
-        return GpuWait(f"{wanted}: this machine has {len(allowed)}{choice}", hopeless=True)
-    against = {index: _reason_against(index, request, holders, active) for index in allowed}
-    free = [index for index, reason in against.items() if reason is None]
+        return WaitReason(
+            WaitCause.GPU_MISSING,
+            gpu_count=request.count,
+            gpu_available=len(allowed),
+            gpu_restricted=request.allowed_indices is not None,
+        )
+    users = {index: _user_of(index, request, holders, active) for index in allowed}
+    free = [index for index, user in users.items() if user is None]
     if len(free) < request.count:
-        busy = (f"{index} {reason}" for index, reason in against.items() if reason is not None)
-        return GpuWait(f"{wanted}: {', '.join(busy)}")
+        busy = tuple(user for user in users.values() if user is not None)
+        return WaitReason(WaitCause.GPU_IN_USE, gpu_count=request.count, users=busy)
     free.sort(key=lambda index: (sum(index in holder.indices for holder in holders), index))
     return GpuAllocation(tuple(sorted(free[: request.count])))
 
 
-def _reason_against(
+def _user_of(
     index: int, request: GpuRequest, holders: Collection[GpuHolder], active: Mapping[int, str]
-) -> str | None:
-    """Return why a GPU cannot be allocated now; None if it can."""
+) -> GpuUser | None:
+    """Return the user for which a GPU cannot be allocated now; None if it can."""
     on_it = [holder for holder in holders if index in holder.indices]
     own = [holder for holder in on_it if holder.experiment_id == request.experiment_id]
     if len(own) >= request.trials_per_gpu:
-        return "in use by trial " + " and ".join(holder.trial_id for holder in own)
+        return GpuUser(index, trial_ids=tuple(holder.trial_id for holder in own))
     if request.use_active:
         return None
     others = [holder for holder in on_it if holder.experiment_id != request.experiment_id]
     if others:
-        return f"in use by experiment {others[0].experiment_id}"
-    return f"in use by {active[index]}" if index in active else None
+        return GpuUser(index, experiment_id=others[0].experiment_id)
+    return GpuUser(index, process=active[index]) if index in active else None
 
 
 def cuda_visible_devices(allocation: GpuAllocation) -> str | None:

@@ -5,10 +5,11 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, TypeAlias
 
+from svc_common.experiment_events.causes import LossReason, WaitReason
 from svc_trial_runner.domain.tasks import BlobKey
 
 
-class EndCause(Enum):
+class ExitCause(Enum):
     """Why an attempt is over."""
 
     ENDED = "ended"
@@ -53,7 +54,7 @@ class ProcessExited:
     """The process has ended and all its output was read; always the last report."""
 
     ended_at: datetime
-    cause: EndCause
+    cause: ExitCause
     exit_code: int | None
     """None: killed by `signal`, or never started."""
     signal: int
@@ -66,14 +67,14 @@ class ProcessExited:
 class AttemptLost:
     """The outcome of the attempt is unknown; always the last report."""
 
-    reason: str
+    loss: LossReason
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptWaits:
     """The attempt cannot start yet."""
 
-    reason: str
+    wait: WaitReason
 
 
 AttemptReport: TypeAlias = (

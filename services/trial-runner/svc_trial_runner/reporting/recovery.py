@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from svc_common.errors import UnavailableError
+from svc_common.experiment_events.causes import LossCause, LossReason
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import TaskQueue
 from svc_common.tasks import TaskOwner
@@ -73,7 +74,7 @@ class Recovery:
             self._close(claim)  # only the acknowledgement of the task is missing
             return
         sequence = max(claim.next_sequence, left.next_sequences.get(claim.claim_id, 0))
-        lost = AttemptLost("its agent was restarted")
+        lost = AttemptLost(LossReason(LossCause.AGENT_RESTARTED))
         entry = report_entry(claim.key, claim.claim_id, sequence, lost)
         self._reporter.add(claim.key.experiment_id, entry, partial(self._close, claim))
 

@@ -6,8 +6,15 @@ import pytest
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import inbox_pb2
 from nni_proto.runner.v1 import task_pb2
-from nni_proto.trial.v1 import report_pb2
+from nni_proto.trial.v1 import cause_pb2, report_pb2
 from nni_wire.values import from_value, write_value
+from svc_common.experiment_events.causes import (
+    GpuUser,
+    LossCause,
+    LossReason,
+    WaitCause,
+    WaitReason,
+)
 from svc_trial_runner.converters import (
     read_entry,
     report_entry,
@@ -19,7 +26,7 @@ from svc_trial_runner.domain.reports import (
     AttemptLost,
     AttemptReport,
     AttemptWaits,
-    EndCause,
+    ExitCause,
     MetricReported,
     ProcessExited,
     ProcessStarted,
@@ -116,11 +123,57 @@ def test_invalid_task_is_refused(payload: bytes) -> None:
 
 
 def test_report_names_attempt_claim_and_number() -> None:
-    report = round_trip(AttemptWaits("no GPU"))
+    report = round_trip(AttemptWaits(WaitReason(WaitCause.BLOB, object="no GPU")))
 
     assert (report.trial_id, report.attempt) == ("aaaaa", 2)
     assert (report.claim_id, report.sequence) == ("claim", 3)
-    assert report.waits.reason == "no GPU"
+    assert report.waits.reason == "waiting for no GPU"
+
+
+def test_loss_has_its_cause_and_its_text_for_older_managers() -> None:
+    expired = round_trip(AttemptLost(LossReason(LossCause.CLAIM_EXPIRED, silence_ms=60_000))).lost
+    failed = round_trip(AttemptLost(LossReason(LossCause.AGENT_FAILED, detail="disk full"))).lost
+
+    assert expired.loss.cause == cause_pb2.LOSS_CAUSE_CLAIM_EXPIRED
+    assert expired.loss.silence.ToMilliseconds() == 60_000
+    assert expired.reason == "its task could not be renewed for 60 s"
+    assert failed.loss.cause == cause_pb2.LOSS_CAUSE_AGENT_FAILED
+    assert failed.loss.detail == failed.reason == "disk full"
+    assert not failed.loss.HasField("silence")
+
+
+def test_wait_for_gpus_names_their_users() -> None:
+    users = (GpuUser(0, ("one", "two")), GpuUser(1, experiment_id="e"), GpuUser(2, process="p"))
+
+    waits = round_trip(AttemptWaits(WaitReason(WaitCause.GPU_IN_USE, gpu_count=3, users=users)))
+
+    wait = waits.waits.wait
+    assert (wait.cause, wait.gpu_count) == (cause_pb2.WAIT_CAUSE_GPU_IN_USE, 3)
+    assert [
+        GpuUser(user.index, tuple(user.trial_ids), user.experiment_id, user.process)
+        for user in wait.users
+    ] == list(users)
+    assert waits.waits.reason.startswith("waiting for 3 GPUs: 0 in use by trial one and two")
+
+
+def test_wait_for_a_missing_gpu_or_a_blob_has_its_facts() -> None:
+    missing = WaitReason(WaitCause.GPU_MISSING, gpu_count=2, gpu_available=1, gpu_restricted=True)
+    blob = WaitReason(WaitCause.BLOB, object="its code", detail="no room")
+
+    gpu = round_trip(AttemptWaits(missing)).waits.wait
+    code = round_trip(AttemptWaits(blob)).waits.wait
+
+    assert (gpu.cause, gpu.gpu_count, gpu.gpu_available, gpu.gpu_restricted) == (
+        cause_pb2.WAIT_CAUSE_GPU_MISSING,
+        2,
+        1,
+        True,
+    )
+    assert (code.cause, code.object, code.detail) == (
+        cause_pb2.WAIT_CAUSE_BLOB,
+        "its code",
+        "no room",
+    )
 
 
 def test_start_becomes_a_report() -> None:
@@ -156,8 +209,8 @@ def test_large_metric_is_a_reference() -> None:
 
 
 def test_exit_code_zero_differs_from_a_signal() -> None:
-    ended = round_trip(ProcessExited(NOW, EndCause.ENDED, 0, 0, "")).exited
-    killed = round_trip(ProcessExited(NOW, EndCause.STOPPED, None, 9, "")).exited
+    ended = round_trip(ProcessExited(NOW, ExitCause.ENDED, 0, 0, "")).exited
+    killed = round_trip(ProcessExited(NOW, ExitCause.STOPPED, None, 9, "")).exited
 
     assert ended.HasField("exit_code")
     assert ended.cause == report_pb2.EXIT_CAUSE_ENDED
@@ -166,8 +219,8 @@ def test_exit_code_zero_differs_from_a_signal() -> None:
     assert killed.cause == report_pb2.EXIT_CAUSE_STOPPED
 
 
-@pytest.mark.parametrize("cause", list(EndCause))
-def test_every_cause_has_its_number(cause: EndCause) -> None:
+@pytest.mark.parametrize("cause", list(ExitCause))
+def test_every_cause_has_its_number(cause: ExitCause) -> None:
     exited = round_trip(ProcessExited(NOW, cause, 1, 0, "why")).exited
 
     assert report_pb2.ExitCause.Name(exited.cause) == f"EXIT_CAUSE_{cause.name}"
@@ -175,7 +228,12 @@ def test_every_cause_has_its_number(cause: EndCause) -> None:
 
 
 def test_message_is_the_concatenation_of_its_reports() -> None:
-    entries = [report_entry(KEY, "c", number, AttemptLost("x" * 200)) for number in range(300)]
+    entries = [
+        report_entry(
+            KEY, "c", number, AttemptLost(LossReason(LossCause.AGENT_FAILED, detail="x" * 200))
+        )
+        for number in range(300)
+    ]
 
     message = inbox_pb2.InboxMessage.FromString(reports_message("r", "b", entries))
 

@@ -3,6 +3,7 @@ from typing import Any, cast
 import pytest
 
 from nni_proto.runner.v1 import runner_service_pb2 as pb
+from nni_proto.trial.v1 import cause_pb2
 from svc_common.errors import InvalidArgumentError
 from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.agent.log_files import TrialLogReader
@@ -53,6 +54,7 @@ async def test_trials_are_paged_in_order(bench: Bench) -> None:
     assert [trial.trial_id for trial in rest.trials] == ["c"]
     assert rest.next_page_token == ""
     assert rest.trials[0].waiting_for == "waiting for 1 GPU: this machine has 0"
+    assert rest.trials[0].wait.cause == cause_pb2.WAIT_CAUSE_GPU_MISSING
     for run in list(agent.attempts):
         agent.stop_trial(run.key)
 

@@ -8,13 +8,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from svc_common.clock import ManualClock
+from svc_common.experiment_events.causes import LossCause, LossReason
 from svc_common.telemetry.metrics import Registry
 from svc_common.telemetry.trace_ids import TraceParent, span_id, trial_trace_id
 from svc_common.telemetry.tracing import TrialSpan
 from svc_trial_runner.domain.claims import AttemptKey, TaskDecision
 from svc_trial_runner.domain.reports import (
     AttemptLost,
-    EndCause,
+    ExitCause,
     MetricReported,
     ProcessExited,
     ProcessStarted,
@@ -58,7 +59,7 @@ class Watched:
 
     def exit(self, code: int = 0) -> None:
         self.clock.advance(2.0)
-        end = ProcessExited(self.clock.now(), EndCause.ENDED, code, 0, "")
+        end = ProcessExited(self.clock.now(), ExitCause.ENDED, code, 0, "")
         self.telemetry.reported(self.work, end)
 
     def figures(self) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -101,7 +102,7 @@ def test_an_attempt_has_its_parts_in_the_trace_of_its_trial() -> None:
 def test_a_lost_attempt_is_an_error_with_its_reason() -> None:
     watched = Watched()
     watched.start()
-    watched.telemetry.reported(WORK, AttemptLost("its agent was stopped"))
+    watched.telemetry.reported(WORK, AttemptLost(LossReason(LossCause.AGENT_STOPPED)))
 
     assert watched.tracer.spans["attempt"].error == "its agent was stopped"
     assert watched.figures()["nni_attempts_ended_total", ("lost",)] == 1

@@ -899,7 +899,6 @@ class ExperimentStateChanged(_message.Message):
     OLD_STATE_FIELD_NUMBER: _builtins.int
     NEW_STATE_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
-    DETAIL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def from_state(self) -> _builtins.str:
@@ -929,13 +928,12 @@ class ExperimentStateChanged(_message.Message):
     old_state: _experiment_pb2.ExperimentState.ValueType
     """Unset: the experiment was created."""
     new_state: _experiment_pb2.ExperimentState.ValueType
-    cause: _experiment_pb2.ExperimentCause.ValueType
-    detail: _builtins.str
-    """Message of the algorithm, for ALGORITHM_GAVE_UP."""
     @_builtins.property
     def execution_time(self) -> _duration_pb2.Duration:
         """Execution time at the change; the clock continues from here."""
 
+    @_builtins.property
+    def cause(self) -> _experiment_pb2.ExperimentReason: ...
     def __init__(
         self,
         *,
@@ -945,12 +943,11 @@ class ExperimentStateChanged(_message.Message):
         execution_time: _duration_pb2.Duration | None = ...,
         old_state: _experiment_pb2.ExperimentState.ValueType = ...,
         new_state: _experiment_pb2.ExperimentState.ValueType = ...,
-        cause: _experiment_pb2.ExperimentCause.ValueType = ...,
-        detail: _builtins.str = ...,
+        cause: _experiment_pb2.ExperimentReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["execution_time", b"execution_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "execution_time", b"execution_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "detail", b"detail", "execution_time", b"execution_time", "from_state", b"from_state", "new_state", b"new_state", "old_state", b"old_state", "reason", b"reason", "to_state", b"to_state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "execution_time", b"execution_time", "from_state", b"from_state", "new_state", b"new_state", "old_state", b"old_state", "reason", b"reason", "to_state", b"to_state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -964,7 +961,6 @@ class ExperimentEnded(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     FINAL_STATE_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
-    DETAIL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def state(self) -> _builtins.str:
@@ -987,21 +983,19 @@ class ExperimentEnded(_message.Message):
 
     final_state: _experiment_pb2.ExperimentState.ValueType
     """STOPPED, or ERROR."""
-    cause: _experiment_pb2.ExperimentCause.ValueType
-    detail: _builtins.str
-    """Message of the algorithm, for ALGORITHM_GAVE_UP."""
+    @_builtins.property
+    def cause(self) -> _experiment_pb2.ExperimentReason: ...
     def __init__(
         self,
         *,
         state: _builtins.str = ...,
         reason: _builtins.str = ...,
         final_state: _experiment_pb2.ExperimentState.ValueType = ...,
-        cause: _experiment_pb2.ExperimentCause.ValueType = ...,
-        detail: _builtins.str = ...,
+        cause: _experiment_pb2.ExperimentReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "detail", b"detail", "final_state", b"final_state", "reason", b"reason", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "final_state", b"final_state", "reason", b"reason", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -69,7 +69,7 @@ class _ExperimentCause:
 class _ExperimentCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ExperimentCause.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     EXPERIMENT_CAUSE_UNSPECIFIED: _ExperimentCause.ValueType  # 0
-    """None, or written before causes existed: only the text of the event tells."""
+    """Written before causes existed: only the text of the event tells."""
     EXPERIMENT_CAUSE_CREATED: _ExperimentCause.ValueType  # 1
     EXPERIMENT_CAUSE_ALGORITHM_STARTED: _ExperimentCause.ValueType  # 2
     EXPERIMENT_CAUSE_TRIAL_NUMBER: _ExperimentCause.ValueType  # 3
@@ -92,7 +92,7 @@ class ExperimentCause(_ExperimentCause, metaclass=_ExperimentCauseEnumTypeWrappe
     """Why the state of an experiment changed."""
 
 EXPERIMENT_CAUSE_UNSPECIFIED: ExperimentCause.ValueType  # 0
-"""None, or written before causes existed: only the text of the event tells."""
+"""Written before causes existed: only the text of the event tells."""
 EXPERIMENT_CAUSE_CREATED: ExperimentCause.ValueType  # 1
 EXPERIMENT_CAUSE_ALGORITHM_STARTED: ExperimentCause.ValueType  # 2
 EXPERIMENT_CAUSE_TRIAL_NUMBER: ExperimentCause.ValueType  # 3
@@ -111,6 +111,31 @@ EXPERIMENT_CAUSE_OPENED_FOR_READING: ExperimentCause.ValueType  # 10
 EXPERIMENT_CAUSE_LOG_COPIED: ExperimentCause.ValueType  # 11
 """The log was copied while the experiment was running, and ends here."""
 Global___ExperimentCause: _TypeAlias = ExperimentCause  # noqa: Y015
+
+@_typing.final
+class ExperimentReason(_message.Message):
+    """Why the state of an experiment changed, with the facts of its cause."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CAUSE_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    cause: Global___ExperimentCause.ValueType
+    detail: _builtins.str
+    """Message of the algorithm, for ALGORITHM_GAVE_UP."""
+    def __init__(
+        self,
+        *,
+        cause: Global___ExperimentCause.ValueType = ...,
+        detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "detail", b"detail"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExperimentReason: _TypeAlias = ExperimentReason  # noqa: Y015
 
 @_typing.final
 class Experiment(_message.Message):

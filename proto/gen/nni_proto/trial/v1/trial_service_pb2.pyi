@@ -600,7 +600,7 @@ class ExplainTrialResponse(_message.Message):
     summary: _builtins.str
     """One sentence."""
     stderr_tail: _builtins.str
-    """Last lines of stderr of a failure, at most 4 kB."""
+    """Last lines of stderr, at most 4 kB."""
     exit_code: _builtins.int
     signal: _builtins.int
     """Number of the signal that killed it. 0: none."""

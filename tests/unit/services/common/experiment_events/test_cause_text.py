@@ -15,6 +15,7 @@ from svc_common.experiment_events.causes import (
     EndCause,
     EndReason,
     ExperimentCause,
+    ExperimentReason,
     GpuUser,
     IgnoreCause,
     LossCause,
@@ -152,8 +153,10 @@ def test_ignored_report() -> None:
 
 @pytest.mark.parametrize("cause", set(ExperimentCause) - {ExperimentCause.ALGORITHM_GAVE_UP})
 def test_every_cause_of_an_experiment_has_a_text(cause: ExperimentCause) -> None:
-    assert bool(experiment_text(cause)) is bool(cause)
+    assert bool(experiment_text(ExperimentReason(cause))) is bool(cause)
 
 
 def test_cause_of_an_error_is_the_message_of_the_algorithm() -> None:
-    assert experiment_text(ExperimentCause.ALGORITHM_GAVE_UP, "KeyError: 'x'") == "KeyError: 'x'"
+    reason = ExperimentReason(ExperimentCause.ALGORITHM_GAVE_UP, "KeyError: 'x'")
+
+    assert experiment_text(reason) == "KeyError: 'x'"

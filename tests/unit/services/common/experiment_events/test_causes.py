@@ -23,6 +23,7 @@ REASONS = [
     (causes.StopReason, cause_pb2.StopReason.DESCRIPTOR),
     (causes.LossReason, cause_pb2.LossReason.DESCRIPTOR),
     (causes.WaitReason, cause_pb2.WaitReason.DESCRIPTOR),
+    (causes.ExperimentReason, experiment_pb2.ExperimentReason.DESCRIPTOR),
     (causes.GpuUser, cause_pb2.GpuUser.DESCRIPTOR),
 ]
 

@@ -2,6 +2,7 @@ import asyncio
 from dataclasses import replace
 
 from nni_proto.runner.v1 import task_pb2
+from nni_proto.trial.v1 import cause_pb2
 from svc_common.clock import ManualClock
 from svc_common.subjects import presence_subject
 from svc_trial_runner.agent.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
@@ -59,3 +60,18 @@ async def test_restart_is_published_for_a_while(bench: Bench) -> None:
         clock.advance(PRESENCE_EVERY_S)
 
     assert restarted == [True, True, True, False, False]
+
+
+async def test_waiting_trial_is_published_with_its_cause(bench: Bench) -> None:
+    heard = await bench.bus.signals.subscribe(presence_subject("r"))
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", gpu_number=1))
+    await bench.until_kind("one", "waits")
+    presence = Presence(agent, IDENTITY, bench.bus.signals, ManualClock(), 0)
+
+    presence.publish()
+
+    signal = await asyncio.wait_for(anext(heard), 5)
+    (held,) = task_pb2.RunnerPresence.FromString(signal.payload).trials
+    assert held.wait.cause == cause_pb2.WAIT_CAUSE_GPU_MISSING
+    assert held.waiting_for == "waiting for 1 GPU: this machine has 0"

@@ -13,11 +13,12 @@ from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
 from svc_common.clock import SystemClock
 from svc_common.errors import UnavailableError
+from svc_common.experiment_events.causes import LossCause, LossReason
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import RetryingBlobExchange
 from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs, TarFolders
 from svc_trial_runner.attempts.checkpoints import Checkpoints
-from svc_trial_runner.domain.attempt import Phase, StopCause
+from svc_trial_runner.domain.attempt import Phase, StopTrigger
 from svc_trial_runner.domain.claims import AttemptKey
 from tests.support.manual_timers import ManualTimers
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
@@ -194,7 +195,7 @@ async def test_stop_while_it_is_saved_ends_it_without(bench: Bench, timers: Manu
     await waits_for(store, timers, bench)
 
     assert run.phase is Phase.SAVING
-    run.stop(StopCause.STOPPED)
+    run.stop(StopTrigger.STOPPED)
 
     exited = (await bench.until_kind("one", "exited")).exited
     assert exited.cause == report_pb2.EXIT_CAUSE_STOPPED
@@ -210,7 +211,7 @@ async def test_hold_that_is_lost_while_it_is_saved_is_a_loss(
     (run,) = agent.attempts
     await waits_for(store, timers, bench)
 
-    run.stop(StopCause.LOST, "the bus was away")
+    run.stop(StopTrigger.LOST, LossReason(LossCause.AGENT_FAILED, detail="the bus was away"))
 
     assert (await bench.until_kind("one", "lost")).lost.reason == "the bus was away"
 
@@ -224,7 +225,7 @@ async def test_time_limit_does_not_count_while_it_is_saved(
     (run,) = agent.attempts
     await waits_for(store, timers, bench)
 
-    run.stop(StopCause.TIME_LIMIT)
+    run.stop(StopTrigger.TIME_LIMIT)
     store.there.set()
 
     exited = (await bench.until_kind("one", "exited")).exited

@@ -7,7 +7,7 @@ import pytest
 
 from nni_proto.trial.v1 import report_pb2
 from svc_trial_runner.attempts.execution import AttemptRun
-from svc_trial_runner.domain.attempt import StopCause
+from svc_trial_runner.domain.attempt import StopTrigger
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.gpus import GpuDevice
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
@@ -25,7 +25,7 @@ async def running(bench: Bench, command: str = "sleep 30", **spec: Any) -> Attem
 
 
 async def ended(bench: Bench, run: AttemptRun) -> report_pb2.AttemptExited:
-    run.stop(StopCause.STOPPED)
+    run.stop(StopTrigger.STOPPED)
     return (await bench.until_kind("one", "exited")).exited
 
 
@@ -68,7 +68,7 @@ async def test_stop_after_the_natural_end_keeps_the_natural_end(bench: Bench) ->
     run = await running(bench, "true")
     exited = (await bench.until_kind("one", "exited")).exited
 
-    run.stop(StopCause.STOPPED)
+    run.stop(StopTrigger.STOPPED)
 
     assert exited.cause == report_pb2.EXIT_CAUSE_ENDED
     assert bench.kinds("one") == ["started", "exited"]

@@ -1,6 +1,8 @@
 import asyncio
 import os
 
+from svc_common.experiment_events.cause_text import wait_text
+from svc_common.experiment_events.causes import WaitReason
 from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices
 from svc_trial_runner.adapters.process_table import ProcProcessTable
 from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
@@ -33,7 +35,7 @@ async def test_request_for_no_gpus_needs_no_driver() -> None:
 
 async def test_freed_gpu_goes_to_the_longest_waiting_trial() -> None:
     gpus, _ = desk(GpuDevice(0, "a", 1))
-    reasons: list[str] = []
+    reasons: list[WaitReason] = []
     assert await gpus.acquire(request("one"), reasons.append) == GpuAllocation((0,))
     second = asyncio.create_task(gpus.acquire(request("two"), reasons.append))
     await settle()
@@ -46,30 +48,30 @@ async def test_freed_gpu_goes_to_the_longest_waiting_trial() -> None:
     assert not third.done()
     assert gpus.waiting
     assert gpus.holders_of(0) == ["two"]
-    assert reasons[0] == "waiting for 1 GPU: 0 in use by trial one"
+    assert wait_text(reasons[0]) == "waiting for 1 GPU: 0 in use by trial one"
     gpus.give_up("exp", "three")
     assert await third is None
 
 
 async def test_hopeless_request_blocks_no_other() -> None:
     gpus, _ = desk(GpuDevice(0, "a", 1))
-    reasons: list[str] = []
+    reasons: list[WaitReason] = []
     hopeless = asyncio.create_task(gpus.acquire(request("one", 2), reasons.append))
     await settle()
 
     assert await gpus.acquire(request("two"), reasons.append) == GpuAllocation((0,))
 
-    assert reasons == ["waiting for 2 GPUs: this machine has 1"]
+    assert list(map(wait_text, reasons)) == ["waiting for 2 GPUs: this machine has 1"]
     gpus.give_up("exp", "one")
     assert await hopeless is None
 
 
 async def test_stranger_on_a_gpu_is_noticed_when_it_goes() -> None:
     gpus, source = desk(GpuDevice(0, "a", 1, frozenset({STRANGER})))
-    reasons: list[str] = []
+    reasons: list[WaitReason] = []
     waiting = asyncio.create_task(gpus.acquire(request("one"), reasons.append))
     await settle()
-    assert reasons == ["waiting for 1 GPU: 0 in use by process 1"]
+    assert list(map(wait_text, reasons)) == ["waiting for 1 GPU: 0 in use by process 1"]
 
     source.replace([GpuDevice(0, "a", 1)])
     await gpus.recheck()
@@ -91,7 +93,7 @@ async def test_own_descendants_are_no_foreign_users() -> None:
 
 async def test_reason_is_reported_again_only_if_it_changes() -> None:
     gpus, _ = desk(GpuDevice(0, "a", 1))
-    reasons: list[str] = []
+    reasons: list[WaitReason] = []
     await gpus.acquire(request("one"), reasons.append)
     waiting = asyncio.create_task(gpus.acquire(request("two"), reasons.append))
     await settle()

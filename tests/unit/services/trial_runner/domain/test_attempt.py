@@ -1,4 +1,4 @@
-from svc_trial_runner.domain.attempt import AttemptStateMachine, Order, Phase, StopCause
+from svc_trial_runner.domain.attempt import AttemptStateMachine, Order, Phase, StopTrigger
 
 
 def running() -> AttemptStateMachine:
@@ -21,13 +21,13 @@ def test_undisturbed_attempt_passes_all_phases() -> None:
     phases.append(machine.phase)
 
     assert phases == [Phase.HELD, Phase.LAUNCHING, Phase.RUNNING, Phase.READING, Phase.OVER]
-    assert machine.stop_cause is None
+    assert machine.stop_trigger is None
 
 
 def test_stop_while_held_ends_at_once() -> None:
     machine = AttemptStateMachine()
 
-    assert machine.stop(StopCause.STOPPED) is Order.END
+    assert machine.stop(StopTrigger.STOPPED) is Order.END
     assert machine.phase is Phase.OVER
 
 
@@ -35,7 +35,7 @@ def test_stop_while_launching_takes_effect_when_the_process_exists() -> None:
     machine = AttemptStateMachine()
     machine.launching()
 
-    assert machine.stop(StopCause.STOPPED) is Order.NOTHING
+    assert machine.stop(StopTrigger.STOPPED) is Order.NOTHING
     assert machine.launched() is Order.TERMINATE
     assert machine.phase is Phase.STOPPING
 
@@ -43,34 +43,34 @@ def test_stop_while_launching_takes_effect_when_the_process_exists() -> None:
 def test_stop_while_running_terminates_once() -> None:
     machine = running()
 
-    assert machine.stop(StopCause.TIME_LIMIT) is Order.TERMINATE
-    assert machine.stop(StopCause.STOPPED) is Order.NOTHING
-    assert machine.stop_cause is StopCause.TIME_LIMIT
+    assert machine.stop(StopTrigger.TIME_LIMIT) is Order.TERMINATE
+    assert machine.stop(StopTrigger.STOPPED) is Order.NOTHING
+    assert machine.stop_trigger is StopTrigger.TIME_LIMIT
 
 
 def test_stop_after_the_natural_end_changes_nothing() -> None:
     machine = running()
     machine.process_ended()
 
-    assert machine.stop(StopCause.STOPPED) is Order.NOTHING
-    assert machine.stop_cause is None
+    assert machine.stop(StopTrigger.STOPPED) is Order.NOTHING
+    assert machine.stop_trigger is None
 
 
 def test_drop_suppresses_the_report_of_an_ended_or_stopped_attempt() -> None:
     ended = running()
     ended.process_ended()
     stopped = running()
-    stopped.stop(StopCause.STOPPED)
+    stopped.stop(StopTrigger.STOPPED)
 
-    ended.stop(StopCause.DROPPED)
-    stopped.stop(StopCause.DROPPED)
+    ended.stop(StopTrigger.DROPPED)
+    stopped.stop(StopTrigger.DROPPED)
 
-    assert ended.stop_cause is stopped.stop_cause is StopCause.DROPPED
+    assert ended.stop_trigger is stopped.stop_trigger is StopTrigger.DROPPED
 
 
 def test_grace_kills_unless_all_is_over() -> None:
     machine = running()
-    machine.stop(StopCause.STOPPED)
+    machine.stop(StopTrigger.STOPPED)
 
     assert machine.grace_over() is Order.KILL
     machine.process_ended()
@@ -84,7 +84,7 @@ def test_nothing_can_be_stopped_when_it_is_over() -> None:
     machine.launching()
     machine.not_launched()
 
-    assert machine.stop(StopCause.STOPPED) is Order.NOTHING
+    assert machine.stop(StopTrigger.STOPPED) is Order.NOTHING
 
 
 def saving() -> AttemptStateMachine:
@@ -99,24 +99,24 @@ def saving() -> AttemptStateMachine:
 def test_stop_while_it_saves_gives_up_saving() -> None:
     machine = saving()
 
-    assert machine.stop(StopCause.STOPPED) is Order.GIVE_UP
-    assert machine.stop(StopCause.LOST) is Order.NOTHING
-    assert machine.stop_cause is StopCause.STOPPED
+    assert machine.stop(StopTrigger.STOPPED) is Order.GIVE_UP
+    assert machine.stop(StopTrigger.LOST) is Order.NOTHING
+    assert machine.stop_trigger is StopTrigger.STOPPED
 
 
 def test_time_limit_means_nothing_once_the_command_has_ended() -> None:
     machine = saving()
 
-    assert machine.stop(StopCause.TIME_LIMIT) is Order.NOTHING
-    assert machine.stop_cause is None
+    assert machine.stop(StopTrigger.TIME_LIMIT) is Order.NOTHING
+    assert machine.stop_trigger is None
 
 
 def test_drop_while_saving_suppresses_the_report() -> None:
     machine = saving()
-    machine.stop(StopCause.STOPPED)
+    machine.stop(StopTrigger.STOPPED)
 
-    machine.stop(StopCause.DROPPED)
+    machine.stop(StopTrigger.DROPPED)
     machine.read()
 
-    assert machine.stop_cause is StopCause.DROPPED
+    assert machine.stop_trigger is StopTrigger.DROPPED
     assert machine.phase is Phase.OVER

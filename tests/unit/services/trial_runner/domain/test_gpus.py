@@ -1,11 +1,11 @@
 import pytest
 
+from svc_common.experiment_events.causes import GpuUser, WaitCause, WaitReason
 from svc_trial_runner.domain.gpus import (
     GpuAllocation,
     GpuDevice,
     GpuHolder,
     GpuRequest,
-    GpuWait,
     allocate,
     cuda_visible_devices,
 )
@@ -40,7 +40,11 @@ def test_trial_waits_when_all_are_in_use() -> None:
 
     answer = allocate(request(), TWO, holders, {})
 
-    assert answer == GpuWait("waiting for 1 GPU: 0 in use by trial one, 1 in use by trial two")
+    assert answer == WaitReason(
+        WaitCause.GPU_IN_USE,
+        gpu_count=1,
+        users=(GpuUser(0, trial_ids=("one",)), GpuUser(1, trial_ids=("two",))),
+    )
 
 
 @pytest.mark.claim("platform", 79)
@@ -66,8 +70,10 @@ def test_least_used_gpu_is_shared_first() -> None:
 def test_active_gpu_is_given_only_if_allowed() -> None:
     active = {0: "process 7", 1: "process 8"}
 
-    assert allocate(request(), TWO, [], active) == GpuWait(
-        "waiting for 1 GPU: 0 in use by process 7, 1 in use by process 8"
+    assert allocate(request(), TWO, [], active) == WaitReason(
+        WaitCause.GPU_IN_USE,
+        gpu_count=1,
+        users=(GpuUser(0, process="process 7"), GpuUser(1, process="process 8")),
     )
     assert allocate(request(use_active=True), TWO, [], active) == GpuAllocation((0,))
 
@@ -76,7 +82,9 @@ def test_gpu_of_another_experiment_counts_as_active() -> None:
     holders = [GpuHolder("other", "old", (0,))]
 
     assert allocate(request(), TWO, holders, {}) == GpuAllocation((1,))
-    assert isinstance(allocate(request(), TWO[:1], holders, {}), GpuWait)
+    assert allocate(request(), TWO[:1], holders, {}) == WaitReason(
+        WaitCause.GPU_IN_USE, gpu_count=1, users=(GpuUser(0, experiment_id="other"),)
+    )
     assert allocate(request(use_active=True), TWO[:1], holders, {}) == GpuAllocation((0,))
 
 
@@ -85,11 +93,11 @@ def test_only_allowed_indices_are_given() -> None:
 
 
 def test_request_beyond_the_machine_is_hopeless() -> None:
-    assert allocate(request(3), TWO, [], {}) == GpuWait(
-        "waiting for 3 GPUs: this machine has 2", hopeless=True
+    assert allocate(request(3), TWO, [], {}) == WaitReason(
+        WaitCause.GPU_MISSING, gpu_count=3, gpu_available=2
     )
-    assert allocate(request(allowed_indices=(5,)), TWO, [], {}) == GpuWait(
-        "waiting for 1 GPU: this machine has 0 among those allowed by gpuIndices", hopeless=True
+    assert allocate(request(allowed_indices=(5,)), TWO, [], {}) == WaitReason(
+        WaitCause.GPU_MISSING, gpu_count=1, gpu_restricted=True
     )
 
 

@@ -2,6 +2,7 @@ import os
 
 import pytest
 
+from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_trial_runner.domain.reports import (
     AttemptLost,
     AttemptWaits,
@@ -28,5 +29,5 @@ def test_core_dump_is_a_signal() -> None:
 
 
 def test_last_reports() -> None:
-    assert is_last(AttemptLost("gone"))
-    assert not is_last(AttemptWaits("no GPU"))
+    assert is_last(AttemptLost(LossReason(LossCause.AGENT_FAILED, detail="gone")))
+    assert not is_last(AttemptWaits(WaitReason(WaitCause.BLOB, object="no GPU")))

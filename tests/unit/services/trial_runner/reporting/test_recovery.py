@@ -1,6 +1,7 @@
 import asyncio
 from pathlib import Path
 
+from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_common.messaging.ports import Task
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
@@ -14,20 +15,21 @@ from svc_trial_runner.domain.claims import (
     Progressed,
     Started,
 )
-from svc_trial_runner.domain.reports import AttemptLost, AttemptWaits, EndCause, ProcessExited
+from svc_trial_runner.domain.reports import AttemptLost, AttemptWaits, ExitCause, ProcessExited
 from svc_trial_runner.reporting.recovery import Recovery
 from svc_trial_runner.reporting.reporter import Reporter
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, POOL, Bench
 
+LOSS = LossReason(LossCause.AGENT_FAILED, detail="x")
 KEY = AttemptKey(EXPERIMENT, "one", 1)
 
 
 def waits(number: int) -> bytes:
-    return report_entry(KEY, "c1", number, AttemptWaits("x"))
+    return report_entry(KEY, "c1", number, AttemptWaits(WaitReason(WaitCause.BLOB, object="x")))
 
 
 def exited(bench: Bench, number: int) -> bytes:
-    report = ProcessExited(bench.dependencies.clock.now(), EndCause.ENDED, 0, 0, "")
+    report = ProcessExited(bench.dependencies.clock.now(), ExitCause.ENDED, 0, 0, "")
     return report_entry(KEY, "c1", number, report)
 
 
@@ -146,7 +148,13 @@ async def test_end_that_a_full_disk_swallowed_becomes_a_loss(bench: Bench, tmp_p
 
 async def test_reports_of_closed_claims_are_still_sent(bench: Bench, tmp_path: Path) -> None:
     successor = Successor(bench, tmp_path / "next")
-    successor.left([], [waits(0), report_entry(KEY, "c1", 1, AttemptLost("x"))])
+    successor.left(
+        [],
+        [
+            waits(0),
+            report_entry(KEY, "c1", 1, AttemptLost(LOSS)),
+        ],
+    )
 
     ended, _ = await successor.settle()
 

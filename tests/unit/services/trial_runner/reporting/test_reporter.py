@@ -2,6 +2,7 @@ import asyncio
 from pathlib import Path
 
 from nni_proto.experiment.v1 import inbox_pb2
+from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_common.messaging.ports import InboxMessage
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
 from svc_trial_runner.converters import report_entry
@@ -10,15 +11,16 @@ from svc_trial_runner.domain.reports import AttemptLost, AttemptWaits
 from svc_trial_runner.reporting.reporter import Reporter
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
 
+LOSS = LossReason(LossCause.AGENT_FAILED, detail="x")
 KEY = AttemptKey(EXPERIMENT, "one", 1)
 
 
 def entry(number: int) -> bytes:
-    return report_entry(KEY, "claim", number, AttemptWaits("x"))
+    return report_entry(KEY, "claim", number, AttemptWaits(WaitReason(WaitCause.BLOB, object="x")))
 
 
 def last(number: int) -> bytes:
-    return report_entry(KEY, "claim", number, AttemptLost("x"))
+    return report_entry(KEY, "claim", number, AttemptLost(LOSS))
 
 
 async def until_count(bench: Bench, count: int) -> None:
