@@ -37,7 +37,7 @@ from svc_common.messaging.nats_requests import (
 )
 from svc_common.messaging.nats_settings import NatsSettings, Server
 from svc_common.subjects import check_id
-from svc_common.tasks import wait_first
+from svc_common.tasks import StoppedError, result_unless, wait_first
 
 FIRST_RETRY_S: Final = 0.01
 """The bus may be starting beside this process."""
@@ -99,12 +99,9 @@ class Connection:
         self._forbidden: set[str] = set()
         self._callbacks: list[Callable[[], None]] = []
         self._client: Client | None = None
-        self._up, self._down = asyncio.Event(), asyncio.Event()
+        self._up, self._down, self._closing = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._down.set()
         self._keeper: asyncio.Task[None] | None = None
-        self._attempt: asyncio.Timeout | None = None
-        self.closed = False
-        """Whether `aclose` was called."""
         self.max_payload = 1024 * 1024
 
     async def open(self) -> None:
@@ -116,26 +113,27 @@ class Connection:
                 the server's certificate cannot be trusted.
         """
         self.subscribe(f"{self._inbox}.*", self._answered)
-        first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._keeper = asyncio.create_task(self._keep(first), name="nats connection")
+        self._keeper = asyncio.create_task(self._keep(), name="nats connection")
         try:
-            await wait_first(asyncio.shield(first), asyncio.shield(self._keeper))
+            await wait_first(self._up.wait(), asyncio.shield(self._keeper))
         except BaseException:
             await self.aclose()
             raise
 
     async def aclose(self) -> None:
         """Send what is waiting and close; may be called twice."""
-        self.closed = True
+        self._closing.set()
         self._lose(self._client)
-        if self._attempt is not None:
-            with suppress(RuntimeError):  # it has ended and is being closed
-                self._attempt.reschedule(0)
         if self._keeper is not None:
             await asyncio.gather(self._keeper, return_exceptions=True)
         self._up.set()  # `wait_connected` finds the connection closed
         for callback in tuple(self._callbacks):
             callback()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `aclose` was called."""
+        return self._closing.is_set()
 
     @property
     def connected(self) -> bool:
@@ -170,18 +168,16 @@ class Connection:
         Raises:
             ResourceExhaustedError: the message is larger than the server allows.
         """
-        size, limit = len(payload), self.max_payload
-        if size + (_HEADERS_LIMIT_BYTES if headers else 0) > limit:
-            text = f"a message of {size} bytes is larger than the bus allows ({limit})"
+        size, limit = len(payload) + (_HEADERS_LIMIT_BYTES if headers else 0), self.max_payload
+        if size > limit:
+            text = f"a message of {len(payload)} bytes is larger than the bus allows ({limit})"
             raise ResourceExhaustedError(text)
-        if self._client is None:
-            return False
-        try:
-            _run(self._client.publish(subject, payload, reply, headers))
-        except Error:  # closed or reconnecting, of which nats-py has not informed us yet
-            self._lose(self._client)
-            return False
-        return True
+        if (client := self._client) is not None:
+            try:
+                _run(client.publish(subject, payload, reply, headers))
+            except Error:  # closed or reconnecting, of which nats-py has not informed us yet
+                self._lose(client)
+        return self._client is not None
 
     @property
     def congested(self) -> bool:
@@ -263,21 +259,19 @@ class Connection:
         with suppress(NoRespondersError):  # the server's answer: that inbox has no subscriber
             await self.request(self.new_inbox(), b"", timeout_s=timeout_s)
 
-    async def _keep(self, first: asyncio.Future[None]) -> None:
+    async def _keep(self) -> None:
         """Connect again whenever the connection is lost."""
-        wait_s = 0.0
+        wait_s, opened = 0.0, False
         for server in itertools.cycle(self._servers):
-            if self.closed:
-                return
             client = Client()
             try:
-                async with asyncio.timeout(None) as self._attempt:
-                    await asyncio.sleep(wait_s)
-                    await self._connect(client, server)
-                    wait_s = 0.0
-                    await self._serve(client, first)
+                await result_unless(self._closing.wait(), self._connect(client, server, wait_s))
+                wait_s, opened = 0.0, True
+                await self._serve(client)
+            except StoppedError:
+                return
             except (UnauthenticatedError, FailedPreconditionError) as error:
-                if not first.done():
+                if not opened:
                     raise
                 get_logger().error("bus cannot be used", error=error.message)
             except (UnavailableError, TimeoutError) as error:
@@ -292,8 +286,9 @@ class Connection:
                         await asyncio.gather(client.close(), return_exceptions=True)
             wait_s = min(max(wait_s * 2, FIRST_RETRY_S), LAST_RETRY_S)
 
-    async def _connect(self, client: Client, server: Server) -> None:
-        """Open a client; see `open` for the errors."""
+    async def _connect(self, client: Client, server: Server, wait_s: float) -> None:
+        """Open a client after a pause; see `open` for the errors."""
+        await asyncio.sleep(wait_s)
         settings = self._settings
         tls = settings.tls and settings.tls()
         host = f"[{server.host}]" if ":" in server.host else server.host
@@ -340,7 +335,7 @@ class Connection:
         except (Error, OSError, ValueError) as error:
             raise _translated(error, server, encrypted=tls is not None) from error
 
-    async def _serve(self, client: Client, first: asyncio.Future[None]) -> None:
+    async def _serve(self, client: Client) -> None:
         """Use a client until its connection is lost.
 
         Raises:
@@ -355,16 +350,14 @@ class Connection:
         if self._down.is_set():
             return  # lost since the answer arrived
         self._up.set()
-        if not first.done():
-            first.set_result(None)
         for callback in tuple(self._callbacks):
             callback()
         while not self._down.is_set():
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.heartbeat_s):
                     await self._down.wait()
-            except TimeoutError:
-                await self.flush(self._settings.heartbeat_s)
+                    return
+            await self.flush(self._settings.heartbeat_s)
 
     def _lose(self, client: Client | None) -> None:
         """Fail and drop what depends on a client, unless it is no longer in use."""

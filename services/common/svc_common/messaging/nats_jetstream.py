@@ -125,7 +125,8 @@ class JetStream:
         """
         if not self.connection.connected:
             await self.connection.wait_connected()
-        await self.connection.writable()
+        if self.connection.congested:
+            await self.connection.writable()
         _, answer = await self.connection.request(
             subject, payload, timeout_s=ANSWER_TIMEOUT_S, headers=headers
         )

@@ -33,6 +33,8 @@ from svc_common.messaging.ports import Task
 PULL_EXPIRES_S: Final = 60.0
 """How long a pull request stands before the server ends it."""
 _WATCHDOG_S: Final = PULL_EXPIRES_S + 5.0
+_FIRST_ACK_TIMEOUT_S: Final = 0.25
+"""Wait for the answer to an acknowledgement before it is repeated; doubled each time."""
 _WAITING_LIMIT: Final = 50_000
 """Pull requests that may stand at a pool: 10^3 agents with some dozens each."""
 _ACK: Final = b"+ACK"
@@ -119,17 +121,26 @@ class NatsTaskQueue:
         await self._acknowledge(ack_subject, _TERM)
 
     async def _acknowledge(self, ack_subject: str, kind: bytes) -> None:
-        """Send an acknowledgement of some kind; repeat until the server has answered."""
+        """Send an acknowledgement of some kind; repeat until the server has answered.
+
+        After a kill, the server may have lost the delivery; then it answers no acknowledgement
+        before it has delivered the task again.
+        """
         connection = self._js.connection
+        timeout_s = _FIRST_ACK_TIMEOUT_S
         while True:
             await connection.wait_connected()
             try:
-                await connection.request(ack_subject, kind, timeout_s=ANSWER_TIMEOUT_S)
-            except (DisconnectedError, RequestTimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await connection.request(ack_subject, kind, timeout_s=ANSWER_TIMEOUT_S)
+            except (TimeoutError, RequestTimeoutError):
+                timeout_s = min(timeout_s * 2, ANSWER_TIMEOUT_S)
+            except DisconnectedError:
                 continue
             except NoRespondersError:
                 return  # the consumer is gone, and the task with it
-            return
+            else:
+                return
 
 
 class NatsTaskFeed:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_jetstream import JetStream
+from svc_common.messaging.nats_requests import RequestTable
 from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.nats_tasks import NatsTaskFeed, NatsTaskQueue
 from tests.support.scripted_bus import Published, ScriptedBus
@@ -103,3 +104,22 @@ async def test_task_that_arrives_during_the_close_is_given_back() -> None:
 
         (given_back,) = await server.seen("$JS.ACK.TASKS.pool-p.1.1.1")
     assert given_back.payload == b"-NAK"
+
+
+async def test_acknowledgement_of_a_lost_delivery_is_repeated_soon() -> None:
+    rare_sweeps = RequestTable(sweep_interval_s=60.0)  # the request itself is never overdue
+    subject = "$JS.ACK.TASKS.pool-p.1.1.1"
+
+    def answer_second(server: ScriptedBus, message: Published) -> None:
+        acknowledgements = [sent for sent in server.published if sent.subject == subject]
+        if message.reply and (message.subject != subject or len(acknowledgements) > 1):
+            server.deliver(message.reply, message.reply)
+
+    async with asyncio.timeout(10), ScriptedBus(answer_second) as server:
+        connection = Connection(NatsSettings(server.url), rare_sweeps)
+        await connection.open()
+
+        await NatsTaskQueue(JetStream(connection)).ack(subject)
+
+        assert [sent.payload for sent in await server.seen(subject, 2)] == [b"+ACK", b"+ACK"]
+        await connection.aclose()
