@@ -47,6 +47,17 @@ _HOMES = {
     "report_intermediate_result": "nni.trial.api",
 }
 _SUBMODULES = {"utils"}
+_NOT_YET = "it belongs to neural architecture search, which is not available yet"
+_REMOVED = {
+    "dump": _NOT_YET,
+    "get_parameters": "use nni.get_next_parameter",
+    "load": _NOT_YET,
+    "trace": _NOT_YET,
+}
+_ANNOTATIONS = (
+    "choice function_choice lognormal loguniform normal qlognormal qloguniform qnormal quniform "
+    "randint uniform variable"
+)
 
 
 def __getattr__(name: str) -> object:
@@ -56,10 +67,20 @@ def __getattr__(name: str) -> object:
     if name in _SUBMODULES:
         return import_module(f"nni.{name}")
     if name not in _HOMES:
-        raise AttributeError(f"module 'nni' has no attribute {name!r}")
+        raise AttributeError(f"module 'nni' has no attribute {name!r}{_remedy(name)}")
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+def _remedy(name: str) -> str:
+    """Return the end of an error about a name that NNI documents."""
+    if name in _REMOVED:
+        return f"; {_REMOVED[name]}"
+    if name in _ANNOTATIONS.split():
+        text = "'''@nni.variable(nni.choice(1, 2), name=x)'''"
+        return f"; it is a word of annotations, which are texts: {text}"
+    return ""
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,8 @@ from pydantic import BeforeValidator, Field
 
 from nni.experiment.config.base import AbsolutePath, ConfigModel, Text, absolute_path
 from nni.experiment.errors import Problem
+from nni.hpo.registry.built_in import BUILT_IN
+from nni.hpo.registry.factory import REMOVED_ALGORITHMS
 
 
 class AlgorithmConfig(ConfigModel):
@@ -78,6 +80,9 @@ class AlgorithmConfig(ConfigModel):
             where = f"neither in {self.code_directory} nor" if self.code_directory else "not"
             rule = f"must name a module that exists; {module} is {where} installed"
             return [Problem(f"{field}.className", rule, self.class_name)]
+        if module.startswith("nni.") and not _has_submodule(module):
+            rule = f"must name a module that exists; nni has no {module}"
+            return [Problem(f"{field}.className", rule, self.class_name, _name_of(class_name))]
         return []
 
     def _has_module(self, module: str) -> bool:
@@ -90,6 +95,23 @@ class AlgorithmConfig(ConfigModel):
             if self.code_directory.joinpath(head).is_dir():
                 return False
         return head in sys.modules or find_spec(head) is not None
+
+
+def _has_submodule(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _name_of(class_name: str) -> str:
+    """Return the remedy for a class under a path of NNI 1.x: the name to write instead."""
+    if class_name in REMOVED_ALGORITHMS:
+        return REMOVED_ALGORITHMS[class_name]
+    for entry in BUILT_IN:
+        if entry.documented_path.endswith(f".{class_name}"):
+            return f"write name: {entry.name}, or className: {entry.documented_path}"
+    return ""
 
 
 def _section(value: object) -> object:

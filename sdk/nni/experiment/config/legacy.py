@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from nni.experiment.config.training_services import REMOVED_PLATFORMS
 from nni.experiment.errors import ConfigError, Problem
 
 _REMOVED: Final = "has no counterpart; leave it out"
@@ -61,6 +62,13 @@ _SECTIONS: Final[dict[str, dict[str, str]]] = {
         "master": "trainingService.master",
         "taskRoles": "trainingService.taskRoles",
         "namespace": "trainingService.namespace",
+        "memorySize": "trainingService.trialMemorySize",
+        "nfs": "trainingService.storage",
+        "adaptive": _REMOVED,
+        "imagePullSecrets": _REMOVED,
+        "checkpoint": _REMOVED,
+        "dataDir": _REMOVED,
+        "outputDir": _REMOVED,
     },
     "localConfig": {
         "gpuIndices": "trainingService.gpuIndices",
@@ -94,6 +102,7 @@ _SECTIONS: Final[dict[str, dict[str, str]]] = {
         "serviceAccountName": "trainingService.serviceAccountName",
         "namespace": "trainingService.namespace",
         "configPath": "trainingService.configPath",
+        "uploadRetryCount": _REMOVED,
     },
     "dltsConfig": {"dashboard": _REMOVED},
     "amlConfig": {
@@ -106,6 +115,9 @@ _SECTIONS: Final[dict[str, dict[str, str]]] = {
     },
 }
 
+_ALGORITHMS: Final = frozenset({"tuner", "assessor", "advisor"})
+"""Sections that schema v2 has too."""
+
 _MACHINE: Final = {
     "ip": "host",
     "username": "user",
@@ -116,48 +128,87 @@ _MACHINE: Final = {
     "preCommand": "pythonPath",
 }
 
-_MARKS: Final = frozenset(
-    {"trainingServicePlatform", "maxTrialNum", "maxExecDuration", "searchSpacePath", "trial"}
-)
-"""Top-level fields that only the old schema has; one of them is enough."""
+_ROLE: Final = {
+    "gpuNum": "gpuNumber",
+    "cpuNum": "cpuNumber",
+    "memoryMB": "memorySize",
+    "image": "dockerImage",
+    "taskNum": "taskNumber",
+    "codeDir": "codeDirectory",
+    "privateRegistryAuthPath": _REMOVED,
+}
+"""Fields of a role of Kubeflow, or of a task role of FrameworkController."""
+
+_ROLES: Final = ("worker", "ps", "master", "taskRoles")
 
 
 def refuse_legacy(document: Mapping[object, object]) -> None:
-    """Return if the document is not of the old schema.
+    """Raise ConfigError if a document has a field of schema v1.
 
     Raises:
-        ConfigError: it is; one problem for each field that has another name now.
+        ConfigError: one problem for each field that has another name now.
     """
-    if not _MARKS & document.keys():
+    problems = list(_renamed(document))
+    if not problems:
         return
     mixed = "trainingService" in document or "training_service" in document
     what = "mixes the old schema (v1) with v2" if mixed else "has the old schema (v1)"
     head = Problem("the file", f"{what}, which is no longer read; rename its fields")
-    problems = [Problem(old, _rule(new)) for old, new in _renamed(document)]
     raise ConfigError([head, *problems])
 
 
-def _rule(new: str) -> str:
-    return new if new == _REMOVED else f"is now {new}"
+def _problem(old: str, new: str, remedy: str = "") -> Problem:
+    return Problem(old, new if new == _REMOVED else f"is now {new}", remedy=remedy)
 
 
-def _renamed(document: Mapping[object, object]) -> Iterator[tuple[str, str]]:
-    for name, value in document.items():
+def _renamed(document: Mapping[object, object]) -> Iterator[Problem]:
+    for key, value in document.items():
+        name = str(key)
+        if name in _TOP:
+            yield _problem(name, _TOP[name], _platform_remedy(name, value))
         if name == "machineList":
-            yield "machineList", _TOP["machineList"]
-            yield from _renamed_machines(value)
-        elif name in _TOP:
-            yield str(name), _TOP[str(name)]
-        elif name in _SECTIONS and isinstance(value, Mapping):
-            for key in value:
-                if key in _SECTIONS[str(name)]:
-                    yield f"{name}.{key}", _SECTIONS[str(name)][str(key)]
+            yield from _renamed_machines(value, "machineList", "trainingService.machineList[].")
+        elif name in {"trainingService", "training_service"} and isinstance(value, Mapping):
+            machines = value.get("machineList", value.get("machine_list"))
+            yield from _renamed_machines(machines, f"{name}.machineList", "")
+        elif name in _SECTIONS:
+            yield from _renamed_section(name, value)
 
 
-def _renamed_machines(machines: object) -> Iterator[tuple[str, str]]:
+def _platform_remedy(name: str, value: object) -> str:
+    if name != "trainingServicePlatform":
+        return ""
+    return REMOVED_PLATFORMS.get(str(value), "write openpai" if value == "pai" else "")
+
+
+def _renamed_section(name: str, value: object) -> Iterator[Problem]:
+    known = _SECTIONS[name]
+    keys = list(map(str, value)) if isinstance(value, Mapping) else []
+    if name not in _ALGORITHMS and not known.keys() & keys:
+        yield _problem(name, "trainingService" if name != "trial" else "trialCommand and others")
+    if not isinstance(value, Mapping):
+        return
+    for key, inner in value.items():
+        if key in known:
+            yield _problem(f"{name}.{key}", known[str(key)])
+        if name == "trial" and key in _ROLES:
+            yield from _renamed_role(str(key), inner)
+
+
+def _renamed_role(role: str, value: object) -> Iterator[Problem]:
+    members = value if isinstance(value, list) else [value]
+    found = {key for member in members if isinstance(member, Mapping) for key in member}
+    place = f"{role}[]" if isinstance(value, list) else role
+    for old, new in _ROLE.items():
+        if old in found:
+            home = new if new == _REMOVED else f"trainingService.{place}.{new}"
+            yield _problem(f"trial.{place}.{old}", home)
+
+
+def _renamed_machines(machines: object, place: str, home: str) -> Iterator[Problem]:
     if not isinstance(machines, list):
         return
     found = {key for machine in machines if isinstance(machine, Mapping) for key in machine}
     for old, new in _MACHINE.items():
         if old in found:
-            yield f"machineList[].{old}", f"trainingService.machineList[].{new}"
+            yield _problem(f"{place}[].{old}", f"{home}{new}")

@@ -182,6 +182,14 @@ PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {
 AVAILABLE_PLATFORMS: Final = frozenset({"local"})
 """Platforms on which trials can run today."""
 
+REMOVED_PLATFORMS: Final = {
+    "adl": "AdaptDL is not supported; use kubeflow",
+    "dlts": "DLTS is not supported; use kubeflow",
+    "hybrid": "give a list of platforms: [{platform: local}, ...]",
+    "paiYarn": "PAI on YARN is not supported; use openpai",
+}
+"""Names of platforms that NNI had, and the remedy."""
+
 _ALIASES: Final = {"pai": "openpai"}
 
 
@@ -199,7 +207,7 @@ def _class_of(platform: object) -> type[TrainingServiceConfig]:
     if isinstance(name, str) and name in PLATFORMS:
         return PLATFORMS[name]
     close = difflib.get_close_matches(str(platform), PLATFORMS, n=1)
-    remedy = f"did you mean {close[0]}?" if close else ""
+    remedy = REMOVED_PLATFORMS.get(str(platform), f"did you mean {close[0]}?" if close else "")
     rule = "must be one of " + ", ".join(PLATFORMS)
     raise ConfigError([Problem("platform", rule, platform, remedy)])
 

@@ -95,7 +95,7 @@ def find(kind: Kind, name: str) -> AlgorithmEntry:
     raise ValueError(f"{kind} name must be one of {known}; got {name!r}{hint}")
 
 
-_REMOVED: Final[Mapping[str, str]] = {
+REMOVED_ALGORITHMS: Final[Mapping[str, str]] = {
     "PPOTuner": "it searched network architectures only; for hyperparameters use 'auto' or 'TPE'",
 }
 """Names that NNI 2.x had, and the remedy."""
@@ -106,8 +106,8 @@ _DECORATION: Final = re.compile(r"[^a-z0-9]|tuner|search|assessor|advisor|naive|
 
 def _hint_of_name(name: str, names: Iterable[str]) -> str:
     """Return the end of an error that says which known name is meant by an unknown one."""
-    if name in _REMOVED:
-        return f"; {_REMOVED[name]}"
+    if name in REMOVED_ALGORITHMS:
+        return f"; {REMOVED_ALGORITHMS[name]}"
     folded = {_DECORATION.sub("", known.casefold()): known for known in names}
     bare = _DECORATION.sub("", name.casefold())
     close = [bare] if bare in folded else get_close_matches(bare, folded, n=1)
