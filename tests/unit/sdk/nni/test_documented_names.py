@@ -300,7 +300,10 @@ def test_every_field_of_schema_v2_is_known_in_both_spellings(section: type[Confi
 def test_every_documented_argument_is_taken(
     kind: factory.Kind, name: str, _second: str, _third: str, arguments: dict[str, Any]
 ) -> None:
+    known = factory.argument_names(factory.find(kind, name))
+
     factory.validate(kind, name, arguments)
+    assert set(arguments) <= set(known)
 
 
 @pytest.mark.parametrize(
