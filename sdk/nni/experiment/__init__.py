@@ -1,17 +1,16 @@
 """Experiments from Python: configure, run, watch, resume and view them.
 
-Example:
-    ```python
-    from nni.experiment import Experiment
+Examples:
+    >>> from nni.experiment import Experiment
+    >>> experiment = Experiment("local")
+    >>> experiment.config.search_space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+    >>> experiment.config.trial_command = "python3 trial.py"
+    >>> experiment.config.trial_concurrency = 2
+    >>> experiment.config.max_trial_number = 10
+    >>> experiment.config.tuner.name = "TPE"
+    >>> experiment.config.validate()
 
-    experiment = Experiment("local")
-    experiment.config.search_space = {"x": {"_type": "uniform", "_value": [0, 1]}}
-    experiment.config.trial_command = "python3 trial.py"
-    experiment.config.trial_concurrency = 2
-    experiment.config.max_trial_number = 10
-    experiment.config.tuner.name = "TPE"
-    experiment.run(8080)
-    ```
+    `experiment.run(8080)` then runs it and shows its progress.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ DEFAULT_PORT: Final = 8080
 
 
 class Experiment(ExperimentHandle):
-    """One experiment.
+    """Handle that starts, watches, changes and stops one experiment.
 
     Args:
         config: a platform name such as `"local"`, several of them, or a ready configuration.
@@ -42,6 +42,24 @@ class Experiment(ExperimentHandle):
     Attributes:
         config: the configuration; changes after the start have no effect, see the `update_...`
             methods.
+
+    Examples:
+        ```python
+        from nni.experiment import Experiment
+
+        experiment = Experiment("local")
+        experiment.config.search_space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+        experiment.config.trial_command = "python3 trial.py"
+        experiment.config.trial_concurrency = 2
+        experiment.config.max_trial_number = 4
+        experiment.config.tuner.name = "TPE"
+
+        experiment.start(8080)
+        experiment.wait_completion()
+        best = max(experiment.export_data(), key=lambda result: result.value)
+        print(best.parameter["x"], best.value)
+        experiment.stop()
+        ```
     """
 
     def __init__(self, config: ExperimentConfig | str | Sequence[str] = "local") -> None:
@@ -157,10 +175,16 @@ class Experiment(ExperimentHandle):
 
     @classmethod
     def connect(cls, port: int) -> Experiment:
-        """Return the experiment that listens on a port.
+        """Return a handle of the experiment that listens on a port.
+
+        Args:
+            port: of its page, on this machine.
+
+        Returns:
+            The experiment; `stop` on it ends it for all who are connected.
 
         Raises:
-            UnreachableError: no experiment listens there.
+            UnreachableError: no experiment of this installation listens there.
         """
         endpoint = running_endpoint()
         answer = get_json(f"http://127.0.0.1:{port}/api/v1/nni/version", endpoint.token)
@@ -210,6 +234,12 @@ class Experiment(ExperimentHandle):
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
     ) -> Experiment | None:
         """Resume a stopped experiment.
+
+        Args:
+            experiment_id: the experiment.
+            port: of its page; 0: none.
+            wait_completion: whether to show progress until it is done, and stop it then.
+            debug: log more.
 
         Returns:
             With ``wait_completion`` false the experiment, at once; else `None`, once it is done
@@ -297,7 +327,7 @@ class Experiment(ExperimentHandle):
         root: str | Path | None = None,
         search_space_path: str | Path | None = None,
     ) -> str:
-        """Take in an experiment that was saved elsewhere; it is STOPPED and keeps its id.
+        """Load an experiment that was saved elsewhere; it is STOPPED and keeps its id.
 
         Args:
             path: the archive.
@@ -330,7 +360,12 @@ class Experiment(ExperimentHandle):
 
     @staticmethod
     def get_all_experiments_metadata() -> list[dict[str, Any]]:
-        """Return id, name, state, port and times of every experiment, newest first."""
+        """Return id, name, state, port and times of every experiment, newest first.
+
+        Returns:
+            One dict per experiment: `id`, `name`, `status`, `port`, `platform`, `startTime` and
+            `endTime` in ms since 1970, `logDir`, `prefixUrl`, `tag`; what is missing is `"N/A"`.
+        """
         with ManagerClient(ensure_local_shape()) as client:
             found = client.experiments(include_stopped=True)
         return [experiment_metadata(message) for message in found]
@@ -338,6 +373,12 @@ class Experiment(ExperimentHandle):
     @staticmethod
     def get_experiment_metadata(experiment_id: str) -> dict[str, Any]:
         """Return id, name, state, port and times of one experiment.
+
+        Args:
+            experiment_id: the experiment.
+
+        Returns:
+            The dict of `get_all_experiments_metadata`.
 
         Raises:
             NotFoundError: no experiment has this id.

@@ -155,11 +155,20 @@ class ExperimentHandle:
             self._connected().wait(self.id, _LOADED_STATES, check_time)
 
     def get_status(self) -> str:
-        """Return the state, e.g. `RUNNING`."""
+        """Return the state of the experiment.
+
+        Returns:
+            `INITIALIZED`, `RUNNING`, `NO_MORE_TRIAL`, `TUNER_NO_MORE_TRIAL`, `DONE`, `ERROR`,
+            `STOPPING`, `STOPPED` or `VIEWED`.
+        """
         return state_name(self._message().state)
 
     def get_experiment_profile(self) -> dict[str, Any]:
-        """Return the profile that REST shows: id, revision, times and configuration."""
+        """Return the profile of the experiment that REST shows.
+
+        Returns:
+            Its id, revision, times and configuration, see `docs/rest.md`.
+        """
         endpoint = self._connected().endpoint
         url = f"{endpoint.http}/api/v1/nni/experiments/{self.id}/experiment"
         profile: dict[str, Any] = get_json(url, endpoint.token)
@@ -168,29 +177,54 @@ class ExperimentHandle:
     def get_trial_job(self, trial_job_id: str) -> TrialJob:
         """Return one trial.
 
+        Args:
+            trial_job_id: the trial.
+
+        Returns:
+            Its state, parameters, times and result as they are now.
+
         Raises:
             NotFoundError: the experiment has no such trial.
         """
         return trial_job(self._connected().trial(self.id, trial_job_id))
 
     def list_trial_jobs(self) -> list[TrialJob]:
-        """Return all trials in order of creation."""
+        """Return all trials in order of creation.
+
+        Returns:
+            Their states, parameters, times and results as they are now.
+        """
         request = trial_service_pb2.ListTrialsRequest(experiment_id=self.id)
         return [trial_job(trial) for trial in self._connected().trials(request)]
 
     def get_job_statistics(self) -> dict[str, int]:
-        """Return the number of trials by the name of their state."""
+        """Return the number of trials by the name of their state.
+
+        Returns:
+            Numbers above 0 only, e.g. `{"RUNNING": 2, "SUCCEEDED": 7}`.
+        """
         return trial_counts(self._message())
 
     def get_job_metrics(self, trial_job_id: str | None = None) -> dict[str, list[TrialMetricData]]:
-        """Return the reports by trial id, of all trials or of one."""
+        """Return the metrics that trials reported.
+
+        Args:
+            trial_job_id: the trial; `None`: all trials.
+
+        Returns:
+            Metrics by trial id, in order of arrival; trials without a metric are left out.
+        """
         metrics: dict[str, list[TrialMetricData]] = {}
         for message in self._connected().metrics(self.id, trial_job_id or ""):
             metrics.setdefault(message.trial_id, []).append(metric_record(message))
         return metrics
 
     def export_data(self) -> list[TrialResult]:
-        """Return parameters and final result of the trials that have one."""
+        """Return parameters and final result of the trials that have one.
+
+        Returns:
+            One record per trial, in order of creation.
+        """
         return [trial_result(message) for message in self._connected().export(self.id)]
 
     def replay(
@@ -202,7 +236,13 @@ class ExperimentHandle:
         as it has come.
 
         Args:
-            on_progress: called with the amounts done and total.
+            on_progress: called with the number of log entries handled and their total.
+
+        Returns:
+            Whether every suggestion was drawn again, and the differences.
+
+        Raises:
+            ServiceFailedError: the replay broke off.
         """
         with self._any_client() as client:
             return replay(client, self.id, on_progress)
@@ -238,17 +278,25 @@ class ExperimentHandle:
     # Changing
 
     def update_trial_concurrency(self, value: int) -> None:
-        """Set how many trials may be live at once."""
+        """Set how many trials may be live at once.
+
+        Args:
+            value: from 1 to 99999.
+        """
         self._connected().update(self.id, trial_concurrency=value)
         announce("Successfully update trialConcurrency.")
 
     def update_max_trial_number(self, value: int) -> None:
-        """Set how many trials may ever be created."""
+        """Set how many trials may ever be created.
+
+        Args:
+            value: at least 1.
+        """
         self._connected().update(self.id, max_trial_number=value)
         announce("Successfully update maxTrialNum.")
 
     def update_max_experiment_duration(self, value: float | str | timedelta) -> None:
-        """Set the time budget.
+        """Set how long the experiment may run in all.
 
         Args:
             value: seconds, a timedelta, or a text such as `2h`.
@@ -276,7 +324,10 @@ class ExperimentHandle:
         announce("Successfully update searchSpace.")
 
     def kill_trial_job(self, trial_job_id: str) -> None:
-        """Cancel a live trial.
+        """Cancel a live trial; it ends as USER_CANCELED.
+
+        Args:
+            trial_job_id: the trial.
 
         Raises:
             NotFoundError: the experiment has no such trial.
@@ -286,6 +337,9 @@ class ExperimentHandle:
 
     def add_trial(self, parameters: Mapping[str, Any]) -> int:
         """Add a trial with the given parameters; the tuner does not learn from its result.
+
+        Args:
+            parameters: values by hyperparameter.
 
         Returns:
             The id of the parameters.

@@ -18,23 +18,42 @@ _NANOSECONDS_PER_MILLISECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TrialHyperParameters:
-    """The parameters of a trial and where they come from."""
+    """Parameters of a trial and their source.
+
+    Examples:
+        >>> from nni.experiment import TrialHyperParameters
+        >>> one = TrialHyperParameters(0, {"x": 0.5}, parameter_source="customized")
+        >>> one.parameters["x"]
+        0.5
+    """
 
     parameter_id: int
+    """Number of the parameters in the experiment, from 0."""
     parameters: Any
+    """Values by hyperparameter, or what else the tuner made."""
     parameter_source: str
     """`algorithm` or `customized`."""
     parameter_index: int = 0
+    """Number of the parameters in the trial; above 0 in multi-phase experiments only."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialMetricData:
-    """Metric that a trial reported."""
+    """Metric that a trial reported.
+
+    Examples:
+        >>> from nni.experiment import TrialMetricData
+        >>> reports = [TrialMetricData(0, "aBcDe", "0", "PERIODICAL", n, 0.1 * n) for n in range(3)]
+        >>> max(report.data for report in reports)
+        0.2
+    """
 
     timestamp: int
     """Milliseconds since 1970."""
     trialJobId: str  # noqa: N815 - documented name
+    """Id of the trial."""
     parameterId: str  # noqa: N815 - documented name
+    """Number of the trial's parameters, as text."""
     type: str
     """`PERIODICAL` or `FINAL`."""
     sequence: int
@@ -45,29 +64,55 @@ class TrialMetricData:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """The parameters of a trial and its final result."""
+    """Parameters and final result of one trial.
+
+    Examples:
+        >>> from nni.experiment import TrialResult
+        >>> results = [TrialResult({"x": 0.5}, 0.9, "aBcDe"), TrialResult({"x": 0.7}, 0.8, "fGhIj")]
+        >>> max(results, key=lambda result: result.value).parameter
+        {'x': 0.5}
+    """
 
     parameter: Any
+    """Values by hyperparameter, or what else the tuner made."""
     value: Any
+    """Final result that the trial reported."""
     trialJobId: str  # noqa: N815 - documented name
+    """Id of the trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialJob:
-    """One trial."""
+    """State, parameters, times and result of one trial.
+
+    Examples:
+        >>> from nni.experiment import TrialJob
+        >>> def duration_s(trial: TrialJob) -> float | None:
+        ...     if trial.startTime is None or trial.endTime is None:
+        ...         return None
+        ...     return (trial.endTime - trial.startTime) / 1000
+        >>> duration_s(TrialJob("aBcDe", "SUCCEEDED", [], "/log", 1000, 3500, [], "/log/stderr", 0))
+        2.5
+    """
 
     trialJobId: str  # noqa: N815 - documented name
+    """Id of the trial."""
     status: str
+    """State, e.g. `RUNNING` or `SUCCEEDED`."""
     hyperParameters: list[TrialHyperParameters]  # noqa: N815 - documented name
+    """Parameters of the trial; one set."""
     logPath: str  # noqa: N815 - documented name
     """Folder with stdout, stderr and trial.log."""
     startTime: int | None  # noqa: N815 - documented name
     """Milliseconds since 1970; `None` if it has not started."""
     endTime: int | None  # noqa: N815 - documented name
+    """Milliseconds since 1970; `None` if it has not ended."""
     finalMetricData: list[TrialMetricData]  # noqa: N815 - documented name
     """Empty, or the one final result."""
     stderrPath: str  # noqa: N815 - documented name
+    """File with its standard error; empty until it has a folder."""
     sequenceId: int  # noqa: N815 - documented name
+    """Position in the order of submission, from 0."""
 
 
 def milliseconds(time: timestamp_pb2.Timestamp) -> int:

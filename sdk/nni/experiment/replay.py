@@ -16,11 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """Suggestion that the replay did not reproduce."""
+    """Suggestion that the replay did not reproduce.
+
+    Examples:
+        >>> from nni.experiment import ReplayDifference
+        >>> one = ReplayDifference(1, 4, "aBcDe", {"x": 0.5}, {"x": 0.7}, parameter="x")
+        >>> f"trial {one.trial_id}: {one.parameter} differs"
+        'trial aBcDe: x differs'
+    """
 
     generation: int
     """Generation of the algorithm: 1 until the first stop, one more after each resume."""
     parameter_id: int
+    """Number of the parameters in the experiment."""
     trial_id: str
     """Empty: no trial was made of it."""
     recorded: Any
@@ -33,7 +41,13 @@ class ReplayDifference:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """The outcome of a replay."""
+    """Outcome of a replay, as `Experiment.replay` returns it.
+
+    Examples:
+        >>> from nni.experiment import ReplayResult
+        >>> def summary(result: ReplayResult) -> str:
+        ...     return f"{result.equal} of {result.suggestions} suggestions repeated"
+    """
 
     repeatable: bool
     """Every suggestion, and every stop that the algorithm advised, was drawn again."""
@@ -56,6 +70,7 @@ class ReplayResult:
     differences: tuple[ReplayDifference, ...]
     """The first 1,000."""
     duration_s: float
+    """Duration of the replay."""
 
 
 def replay(

@@ -18,7 +18,13 @@ from nni_proto.experiment.v1 import experiment_service_pb2
 
 
 class RunMode(Enum):
-    """Fate of an experiment when the Python process that started it ends."""
+    """Fate of an experiment when the Python process that started it ends.
+
+    Examples:
+        >>> from nni.experiment import RunMode
+        >>> RunMode("detach")
+        <RunMode.Detach: 'detach'>
+    """
 
     Background = "background"
     """It is stopped."""

@@ -53,6 +53,7 @@ class MsgDispatcherBase:
     """
 
     multi_thread: bool = False
+    """Whether each command is handled in a thread of its own."""
 
     def __init__(self) -> None:
         self._prepare()
@@ -93,6 +94,10 @@ class MsgDispatcherBase:
         """Append a command to the queue of the thread that handles it.
 
         `Terminate` ends `run` after the commands that were enqueued before it.
+
+        Args:
+            command: its kind.
+            data: decoded content of the command, argument of its handler.
         """
         self._ensure_prepared()
         periodical = (
@@ -103,7 +108,11 @@ class MsgDispatcherBase:
         (self._assessments if periodical else self._ordered).put((command, data))
 
     def command_queue_worker(self, command_queue: CommandQueue) -> None:
-        """Handle the commands of one queue until None comes."""
+        """Handle the commands of one queue until None comes.
+
+        Args:
+            command_queue: of one worker thread.
+        """
         while (request := command_queue.get()) is not None:
             if self._stopped.is_set():
                 continue  # drain the commands behind Terminate
@@ -117,7 +126,11 @@ class MsgDispatcherBase:
                 self.process_command_thread(request)
 
     def process_command_thread(self, request: tuple[CommandType, JsonValue]) -> None:
-        """Handle one command; an exception ends `run` and is raised there."""
+        """Handle one command; an exception ends `run` and is raised there.
+
+        Args:
+            request: kind and content of the command.
+        """
         command, data = request
         try:
             self.process_command(command, data)
@@ -127,6 +140,10 @@ class MsgDispatcherBase:
 
     def process_command(self, command: CommandType, data: JsonValue) -> None:
         """Call the handler of one command in this thread; its exceptions propagate.
+
+        Args:
+            command: its kind.
+            data: decoded content of the command, argument of its handler.
 
         Raises:
             ValueError: advisors do not receive this command.
@@ -143,7 +160,12 @@ class MsgDispatcherBase:
         getattr(self, name)(data)
 
     def send(self, command: CommandType, data: JsonValue) -> None:
-        """Send a command to the host, see `nni.hpo.commands.send`."""
+        """Send a command to the host, see `nni.hpo.commands.send`.
+
+        Args:
+            command: its kind.
+            data: content of the command, as JSON.
+        """
         send(command, data)
 
     def _ensure_prepared(self) -> None:
@@ -160,11 +182,25 @@ class MsgDispatcherBase:
         self.send(CommandType.Initialized, "")
 
     def handle_update_search_space(self, data: JsonValue) -> None:
-        """Replace the search space; no reply is needed."""
+        """Replace the search space; no reply is needed.
+
+        Args:
+            data: the new search space, JSON.
+
+        Raises:
+            TypeError: the advisor does not override this method.
+        """
         raise self._missing("handle_update_search_space", data)
 
     def handle_request_trial_jobs(self, data: int) -> None:
-        """Send `NewTrialJob` exactly `data` times, now or later, or `NoMoreTrialJobs`."""
+        """Send `NewTrialJob` exactly `data` times, now or later, or `NoMoreTrialJobs`.
+
+        Args:
+            data: number of trials to start.
+
+        Raises:
+            TypeError: the advisor does not override this method.
+        """
         raise self._missing("handle_request_trial_jobs", data)
 
     def handle_report_metric_data(self, data: dict[str, JsonValue]) -> None:
@@ -176,6 +212,7 @@ class MsgDispatcherBase:
 
         Raises:
             ValueError: the type is unknown.
+            TypeError: the advisor does not override this method.
         """
         raise self._missing("handle_report_metric_data", data)
 
@@ -185,15 +222,26 @@ class MsgDispatcherBase:
         Args:
             data: `trial_job_id`, `event` (the final status), `hyper_params` (the JSON text sent
                 when the trial was created).
+
+        Raises:
+            TypeError: the advisor does not override this method.
         """
         raise self._missing("handle_trial_end", data)
 
     def handle_import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Process samples `{"parameter", "value"}` that a user imports or a resume replays."""
+        """Process samples that a user imports or a resume replays; the default ignores them.
+
+        Args:
+            data: samples `{"parameter": configuration, "value": final result}`.
+        """
         _logger.warning("%s ignores %d imported samples", type(self).__qualname__, len(data))
 
     def handle_add_customized_trial(self, data: JsonValue) -> None:
-        """Process a trial that the user added by hand; the default ignores it."""
+        """Process a trial that the user added by hand; the default ignores it.
+
+        Args:
+            data: id and parameters of the trial.
+        """
 
     def _missing(self, name: str, data: object) -> TypeError:
         del data

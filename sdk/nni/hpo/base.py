@@ -94,6 +94,7 @@ class Tuner(ABC):
 
         Raises:
             NoMoreTrialError: the space is exhausted.
+            TypeError: the tuner overrides neither this method nor `generate_multiple_parameters`.
         """
         del parameter_id, kwargs
         raise TypeError(
@@ -107,6 +108,10 @@ class Tuner(ABC):
         """Return configurations for several new trials, in the order of the ids.
 
         The default calls `generate_parameters` per id and stops at the first `NoMoreTrialError`.
+
+        Args:
+            parameter_id_list: unique ids of the new trials.
+            **kwargs: as of `generate_parameters`.
 
         Returns:
             A list as long as `parameter_id_list`, items possibly `DEFERRED`; a shorter list
@@ -248,7 +253,11 @@ class Resumable(Protocol):
     """Algorithm whose state can be saved and restored, so that a host may take snapshots."""
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state that later calls depend on, as JSON."""
+        """Return the state that later calls depend on, as JSON.
+
+        Returns:
+            JSON object; only `load_state` reads it.
+        """
         ...
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
@@ -256,6 +265,9 @@ class Resumable(Protocol):
 
         Called on an object that was built with the same arguments and, if it is a tuner, has the
         same search space.
+
+        Args:
+            state: what `state` returned, possibly that of an earlier version.
         """
         ...
 

@@ -23,20 +23,34 @@ class CommandType(Enum):
 
     # to the algorithm
     Initialize = "initialize"
+    """First search space; the advisor replies `Initialized`."""
     RequestTrialJobs = "request_trial_jobs"
+    """Number of trials that can start."""
     UpdateSearchSpace = "update_search_space"
+    """Search space that replaces the present one."""
     ImportData = "import_data"
+    """Samples that a user imports or a resume replays."""
     AddCustomizedTrialJob = "add_customized_trial"
+    """Trial that the user added by hand."""
     ReportMetricData = "report_metric_data"
+    """Metric of a trial."""
     TrialEnd = "trial_end"
+    """End of a trial, with its final status."""
     Ping = "ping"
+    """Check of the connection; no reply is needed."""
     Terminate = "terminate"
+    """Request to end after the commands before it."""
     # from the algorithm
     Initialized = "initialized"
+    """Reply to `Initialize`; empty content."""
     NewTrialJob = "new_trial_job"
+    """Configuration of a new trial."""
     SendTrialJobParameter = "send_trial_job_parameter"
+    """Further configuration of a running trial of a multi-phase experiment."""
     NoMoreTrialJobs = "no_more_trial_jobs"
+    """Notice that no further trial will follow."""
     KillTrialJob = "kill_trial_job"
+    """Request to stop a trial early."""
 
 
 class MetricType:

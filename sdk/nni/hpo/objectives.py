@@ -36,7 +36,9 @@ class Objective:
     """
 
     metric: str
+    """Name of the metric in reports; `default` for a report that is a plain number."""
     mode: OptimizeMode
+    """`minimize` or `maximize`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class OutcomeLimit:
     """Upper limit on a metric; a trial beyond the limit is infeasible."""
 
     metric: str
+    """Name of the metric in reports."""
     max: float
     """Largest feasible value."""
 
@@ -63,6 +66,7 @@ class Objectives:
     items: tuple[Objective, ...]
     """At least one."""
     limits: tuple[OutcomeLimit, ...] = ()
+    """Upper limits on metrics; a trial beyond one is infeasible."""
 
     @property
     def several(self) -> bool:
@@ -70,21 +74,40 @@ class Objectives:
         return len(self.items) > 1
 
     def numbers(self, value: JsonValue) -> dict[str, float] | None:
-        """Return each objective's number in a report, by metric, None unless all are finite."""
+        """Return each objective's number in a report.
+
+        Args:
+            value: the report: a number for the metric `default`, or a dict by metric.
+
+        Returns:
+            Numbers by metric; None unless all are there and finite.
+        """
         found = {item.metric: scalar_metric(part_of(value, item.metric)) for item in self.items}
         numbers = {metric: number for metric, number in found.items() if number is not None}
         return numbers if len(numbers) == len(self.items) else None
 
     def losses(self, value: JsonValue) -> tuple[float, ...] | None:
-        """Return one loss per objective, to be minimised; None unless all are finite."""
+        """Return one loss per objective of a report, to be minimised.
+
+        Args:
+            value: the report: a number for the metric `default`, or a dict by metric.
+
+        Returns:
+            Losses in the order of the objectives; None unless all are there and finite.
+        """
         losses = [loss_of(part_of(value, item.metric), item.mode) for item in self.items]
         known = tuple(loss for loss in losses if loss is not None)
         return known if len(known) == len(losses) else None
 
     def excess(self, value: JsonValue) -> float:
-        """Return the sum of a report's violations of the limits; 0 if feasible.
+        """Return the sum of a report's violations of the limits.
 
-        A metric with a limit that is missing or not finite counts as infinite.
+        Args:
+            value: the report: a number for the metric `default`, or a dict by metric.
+
+        Returns:
+            The sum in the units of the metrics, 0 if feasible. A metric with a limit that is
+            missing or not finite counts as infinite.
         """
         total = 0.0
         for limit in self.limits:

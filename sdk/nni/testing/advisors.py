@@ -110,16 +110,16 @@ class AdvisorDriver:
 
 
 class AdvisorConformance(ABC):
-    """The contract of `nni.hpo.advisor.MsgDispatcherBase`, checked on one search space.
+    """Tests that every `nni.hpo.MsgDispatcherBase` must pass; subclass it in a module of tests.
 
     Examples:
-        ```python
-        class TestMyAdvisor(AdvisorConformance):
-            search_space = {"x": {"_type": "uniform", "_value": [0, 1]}}
-
-            def make(self, seed):
-                return MyAdvisor(seed=seed)
-        ```
+        >>> from nni.hpo import Hyperband
+        >>> class TestMyAdvisor(AdvisorConformance):
+        ...     search_space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+        ...
+        ...     def make(self, seed):
+        ...         return Hyperband(seed=seed)
+        >>> TestMyAdvisor().test_parameter_ids_are_unique()
     """
 
     search_space: ClassVar[JsonValue]

@@ -16,14 +16,14 @@ _CURVES: tuple[tuple[float, ...], ...] = (
 
 
 class AssessorConformance(ABC):
-    """The contract of `nni.hpo.base.Assessor`.
+    """Tests that every `nni.hpo.base.Assessor` must pass; subclass it in a module of tests.
 
     Examples:
-        ```python
-        class TestMyAssessor(AssessorConformance):
-            def make(self):
-                return MyAssessor(optimize_mode="maximize")
-        ```
+        >>> from nni.hpo import MedianstopAssessor
+        >>> class TestMyAssessor(AssessorConformance):
+        ...     def make(self):
+        ...         return MedianstopAssessor(optimize_mode="maximize")
+        >>> TestMyAssessor().test_first_trial_may_go_on()
     """
 
     @abstractmethod

@@ -24,16 +24,16 @@ _ROUNDS = 30
 
 
 class TunerConformance(ABC):
-    """The contract of `nni.hpo.base.Tuner`, checked on one search space.
+    """Tests that every `nni.hpo.base.Tuner` must pass; subclass it in a module of tests.
 
     Examples:
-        ```python
-        class TestMyTuner(TunerConformance):
-            search_space = {"x": {"_type": "uniform", "_value": [0, 1]}}
-
-            def make(self, seed):
-                return MyTuner(seed=seed)
-        ```
+        >>> from nni.hpo import RandomTuner
+        >>> class TestMyTuner(TunerConformance):
+        ...     search_space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+        ...
+        ...     def make(self, seed):
+        ...         return RandomTuner(seed=seed)
+        >>> TestMyTuner().test_configurations_lie_in_the_space()
     """
 
     search_space: ClassVar[JsonValue]

@@ -101,9 +101,22 @@ def _from_environment() -> _Trial:
 def get_next_parameter() -> "Any":  # noqa: ANN401 - scripts index it as they like
     """Return the parameters of this trial: a dict, or what else the tuner made.
 
-    Meant to be called once. Later calls return None, except in a multi-phase experiment, where
-    each call returns another set until the tuner has no more. Outside an experiment the result is
-    always an empty dict, so the script has to supply defaults.
+    Meant to be called once, before any report. Outside an experiment, the script has to supply
+    defaults.
+
+    Returns:
+        Values by the names in the search space. Later calls return None, except in a multi-phase
+        experiment, where each call returns another set until the tuner has no more. Outside an
+        experiment an empty dict, always.
+
+    Raises:
+        TrialChannelError: the agent is gone or refuses.
+
+    Examples:
+        >>> import nni
+        >>> parameters = {"rate": 0.1, **nni.get_next_parameter()}
+        >>> parameters["rate"]
+        0.1
     """
     return _current_trial().next_parameter()
 
@@ -115,18 +128,22 @@ def get_current_parameter(tag: str | None = None) -> "Any":  # noqa: ANN401 - as
         tag: name of a hyperparameter; None means all of them.
 
     Returns:
-        None before the first call of `get_next_parameter`.
+        The dict, or the value of `tag`; None before the first call of `get_next_parameter`.
 
     Raises:
         KeyError: there is no hyperparameter of that name.
+
+    Examples:
+        >>> import nni
+        >>> parameters = nni.get_next_parameter()
+        >>> nni.get_current_parameter() == parameters
+        True
     """
     return _current_trial().current_parameter(tag)
 
 
 def report_intermediate_result(metric: object) -> None:
-    """Report how the trial is doing; the assessor may stop it for that.
-
-    Returns when the agent has taken the metric over. Outside an experiment it is printed.
+    """Report a metric of the running trial; the assessor may stop the trial for it.
 
     Args:
         metric: a number, or a dict whose key ``default`` is a number; custom algorithms may
@@ -137,6 +154,13 @@ def report_intermediate_result(metric: object) -> None:
         TypeError: the metric has no form in JSON.
         ValueError: it is longer than 1,000,000 bytes.
         TrialChannelError: the agent is gone or refuses.
+
+    Examples:
+        >>> import nni
+        >>> for epoch in range(2):
+        ...     nni.report_intermediate_result({"default": 0.5 + epoch / 10, "epoch": epoch})
+        [...] INFO (nni) Intermediate result: {'default': 0.5, 'epoch': 0}
+        [...] INFO (nni) Intermediate result: {'default': 0.6, 'epoch': 1}
     """
     _current_trial().report("PERIODICAL", metric, "report_intermediate_result")
 
@@ -144,21 +168,64 @@ def report_intermediate_result(metric: object) -> None:
 def report_final_result(metric: object) -> None:
     """Report the result of the trial; only the first one of a set of parameters counts.
 
-    Args and errors are those of `report_intermediate_result`.
+    Returns when the agent has taken the metric over. Outside an experiment it is printed.
+
+    Args:
+        metric: a number, or a dict whose key ``default`` is a number, or with several objectives
+            a dict with a number per objective; see `report_intermediate_result`.
+
+    Raises:
+        AssertionError: `get_next_parameter` has not been called.
+        TypeError: the metric has no form in JSON.
+        ValueError: it is longer than 1,000,000 bytes.
+        TrialChannelError: the agent is gone or refuses.
+
+    Examples:
+        >>> import nni
+        >>> nni.report_final_result(0.97)
+        [...] INFO (nni) Final result: 0.97
     """
     _current_trial().report("FINAL", metric, "report_final_result")
 
 
 def get_experiment_id() -> str:
-    """Return the id of the experiment; ``STANDALONE`` outside one."""
+    """Return the id of the experiment.
+
+    Returns:
+        Letters and digits; ``STANDALONE`` outside an experiment.
+
+    Examples:
+        >>> import nni
+        >>> nni.get_experiment_id()
+        'STANDALONE'
+    """
     return settings.experiment_id()
 
 
 def get_trial_id() -> str:
-    """Return the id of the trial, unique in its experiment; ``STANDALONE`` outside one."""
+    """Return the id of the trial.
+
+    Returns:
+        An id that is unique in the experiment; ``STANDALONE`` outside one.
+
+    Examples:
+        >>> import nni
+        >>> nni.get_trial_id()
+        'STANDALONE'
+    """
     return settings.trial_id()
 
 
 def get_sequence_id() -> int:
-    """Return the trial's place in the order of submission, from 0; 0 outside an experiment."""
+    """Return the trial's position in the order of submission.
+
+    Returns:
+        The position, from 0; 0 outside an experiment.
+
+    Examples:
+        >>> import nni
+        >>> seed = 1000 + nni.get_sequence_id()
+        >>> seed
+        1000
+    """
     return settings.sequence_id()

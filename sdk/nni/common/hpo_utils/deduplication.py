@@ -20,19 +20,19 @@ _Point: TypeAlias = FormattedParameters
 
 
 class Deduplicator:
-    """Replaces points that it has seen by points that it has not.
+    """Filter that replaces repeated configurations by new ones.
 
-    The random numbers for that are its own and seeded, so that a tuner which is asked the same
-    again answers the same.
+    Its random numbers are its own and seeded: equal calls in equal order have equal results.
 
     Args:
         formatted_search_space: of `format_search_space`.
 
     Examples:
-        ```python
-        deduplicator = Deduplicator(format_search_space(search_space))
-        new = deduplicator(formatted_parameters)
-        ```
+        >>> from nni.common.hpo_utils import Deduplicator, format_search_space
+        >>> space = format_search_space({"x": {"_type": "randint", "_value": [0, 2]}})
+        >>> deduplicator = Deduplicator(space)
+        >>> deduplicator({("x",): 0}), deduplicator({("x",): 0})
+        ({('x',): 0}, {('x',): 1})
     """
 
     def __init__(self, formatted_search_space: FormattedSearchSpace) -> None:

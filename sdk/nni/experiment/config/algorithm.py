@@ -15,7 +15,16 @@ from nni.hpo.registry.factory import REMOVED_ALGORITHMS
 
 
 class AlgorithmConfig(ConfigModel):
-    """A built-in or registered algorithm, one of your own, or one that a server runs."""
+    """Tuner, assessor or advisor of an experiment: a name, a class or the address of a server.
+
+    Exactly one of `name`, `class_name` and `server_address` is given.
+
+    Examples:
+        >>> from nni.experiment import AlgorithmConfig
+        >>> tuner = AlgorithmConfig(name="TPE", class_args={"optimize_mode": "maximize"})
+        >>> tuner.to_dict()
+        {'name': 'TPE', 'classArgs': {'optimize_mode': 'maximize'}}
+    """
 
     name: Text | None = None
     """Built-in or registered name, case-sensitive."""
@@ -29,12 +38,23 @@ class AlgorithmConfig(ConfigModel):
     """Keyword arguments of the constructor."""
 
     def is_given(self) -> bool:
-        """Return whether anything has been filled in."""
+        """Return whether the section names an algorithm or holds arguments.
+
+        Returns:
+            False for a section that was never filled in.
+        """
         named = self.name or self.class_name or self.server_address
         return bool(named or self.class_args)
 
     def problems(self, field: str) -> list[Problem]:
-        """Return the rules that this section breaks; ``field`` is its place, e.g. `tuner`."""
+        """Return the rules that this section breaks.
+
+        Args:
+            field: path of the section, e.g. `tuner`.
+
+        Returns:
+            One problem per broken rule; empty if the section is valid.
+        """
         sources = [
             label
             for label, value in (
@@ -123,7 +143,14 @@ AlgorithmSection = Annotated[AlgorithmConfig, BeforeValidator(_section)]
 
 
 class CustomAlgorithmConfig(AlgorithmConfig):
-    """An algorithm of your own."""
+    """Algorithm of the user's own, whose code lies in a folder.
+
+    Examples:
+        >>> from nni.experiment import CustomAlgorithmConfig
+        >>> tuner = CustomAlgorithmConfig(class_name="my_tuner.MyTuner", class_args={"depth": 3})
+        >>> tuner.class_name
+        'my_tuner.MyTuner'
+    """
 
     code_directory: AbsolutePath | None = Field(default_factory=lambda: absolute_path("."))
     """Folder that holds the module of `class_name`."""

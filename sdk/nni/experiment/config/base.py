@@ -140,16 +140,24 @@ class ConfigModel(BaseModel):
 
     @classmethod
     def field_of(cls, key: str) -> str:
-        """Return the Python name of the field that ``key`` spells, or ``key`` if none does."""
+        """Return the Python name of a field.
+
+        Args:
+            key: name of the field in snake_case or camelCase.
+
+        Returns:
+            The name in snake_case; `key` itself if there is no such field.
+        """
         for name, field in cls.model_fields.items():
             if key in {name, field.alias}:
                 return name
         return key
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields that are given, by their camelCase names, as JSON values.
+        """Return the fields that are given, as JSON values.
 
-        Paths are absolute texts.
+        Returns:
+            Values by camelCase name, as in YAML. Paths are absolute texts.
         """
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 

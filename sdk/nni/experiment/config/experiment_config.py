@@ -15,15 +15,35 @@ from nni.experiment.errors import ConfigError, Problem
 
 
 class ExperimentConfig(ExperimentFields):
-    """A whole experiment.
+    """Configuration of one experiment, schema v2.
 
     An object may be incomplete while it is being filled in; `validate` says what is missing.
     Two objects are equal if they describe the same experiment.
+
+    Examples:
+        >>> from nni.experiment import ExperimentConfig
+        >>> config = ExperimentConfig(
+        ...     search_space={"rate": {"_type": "loguniform", "_value": [0.001, 0.1]}},
+        ...     trial_command="python3 train.py",
+        ...     trial_concurrency=2,
+        ...     training_service={"platform": "local"},
+        ... )
+        >>> config.tuner.name = "TPE"
+        >>> config.validate()
+        >>> config.trial_concurrency = 0
+        Traceback (most recent call last):
+        nni.experiment.errors.ConfigError: trial_concurrency must be ... 1, got 0
     """
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return the configuration in a YAML file; its paths count from the file's folder.
+        """Return the configuration in a YAML file.
+
+        Args:
+            path: the file; relative paths in it count from its folder.
+
+        Returns:
+            The configuration; not yet validated as a whole.
 
         Raises:
             ConfigError: the file cannot be read, is no YAML, has the v1 schema, or a field is
@@ -41,13 +61,20 @@ class ExperimentConfig(ExperimentFields):
     def save(self, path: str | Path) -> None:
         """Write a YAML file that `load` reads back to an equal object; paths are absolute.
 
+        Args:
+            path: the file, which is replaced.
+
         Raises:
             OSError: the file cannot be written.
         """
         Path(path).expanduser().write_text(to_yaml(self.to_dict()), "utf-8")
 
     def to_dict(self) -> dict[str, Any]:
-        """See the base; sections that were never filled in are left out."""
+        """Return the fields that are given, as JSON values.
+
+        Returns:
+            Values by camelCase name, as in YAML; without sections that were never filled in.
+        """
         fields = super().to_dict()
         for name in ("tuner", "assessor", "advisor"):
             section: AlgorithmConfig = getattr(self, name)
@@ -63,7 +90,14 @@ class ExperimentConfig(ExperimentFields):
         return fields
 
     def json(self, **options: Any) -> str:  # noqa: ANN401 - those of json.dumps
-        """Return `to_dict` as JSON text; ``options`` go to `json.dumps`."""
+        """Return the configuration as JSON text.
+
+        Args:
+            **options: of `json.dumps`, such as `indent=2`.
+
+        Returns:
+            The text of `to_dict`.
+        """
         return json.dumps(self.to_dict(), **options)
 
     def validate(self) -> None:  # type: ignore[override]  # documented name; pydantic's own is deprecated

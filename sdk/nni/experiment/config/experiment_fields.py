@@ -44,34 +44,42 @@ class ObjectiveConfig(ConfigModel):
     metric: Text = "default"
     """Name in the reported mapping; `default` for a report that is a plain number."""
     mode: Literal["minimize", "maximize"]
+    """Direction in which the metric improves."""
 
 
 class ConstraintConfig(ConfigModel):
     """A limit on an outcome; a trial beyond it is infeasible."""
 
     metric: Text
+    """Name in the reported mapping."""
     max: float
     """Largest value that is still feasible."""
 
 
 class ExperimentFields(ConfigModel):
-    """The fields of `ExperimentConfig`, and what follows from several of them."""
+    """Fields of `ExperimentConfig`, and values derived from several of them."""
 
     experiment_name: Text | None = None
+    """Name that the page and lists show."""
     search_space_file: AbsolutePath | None = None
     """JSON or YAML file; excludes `search_space`."""
     search_space: Annotated[Any, BeforeValidator(_plain_space)] = None
     """Any JSON value; `{}` is an empty space, `None` means not given. In Python also a dataclass, a
     pydantic model or a function that describes a space, see `nni.hpo.search_space`."""
     trial_command: Text | None = None
+    """Shell command of a trial, run in the code directory."""
     trial_code_directory: AbsolutePath = Field(default_factory=lambda: absolute_path("."))
+    """Folder of the trials' code; relative to the YAML file."""
     trial_concurrency: Annotated[Integer, Field(ge=1, le=99999)] | None = None
     """Most trials live at once."""
     trial_gpu_number: Annotated[Integer, Field(ge=0)] | None = None
     """GPUs of a trial; `None`: no assignment, 0: GPUs are hidden."""
     max_experiment_duration: DurationText | None = None
+    """How long the experiment may run in all, such as `2h`; not given: no limit."""
     max_trial_number: Annotated[Integer, Field(ge=1)] | None = None
+    """How many trials may be created; not given: no limit."""
     max_trial_duration: DurationText | None = None
+    """How long a trial may run before it is stopped; not given: no limit."""
     max_trial_retries: Annotated[Integer, Field(ge=0)] | None = None
     """How often a trial that was lost with its runner is run again; `None`: twice."""
     retry_failed_trials: Annotated[Integer, Field(ge=0)] = 0
@@ -79,14 +87,19 @@ class ExperimentFields(ConfigModel):
     seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
     """Seed of the algorithm; `None`: one is drawn and recorded."""
     objectives: list[ObjectiveConfig] = Field(default_factory=list)
+    """Metrics to optimise; empty: `default`, in the mode of the algorithm."""
     constraints: list[ConstraintConfig] = Field(default_factory=list)
     """Limits on outcomes; constraints between parameters stand in the search space."""
     search: SearchConfig | None = None
+    """Initial configurations, warm start, duplicates and stopping rules."""
     tags: dict[str, str] = Field(default_factory=dict)
+    """Labels by key, to find the experiment by."""
     nni_manager_ip: Text | None = None
+    """IP address under which remote trials reach this machine."""
     use_annotation: Flag = False
     """Derives the search space from annotated code, of which trials run a converted copy."""
     debug: Flag = False
+    """Whether to log more."""
     log_level: LogLevel | None = None
     """Of manager and algorithm, not of trials; `None`: `debug` if `debug` is true, else `info`."""
     experiment_working_directory: AbsolutePath = Field(
@@ -96,7 +109,9 @@ class ExperimentFields(ConfigModel):
     tuner_gpu_indices: GpuIndices | None = None
     """GPUs that the algorithm may see."""
     tuner: AlgorithmSection = Field(default_factory=AlgorithmConfig)
+    """Algorithm that proposes configurations."""
     assessor: AlgorithmSection = Field(default_factory=AlgorithmConfig)
+    """Algorithm that stops trials early."""
     advisor: AlgorithmSection = Field(default_factory=AlgorithmConfig)
     """Excludes tuner and assessor."""
     training_service: TrainingServices = None
@@ -105,25 +120,44 @@ class ExperimentFields(ConfigModel):
     Its type is open, so that the fields of whichever platform it is can be set on it.
     """
     shared_storage: SharedStorage | None = None
+    """Storage that all workers mount."""
 
     def training_services(self) -> list[TrainingServiceConfig]:
-        """Return the platforms, in the order given; empty if none is."""
+        """Return the configurations of the platforms.
+
+        Returns:
+            One section per platform, in the order given; empty if none is.
+        """
         service = self.training_service
         if service is None:
             return []
         return list(service) if isinstance(service, list) else [service]
 
     def given(self, section: Literal["tuner", "assessor", "advisor"]) -> AlgorithmConfig | None:
-        """Return a section that has been filled in, else `None`."""
+        """Return the section of an algorithm if it has been filled in.
+
+        Args:
+            section: name of the section.
+
+        Returns:
+            The section, or `None` if it was never filled in.
+        """
         config: AlgorithmConfig = getattr(self, section)
         return config if config.is_given() else None
 
     def effective_log_level(self) -> LogLevel:
-        """Return the log level with its default put in."""
+        """Return the log level of manager and algorithm.
+
+        Returns:
+            `log_level` if given; else `debug` or `info`, by the field `debug`.
+        """
         return self.log_level or ("debug" if self.debug else "info")
 
     def read_search_space(self) -> Any:  # noqa: ANN401 - any JSON value
-        """Return the search space, from its file if it stands in one.
+        """Return the search space, read from its file if a file is named.
+
+        Returns:
+            The JSON value; `None` if no search space is given.
 
         Raises:
             ConfigError: the file cannot be read, or the space is no JSON value.

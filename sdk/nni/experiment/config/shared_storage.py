@@ -11,9 +11,10 @@ from nni.experiment.errors import ConfigError, Problem
 
 
 class SharedStorageConfig(ConfigModel):
-    """Base of the kinds of shared storage."""
+    """Base of the configurations of shared storage."""
 
     storage_type: Text
+    """Kind of the storage: `NFS` or `AzureBlob`."""
     local_mount_point: Text | None = None
     """Where this machine mounts it; outside the code directory."""
     remote_mount_point: Text | None = None
@@ -23,21 +24,39 @@ class SharedStorageConfig(ConfigModel):
 
 
 class NfsConfig(SharedStorageConfig):
-    """An NFS export."""
+    """Configuration of an NFS export as shared storage.
+
+    Examples:
+        >>> from nni.experiment import NfsConfig
+        >>> NfsConfig(nfs_server="10.0.0.9", exported_directory="/data").storage_type
+        'NFS'
+    """
 
     storage_type: Literal["NFS"] = "NFS"
     nfs_server: Text | None = None
+    """Name or IP address of the server."""
     exported_directory: Text | None = None
+    """Folder that the server exports."""
 
 
 class AzureBlobConfig(SharedStorageConfig):
-    """A container of Azure Blob storage."""
+    """Configuration of a container of Azure Blob storage as shared storage.
+
+    Examples:
+        >>> from nni.experiment import AzureBlobConfig
+        >>> AzureBlobConfig(storage_account_name="tuning", container_name="trials").storage_type
+        'AzureBlob'
+    """
 
     storage_type: Literal["AzureBlob"] = "AzureBlob"
     storage_account_name: Text | None = None
+    """Name of the storage account."""
     storage_account_key: Text | None = Field(default=None, repr=False)
+    """Key of the storage account."""
     resource_group_name: Text | None = None
+    """Resource group of the storage account."""
     container_name: Text | None = None
+    """Name of the container."""
 
 
 _KINDS: Final[dict[str, type[SharedStorageConfig]]] = {

@@ -36,17 +36,28 @@ class TrainingServiceConfig(ConfigModel):
         """Return the rules of the platform that this section breaks.
 
         Args:
-            field: its place, e.g. `trainingService`.
+            field: path of the section, e.g. `trainingService`.
             trial_gpu_number: GPUs of one trial; `None` if not given.
+
+        Returns:
+            One problem per broken rule; empty if the section is valid.
         """
         _ = field, trial_gpu_number
         return []
 
 
 class LocalConfig(TrainingServiceConfig):
-    """This machine."""
+    """Configuration of this machine as the platform of trials.
+
+    Examples:
+        >>> from nni.experiment import ExperimentConfig, LocalConfig
+        >>> service = LocalConfig(use_active_gpu=False, gpu_indices=[0, 1])
+        >>> ExperimentConfig(training_service=service).training_service.platform
+        'local'
+    """
 
     platform: Literal["local"] = "local"
+    """Name of the platform."""
     use_active_gpu: Flag | None = None
     """May trials use GPUs that other processes occupy? Needed when a trial wants GPUs."""
     max_trial_number_per_gpu: Annotated[Integer, Field(ge=1)] = 1
@@ -64,27 +75,52 @@ class LocalConfig(TrainingServiceConfig):
 
 
 class RemoteMachineConfig(ConfigModel):
-    """One machine that is reached over SSH."""
+    """SSH access to one machine of a `RemoteConfig`.
+
+    Examples:
+        >>> from nni.experiment import RemoteMachineConfig
+        >>> RemoteMachineConfig(host="10.0.0.7", user="ann", ssh_key_file="/home/ann/key").port
+        22
+    """
 
     host: Text
+    """Name or IP address."""
     port: Integer = 22
+    """Port of the SSH server."""
     user: Text
+    """Name of the user to log in as."""
     password: Text | None = Field(default=None, repr=False)
+    """Password of the user; not given: a key is used."""
     ssh_key_file: AbsolutePath | None = None
+    """File with the private key."""
     ssh_passphrase: Text | None = Field(default=None, repr=False)
+    """Passphrase of the private key."""
     use_active_gpu: Flag = False
+    """Whether trials may use GPUs that other processes occupy."""
     max_trial_number_per_gpu: Integer = 1
+    """Trials that may share one GPU."""
     gpu_indices: GpuIndices | None = None
+    """GPUs that may be handed out; not given: all."""
     python_path: Text | None = None
     """Put first on the trial's PATH."""
 
 
 class RemoteConfig(TrainingServiceConfig):
-    """Machines that are reached over SSH."""
+    """Configuration of machines that are reached over SSH.
+
+    Examples:
+        >>> from nni.experiment import RemoteConfig, RemoteMachineConfig
+        >>> machine = RemoteMachineConfig(host="10.0.0.7", user="ann", password="secret")
+        >>> [one.host for one in RemoteConfig(machine_list=[machine]).machine_list]
+        ['10.0.0.7']
+    """
 
     platform: Literal["remote"] = "remote"
+    """Name of the platform."""
     reuse_mode: Flag = True
+    """Whether one job of the platform runs several trials in succession."""
     machine_list: list[RemoteMachineConfig] = Field(default_factory=list)
+    """Machines on which trials run; at least one."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
         """See the base."""
@@ -95,77 +131,158 @@ class RemoteConfig(TrainingServiceConfig):
 
 
 class OpenpaiConfig(TrainingServiceConfig):
-    """An OpenPAI cluster."""
+    """Configuration of an OpenPAI cluster.
+
+    Examples:
+        >>> from nni.experiment import OpenpaiConfig
+        >>> service = OpenpaiConfig(host="pai.example.org", username="ann", trial_memory_size="8gb")
+        >>> service.docker_image
+        'msranni/nni:latest'
+    """
 
     platform: Literal["openpai"] = "openpai"
+    """Name of the platform."""
     host: Text | None = None
+    """Name of the cluster's server."""
     username: Text | None = None
+    """Name of the user."""
     token: Text | None = Field(default=None, repr=False)
+    """Token of the user."""
     trial_cpu_number: PositiveInt | None = None
+    """CPU cores of a trial."""
     trial_memory_size: SizeText | None = None
+    """Memory of a trial, such as `8gb`."""
     storage_config_name: Text | None = None
+    """Name of the storage in OpenPAI."""
     docker_image: Text = DEFAULT_IMAGE
+    """Docker image of the trials."""
     virtual_cluster: Text | None = None
+    """Virtual cluster whose resources are used."""
     local_storage_mount_point: AbsolutePath | None = None
+    """Folder at which this machine mounts the storage."""
     container_storage_mount_point: Text | None = None
+    """Folder at which trials mount the storage."""
     reuse_mode: Flag = True
+    """Whether one job of the platform runs several trials in succession."""
     openpai_config: dict[str, Any] | None = None
+    """Job configuration in OpenPAI's own form; excludes `openpai_config_file`."""
     openpai_config_file: AbsolutePath | None = None
+    """File with the job configuration in OpenPAI's own form."""
 
 
 class AmlConfig(TrainingServiceConfig):
-    """Azure machine learning."""
+    """Configuration of Azure Machine Learning.
+
+    Examples:
+        >>> from nni.experiment import AmlConfig
+        >>> AmlConfig(workspace_name="tuning", compute_target="gpus").to_dict()["computeTarget"]
+        'gpus'
+    """
 
     platform: Literal["aml"] = "aml"
+    """Name of the platform."""
     subscription_id: Text | None = None
+    """Id of the Azure subscription."""
     resource_group: Text | None = None
+    """Resource group of the workspace."""
     workspace_name: Text | None = None
+    """Name of the workspace."""
     compute_target: Text | None = None
+    """Name of the compute cluster."""
     docker_image: Text = DEFAULT_IMAGE
+    """Docker image of the trials."""
     max_trial_number_per_gpu: Integer = 1
+    """Trials that may share one GPU."""
     use_active_gpu: Flag = False
+    """Whether trials may use GPUs that other processes occupy."""
 
 
 class DlcConfig(TrainingServiceConfig):
-    """PAI-DLC."""
+    """Configuration of PAI-DLC, the training service of Alibaba Cloud.
+
+    Examples:
+        >>> from nni.experiment import DlcConfig
+        >>> DlcConfig(job_type="PyTorchJob", pod_count=2, region="cn-hangzhou").job_type
+        'PyTorchJob'
+    """
 
     platform: Literal["dlc"] = "dlc"
+    """Name of the platform."""
     type: Text = "Worker"
+    """Role of the pods in the job."""
     image: Text | None = None
+    """Docker image of the trials."""
     job_type: Literal["TFJob", "PyTorchJob"] = "TFJob"
+    """Kind of the job."""
     pod_count: PositiveInt | None = None
+    """Pods of a job."""
     ecs_spec: Text | None = None
+    """Instance type of a pod."""
     region: Text | None = None
+    """Region of the cloud."""
     nas_data_source_id: Text | None = None
+    """Id of the data source that carries code and outputs."""
     access_key_id: Text | None = None
+    """Id of the access key."""
     access_key_secret: Text | None = Field(default=None, repr=False)
+    """Secret of the access key."""
     local_storage_mount_point: AbsolutePath = Path("/home/admin/workspace/")
+    """Folder at which this machine mounts the data source."""
     container_storage_mount_point: Text = "/root/data/"
+    """Folder at which trials mount the data source."""
 
 
 class KubeflowConfig(TrainingServiceConfig):
-    """Kubeflow."""
+    """Configuration of a Kubernetes cluster with Kubeflow.
+
+    Examples:
+        >>> from nni.experiment import KubeflowConfig
+        >>> KubeflowConfig(operator="tf-operator", worker={"replicas": 2}).worker
+        {'replicas': 2}
+    """
 
     platform: Literal["kubeflow"] = "kubeflow"
+    """Name of the platform."""
     operator: Text | None = None
+    """`tf-operator` or `pytorch-operator`."""
     api_version: Text | None = None
+    """API version of the operator."""
     storage: dict[str, Any] | None = None
+    """Settings of the storage that carries code and outputs."""
     worker: dict[str, Any] | None = None
+    """Replicas, command, image and resources of the workers."""
     ps: dict[str, Any] | None = None
+    """The same of the parameter servers; `tf-operator` only."""
     master: dict[str, Any] | None = None
+    """The same of the master; `pytorch-operator` only."""
     reuse_mode: Flag = True
+    """Whether one job of the platform runs several trials in succession."""
 
 
 class FrameworkControllerConfig(TrainingServiceConfig):
-    """FrameworkController."""
+    """Configuration of a Kubernetes cluster with FrameworkController.
+
+    Examples:
+        >>> from nni.experiment import FrameworkControllerConfig
+        >>> role = {"name": "worker", "taskNumber": 2}
+        >>> FrameworkControllerConfig(namespace="tuning", task_roles=[role]).task_roles[0]["name"]
+        'worker'
+    """
 
     platform: Literal["frameworkcontroller"] = "frameworkcontroller"
+    """Name of the platform."""
     storage: dict[str, Any] | None = None
+    """Settings of the storage that carries code and outputs."""
     service_account_name: Text | None = None
+    """Kubernetes service account of the controller."""
     namespace: Text | None = None
+    """Kubernetes namespace of the jobs."""
     config_path: AbsolutePath | None = None
+    """File with the job configuration in FrameworkController's own form."""
     task_roles: list[dict[str, Any]] = Field(default_factory=list)
+    """Name, task number, command, image and resources of each role."""
     reuse_mode: Flag = True
+    """Whether one job of the platform runs several trials in succession."""
 
 
 PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {

@@ -102,17 +102,38 @@ class HalvingAdvisor(MsgDispatcherBase):
 
     @abstractmethod
     def rounds(self, number: int) -> tuple[Round, ...]:
-        """Return the rounds of the bracket with this number, counting from 0 without end."""
+        """Return the rounds of one bracket.
+
+        Args:
+            number: of the bracket, from 0 without end.
+
+        Returns:
+            Its rounds in order, each with its number of configurations and their budget.
+        """
 
     @abstractmethod
     def new_configuration(self) -> JsonValue:
-        """Return a configuration for a first round, without its budget."""
+        """Return a configuration for a first round.
+
+        Returns:
+            The configuration, without its budget.
+        """
 
     def new_result(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """Record the loss of a trial, infinite without a result; the default ignores it."""
+        """Record the loss of a trial; the default ignores it.
+
+        Args:
+            budget: steps that the trial trained for.
+            configuration: of the trial, without its budget.
+            loss: value of the objective, smaller is better; infinite without a result.
+        """
 
     def handle_request_trial_jobs(self, data: int) -> None:
-        """See the base; other requests are served when results allow it."""
+        """See the base; other requests are served when results allow it.
+
+        Args:
+            data: number of trials to start.
+        """
         self._waiting += data
         self._serve()
 
@@ -147,7 +168,11 @@ class HalvingAdvisor(MsgDispatcherBase):
         self._serve()
 
     def released_checkpoints(self) -> list[str]:
-        """Return folders that no later trial will load, each once."""
+        """Return folders that no later trial will load, each once.
+
+        Returns:
+            Absolute paths; the next call does not repeat them.
+        """
         return [] if self._folders is None else self._folders.released()
 
     def _serve(self) -> None:

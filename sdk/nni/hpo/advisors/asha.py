@@ -100,7 +100,11 @@ class AsynchronousHalving(MsgDispatcherBase):
         self._released: list[str] = []
 
     def handle_update_search_space(self, data: JsonValue) -> None:
-        """See the base. Configurations that were drawn before stay in their rungs."""
+        """See the base. Configurations that were drawn before stay in their rungs.
+
+        Args:
+            data: the new search space, JSON.
+        """
         space = parse_space(data, algorithm=self.algorithm, reserved=RESERVED)
         if self._searcher_name == RANDOM:
             self._searcher = PriorSearcher(space, self._rng)
@@ -108,7 +112,11 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._searcher = TunerSearcher(self._searcher_name, data, space, self._rng)
 
     def handle_request_trial_jobs(self, data: int) -> None:
-        """See the base; no request waits for results."""
+        """See the base; no request waits for results.
+
+        Args:
+            data: number of trials to start.
+        """
         for _ in range(data):
             run = self._promoted() or self._begun()
             if run is None:
@@ -146,7 +154,11 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._record(run, losses)
 
     def released_checkpoints(self) -> list[str]:
-        """Return folders that no later trial will load, each once."""
+        """Return folders that no later trial will load, each once.
+
+        Returns:
+            Absolute paths; the next call does not repeat them.
+        """
         released, self._released = self._released, []
         return released
 

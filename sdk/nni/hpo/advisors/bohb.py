@@ -126,7 +126,11 @@ class BOHB(HalvingAdvisor):
         self._results: dict[int, Results] = {}
 
     def handle_update_search_space(self, data: JsonValue) -> None:
-        """See the base. Results outside the new space are dropped."""
+        """See the base. Results outside the new space are dropped.
+
+        Args:
+            data: the new search space, JSON.
+        """
         if self._own_space is not None:
             return
         self._space = FlatProposals(data)
@@ -135,7 +139,11 @@ class BOHB(HalvingAdvisor):
             self.new_result(budget, configuration, loss)
 
     def handle_import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base. A sample without `TRIAL_BUDGET` counts for the largest budget."""
+        """See the base. A sample without `TRIAL_BUDGET` counts for the largest budget.
+
+        Args:
+            data: samples `{"parameter": configuration, "value": final result}`.
+        """
         for sample in samples(data):
             loss = loss_of(sample.value, self._mode)
             if loss is None or not isinstance(sample.parameter, dict):
@@ -156,7 +164,11 @@ class BOHB(HalvingAdvisor):
         return self.get_config()
 
     def get_config(self) -> dict[str, JsonValue]:
-        """Return a configuration for a first round: from the model, or from the prior."""
+        """Return a configuration for a first round: from the model, or from the prior.
+
+        Returns:
+            The configuration, without its budget.
+        """
         least = least_results(self._space, self._settings)
         budgets = [budget for budget, known in self._results.items() if known.can_model(least)]
         if budgets and self._prior.random() >= self._random_fraction:

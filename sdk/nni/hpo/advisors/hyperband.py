@@ -73,7 +73,11 @@ class Hyperband(HalvingAdvisor):
         self._space = Space(())
 
     def handle_update_search_space(self, data: JsonValue) -> None:
-        """See the base. Configurations that were drawn before stay in their brackets."""
+        """See the base. Configurations that were drawn before stay in their brackets.
+
+        Args:
+            data: the new search space, JSON.
+        """
         self._space = flat_space(data, "Hyperband")
 
     def rounds(self, number: int) -> tuple[Round, ...]:

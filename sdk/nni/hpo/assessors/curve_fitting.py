@@ -83,7 +83,14 @@ class CurvefittingAssessor(Assessor):
         return AssessResult.Bad
 
     def predicted(self, history: list[JsonValue]) -> float | None:
-        """Return the value expected at `epoch_num`, or None if the curve cannot be fitted."""
+        """Return the value expected at `epoch_num`, or None if the curve cannot be fitted.
+
+        Args:
+            history: metrics of the trial so far, one per epoch.
+
+        Returns:
+            The value, in the unit of the metric; None for too few or too irregular values.
+        """
         import numpy as np  # not before the first check: many assessors never come to one
 
         from nni.hpo.assessors._curve_prediction import predict
@@ -101,9 +108,17 @@ class CurvefittingAssessor(Assessor):
             self._best = last if self._best is None else max(self._best, last)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state as JSON, for `load_state`."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         return {"last": dict(self._last), "best": self._best}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of an assessor with the same arguments."""
+        """Restore the state of an assessor with the same arguments.
+
+        Args:
+            state: what `state` of an assessor with the same arguments returned.
+        """
         self._last, self._best = dict(state["last"]), state["best"]

@@ -78,11 +78,19 @@ class MedianstopAssessor(Assessor):
             insort(self._means_at_step[index], total / (index + 1))
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state as JSON, for `load_state`."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         return {"running": self._running, "means_at_step": self._means_at_step}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of an assessor with the same arguments."""
+        """Restore the state of an assessor with the same arguments.
+
+        Args:
+            state: what `state` of an assessor with the same arguments returned.
+        """
         self._running = {key: list(losses) for key, losses in state["running"].items()}
         self._means_at_step = [list(means) for means in state["means_at_step"]]
 

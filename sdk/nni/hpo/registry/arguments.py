@@ -6,7 +6,7 @@ raise the same message: name, rule, value, remedy.
 
 Standard library only, so that a configuration is checked without numpy.
 
-Example:
+Examples:
     >>> from typing import Annotated
     >>> class Search:
     ...     def __init__(

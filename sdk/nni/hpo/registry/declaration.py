@@ -86,6 +86,9 @@ def algorithm(  # noqa: PLR0913 - one parameter per fact that is declared
         argument_check: see `DeclaredArguments`; a function stands for its `module:function`.
         extra: see there.
 
+    Returns:
+        Decorator that returns the class itself, with its constructor checked.
+
     Examples:
         >>> from nni.hpo import Tuner
         >>> from nni.hpo.registry.arguments import Seed

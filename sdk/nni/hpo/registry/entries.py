@@ -32,6 +32,7 @@ class AlgorithmEntry:
     name: str
     """Name that users write, case-sensitive."""
     kind: Kind
+    """`tuner`, `assessor` or `advisor`."""
     class_path: str
     """`module:class` of the class to construct."""
     documented_path: str
@@ -58,6 +59,7 @@ class AlgorithmEntry:
     extra: str = ""
     """The extra of the distribution that its dependencies come with; empty if none."""
     source: Literal["nni", "user"] = "user"
+    """`nni` for the built-in algorithms, `user` for registered ones."""
     reserved: tuple[str, ...] = ()
     """Keys that it adds to every configuration, and a search space must not have."""
     takes_assessor: bool = True
@@ -106,7 +108,11 @@ class AlgorithmEntry:
         }
 
     def argument_rows(self) -> list[dict[str, str]]:
-        """Return the table of its arguments: name, type, default, range, meaning."""
+        """Return the table of its arguments: name, type, default, range, meaning.
+
+        Returns:
+            One dict per argument, with the columns `Name`, `Type`, `Default`, `Range`, `Meaning`.
+        """
         return [
             {
                 "Name": argument.name,

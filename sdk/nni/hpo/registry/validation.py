@@ -19,11 +19,14 @@ class ClassArgsValidator:
     schema of the `schema` package.
 
     Examples:
-        ```python
-        class DemoValidator(ClassArgsValidator):
-            def validate_class_args(self, **kwargs):
-                self.choices("optimize_mode", "maximize", "minimize")(kwargs["optimize_mode"])
-        ```
+        >>> from nni import ClassArgsValidator
+        >>> class MyValidator(ClassArgsValidator):
+        ...     def validate_class_args(self, **kwargs):
+        ...         self.choices("optimize_mode", "maximize", "minimize")(kwargs["optimize_mode"])
+        ...         self.range("rate", float, 0.0, 1.0)(kwargs.get("rate", 0.1))
+        >>> MyValidator().validate_class_args(optimize_mode="maximize", rate=2)
+        Traceback (most recent call last):
+        ValueError: rate must lie in [0.0, 1.0], got 2
     """
 
     def validate_class_args(self, **kwargs: object) -> None:
@@ -37,7 +40,15 @@ class ClassArgsValidator:
         """
 
     def choices(self, key: str, *allowed: JsonValue) -> Checker:
-        """Return a checker that accepts only `allowed`; `key` names the argument in errors."""
+        """Return a checker that accepts only the given values, compared with their types.
+
+        Args:
+            key: name of the argument, for errors.
+            *allowed: the accepted values.
+
+        Returns:
+            Callable that returns true for an accepted value and raises ValueError for any other.
+        """
 
         def check(value: JsonValue) -> bool:
             if any(value == item and type(value) is type(item) for item in allowed):
@@ -48,9 +59,16 @@ class ClassArgsValidator:
         return check
 
     def range(self, key: str, keytype: type, start: float, end: float) -> Checker:
-        """Return a checker for numbers of type `keytype` in `[start, end]`, both ends included.
+        """Return a checker for numbers of one type in `[start, end]`, both ends included.
 
-        Ints pass for floats; bools pass for nothing.
+        Args:
+            key: name of the argument, for errors.
+            keytype: `int` or `float`. Ints pass for floats; bools pass for nothing.
+            start: smallest accepted value.
+            end: largest accepted value.
+
+        Returns:
+            Callable that returns true for an accepted value and raises ValueError for any other.
         """
 
         def check(value: JsonValue) -> bool:
@@ -64,7 +82,14 @@ class ClassArgsValidator:
         return check
 
     def path(self, key: str) -> Checker:
-        """Return a checker for file paths: any non-empty string."""
+        """Return a checker for file paths: any non-empty string; the file need not exist.
+
+        Args:
+            key: name of the argument, for errors.
+
+        Returns:
+            Callable that returns true for a path and raises ValueError for any other value.
+        """
 
         def check(value: JsonValue) -> bool:
             if isinstance(value, str) and value:

@@ -41,8 +41,10 @@ class TrialRecord:
     """Number of the trial, from 0, in the order of `ask`."""
 
     parameters: JsonValue
+    """Configuration of the trial."""
 
     status: Literal["SUCCEEDED", "FAILED", "EARLY_STOPPED"]
+    """Outcome: success, an exception, or a stop by the assessor."""
 
     value: float | None
     """Value of the objective; None without success or a finite number, and with several

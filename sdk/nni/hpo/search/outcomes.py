@@ -59,6 +59,7 @@ class FrontPoint:
     """
 
     trial: StudyTrial
+    """Trial whose values these are."""
     values: dict[str, float]
     """Value of each objective, by metric."""
 

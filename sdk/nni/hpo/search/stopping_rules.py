@@ -40,6 +40,9 @@ class StoppingRule(Protocol):
             results: all results in order of arrival; infeasible and non-finite ones have an
                 infinite loss.
             search_space: space of the search.
+
+        Returns:
+            One sentence without a full stop, or an empty text.
         """
         ...
 
@@ -76,7 +79,15 @@ class NoImprovement:
             raise ValueError(f"least must be >= 0, got {self.least!r}")
 
     def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
-        """See `StoppingRule`."""
+        """Return the reason to end the search as text; empty to continue.
+
+        Args:
+            results: all results in order of arrival.
+            search_space: without effect.
+
+        Returns:
+            The number of results without improvement, as a sentence; or an empty text.
+        """
         del search_space
         best, age = math.inf, 0
         for result in results:
@@ -117,7 +128,15 @@ class TargetReached:
             raise ValueError(f"value must be finite, got {self.value!r}")
 
     def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
-        """See `StoppingRule`."""
+        """Return the reason to end the search as text; empty to continue.
+
+        Args:
+            results: all results in order of arrival.
+            search_space: without effect.
+
+        Returns:
+            The target, as a sentence; or an empty text.
+        """
         del search_space
         target = -self.value if self.optimize_mode == "maximize" else self.value
         if any(result.loss <= target for result in results):
@@ -163,7 +182,15 @@ class RegretBound:
             raise ValueError(f"bound must be > 0 and finite, got {self.bound!r}")
 
     def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
-        """See `StoppingRule`."""
+        """Return the reason to end the search as text; empty to continue.
+
+        Args:
+            results: all results in order of arrival; those outside the space do not count.
+            search_space: JSON; with one of a tuner's own form the search goes on.
+
+        Returns:
+            The bound of what can still be gained, as a sentence; or an empty text.
+        """
         from nni.hpo.space.parser import parse_space
 
         if len(results) < _MIN_RESULTS or len(results) % self.every:

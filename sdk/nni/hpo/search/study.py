@@ -197,6 +197,9 @@ class Study:
     def state(self) -> dict[str, JsonValue]:
         """Return the state of the study as JSON, for `load_state`.
 
+        Returns:
+            JSON object for `load_state` of a study with the same arguments.
+
         Raises:
             TypeError: the tuner is a custom one without `state` and `load_state`.
         """

@@ -95,9 +95,11 @@ class CurveTable:
     """
 
     axes: tuple[GridAxis, ...]
+    """Hyperparameters of the grid."""
     curves: tuple[Curve, ...]
     """One per point of the grid; the last axis varies fastest."""
     optimize_mode: OptimizeMode = "maximize"
+    """Direction in which the metric improves."""
     step: str = "epoch"
     """Name of a step."""
     about: str = ""
@@ -137,6 +139,13 @@ class CurveTable:
 
         Names that are no axis, such as `TRIAL_BUDGET`, are ignored.
 
+        Args:
+            parameters: the configuration, with a value per axis. Names that are no axis, such as
+                `TRIAL_BUDGET`, are ignored.
+
+        Returns:
+            The measured curve of the nearest grid point, by the scale of each axis.
+
         Raises:
             ValueError: a hyperparameter is missing, or its value has a wrong type.
         """
@@ -148,7 +157,11 @@ class CurveTable:
         return self.curves[place]
 
     def to_json(self) -> str:
-        """Return the table as JSON text."""
+        """Return the table as JSON text.
+
+        Returns:
+            One line per curve; NaN is written as null, times have microseconds.
+        """
         head = {
             "form": FORM,
             "about": self.about,
@@ -174,6 +187,12 @@ class CurveTable:
     def from_json(cls, text: str) -> CurveTable:
         """Parse a table from JSON text.
 
+        Args:
+            text: what `to_json` returned.
+
+        Returns:
+            The table.
+
         Raises:
             ValueError: the text is no table, or of a later version.
         """
@@ -197,6 +216,12 @@ class CurveTable:
     def load(cls, path: str | Path) -> CurveTable:
         """Read a table from a file.
 
+        Args:
+            path: a file that `save` has written.
+
+        Returns:
+            The table.
+
         Raises:
             OSError: the file cannot be read.
             ValueError: the file is no table.
@@ -204,7 +229,14 @@ class CurveTable:
         return cls.from_json(Path(path).read_text("utf-8"))
 
     def save(self, path: str | Path) -> None:
-        """Write the table to a file."""
+        """Write the table to a file, replacing it.
+
+        Args:
+            path: the file, JSON in UTF-8.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
         Path(path).write_text(self.to_json(), "utf-8")
 
 

@@ -80,7 +80,14 @@ class SimulatedRun:
         return sum(trial.steps for trial in self.trials)
 
     def best_at(self, time_s: float) -> float | None:
-        """Return the value of the incumbent at a time; `None` before the first result."""
+        """Return the value of the incumbent at a time.
+
+        Args:
+            time_s: simulated seconds since the start.
+
+        Returns:
+            The best value reported until then; `None` before the first result.
+        """
         known = [value for at_s, value in self.progress if at_s <= time_s]
         return known[-1] if known else None
 

@@ -13,11 +13,19 @@ class Range:
     """Base class of the samplings of numbers."""
 
     def entry(self) -> dict[str, JsonValue]:
-        """Return its JSON form in a search space."""
+        """Return the range in the JSON form of search spaces.
+
+        Returns:
+            `{"_type": name of the sampling, "_value": its arguments}`.
+        """
         return {"_type": type(self).__name__.lower(), "_value": list(astuple(self))}
 
     def is_integral(self) -> bool:
-        """Return whether all its values are integers."""
+        """Return whether all its values are integers.
+
+        Returns:
+            True if every value of the range is an integer.
+        """
         return False
 
 
@@ -38,7 +46,9 @@ class RandInt(Range):
     """
 
     lower: int
+    """Smallest value."""
     upper: int
+    """First integer above the largest value."""
 
     def is_integral(self) -> bool:
         """See the base."""
@@ -58,7 +68,9 @@ class Uniform(Range):
     """
 
     low: float
+    """Smallest value."""
     high: float
+    """Largest value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +86,17 @@ class LogUniform(Range):
     """
 
     low: float
+    """Smallest value; above 0."""
     high: float
+    """Largest value."""
 
 
 @dataclass(frozen=True, slots=True)
 class _QuantisedRange(Range):
     low: float
+    """Smallest value."""
     high: float
+    """Largest value."""
     q: float
     """Step; values are its multiples, clipped to the bounds."""
 
@@ -128,7 +144,9 @@ class Normal(Range):
     """
 
     mu: float
+    """Mean."""
     sigma: float
+    """Standard deviation, above 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +162,17 @@ class LogNormal(Range):
     """
 
     mu: float
+    """Mean of the logarithm."""
     sigma: float
+    """Standard deviation of the logarithm, above 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class _QuantisedBell(Range):
     mu: float
+    """Mean; of the logarithm, if it is a log-normal distribution."""
     sigma: float
+    """Standard deviation, above 0; of the logarithm, if it is a log-normal distribution."""
     q: float
     """Step; values are its multiples."""
 

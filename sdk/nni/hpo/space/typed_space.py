@@ -2,34 +2,31 @@
 
 A dataclass, a pydantic model or a function's signature is a search space. The type of a field
 states whether and how it is tuned; nested structures are part of the space, and a union of
-structures is a choice of them:
+structures is a choice of them. A structure outside a choice is flattened: its fields are named
+`<field>/<inner field>`. Spaces and configurations are transported as JSON. Constraints between the
+fields are the attribute `_constraints` of the outermost type or function; in a class it is a
+`ClassVar`.
 
-```python
-@dataclass
-class Forest:
-    depth: Annotated[int, RandInt(2, 12)] = 6
-
-@dataclass
-class Linear:
-    pass
-
-@dataclass
-class Training:
-    model: Forest | Linear
-    rate: Annotated[float, LogUniform(1e-5, 1e-1)] = 1e-3
-    epochs: int = 10                                        # not tuned: keeps its value
-
-search_space(Training)                                      # the JSON form, for any tuner
-configuration(Training, nni.get_next_parameter()).model     # a Forest or a Linear
-```
-
-A structure outside a choice is flattened: its fields are named `<field>/<inner field>`. Spaces and
-configurations are transported as JSON. Constraints between the fields are the attribute
-`_constraints` of the outermost type or function; in a class it is a `ClassVar`:
-
-```python
-    _constraints: ClassVar = ["batch * epochs <= 4096", {"_forbid": {"model": "Linear", "seed": 0}}]
-```
+Examples:
+    >>> from dataclasses import dataclass
+    >>> from typing import Annotated, ClassVar
+    >>> from nni.hpo import LogUniform, RandInt, configuration, search_space
+    >>> @dataclass
+    ... class Forest:
+    ...     depth: Annotated[int, RandInt(2, 12)] = 6
+    >>> @dataclass
+    ... class Linear:
+    ...     pass
+    >>> @dataclass
+    ... class Training:
+    ...     model: Forest | Linear
+    ...     rate: Annotated[float, LogUniform(1e-5, 1e-1)] = 1e-3
+    ...     epochs: int = 10  # not tuned: keeps its value
+    ...     _constraints: ClassVar = ["rate <= 0.05", {"_forbid": {"model/_name": "Linear"}}]
+    >>> sorted(search_space(Training))
+    ['_constraints', 'model', 'rate']
+    >>> configuration(Training, {"model": {"_name": "Forest", "depth": 3}, "rate": 0.01})
+    Training(model=Forest(depth=3), rate=0.01, epochs=10)
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -82,7 +79,10 @@ class TypedSpace:
         self._constraints = getattr(source, CONSTRAINTS_KEY, None)
 
     def search_space(self) -> dict[str, JsonValue]:
-        """Return the space in JSON: name to `{"_type": ..., "_value": [...]}`.
+        """Return the search space that the type declares, in JSON.
+
+        Returns:
+            Dict of name to `{"_type": ..., "_value": [...]}`.
 
         Raises:
             ValueError: a range or constraint breaks a rule of search spaces.
@@ -96,7 +96,19 @@ class TypedSpace:
         return entries
 
     def configuration(self, parameters: JsonValue, arguments: Sequence[str] | None = None) -> Any:  # noqa: ANN401 - the source decides
-        """Return a configuration as an object of the type; see `nni.hpo.configuration`."""
+        """Return a configuration as an object of the type; see `nni.hpo.configuration`.
+
+        Args:
+            parameters: as `nni.get_next_parameter` returned them.
+            arguments: command-line arguments that override `parameters`; None: no command line.
+
+        Returns:
+            An object of the class; for a function, the arguments to call it with.
+
+        Raises:
+            ValueError: a value lies outside the type, or is missing and has no default.
+            SystemExit: the command line is wrong, or asks for help.
+        """
         if not isinstance(parameters, Mapping):
             raise ValueError(f"a configuration must be a dict, got {parameters!r:.200}")  # noqa: TRY004 - one type for all faults of an input
         if arguments is not None:

@@ -40,11 +40,19 @@ class DelegatingTuner(Tuner):
         self._search.import_data(data)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         return self._resumable().state()
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Go on from a state of a tuner that was built and given its space alike."""
+        """Restore the state of a tuner with the same arguments and search space.
+
+        Args:
+            state: what `state` of a tuner with the same arguments and search space returned.
+        """
         self._resumable().load_state(state)
 
     def _resumable(self) -> Resumable:

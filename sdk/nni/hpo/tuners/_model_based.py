@@ -137,7 +137,11 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
                 self._learn(sample.parameter, loss)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         return {
             "rng": self._rng.bit_generator.state,
             "prior": random_state(self._prior),
@@ -149,7 +153,11 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore a state of a tuner with the same arguments and search space."""
+        """Restore a state of a tuner with the same arguments and search space.
+
+        Args:
+            state: what `state` of a tuner with the same arguments and search space returned.
+        """
         restore_random(self._prior, state["prior"])
         self._rng.bit_generator.state = state["rng"]
         self._reset_model()

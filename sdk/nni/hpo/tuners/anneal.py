@@ -108,7 +108,14 @@ class AnnealTuner(Tuner):
                 self._learn(sample.parameter, loss)
 
     def suggest(self, *, from_prior: bool = False) -> dict[str, JsonValue]:
-        """Return a configuration without registering a trial for it."""
+        """Return a configuration without registering a trial for it.
+
+        Args:
+            from_prior: whether to draw from the search space, without a look at the results.
+
+        Returns:
+            The configuration.
+        """
         if from_prior or not self._ranking:
             return self._space.draw(self._rng)
         for _ in range(_TRIES):
@@ -118,12 +125,20 @@ class AnnealTuner(Tuner):
         return repaired(self._space, proposal, self._rng)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state as JSON, for `load_state`."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         observed = [[configuration, loss] for configuration, loss in self._observed]
         return {"rng": random_state(self._rng), "observed": observed}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space."""
+        """Restore the state of a tuner with the same arguments and search space.
+
+        Args:
+            state: what `state` of a tuner with the same arguments and search space returned.
+        """
         restore_random(self._rng, state["rng"])
         self._observed = []
         self._set_space(self._space)

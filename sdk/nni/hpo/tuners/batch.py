@@ -51,7 +51,14 @@ class BatchTuner(Tuner):
         self._done: list[dict[str, JsonValue]] = []
 
     def is_valid(self, search_space: JsonValue) -> list[dict[str, JsonValue]] | None:
-        """Return the list of configurations of a valid space, None for any other."""
+        """Return the configurations in a search space of this tuner, None for any other.
+
+        Args:
+            search_space: `{"combine_params": {"_type": "choice", "_value": [...]}}`.
+
+        Returns:
+            The list of `_value`, or None.
+        """
         try:
             return combine_params(search_space)
         except ValueError:
@@ -83,11 +90,19 @@ class BatchTuner(Tuner):
         self._queue[self._next :] = _without(self._queue[self._next :], imported)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state as JSON, for `load_state`."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         return {"queue": self._queue, "next": self._next, "done": self._done}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space."""
+        """Restore the state of a tuner with the same arguments and search space.
+
+        Args:
+            state: what `state` of a tuner with the same arguments and search space returned.
+        """
         self._queue, self._next = list(state["queue"]), int(state["next"])
         self._done = list(state["done"])
 

@@ -141,7 +141,11 @@ class EvolutionTuner(Tuner):
         self._serve_deferred()
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state as JSON, for `load_state`."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         return {
             "rng": random_state(self._rng),
             "unsent": self._unsent,
@@ -154,6 +158,9 @@ class EvolutionTuner(Tuner):
         """Restore the state of a tuner with the same arguments and search space.
 
         Deferred requests are served after the next request, which passes the callable for them.
+
+        Args:
+            state: what `state` of a tuner with the same arguments and search space returned.
         """
         restore_random(self._rng, state["rng"])
         self._unsent = int(state["unsent"])

@@ -102,7 +102,11 @@ class GridSearchTuner(Tuner):
             )
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state as JSON, for `load_state`."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         return {
             "next": self._next,
             "skip": sorted(self._skip),
@@ -111,7 +115,11 @@ class GridSearchTuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space."""
+        """Restore the state of a tuner with the same arguments and search space.
+
+        Args:
+            state: what `state` of a tuner with the same arguments and search space returned.
+        """
         self._next, self._skip = int(state["next"]), set(state["skip"])
         self._handed_out, self._elsewhere = list(state["handed_out"]), list(state["elsewhere"])
 

@@ -72,7 +72,14 @@ class HyperoptTuner(DelegatingTuner):
             )
 
     def get_suggestion(self, random_search: bool = False) -> dict[str, JsonValue]:  # noqa: FBT001, FBT002 - documented signature
-        """Return a configuration without registering a trial; true forces a draw from the prior."""
+        """Return a configuration without registering a trial for it.
+
+        Args:
+            random_search: whether to draw from the search space, without a look at the results.
+
+        Returns:
+            The configuration.
+        """
         if isinstance(self._search, RandomTuner):
             return self._search.generate_parameters(-1)
         return self._search.suggest(from_prior=random_search)

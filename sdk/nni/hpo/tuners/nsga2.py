@@ -125,7 +125,11 @@ class NSGA2(Tuner):
             self._learn(sample.parameter, sample.value)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state as JSON, for `load_state`."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         return {
             "rng": self._rng.bit_generator.state,
             "prior": random_state(self._prior),
@@ -134,7 +138,11 @@ class NSGA2(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space."""
+        """Restore the state of a tuner with the same arguments and search space.
+
+        Args:
+            state: what `state` of a tuner with the same arguments and search space returned.
+        """
         self._rng.bit_generator.state = state["rng"]
         restore_random(self._prior, state["prior"])
         self._members = [_Member(c, tuple(losses), float(e)) for c, losses, e in state["members"]]

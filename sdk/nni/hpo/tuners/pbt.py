@@ -171,7 +171,11 @@ class PBTTuner(Tuner):
         self._end(parameter_id, math.inf)
 
     def released_checkpoints(self) -> list[str]:
-        """Return the folders that no later configuration will load, each once."""
+        """Return the folders that no later configuration will load, each once.
+
+        Returns:
+            Absolute paths; the next call does not repeat them.
+        """
         released, self._released = self._released, []
         return released
 
@@ -180,7 +184,11 @@ class PBTTuner(Tuner):
         _logger.info("PBTTuner ignores %d imported samples: they have no checkpoint", len(data))
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state as JSON, for `load_state`."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         return {
             "rng": random_state(self._rng),
             "step": self._step,
@@ -195,6 +203,9 @@ class PBTTuner(Tuner):
         """Restore the state of a tuner with the same arguments and search space.
 
         Deferred requests are served after the next request, which passes the callable for them.
+
+        Args:
+            state: what `state` of a tuner with the same arguments and search space returned.
         """
         restore_random(self._rng, state["rng"])
         self._step, self._next_member = int(state["step"]), int(state["next_member"])

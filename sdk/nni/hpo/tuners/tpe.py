@@ -217,13 +217,24 @@ class TPETuner(Tuner):
                 self._learn(sample.parameter, outcome)
 
     def suggest(self, *, from_prior: bool = False) -> dict[str, JsonValue]:
-        """Return a configuration without registering a trial for it."""
+        """Return a configuration without registering a trial for it.
+
+        Args:
+            from_prior: whether to draw from the search space, without a look at the results.
+
+        Returns:
+            The configuration.
+        """
         if from_prior or len(self._observed) < self._startup:
             return self._space.draw(self._prior)
         return self._proposal(self._pending())
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state as JSON, for `load_state`."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         return {
             "rng": self._rng.bit_generator.state,
             "prior": random_state(self._prior),
@@ -232,7 +243,11 @@ class TPETuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space."""
+        """Restore the state of a tuner with the same arguments and search space.
+
+        Args:
+            state: what `state` of a tuner with the same arguments and search space returned.
+        """
         self.load_draws(state)
         self._running = {}
         self._forget()
@@ -242,7 +257,11 @@ class TPETuner(Tuner):
         self._recall(known, state["running"])
 
     def load_draws(self, state: dict[str, JsonValue]) -> None:
-        """Restore the random state of a state; observations stay."""
+        """Restore the random state of a state; observations stay.
+
+        Args:
+            state: what `state` returned; only its random generators are read.
+        """
         restore_random(self._prior, state["prior"])
         self._rng.bit_generator.state = state["rng"]
 
@@ -288,7 +307,13 @@ class TPETuner(Tuner):
         self._keep(configuration, placed, outcome)
 
     def learn(self, configuration: JsonValue, placed: Mapping[str, JsonValue], loss: float) -> None:
-        """Learn the loss of a configuration whose active parameters `place` has found."""
+        """Record the loss of a configuration that is placed in the search space already.
+
+        Args:
+            configuration: as it was proposed or imported.
+            placed: its active parameters by their full names, as the space's `place` returns them.
+            loss: value of the single objective; smaller is better.
+        """
         self._keep(configuration, placed, Outcome((loss,)))
 
     def _keep(

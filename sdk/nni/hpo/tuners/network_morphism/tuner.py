@@ -168,7 +168,10 @@ class NetworkMorphismTuner(Tuner):
         _logger.warning("NetworkMorphism ignores %d imported samples", len(data))
 
     def generate(self) -> tuple[int, Graph]:
-        """Return the id of the model to grow from, -1 if there is none, and a new architecture.
+        """Return a new architecture and the model that it grows from.
+
+        Returns:
+            The id of the model whose weights can be inherited, -1 if there is none, and the graph.
 
         Raises:
             NoMoreTrialError: nothing new was found that is small enough.
@@ -206,6 +209,10 @@ class NetworkMorphismTuner(Tuner):
     def add_model(self, metric_value: float, model_id: int) -> dict[str, JsonValue]:
         """Write an evaluated model, and the id of the best one, to the folder.
 
+        Args:
+            metric_value: final result of the model's trial.
+            model_id: id of the model, as in its file name.
+
         Returns:
             `{"model_id", "metric_value"}`. A full disk costs the files and no more.
         """
@@ -222,6 +229,9 @@ class NetworkMorphismTuner(Tuner):
     def get_best_model_id(self) -> int:
         """Return the id of the model with the best metric, the first of equal ones.
 
+        Returns:
+            The id.
+
         Raises:
             ValueError: none was evaluated yet.
         """
@@ -230,19 +240,50 @@ class NetworkMorphismTuner(Tuner):
         return min(self.bo.history, key=lambda one: one.loss).model_id
 
     def get_metric_value_by_id(self, model_id: int) -> float:
-        """Return the metric of a model; raises `ValueError` for an unknown id."""
+        """Return the metric of an evaluated model.
+
+        Args:
+            model_id: id of the model.
+
+        Returns:
+            The final result of its trial.
+
+        Raises:
+            ValueError: no evaluated model has this id.
+        """
         return self._model(model_id)[1]
 
     def load_model_by_id(self, model_id: int) -> Graph:
-        """Return the architecture of a model; raises `ValueError` for an unknown id."""
+        """Return the architecture of an evaluated model.
+
+        Args:
+            model_id: id of the model.
+
+        Returns:
+            Its graph.
+
+        Raises:
+            ValueError: no evaluated model has this id.
+        """
         return self._model(model_id)[0]
 
     def load_best_model(self) -> Graph:
-        """Return the architecture with the best metric; raises `ValueError` if there is none."""
+        """Return the architecture of the model with the best metric.
+
+        Returns:
+            Its graph.
+
+        Raises:
+            ValueError: none was evaluated yet.
+        """
         return self.load_model_by_id(self.get_best_model_id())
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what `load_state` needs to go on from here, as JSON."""
+        """Return what later calls depend on, as JSON.
+
+        Returns:
+            JSON object for `load_state`; its keys are private.
+        """
         numbers = {key: number for number, key in enumerate(self._taken)}
         return {
             "rng": random_state(self._rng),
@@ -259,7 +300,11 @@ class NetworkMorphismTuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore a state of a tuner with the same arguments."""
+        """Restore a state of a tuner with the same arguments.
+
+        Args:
+            state: what `state` of a tuner with the same arguments returned.
+        """
         self.init_search()
         restore_random(self._rng, state["rng"])
         graphs = [json_to_graph(document) for document in state["graphs"]]
