@@ -56,10 +56,10 @@ def read_endpoint() -> Endpoint | None:
     if remote is not None:
         return _of_another_machine(remote)
     try:
-        text = endpoint_path().read_text("utf-8")
+        content = endpoint_path().read_bytes()
     except OSError:
         return None
-    endpoint = _parse(text)
+    endpoint = _parse(content)
     if endpoint is None or not is_supervisor(endpoint.supervisor_pid):
         return None
     return endpoint
@@ -82,9 +82,9 @@ def _of_another_machine(settings: RemoteSettings) -> Endpoint:
     )
 
 
-def _parse(text: str) -> Endpoint | None:
+def _parse(content: bytes) -> Endpoint | None:
     try:
-        fields = json.loads(text)
+        fields = json.loads(content)
         return Endpoint(
             version=str(fields.get("version", "")),
             supervisor_pid=int(fields["pid"]),

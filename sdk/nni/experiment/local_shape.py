@@ -15,7 +15,7 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import psutil
 
@@ -93,9 +93,8 @@ def _start(http_port: int) -> Endpoint:
     # -P: a file of the working directory must never be imported in place of a package.
     command = [sys.executable, "-P", "-m", SUPERVISOR_MODULE, "run", "--detach"]
     output_path = supervisor_log().with_suffix(".out")
-    output_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     read_fd, write_fd = os.pipe()
-    with os.fdopen(read_fd, "rb", buffering=0) as ready, output_path.open("wb") as output:
+    with os.fdopen(read_fd, "rb", buffering=0) as ready, _opened(output_path) as output:
         try:
             subprocess.run(
                 [*command, "--port", str(http_port)],
@@ -114,6 +113,21 @@ def _start(http_port: int) -> Endpoint:
     if endpoint is None:
         raise _start_error(line, output_path)
     return endpoint
+
+
+def _opened(output: Path) -> IO[bytes]:
+    """Open the file for the supervisor's own output; nowhere if that is impossible.
+
+    The supervisor repairs its folders, and says why it cannot start.
+    """
+    try:
+        # One by one: `parents=True` would let every user read the parents.
+        for folder in (nni_home(), output.parent):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+        return output.open("wb")
+    except OSError:
+        return Path(os.devnull).open("wb")
 
 
 def check_local(endpoint: Endpoint | None) -> None:

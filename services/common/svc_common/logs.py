@@ -3,13 +3,17 @@
 The event is a fixed phrase and facts are keys: `log.info("trial started", trial=trial_id)`. Ids
 are bound once, where the work on an object begins (`bind_task`, `bound`), and stand in every line
 of that work: `experiment`, `trial`, `attempt`, `request`, `trace`.
+
+Logging never raises: a line that cannot be written (the disk is full or read-only) is dropped, and
+the number of dropped lines is written as soon as that works again.
 """
 
+import json
 import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, TextIO
+from typing import Final, TextIO, cast
 
 # structlog imports rich, if that is installed, for output on terminals: 45 ms and 5 MB at the start
 # of every service, whose lines are JSON.
@@ -31,6 +35,42 @@ _LEVELS: Final = {
 }
 
 
+class LineWriter:
+    """Text stream that drops the lines that its target cannot take.
+
+    Args:
+        target: stream that is written and flushed line by line.
+    """
+
+    def __init__(self, target: TextIO) -> None:
+        self._target = target
+        self._line = ""
+        self._dropped = 0
+
+    def write(self, text: str) -> int:
+        """Write the complete lines of the text; keep the rest for the next call."""
+        self._line += text
+        lines, newline, self._line = self._line.rpartition("\n")
+        if newline:
+            self._write(lines + newline)
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: lines are flushed when they are written."""
+
+    def _write(self, lines: str) -> None:
+        try:
+            if self._dropped:
+                note = {"event": "log lines lost", "level": "error", "count": self._dropped}
+                self._target.write(json.dumps(note) + "\n")
+                self._target.flush()
+                self._dropped = 0
+            self._target.write(lines)
+            self._target.flush()
+        except (OSError, ValueError):  # the disk is full or read-only; the stream is closed
+            self._dropped += lines.count("\n")
+
+
 def configure(service: str, level: str = "info", stream: TextIO | None = None) -> None:
     """Configure logging of this process; `lifecycle.run_process` calls it once.
 
@@ -39,7 +79,7 @@ def configure(service: str, level: str = "info", stream: TextIO | None = None) -
         level: lowest level that is written: debug, info, warning or error.
         stream: destination; None: stderr.
     """
-    target = sys.stderr if stream is None else stream
+    target = cast("TextIO", LineWriter(sys.stderr if stream is None else stream))
     threshold = _LEVELS.get(level.lower(), logging.INFO)
     structlog.configure(
         processors=[

@@ -15,9 +15,12 @@ from svc_common.clock import SystemClock
 from svc_common.errors import FailedPreconditionError, ServiceError
 from svc_common.lifecycle import announce_failure, announce_ready
 from svc_common.logs import configure, get_logger
+from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.tasks import StoppedError, result_unless
 from svc_standalone.commands import (
     BUS,
+    BUS_CONFIGURATION,
+    BUS_FOLDER,
     LOOPBACK,
     SERVICES,
     Plan,
@@ -32,6 +35,7 @@ from svc_standalone.endpoint import (
     Endpoint,
     Lock,
     read_endpoint,
+    remove_endpoint,
     write_endpoint,
 )
 from svc_standalone.settings import Settings
@@ -51,8 +55,7 @@ def run(settings: Settings) -> int:
     (`{"error": …}`), is written to `NNI_READY_FD`.
     """
     try:
-        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        settings.logs.mkdir(mode=0o700, exist_ok=True)
+        prepare_home(settings)
     except OSError as error:
         return _refuse(f"cannot use {settings.home}: {error.strerror}; set NNI_HOME")
     with ExitStack() as resources:
@@ -70,7 +73,7 @@ def run(settings: Settings) -> int:
                 settings.home / SUPERVISOR_LOCK
             )  # the other supervisor is stopping
         resources.callback(supervisor_lock.release)
-        (settings.home / ENDPOINT_FILE).unlink(missing_ok=True)
+        remove_endpoint(settings.home)
         try:
             asyncio.run(_supervise(settings, starting))
         except ServiceError as error:
@@ -80,6 +83,21 @@ def run(settings: Settings) -> int:
             get_logger().error("start failed", exc_info=error)
             return _refuse(f"cannot start: {error}")
     return 0
+
+
+def prepare_home(settings: Settings) -> None:
+    """Create the private folders of the installation; set aside what stands in their places.
+
+    Raises:
+        OSError: a folder cannot be created.
+    """
+    # The user chose this place: what stands there is not ours to rename.
+    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (settings.home, settings.logs, settings.home / BUS_FOLDER):
+        private_folder(folder)
+    for name in (ENDPOINT_FILE, BUS_CONFIGURATION, SUPERVISOR_LOCK, STARTING_LOCK):
+        place_for_file(settings.home / name)
+    place_for_file(settings.logs / LOG_FILE)
 
 
 async def _supervise(settings: Settings, starting: Lock) -> None:
@@ -102,7 +120,7 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
     except StoppedError:
         get_logger().info("stopped before all children were ready")
     finally:
-        (settings.home / ENDPOINT_FILE).unlink(missing_ok=True)
+        remove_endpoint(settings.home)
         await supervisor.stop()
         get_logger().info("local shape down")
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import IO, Final
 
 from svc_common import environment
+from svc_common.logs import get_logger
+from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.tasks import wait_first
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -181,7 +183,13 @@ def _die_with_parent(parent: int) -> Callable[[], None]:
 
 
 def _open_log(path: Path) -> IO[bytes]:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.exists() and path.stat().st_size > _LOG_LIMIT_BYTES:
-        path.replace(path.with_suffix(path.suffix + ".1"))
-    return path.open("ab")
+    """Open the log of a child; without one, the child runs all the same."""
+    try:
+        private_folder(path.parent)
+        place_for_file(path)
+        if path.exists() and path.stat().st_size > _LOG_LIMIT_BYTES:
+            path.replace(path.with_suffix(path.suffix + ".1"))
+        return path.open("ab")
+    except OSError as error:  # the disk is full or read-only
+        get_logger().error("child runs without a log", path=str(path), error=str(error))
+        return Path(os.devnull).open("ab")

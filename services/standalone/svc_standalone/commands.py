@@ -25,6 +25,9 @@ from svc_standalone.children import Command
 
 LOOPBACK: Final = "127.0.0.1"
 BUS: Final = "nats"
+BUS_CONFIGURATION: Final = "nats.conf"
+BUS_FOLDER: Final = "jetstream"
+"""Folder of the bus's data, below the home folder."""
 SERVICES: Final = {
     "manager": "svc_manager",
     "dispatcher": "svc_dispatcher",
@@ -81,7 +84,7 @@ def bus_command(plan: Plan) -> Command:
     Raises:
         FailedPreconditionError: no nats-server is installed.
     """
-    config = plan.home / "nats.conf"
+    config = plan.home / BUS_CONFIGURATION
     config.unlink(missing_ok=True)
     descriptor = os.open(config, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
@@ -94,7 +97,7 @@ def bus_config(plan: Plan) -> str:
     """Return the configuration of the bus: loopback, one user per service, files below home."""
     users = [(user, plan.passwords[name]) for name, user in _BUS_USERS.items()]
     users.append((manager_user(OPERATOR), plan.token))
-    store = json.dumps(str(plan.home / "jetstream"))
+    store = json.dumps(str(plan.home / BUS_FOLDER))
     return (
         f'listen: "{LOOPBACK}:{plan.ports.nats}"\n'
         "server_name: nni\n"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
+from svc_common.logs import get_logger
+
 ENDPOINT_FILE: Final = "endpoint.json"
 SUPERVISOR_LOCK: Final = "supervisor.lock"
 """Held while a supervisor runs."""
@@ -45,6 +47,14 @@ def write_endpoint(home: Path, endpoint: Endpoint) -> None:
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
         json.dump(endpoint.as_json(), file)
     temporary.replace(home / ENDPOINT_FILE)
+
+
+def remove_endpoint(home: Path) -> None:
+    """Remove the file, if it exists and can be removed: `read_endpoint` checks the lock, too."""
+    try:
+        (home / ENDPOINT_FILE).unlink(missing_ok=True)
+    except OSError as error:  # the file system is read-only
+        get_logger().warning("endpoint not removed", error=str(error))
 
 
 def read_endpoint(home: Path) -> Endpoint | None:

@@ -72,21 +72,32 @@ class Supervisor:
         return {name: child.pid for name, child in self._children.items() if child.running}
 
     async def _run_forever(self, name: str) -> None:
-        """Run one child, and restart it whenever it ends."""
+        """Run one child, and restart it whenever it ends or cannot be started."""
         state = RestartState()
         for run in itertools.count(1):
-            child = self._run(name)
-            facts = await child.ready()
-            if facts is not None and not self._facts[name].done():
-                self._facts[name].set_result(facts)
-            status = await child.wait()
-            state = state.ended(child.ran_s)
-            get_logger().warning("child ended", child=name, status=status, delay_s=state.delay_s)
+            try:
+                child = self._run(name)
+            except OSError as error:  # too many processes or descriptors; no memory; no program
+                reason = f"cannot be run: {error}"
+                state = state.ended(0.0)
+                get_logger().error("child not started", child=name, error=str(error))
+            else:
+                state = await self._watch(name, child, state)
+                reason = f"{child.failure_reason()} (see {child.log})"
             if run >= _FAILED_STARTS_LIMIT and not self._up:
-                reason = f"{name} does not start: {child.failure_reason()} (see {child.log})"
-                self._fail_start(FailedPreconditionError(reason))
+                self._fail_start(FailedPreconditionError(f"{name} does not start: {reason}"))
                 return
             await self._clock.sleep(state.delay_s)
+
+    async def _watch(self, name: str, child: Child, state: RestartState) -> RestartState:
+        """Wait for the end of a run of a child; return the state of its back-off."""
+        facts = await child.ready()
+        if facts is not None and not self._facts[name].done():
+            self._facts[name].set_result(facts)
+        status = await child.wait()
+        state = state.ended(child.ran_s)
+        get_logger().warning("child ended", child=name, status=status, delay_s=state.delay_s)
+        return state
 
     def _run(self, name: str) -> Child:
         child = Child(

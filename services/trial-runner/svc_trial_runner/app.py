@@ -22,6 +22,7 @@ from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.ports import Bus
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
+from svc_common.storage.own_files import private_folder
 from svc_common.subjects import control_subject
 from svc_common.telemetry.metrics import Registry, process_registry
 from svc_common.telemetry.metrics_listener import serve_metrics
@@ -141,6 +142,8 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
 def _open_state(service: Service, settings: Settings) -> _State:
     """Open the agent's folder and kill the predecessor's processes, before anything else starts."""
     folder = settings.runner_directory
+    with suppress(OSError):  # the next line says what is wrong
+        private_folder(folder)
     name = runner_id(folder, settings.runner_id)
     claims = folder / "claims.journal"
     restarted = claims.exists()

@@ -165,3 +165,17 @@ def test_services_outlive_the_terminal(shape: LocalShape) -> None:
 
     assert json.loads(done.stdout)["pid"] == pid
     shape.stop()
+
+
+def test_damaged_files_of_the_installation_keep_nothing_from_starting(shape: LocalShape) -> None:
+    shape.home.mkdir(mode=0o755)
+    (shape.home / "log").write_text("no folder")
+    (shape.home / "jetstream").write_text("no folder")
+    (shape.home / "endpoint.json").write_bytes(b"\xff\xfe\x00")
+    (shape.home / "nats.conf").mkdir()
+
+    shape.start()
+
+    assert shape.endpoint()["http"].startswith("http://127.0.0.1:")
+    assert shape.home.stat().st_mode & 0o777 == 0o700
+    shape.stop()

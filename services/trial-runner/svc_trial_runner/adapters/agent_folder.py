@@ -7,7 +7,10 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from svc_common.errors import FailedPreconditionError
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_common.storage.atomic_files import atomic_file
+from svc_common.storage.own_files import place_for_file, private_folder, set_aside
+from svc_common.subjects import check_id
 
 
 def runner_id(folder: Path, given: str = "") -> str:
@@ -23,17 +26,34 @@ def runner_id(folder: Path, given: str = "") -> str:
     path = folder / "runner.json"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place_for_file(path)
         if given:
             return given
-        if path.exists():
-            return str(json.loads(path.read_text(encoding="utf-8"))["runner_id"])
+        known = _known_id(path)
+        if known:
+            return known
         name = f"runner-{secrets.token_hex(4)}"
-        draft = path.with_suffix(".new")
-        draft.write_text(json.dumps({"runner_id": name}), encoding="utf-8")
-        draft.replace(path)
-    except (OSError, ValueError, KeyError) as error:
+        with atomic_file(path) as file:
+            file.write(json.dumps({"runner_id": name}).encode())
+    except OSError as error:
         raise FailedPreconditionError(f"{folder} cannot be used: {error}") from error
     return name
+
+
+def _known_id(path: Path) -> str:
+    """Return the id in a file; empty: there is none. A damaged file is set aside.
+
+    Raises:
+        OSError: the file cannot be read or renamed.
+    """
+    try:
+        fields = json.loads(path.read_bytes())
+        return check_id("runner_id", fields["runner_id"])
+    except FileNotFoundError:
+        return ""
+    except (ValueError, KeyError, TypeError, InvalidArgumentError) as error:
+        set_aside(path, f"it names no agent ({error}); its trials are reported lost")
+        return ""
 
 
 def trial_sdk_folder() -> Path:
@@ -55,7 +75,10 @@ def write_tools(folder: Path, trial_sdk: Path) -> Path:
         FailedPreconditionError: the folder cannot be written.
     """
     tools = folder / "bin"
-    tools.mkdir(mode=0o755, parents=True, exist_ok=True)
+    try:
+        private_folder(tools)
+    except OSError as error:
+        raise FailedPreconditionError(f"{tools} cannot be used: {error}") from error
     made = subprocess.run(
         [sys.executable, "-ISs", str(trial_sdk / "launcher.py"), str(tools)],
         capture_output=True,

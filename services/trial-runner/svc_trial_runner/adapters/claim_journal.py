@@ -1,7 +1,7 @@
 """Journal of claims: JSON lines in one file, each written before its effect.
 
-A last line that was cut by a crash is dropped on open. Loss of power is out of scope: the
-trials would be gone as well.
+A last line that was cut by a crash is dropped on open. A damaged file is set aside, and its
+readable lines are used. Loss of power is out of scope: the trials would be gone as well.
 """
 
 import fcntl
@@ -11,8 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from svc_common.errors import FailedPreconditionError
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 from svc_common.logs import get_logger
+from svc_common.storage.atomic_files import atomic_file
+from svc_common.storage.own_files import place_for_file, set_aside
+from svc_common.subjects import check_id
 from svc_trial_runner.domain.claims import (
     AttemptKey,
     Claimed,
@@ -28,6 +31,8 @@ from svc_trial_runner.domain.claims import (
     Started,
 )
 
+_KINDS: Final = ("claim", "again", "start", "next", "end", "close", "server", "folder")
+_LARGEST: Final = 2**31 - 1
 COMPACT_BYTES: Final = 4 * 1024 * 1024
 """Size at which the file is compacted."""
 
@@ -41,7 +46,7 @@ class FileClaimJournal:
         compact_bytes: size at which the file is compacted.
 
     Raises:
-        FailedPreconditionError: another agent uses the file.
+        FailedPreconditionError: another agent uses the file, or the folder cannot be used.
     """
 
     def __init__(
@@ -50,7 +55,12 @@ class FileClaimJournal:
         self._path = path
         self._compact_bytes = compact_bytes
         self._machine_boot_id = machine_boot_id
-        self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = path.with_name(f"{path.name}.lock")
+        try:
+            place_for_file(lock)
+            self._lock = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise FailedPreconditionError(f"{lock} cannot be used: {error}") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -96,26 +106,35 @@ class FileClaimJournal:
             self._file = -1
 
     def _read(self) -> None:
-        with suppress(FileNotFoundError):
+        place_for_file(self._path)
+        try:
             lines = self._path.read_bytes().split(b"\n")
-            same_boot = bool(lines) and _decode_header(lines[0]) == self._machine_boot_id
-            for line in lines[1:-1]:
+        except FileNotFoundError:
+            return
+        same_boot = _decode_header(lines[0]) == self._machine_boot_id
+        damaged = 0
+        for line in lines[1:-1]:
+            try:
                 record = _decode(line)
-                if record is not None:
-                    self._state.fold(record)
-            if not same_boot:
-                self._state.servers.clear()
-                for claim in self._state.claims.values():
-                    claim.leader = None
+            except (ValueError, TypeError, InvalidArgumentError):
+                damaged += 1
+                continue
+            if record is not None:
+                self._state.fold(record)
+        if damaged:
+            # The manager reports trials lost that this agent does not know any more.
+            set_aside(self._path, f"{damaged} of its lines cannot be read; their trials are lost")
+        if not same_boot:
+            self._state.servers.clear()
+            for claim in self._state.claims.values():
+                claim.leader = None
 
     def _compact(self) -> None:
         """Replace the file atomically by the shortest journal."""
         data = json.dumps(["boot", self._machine_boot_id]).encode() + b"\n"
         data += b"".join(map(_encode, self._state.records()))
-        temporary = self._path.with_suffix(".new")
-        temporary.write_bytes(data)
-        temporary.chmod(0o600)
-        temporary.replace(self._path)
+        with atomic_file(self._path) as file:
+            file.write(data)
         if self._file >= 0:
             os.close(self._file)
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
@@ -153,27 +172,67 @@ def _decode_header(line: bytes) -> str | None:
 
 
 def _decode(line: bytes) -> JournalRecord | None:
-    """Parse the record in a line; return None if this version does not know it."""
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        return None
-    match fields:
-        case ["claim", experiment_id, trial_id, attempt, claim_id, token, ack_subject]:
-            key = AttemptKey(experiment_id, trial_id, attempt)
+    """Parse the record in a line; return None if this version does not know its kind.
+
+    Raises:
+        ValueError: the line is no record.
+        TypeError: a field has the wrong type.
+    """
+    match json.loads(line):
+        case ["claim", str(experiment_id), str(trial_id), attempt, *names]:
+            claim_id, token, ack_subject = _texts(names, 3)
+            check_id("experiment_id", experiment_id)
+            key = AttemptKey(experiment_id, check_id("trial_id", trial_id), _number(attempt))
             return Claimed(key, claim_id, token, ack_subject)
-        case ["again", claim_id, ack_subject]:
-            return Redelivered(claim_id, ack_subject)
-        case ["start", claim_id, pid, start_time]:
-            return Started(claim_id, ProcessIdentity(pid, start_time))
-        case ["next", claim_id, next_sequence]:
-            return Progressed(claim_id, next_sequence)
-        case ["end", claim_id]:
+        case ["again", *names]:
+            return Redelivered(*_texts(names, 2))
+        case ["start", str(claim_id), pid, start_time]:
+            return Started(claim_id, _process(pid, start_time))
+        case ["next", str(claim_id), next_sequence]:
+            return Progressed(claim_id, _number(next_sequence))
+        case ["end", str(claim_id)]:
             return Ended(claim_id)
-        case ["close", claim_id]:
+        case ["close", str(claim_id)]:
             return Closed(claim_id)
         case ["server", pid, start_time]:
-            return ServerStarted(ProcessIdentity(pid, start_time))
-        case ["folder", experiment_id, directory]:
-            return DirectoryKnown(experiment_id, directory)
-    return None
+            return ServerStarted(_process(pid, start_time))
+        case ["folder", *names]:
+            return DirectoryKnown(*_texts(names, 2))
+        case fields:
+            _check_unknown(fields)
+            return None
+
+
+def _check_unknown(fields: object) -> None:
+    """Raise unless it is a record of a later version.
+
+    Raises:
+        ValueError: the line is no record.
+        TypeError: it is a record of this version with other fields.
+    """
+    if not isinstance(fields, list) or not fields:
+        raise ValueError("a record must be a list with a kind")
+    if fields[0] in _KINDS:
+        raise TypeError(f"a field of the record {fields[0]!r} has the wrong type")
+
+
+def _texts(fields: list[object], count: int) -> list[str]:
+    texts = [field for field in fields if isinstance(field, str)]
+    if len(texts) != count or len(fields) != count:
+        raise TypeError(f"the record must end with {count} texts")
+    return texts
+
+
+def _number(value: object) -> int:
+    if type(value) is not int or not 0 <= value <= _LARGEST:
+        raise TypeError(f"must be a number from 0 to {_LARGEST}, got {value!r:.80}")
+    return value
+
+
+def _process(pid: object, start_time: object) -> ProcessIdentity:
+    # Number 0 would match every process of another namespace, number 1 is init.
+    if type(pid) is not int or not 1 < pid <= _LARGEST:
+        raise TypeError(f"a process id must be a number above 1, got {pid!r:.80}")
+    if type(start_time) is not int:
+        raise TypeError(f"a start time must be a number, got {start_time!r:.80}")
+    return ProcessIdentity(pid, start_time)

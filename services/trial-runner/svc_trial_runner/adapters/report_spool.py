@@ -2,8 +2,12 @@
 
 A record is `<length><crc32><kind><experiment length><number>` + experiment id + content. Kind R
 holds a report, numbers grow; kind A says that the reports of the experiment up to its number have
-arrived. A segment is removed when all reports in it and in all before it have arrived. A cut or
-damaged end of a segment (after a crash) is dropped.
+arrived. A segment is removed when all reports in it and in all before it have arrived.
+
+The checksum covers the record but itself; records of earlier versions, whose checksum covers id
+and content only, are read, too. The cut end of a segment (after a crash) is dropped. A damaged
+segment is set aside: the reports before the damage are sent, and the trials of the others are
+reported lost.
 """
 
 import os
@@ -16,7 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from svc_common.errors import InvalidArgumentError
 from svc_common.logs import get_logger
+from svc_common.storage.own_files import private_folder, set_aside
+from svc_common.subjects import check_id
 from svc_trial_runner.ports import SpooledReport
 
 _HEADER: Final = struct.Struct("<IIcBQ")
@@ -54,10 +61,11 @@ class DirectoryReportSpool:
     def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
         self._folder = folder
         self._segment_bytes = segment_bytes
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._old = sorted(folder.glob("*.spool"))
+        private_folder(folder)
+        self._old = sorted(path for path in folder.glob("*.spool") if _is_segment(path))
         self._inherited = _read_all(self._old)
-        self._segment_number = int(self._old[-1].stem) if self._old else 0
+        # A segment that was set aside has no number that counts any more.
+        self._segment_number = max((int(path.stem) for path in self._old), default=0)
         # Larger than any number of an earlier agent.
         self._report_number = time.time_ns()
         self._segments: deque[_Segment] = deque()
@@ -177,7 +185,20 @@ class DirectoryReportSpool:
 def _record(kind: bytes, number: int, experiment_id: str, content: bytes) -> bytes:
     name = experiment_id.encode()
     body = name + content
-    return _HEADER.pack(len(body), zlib.crc32(body), kind, len(name), number) + body
+    checksum = _checksum(len(body), kind, len(name), number, body)
+    return _HEADER.pack(len(body), checksum, kind, len(name), number) + body
+
+
+def _checksum(length: int, kind: bytes, name_length: int, number: int, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(_HEADER.pack(length, 0, kind, name_length, number)))
+
+
+def _is_segment(path: Path) -> bool:
+    """Return whether a path is a segment; set it aside if it cannot be one."""
+    if path.stem.isdecimal() and path.stem.isascii() and path.is_file():
+        return True
+    set_aside(path, "it is no segment of the spool")
+    return False
 
 
 def _read_all(paths: Iterable[Path]) -> list[SpooledReport]:
@@ -185,11 +206,14 @@ def _read_all(paths: Iterable[Path]) -> list[SpooledReport]:
     reports: list[tuple[int, str, bytes]] = []
     arrived: dict[str, int] = {}
     for path in paths:
-        for kind, number, experiment_id, content in _records(path.read_bytes()):
-            if kind == _REPORT:
-                reports.append((number, experiment_id, content))
-            elif kind == _ACKNOWLEDGED:
-                arrived[experiment_id] = max(number, arrived.get(experiment_id, 0))
+        try:
+            for kind, number, experiment_id, content in _records(path.read_bytes()):
+                if kind == _REPORT:
+                    reports.append((number, experiment_id, content))
+                else:
+                    arrived[experiment_id] = max(number, arrived.get(experiment_id, 0))
+        except (OSError, ValueError, InvalidArgumentError) as error:
+            set_aside(path, f"{error}; trials whose reports it held are reported lost")
     return [
         SpooledReport(experiment_id, entry, number <= arrived.get(experiment_id, 0))
         for number, experiment_id, entry in reports
@@ -197,12 +221,22 @@ def _read_all(paths: Iterable[Path]) -> list[SpooledReport]:
 
 
 def _records(data: bytes) -> Iterable[tuple[bytes, int, str, bytes]]:
+    """Yield kind, number, experiment and content of the records of a segment.
+
+    Raises:
+        ValueError: a record is damaged.
+    """
     position = 0
     while position + _HEADER.size <= len(data):
         length, checksum, kind, name_length, number = _HEADER.unpack_from(data, position)
-        position += _HEADER.size
-        body = data[position : position + length]
-        position += length
-        if len(body) < length or zlib.crc32(body) != checksum:
+        start = position + _HEADER.size
+        body = data[start : start + length]
+        if len(body) < length:
+            # Damaged, unless nothing follows: then the write was cut.
             return
-        yield kind, number, body[:name_length].decode(), body[name_length:]
+        wanted = (_checksum(length, kind, name_length, number, body), zlib.crc32(body))
+        if checksum not in wanted or kind not in {_REPORT, _ACKNOWLEDGED}:
+            raise ValueError(f"the record at byte {position} is damaged")
+        position = start + length
+        experiment_id = check_id("experiment_id", body[:name_length].decode())
+        yield kind, number, experiment_id, body[name_length:]

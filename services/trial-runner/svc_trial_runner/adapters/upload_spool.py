@@ -2,9 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from svc_common.errors import InvalidArgumentError
 from svc_common.logs import get_logger
+from svc_common.storage.atomic_files import atomic_file
+from svc_common.storage.own_files import private_folder, set_aside
+from svc_common.subjects import check_id
 from svc_trial_runner.ports import FinishedTrial
 
 _SUFFIX: Final = ".json"
@@ -25,13 +29,10 @@ class DirectoryUploadSpool:
         found = []
         for path in self._folder.glob(f"*{_SUFFIX}"):
             try:
-                entry = json.loads(path.read_text("utf-8"))
-                trial = FinishedTrial(
-                    entry["experiment"], entry["trial"], entry["attempt"], entry["directory"]
-                )
+                trial = _parsed(json.loads(path.read_bytes()))
                 found.append((path.stat().st_mtime_ns, trial))
-            except (OSError, ValueError, KeyError, TypeError):  # cut by a crash
-                path.unlink(missing_ok=True)
+            except (OSError, ValueError, KeyError, TypeError, InvalidArgumentError) as error:
+                set_aside(path, f"it names no finished trial ({error}); its outputs stay here")
         return [trial for _, trial in sorted(found, key=lambda item: item[0])]
 
     def add(self, trial: FinishedTrial) -> None:
@@ -43,8 +44,9 @@ class DirectoryUploadSpool:
             "directory": trial.directory,
         }
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._place(trial).write_text(json.dumps(entry), "utf-8")
+            private_folder(self._folder)
+            with atomic_file(self._place(trial)) as file:
+                file.write(json.dumps(entry).encode())
         except OSError as error:
             get_logger().warning("upload not remembered", trial=trial.trial_id, error=str(error))
 
@@ -57,3 +59,18 @@ class DirectoryUploadSpool:
 
     def _place(self, trial: FinishedTrial) -> Path:
         return self._folder / f"{trial.experiment_id}-{trial.trial_id}-{trial.attempt}{_SUFFIX}"
+
+
+def _parsed(entry: Any) -> FinishedTrial:  # noqa: ANN401 - any JSON value
+    """Return the trial of an entry.
+
+    Raises:
+        KeyError: a field is missing.
+        TypeError: the entry or a field has the wrong type.
+        InvalidArgumentError: an id has a character that ids cannot have.
+    """
+    attempt, directory = entry["attempt"], entry["directory"]
+    if type(attempt) is not int or not isinstance(directory, str):
+        raise TypeError("attempt must be a number, and directory a text")
+    experiment_id = check_id("experiment", entry["experiment"])
+    return FinishedTrial(experiment_id, check_id("trial", entry["trial"]), attempt, directory)

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
+from google.protobuf.message import DecodeError
+
 from svc_common.errors import UnavailableError
 from svc_common.experiment_events.causes import LossCause, LossReason
 from svc_common.logs import get_logger
@@ -116,7 +118,12 @@ def read_inherited(reports: Iterable[SpooledReport]) -> InheritedReports:
     """Sort a predecessor's reports by whether they have arrived."""
     left = InheritedReports()
     for spooled in reports:
-        report = read_entry(spooled.entry)
+        try:
+            report = read_entry(spooled.entry)
+        except (DecodeError, ValueError) as error:
+            # Its trial is reported lost, like one without a last report.
+            get_logger().error("damaged report dropped", error=str(error))
+            continue
         claim_id = report.claim_id
         last = report.WhichOneof("kind") in {"exited", "lost"}
         left.next_sequences[claim_id] = report.sequence + 1

@@ -1,8 +1,12 @@
 import asyncio
+import errno
 import io
 import json
+import logging
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import structlog
@@ -85,3 +89,41 @@ def test_services_do_not_import_rich() -> None:
     )
 
     assert (done.stdout.strip(), done.returncode) == ("False", 0), done.stderr
+
+
+def test_line_that_cannot_be_written_raises_nothing() -> None:
+    with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as full:
+        configure("manager", stream=full)
+
+        get_logger().info("one")
+        get_logger().info("x" * 100_000)
+        logging.getLogger("library").error("two")
+        assert full.closed is False
+        # Closing flushes once more, which is not the logger's.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())
+
+
+class FillingStream(io.StringIO):
+    """Stream whose disk is full while `full` is set."""
+
+    full = False
+
+    def write(self, text: str) -> int:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(text)
+
+
+def test_number_of_lost_lines_is_written_when_there_is_room_again() -> None:
+    stream = FillingStream()
+    configure("manager", stream=stream)
+
+    stream.full = True
+    get_logger().info("lost")
+    get_logger().info("lost, too")
+    stream.full = False
+    get_logger().info("written")
+
+    note, line = (json.loads(text) for text in stream.getvalue().splitlines())
+    assert (note["event"], note["count"]) == ("log lines lost", 2)
+    assert line["event"] == "written"

@@ -8,6 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from svc_common import environment
 from svc_standalone import children
 from svc_standalone.children import Child, Command
@@ -91,3 +93,29 @@ async def test_large_log_is_rotated_at_the_start(tmp_path: Path) -> None:
 
     assert log.read_text() == "new\n"
     assert log.with_suffix(".log.1").stat().st_size == children._LOG_LIMIT_BYTES + 1
+
+
+async def test_child_runs_without_a_log_that_cannot_be_opened(tmp_path: Path) -> None:
+    # A device without a driver can be neither opened nor replaced by this path's folder.
+    (tmp_path / "log").symlink_to("/proc/self")
+
+    child = start(tmp_path, f"{WRITE_READY % READY}; {PAUSE}")
+
+    async with asyncio.timeout(20):
+        assert await child.ready() == {"port": "7"}
+    await child.stop(5.0)
+    assert child.failure_reason() == ""
+
+
+@pytest.mark.parametrize("place", ["log", "log/child.log"])
+async def test_what_stands_in_the_place_of_a_log_is_set_aside(tmp_path: Path, place: str) -> None:
+    path = tmp_path / place
+    if place == "log":
+        path.write_text("no folder")
+    else:
+        path.mkdir(parents=True)
+
+    child = start(tmp_path, "print('hello')")
+    await child.wait()
+
+    assert (tmp_path / "log" / "child.log").read_text() == "hello\n"

@@ -2,13 +2,18 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
+import structlog
 
 from svc_common import environment
 from svc_common.clock import ManualClock
 from svc_common.errors import FailedPreconditionError, UnavailableError
+from svc_common.logs import configure
 from svc_standalone.children import Command
 from svc_standalone.settings import Settings
 from svc_standalone.supervisor import Supervisor
@@ -41,6 +46,26 @@ async def running_again(supervisor: Supervisor, name: str, before: int) -> int:
             if pid != before:
                 return pid
             await asyncio.sleep(0.001)  # another process: nothing to await here
+
+
+@contextmanager
+def full_disk() -> Iterator[TextIO]:
+    """Yield a stream whose writes all fail with ENOSPC."""
+    with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as full:
+        yield full
+        # Closing flushes once more, which is not the logger's.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())
+
+
+async def until(met: Callable[[], bool], clock: ManualClock | None = None) -> None:
+    """Wait for a condition that other processes bring about; advance the clock meanwhile."""
+    async with asyncio.timeout(20):
+        while True:
+            if met():
+                return
+            if clock is not None:
+                clock.advance(10.0)
+            await asyncio.sleep(0.001)
 
 
 async def test_all_are_ready_after_the_start(tmp_path: Path) -> None:
@@ -122,3 +147,43 @@ async def test_output_of_children_goes_to_their_logs(tmp_path: Path) -> None:
     await supervisor.stop()
 
     assert (tmp_path / "log" / "manager.log").read_text() == "hello\n"
+
+
+async def test_child_whose_start_fails_is_tried_again(tmp_path: Path) -> None:
+    clock = ManualClock()
+    program = tmp_path / "program"
+    code = f"#!{sys.executable}\n{READY % FACTS}\n"
+    program.write_text(code)
+    program.chmod(0o700)
+    command = Command("manager", (str(program),), environment.current(), reports_ready=True)
+    supervisor = Supervisor(Settings(tmp_path), clock, {"bus": bus(), "manager": command})
+    await supervisor.start()
+    before = supervisor.pids()["manager"]
+
+    program.rename(tmp_path / "away")
+    os.kill(before, signal.SIGKILL)
+    await until(lambda: "manager" not in supervisor.pids())
+    (tmp_path / "away").rename(program)
+    await until(lambda: "manager" in supervisor.pids(), clock)
+
+    assert supervisor.pids()["manager"] != before
+    await supervisor.stop()
+
+
+async def test_log_that_cannot_be_written_does_not_end_the_watching(tmp_path: Path) -> None:
+    structlog.reset_defaults()
+    with full_disk() as full:
+        configure("supervisor", stream=full)
+        clock = ManualClock()
+        commands = {"bus": bus(), "manager": service("manager")}
+        supervisor = Supervisor(Settings(tmp_path), clock, commands)
+        await supervisor.start()
+        first = supervisor.pids()["manager"]
+
+        os.kill(first, signal.SIGKILL)
+        second = await running_again(supervisor, "manager", first)
+        os.kill(second, signal.SIGKILL)
+        await until(lambda: supervisor.pids().get("manager", second) != second, clock)
+
+        await supervisor.stop()
+    structlog.reset_defaults()

@@ -38,3 +38,24 @@ def test_command_for_shell_trials_works_outside_of_an_experiment(tmp_path: Path)
     )
 
     assert result.stdout.strip() == "{}"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff\xfe", b"{}", b"[]", b"7", b'{"runner_id": 5}', b'{"runner_id": "a.>"}'],
+)
+def test_damaged_file_is_set_aside_and_a_new_id_drawn(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "runner.json").write_bytes(content)
+
+    first = runner_id(tmp_path)
+
+    assert first.startswith("runner-")
+    assert runner_id(tmp_path) == first
+    (aside,) = tmp_path.glob("runner.json.damaged-*")
+    assert aside.read_bytes() == content
+
+
+def test_folder_in_place_of_the_file_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "runner.json").mkdir()
+
+    assert runner_id(tmp_path) == runner_id(tmp_path)

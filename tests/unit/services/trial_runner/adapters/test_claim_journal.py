@@ -110,3 +110,60 @@ def test_only_this_user_may_read_it(tmp_path: Path) -> None:
     journal(tmp_path).close()
 
     assert (tmp_path / "claims.journal").stat().st_mode & 0o077 == 0
+
+
+GOOD = '["claim", "exp", "aaaaa", 1, "c1", "t", "ack.1"]\n'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '["claim", "exp", "bbbbb", "one", "c2", "t", "ack"]',
+        '["claim", "exp", "bbbbb", -1, "c2", "t", "ack"]',
+        '["claim", "exp.>", "bbbbb", 1, "c2", "t", "ack"]',
+        '["claim", "exp", "bbbbb", 1, ["c2"], "t", "ack"]',
+        '["claim", "exp"]',
+        '["again", {}, "ack"]',
+        '["start", "c1", "5", 3]',
+        '["start", "c1", 0, 3]',
+        '["next", "c1", null]',
+        '["next", "c1", 1e300]',
+        '["end", ["c1"]]',
+        '["close", {}]',
+        '["server", null, null]',
+        '["folder", 1, 2]',
+        "[]",
+        "7",
+        "{}",
+        "nonsense",
+        "\x00\x01",
+    ],
+)
+def test_damaged_line_is_left_out_and_the_file_set_aside(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "claims.journal"
+    path.write_text(f'["boot", "boot"]\n{GOOD}{line}\n["folder", "exp", "/a"]\n')
+
+    state = journal(tmp_path).state
+
+    assert list(state.claims) == ["c1"]
+    assert state.claims["c1"].leader is None
+    assert state.directories == {"exp": "/a"}
+    (aside,) = tmp_path.glob("claims.journal.damaged-*")
+    assert line in aside.read_text()
+
+
+@pytest.mark.parametrize("name", ["claims.journal", "claims.journal.lock", "claims.new"])
+def test_folder_in_place_of_a_file_keeps_nothing_from_starting(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+
+    first = journal(tmp_path)
+    first.append(*RECORDS)
+    first.close()
+
+    assert list(journal(tmp_path).state.claims) == ["c1"]
+
+
+def test_bytes_that_are_no_text_keep_nothing_from_starting(tmp_path: Path) -> None:
+    (tmp_path / "claims.journal").write_bytes(b"\xff\xfe\n\xff\n" + GOOD.encode())
+
+    assert list(journal(tmp_path).state.claims) == ["c1"]

@@ -1,6 +1,9 @@
+import zlib
 from pathlib import Path
 
-from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
+import pytest
+
+from svc_trial_runner.adapters.report_spool import _HEADER, DirectoryReportSpool
 
 
 def inherited(folder: Path) -> list[tuple[str, bytes, bool]]:
@@ -111,3 +114,64 @@ def test_broken_disk_does_not_stop_the_agent(tmp_path: Path) -> None:
     spool.close()
 
     assert not (tmp_path / "spool").exists()
+
+
+def old_record(kind: bytes, number: int, experiment_id: str, content: bytes) -> bytes:
+    """Return a record of versions whose checksum covered id and content only."""
+    body = experiment_id.encode() + content
+    return _HEADER.pack(len(body), zlib.crc32(body), kind, len(experiment_id), number) + body
+
+
+def test_segments_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    records = [(b"R", 1, "a", b"1"), (b"A", 1, "a", b""), (b"R", 2, "a", b"2")]
+    data = b"".join(old_record(*record) for record in records)
+    (tmp_path / "000000000007.spool").write_bytes(data)
+
+    assert inherited(tmp_path) == [("a", b"1", True), ("a", b"2", False)]
+
+
+def test_every_damaged_byte_is_noticed_and_keeps_nothing_from_starting(tmp_path: Path) -> None:
+    spool = DirectoryReportSpool(tmp_path / "good")
+    spool.append([("a", b"first"), ("b", b"second")])
+    (path,) = (tmp_path / "good").glob("*.spool")
+    data = path.read_bytes()
+    whole = [("a", b"first", False), ("b", b"second", False)]
+
+    for position in range(len(data)):
+        for bit in (0, 7):
+            damaged = bytearray(data)
+            damaged[position] ^= 1 << bit
+            path.write_bytes(damaged)
+            for left in path.parent.glob("*.damaged-*"):
+                left.unlink()
+
+            found = inherited(path.parent)
+
+            assert found == whole[: len(found)]
+            assert len(found) < 2
+
+
+@pytest.mark.parametrize("name", ["x.spool", "-1.spool", "²⁵.spool", "1e3.spool"])
+def test_file_with_another_name_is_set_aside(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"")
+
+    spool = DirectoryReportSpool(tmp_path)
+    spool.append([("a", b"1")])
+
+    assert inherited(tmp_path) == [("a", b"1", False)]
+    assert not (tmp_path / name).exists()
+
+
+def test_folder_in_place_of_a_segment_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "000000000001.spool").mkdir()
+
+    spool = DirectoryReportSpool(tmp_path)
+    spool.append([("a", b"1")])
+
+    assert inherited(tmp_path) == [("a", b"1", False)]
+
+
+def test_file_in_place_of_the_folder_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "spool").write_bytes(b"")
+
+    assert inherited(tmp_path / "spool") == []

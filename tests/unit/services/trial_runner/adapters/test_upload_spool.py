@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.ports import FinishedTrial
 
@@ -48,3 +50,24 @@ def test_disk_that_cannot_be_written_loses_only_the_memory(tmp_path: Path) -> No
     spool.done(ONE)
 
     assert spool.inherited() == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff",
+        b"[]",
+        b"7",
+        b'{"experiment": 1, "trial": "t", "attempt": 1, "directory": "/d"}',
+        b'{"experiment": "../e", "trial": "t", "attempt": 1, "directory": "/d"}',
+        b'{"experiment": "e", "trial": "t", "attempt": "1", "directory": "/d"}',
+        b'{"experiment": "e", "trial": "t", "attempt": 1, "directory": null}',
+    ],
+)
+def test_damaged_entry_is_set_aside(tmp_path: Path, content: bytes) -> None:
+    spool = DirectoryUploadSpool(tmp_path)
+    spool.add(ONE)
+    (tmp_path / "bad.json").write_bytes(content)
+
+    assert spool.inherited() == [ONE]
+    assert not (tmp_path / "bad.json").exists()
