@@ -95,7 +95,7 @@ class _Maker:
                     for notification in self._notifications(key)
                 ]
             )
-        self._round([], inputs.RecordedCommand(inputs.Stop(""), "", "Stop"))
+        self._round([], inputs.RecordedCommand(inputs.Stop(), "", "Stop"))
         return self._batches
 
     def _round(

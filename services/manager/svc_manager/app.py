@@ -18,6 +18,7 @@ from svc_common.access.delegation import Delegation
 from svc_common.access.security import Guard
 from svc_common.clock import SystemClock
 from svc_common.errors import InvalidArgumentError, ServiceError
+from svc_common.experiment_events.causes import ExperimentCause
 from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus
@@ -245,9 +246,6 @@ def _history_servicer(
     )
 
 
-_STOP_REASON: Final = "the manager was terminated"
-
-
 async def take_over(
     service: Service, manager: Manager, bus: Bus, presences: Presences | None
 ) -> None:
@@ -287,7 +285,10 @@ async def stop_all(manager: Manager) -> None:
         if actor.experiment.created and actor.experiment.state not in CLOSED_STATES
     ]
     results = await asyncio.gather(
-        *(manager.experiments.stop(experiment_id, reason=_STOP_REASON) for experiment_id in live),
+        *(
+            manager.experiments.stop(experiment_id, cause=ExperimentCause.MANAGER_TERMINATED)
+            for experiment_id in live
+        ),
         return_exceptions=True,
     )
     for experiment_id, result in zip(live, results, strict=True):

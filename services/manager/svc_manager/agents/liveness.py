@@ -16,10 +16,13 @@ from nni_proto.runner.v1 import task_pb2
 from svc_common import subjects
 from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError
+from svc_common.experiment_events.causes import LossCause, LossReason, WaitReason
 from svc_common.logs import get_logger
 from svc_common.messaging.limits import ACK_WAIT_S
 from svc_common.messaging.ports import Bus
 from svc_common.tasks import wait_first
+from svc_manager.converters.old_texts import old_wait_text
+from svc_manager.converters.reasons import wait_from
 from svc_manager.converters.tasks import drop_to_bytes
 from svc_manager.domain.decide_reports import is_affected
 from svc_manager.domain.effects import SendDrop
@@ -173,19 +176,23 @@ class AgentMonitor:
             trial: the trial to explain; None: a trial that does not exist yet.
         """
         now_s = self._clock.monotonic_s()
-        return [
-            AgentFacts(
-                runner_id,
-                agent.presence.pool,
-                now_s - agent.seen_s,
-                agent.silent,
-                agent.presence.draining,
-                len(agent.presence.trials),
-                None if trial is None else _waits_for(agent.presence, experiment_id, trial),
-            )
-            for runner_id, agent in sorted(self._agents.items())
-            if agent.known
-        ]
+        facts = []
+        for runner_id, agent in sorted(self._agents.items()):
+            if agent.known:
+                held = None if trial is None else _entry_of(agent.presence, experiment_id, trial)
+                facts.append(
+                    AgentFacts(
+                        runner_id,
+                        agent.presence.pool,
+                        now_s - agent.seen_s,
+                        agent.silent,
+                        agent.presence.draining,
+                        len(agent.presence.trials),
+                        held is not None,
+                        None if held is None else _wait_of(held),
+                    )
+                )
+        return facts
 
     def get(self, runner_id: str) -> Agent | None:
         """Return a known agent; None: no presence of it has arrived."""
@@ -326,12 +333,16 @@ class AgentMonitor:
             silence_s = now_s - agent.seen_s
             if silence_s >= GONE_AFTER_S:
                 del self._agents[runner_id]
-                reason = (
-                    "its agent has left"
+                loss = (
+                    LossReason(LossCause.AGENT_LEFT)
                     if agent.presence.leaving
-                    else f"its agent {runner_id} has been silent for {silence_s:.0f} s"
+                    else LossReason(
+                        LossCause.AGENT_SILENT,
+                        silence_ms=round(silence_s * 1000),
+                        runner_id=runner_id,
+                    )
                 )
-                self._notify_all(runner_id, AgentGone(runner_id, reason))
+                self._notify_all(runner_id, AgentGone(runner_id, loss))
             elif silence_s >= SILENT_AFTER_S and not agent.silent:
                 agent.silent = True
                 self._notify_all(runner_id, AgentSilent(runner_id))
@@ -342,10 +353,11 @@ class AgentMonitor:
                 self._notify_attempts_gone(suspects)
 
     def _notify_attempts_gone(self, suspects: Iterable[tuple[str, HeldAttempt]]) -> None:
+        loss = LossReason(LossCause.UNKNOWN_TO_AGENT)
         actors = {actor.id: actor for actor in self._actors.actors()} if self._actors else {}
         for experiment_id, held in suspects:
             if experiment_id in actors:
-                actors[experiment_id].notify(AttemptGone(held, "its agent knows nothing of it"))
+                actors[experiment_id].notify(AttemptGone(held, loss))
 
     def _notify_overdue(self, runner_id: str) -> None:
         """Notify the stopping experiments that wait for trials of an overdue agent."""
@@ -378,16 +390,25 @@ class AgentMonitor:
         await wait_first(self._clock.sleep(rest_s), self._changed.wait())
 
 
-def _waits_for(presence: task_pb2.RunnerPresence, experiment_id: str, trial: Trial) -> str | None:
-    """Return what a trial waits for at an agent; None: the agent does not hold it."""
+def _entry_of(
+    presence: task_pb2.RunnerPresence, experiment_id: str, trial: Trial
+) -> task_pb2.HeldTrial | None:
+    """Return the entry of a trial in a presence; None: the agent does not hold it."""
     for held in presence.trials:
         if (held.experiment_id, held.trial_id, held.attempt) == (
             experiment_id,
             trial.id,
             trial.attempt,
         ):
-            return held.waiting_for
+            return held
     return None
+
+
+def _wait_of(held: task_pb2.HeldTrial) -> WaitReason | None:
+    """Return what a held trial waits for; agents of older versions send a text."""
+    if held.HasField("wait"):
+        return wait_from(held.wait)
+    return old_wait_text(held.waiting_for) if held.waiting_for else None
 
 
 def _next_check_s(agent: Agent, now_s: float) -> float:

@@ -1,6 +1,7 @@
 """Codec of events, made from their declarations.
 
 A class of `domain.events` and the message of the same name in `event.proto` have the same fields.
+The message may have more: texts of older versions, from which `old_texts` makes causes.
 The codec of a class is built once from the types of both. Rules: `x_ms` is the timestamp or
 duration `x`; an enum is an `IntEnum` (older versions wrote the name of some); bytes are an encoded
 message.
@@ -19,7 +20,36 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from nni_proto.experiment.v1 import event_pb2
+from svc_common.experiment_events.causes import (
+    EndReason,
+    ExperimentReason,
+    IgnoreCause,
+    LossReason,
+    StopReason,
+    WaitReason,
+)
 from svc_manager.converters.creation import created_event
+from svc_manager.converters.old_texts import (
+    old_end,
+    old_experiment_reason,
+    old_ignore,
+    old_loss,
+    old_stop,
+    old_wait,
+)
+from svc_manager.converters.reasons import (
+    end_from,
+    experiment_reason_from,
+    ignore_cause_from,
+    loss_from,
+    stop_from,
+    wait_from,
+    write_end,
+    write_experiment_reason,
+    write_loss,
+    write_stop,
+    write_wait,
+)
 from svc_manager.converters.reports import (
     checkpoint_from,
     parameters_from,
@@ -118,6 +148,8 @@ def _field_codec(
         return _submessage(name, *value, optional=optional)
     field = messages[name]
     origin = typing.get_origin(hint)
+    if hint in _CAUSES:
+        return _CAUSES[hint](name)
     if hint in _VALUES:
         return _submessage(name, *_VALUES[hint], optional=optional)
     if hint is bytes:
@@ -161,6 +193,28 @@ def _submessage(name: str, read: Read, write: Write, *, optional: bool) -> tuple
     return (
         lambda message: read(getattr(message, name)) if message.HasField(name) else None,
         write_some,
+    )
+
+
+def _reason(read: Read, write: Write, read_old: Read) -> Callable[[str], tuple[Read, Write]]:
+    """Return the converters of a cause by field; an event of an older version has a text."""
+
+    def codec(name: str) -> tuple[Read, Write]:
+        field_of = operator.attrgetter(name)
+        return (
+            lambda message: (
+                read(field_of(message)) if message.HasField(name) else read_old(message)
+            ),
+            lambda message, value: write(field_of(message), value),
+        )
+
+    return codec
+
+
+def _ignore_cause(_name: str) -> tuple[Read, Write]:
+    return (
+        lambda message: ignore_cause_from(message.cause) if message.cause else old_ignore(message),
+        lambda message, value: setattr(message, "cause", int(value)),
     )
 
 
@@ -221,6 +275,19 @@ _VALUES: Final[Mapping[Any, tuple[Read, Write]]] = {
     SavedCheckpoint: (checkpoint_from, write_checkpoint),
 }
 """Converters of the values that events hold."""
+
+
+_CAUSES: Final[Mapping[Any, Callable[[str], tuple[Read, Write]]]] = {
+    EndReason: _reason(end_from, write_end, old_end),
+    StopReason: _reason(stop_from, write_stop, old_stop),
+    LossReason: _reason(loss_from, write_loss, old_loss),
+    WaitReason: _reason(wait_from, write_wait, old_wait),
+    ExperimentReason: _reason(
+        experiment_reason_from, write_experiment_reason, old_experiment_reason
+    ),
+    IgnoreCause: _ignore_cause,
+}
+"""Converters of causes by the name of their field."""
 
 
 def _read_created(message: event_pb2.ExperimentCreated) -> events.ExperimentCreated:

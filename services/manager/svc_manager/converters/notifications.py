@@ -7,7 +7,8 @@ from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from svc_common import subjects
 from svc_common.errors import PermissionDeniedError
 from svc_manager.converters.event_codec import event_from
-from svc_manager.converters.reports import TEXT_LIMIT, report_from
+from svc_manager.converters.reasons import TEXT_LIMIT
+from svc_manager.converters.reports import report_from
 from svc_manager.domain import events, inputs
 
 

@@ -1,9 +1,16 @@
 """Converters of agents' reports, checkpoints and suggestions."""
 
-from typing import Final
-
 from nni_proto.experiment.v1 import event_pb2
 from nni_proto.trial.v1 import report_pb2
+from svc_common.experiment_events.causes import LossReason, WaitReason
+from svc_manager.converters.old_texts import old_loss_text, old_wait_text
+from svc_manager.converters.reasons import (
+    TEXT_LIMIT,
+    loss_from,
+    wait_from,
+    write_loss,
+    write_wait,
+)
 from svc_manager.converters.scalars import metric_from, set_ms, to_ms, write_metric
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.reports import (
@@ -16,9 +23,6 @@ from svc_manager.domain.reports import (
     Waits,
 )
 from svc_manager.domain.values import Metric, Parameters
-
-TEXT_LIMIT: Final = 64 * 1024
-"""Maximum length of foreign texts in the log; of a traceback the end is kept."""
 
 _CAUSES = {int(member): member for member in ExitCause}
 
@@ -42,11 +46,25 @@ def _body_of(message: report_pb2.TrialReport) -> ReportBody | None:
         case "exited":
             return _exited(message.exited)
         case "lost":
-            return Lost(message.lost.reason[:TEXT_LIMIT])
+            return Lost(_loss(message.lost))
         case "waits":
-            return Waits(message.waits.reason[:TEXT_LIMIT])
+            return Waits(_wait(message.waits))
         case _:
             return None
+
+
+def _loss(message: report_pb2.AttemptLost) -> LossReason:
+    """Return the cause of a loss; agents of older versions report a text."""
+    if message.HasField("loss"):
+        return loss_from(message.loss)
+    return old_loss_text(message.reason[:TEXT_LIMIT])
+
+
+def _wait(message: report_pb2.AttemptWaits) -> WaitReason:
+    """Return the cause of a delay; agents of older versions report a text."""
+    if message.HasField("wait"):
+        return wait_from(message.wait)
+    return old_wait_text(message.reason[:TEXT_LIMIT])
 
 
 def write_report(message: report_pb2.TrialReport, report: Report) -> None:
@@ -65,12 +83,10 @@ def write_report(message: report_pb2.TrialReport, report: Report) -> None:
             write_metric(message.metric, metric)
         case Exited() as exited:
             _write_exited(message.exited, exited)
-        case Lost(reason):
-            message.lost.reason = reason
-            message.lost.SetInParent()
-        case Waits(reason):
-            message.waits.reason = reason
-            message.waits.SetInParent()
+        case Lost(loss):
+            write_loss(message.lost.loss, loss)
+        case Waits(wait):
+            write_wait(message.waits.wait, wait)
 
 
 def _write_exited(message: report_pb2.AttemptExited, exited: Exited) -> None:

@@ -4,6 +4,8 @@ from typing import Final
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import task_pb2
+from svc_common.experiment_events.cause_text import stop_text
+from svc_manager.converters.reasons import write_stop
 from svc_manager.domain.effects import SendDrop, SendStop
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
@@ -80,15 +82,17 @@ def task_of(
 
 def stop_to_bytes(experiment_id: str, stop: SendStop, log_sequence: int) -> bytes:
     """Return the order to stop a trial."""
-    return task_pb2.RunnerControl(
+    order = task_pb2.RunnerControl(
         stop_trial=task_pb2.StopTrial(
             experiment_id=experiment_id,
             trial_id=stop.trial_id,
             attempt=stop.attempt,
-            reason=stop.reason,
+            reason=stop_text(stop.stop),
         ),
         log_sequence=log_sequence,
-    ).SerializeToString()
+    )
+    write_stop(order.stop_trial.stop, stop.stop)
+    return order.SerializeToString()
 
 
 def drop_to_bytes(experiment_id: str, drop: SendDrop, log_sequence: int) -> bytes:

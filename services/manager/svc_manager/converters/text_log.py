@@ -1,9 +1,16 @@
 """Lines of `nnimanager.log`, one per event that a person wants to read."""
 
-from collections.abc import Callable
-from typing import Any
-
+from svc_common.experiment_events.cause_text import (
+    end_text,
+    experiment_text,
+    ignore_text,
+    loss_text,
+    stop_text,
+    wait_text,
+)
 from svc_manager.domain import events
+from svc_manager.domain.experiment import ExperimentState
+from svc_manager.domain.trial import TrialState
 
 Line = tuple[str, str, str]
 """Level, logger, text."""
@@ -11,116 +18,97 @@ Line = tuple[str, str, str]
 
 def line_of(event: events.Event) -> Line | None:
     """Return the log line of an event; None: it has none."""
-    make = _LINES.get(type(event))
-    return None if make is None else make(event)
+    if isinstance(event, events.TrialEvent):
+        line = _trial_line(event)
+        return None if line is None else (line[0], "TrialDispatcher", line[1])
+    return _algorithm_line(event) or _experiment_line(event)
 
 
-def _state(event: events.ExperimentStateChanged) -> Line:
-    reason = f" ({event.reason})" if event.reason else ""
-    level = "ERROR" if event.new_state.name == "ERROR" else "INFO"
-    return level, "NNIManager", f"Experiment is {event.new_state.name}{reason}"
+def _trial_line(event: events.TrialEvent) -> tuple[str, str] | None:  # noqa: C901 - one case per event
+    if isinstance(event, events.ReportDeferred):
+        return None
+    trial = f"Trial {event.trial_id}"
+    match event:
+        case events.TrialScheduled():
+            text = f"submitted, sequence {event.sequence_id}, parameters {event.parameter_id}"
+            return "INFO", f"{trial} {text}"
+        case events.TrialStarted():
+            return "INFO", f"{trial} is RUNNING on {event.runner_id}, attempt {event.attempt}"
+        case events.MetricReported(metric=metric):
+            return "DEBUG", f"{trial} reported {metric.type.name} {metric.sequence}"
+        case events.TrialStopRequested():
+            return "INFO", f"{trial} is being stopped: {stop_text(event.stop)}"
+        case events.TrialLost():
+            attempt = f"Attempt {event.attempt} of trial {event.trial_id}"
+            return "WARNING", f"{attempt} is lost and will be repeated: {loss_text(event.loss)}"
+        case events.TrialUnknown():
+            return "WARNING", f"The agent of trial {event.trial_id} is silent"
+        case events.TrialWaits():
+            return "INFO", f"{trial} waits: {wait_text(event.wait)}"
+        case events.TrialEnded():
+            level = "WARNING" if event.state is TrialState.FAILED else "INFO"
+            return level, f"{trial} is {event.state.name}" + _after(": ", end_text(event.end))
+        case events.ReportIgnored():
+            text = ignore_text(event.cause)
+            return "WARNING", f"A report of trial {event.trial_id} was ignored: {text}"
 
 
-def _ended(event: events.TrialEnded) -> Line:
-    reason = f": {event.reason}" if event.reason else ""
-    level = "WARNING" if event.state.name == "FAILED" else "INFO"
-    return level, "TrialDispatcher", f"Trial {event.trial_id} is {event.state.name}{reason}"
+def _algorithm_line(event: events.Event) -> Line | None:
+    match event:
+        case events.AlgorithmStarted():
+            return "INFO", "Dispatcher", "The algorithm has started"
+        case events.TrialsRequested(request_id=request_id, parameter_ids=ids):
+            return "DEBUG", "Dispatcher", f"Request {request_id}: {len(ids)} trials"
+        case events.AlgorithmFailed():
+            text = f"{event.call} of the algorithm raised:\n{event.traceback.rstrip()}"
+            return "ERROR", "Dispatcher", text
+        case events.AlgorithmDiverged(parameter_id=parameter_id):
+            text = f"the algorithm answered differently for parameters {parameter_id}"
+            return "WARNING", "Dispatcher", f"Not repeatable: {text}"
+        case _:
+            return None
 
 
-def _budget(event: events.BudgetChanged) -> Line:
+def _experiment_line(event: events.Event) -> Line | None:
+    if isinstance(event, events.ExperimentStateChanged):
+        text = experiment_text(event.cause)
+        level = "ERROR" if event.new_state is ExperimentState.ERROR else "INFO"
+        reason = f" ({text})" if text else ""
+        return level, "NNIManager", f"Experiment is {event.new_state.name}{reason}"
+    text = _experiment_text(event)
+    return ("INFO", "NNIManager", text) if text else None
+
+
+def _experiment_text(event: events.Event) -> str:
+    match event:
+        case events.ExperimentCreated():
+            return f"Experiment {event.experiment_id} created, NNI {event.nni_version}"
+        case events.BudgetChanged():
+            return f"Update: {_budget_text(event)}"
+        case events.SearchSpaceChanged():
+            return "Update: searchSpace"
+        case events.DataImported():
+            return "Data imported"
+        case events.CustomTrialAdded(parameter_id=parameter_id):
+            return f"Customized trial added, parameters {parameter_id}"
+        case events.ListenerOpened(port=port):
+            return f"Listening on port {port}"
+        case events.ListenerClosed():
+            return "The port is closed"
+        case events.ExperimentMoved(directory=directory):
+            return f"The folder is {directory} now"
+        case _:
+            return ""
+
+
+def _budget_text(event: events.BudgetChanged) -> str:
     changed = {
         "trialConcurrency": event.trial_concurrency,
         "maxTrialNumber": event.max_trial_number,
         "maxExperimentDuration (ms)": event.max_experiment_duration_ms,
     }
-    text = ", ".join(f"{name} = {value}" for name, value in changed.items() if value is not None)
-    return "INFO", "NNIManager", f"Update: {text}"
+    return ", ".join(f"{name} = {value}" for name, value in changed.items() if value is not None)
 
 
-# `Any`: each function takes the type of its key.
-_LINES: dict[type, Callable[[Any], Line]] = {
-    events.ExperimentCreated: lambda event: (
-        "INFO",
-        "NNIManager",
-        f"Experiment {event.experiment_id} created, NNI {event.nni_version}",
-    ),
-    events.ExperimentStateChanged: _state,
-    events.AlgorithmStarted: lambda _: ("INFO", "Dispatcher", "The algorithm has started"),
-    events.TrialsRequested: lambda event: (
-        "DEBUG",
-        "Dispatcher",
-        f"Request {event.request_id}: {len(event.parameter_ids)} trials",
-    ),
-    events.TrialScheduled: lambda event: (
-        "INFO",
-        "TrialDispatcher",
-        (
-            f"Trial {event.trial_id} submitted, sequence {event.sequence_id}, "
-            f"parameters {event.parameter_id}"
-        ),
-    ),
-    events.TrialStarted: lambda event: (
-        "INFO",
-        "TrialDispatcher",
-        f"Trial {event.trial_id} is RUNNING on {event.runner_id}, attempt {event.attempt}",
-    ),
-    events.MetricReported: lambda event: (
-        "DEBUG",
-        "TrialDispatcher",
-        f"Trial {event.trial_id} reported {event.metric.type.name} {event.metric.sequence}",
-    ),
-    events.TrialStopRequested: lambda event: (
-        "INFO",
-        "TrialDispatcher",
-        f"Trial {event.trial_id} is being stopped: {event.reason}",
-    ),
-    events.TrialLost: lambda event: (
-        "WARNING",
-        "TrialDispatcher",
-        (
-            f"Attempt {event.attempt} of trial {event.trial_id} is lost and will be repeated: "
-            f"{event.reason}"
-        ),
-    ),
-    events.TrialUnknown: lambda event: (
-        "WARNING",
-        "TrialDispatcher",
-        f"The agent of trial {event.trial_id} is silent",
-    ),
-    events.TrialWaits: lambda event: (
-        "INFO",
-        "TrialDispatcher",
-        f"Trial {event.trial_id} waits: {event.reason}",
-    ),
-    events.TrialEnded: _ended,
-    events.ReportIgnored: lambda event: (
-        "WARNING",
-        "TrialDispatcher",
-        f"A report of trial {event.trial_id} was ignored: {event.reason}",
-    ),
-    events.AlgorithmFailed: lambda event: (
-        "ERROR",
-        "Dispatcher",
-        f"{event.call} of the algorithm raised:\n{event.traceback.rstrip()}",
-    ),
-    events.AlgorithmDiverged: lambda event: (
-        "WARNING",
-        "Dispatcher",
-        f"Not repeatable: the algorithm answered differently for parameters {event.parameter_id}",
-    ),
-    events.BudgetChanged: _budget,
-    events.SearchSpaceChanged: lambda _: ("INFO", "NNIManager", "Update: searchSpace"),
-    events.DataImported: lambda _: ("INFO", "NNIManager", "Data imported"),
-    events.CustomTrialAdded: lambda event: (
-        "INFO",
-        "NNIManager",
-        f"Customized trial added, parameters {event.parameter_id}",
-    ),
-    events.ListenerOpened: lambda event: ("INFO", "NNIManager", f"Listening on port {event.port}"),
-    events.ListenerClosed: lambda _: ("INFO", "NNIManager", "The port is closed"),
-    events.ExperimentMoved: lambda event: (
-        "INFO",
-        "NNIManager",
-        f"The folder is {event.directory} now",
-    ),
-}
+def _after(separator: str, text: str) -> str:
+    return f"{separator}{text}" if text else ""

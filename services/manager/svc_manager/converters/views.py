@@ -11,7 +11,9 @@ from nni_proto.experiment.v1 import (
     experiment_service_pb2,
 )
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from svc_manager.converters.reasons import write_end, write_loss, write_stop, write_wait
 from svc_manager.converters.scalars import set_ms, write_metric
+from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.waiting import waiting_for
@@ -132,7 +134,7 @@ def trial_view(trial: Trial, directory: str, platform: str) -> trial_pb2.Trial:
         source=trial.source.value,  # type: ignore[arg-type] # the contract's numbers
         attempt=trial.attempt,
         runner_id=trial.runner_id,
-        reason=trial.reason,
+        reason=trial_text(trial),
         intermediate_count=trial.intermediate_count,
         directory=f"{directory}/trials/{trial.id}",
         platform=platform,
@@ -148,11 +150,23 @@ def trial_view(trial: Trial, directory: str, platform: str) -> trial_pb2.Trial:
         set_ms(view.ended_at, trial.ended_at_ms)
     if trial.exit_code is not None:
         view.exit_code = trial.exit_code
+    _write_causes(view, trial)
     if trial.final is not None:
         write_metric(view.final_metric, trial.final)
     if trial.last_intermediate is not None:
         write_metric(view.last_intermediate, trial.last_intermediate)
     return view
+
+
+def _write_causes(view: trial_pb2.Trial, trial: Trial) -> None:
+    if trial.end is not None:
+        write_end(view.end, trial.end)
+    if trial.stop is not None:
+        write_stop(view.stop, trial.stop)
+    if trial.wait is not None:
+        write_wait(view.wait, trial.wait)
+    if trial.lost_attempts:
+        write_loss(view.loss, trial.lost_attempts[-1].loss)
 
 
 def exported_view(

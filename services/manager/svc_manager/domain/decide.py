@@ -1,17 +1,13 @@
 """Entry points of all decisions: an input goes in, events are emitted into the round."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import assert_never
 
+from svc_common.experiment_events.causes import ExperimentCause, StopCause, StopReason
 from svc_manager.domain import events, inputs
 from svc_manager.domain.decide_commands import decide_command
 from svc_manager.domain.decide_reports import (
-    decide_agent_gone,
-    decide_agent_overdue,
-    decide_agent_restarted,
+    decide_agent_change,
     decide_agent_seen,
-    decide_agent_silent,
-    decide_attempt_gone,
     decide_report,
 )
 from svc_manager.domain.decision_round import Round
@@ -42,7 +38,48 @@ def decide_recorded(round_: Round, recorded: inputs.RecordedCommand) -> None:
 
 def decide_notification(round_: Round, notification: inputs.Notification) -> None:
     """Decide on a notification."""
-    _NOTIFICATIONS[type(notification)](round_, notification)
+    match notification:
+        case Report():
+            decide_report(round_, notification)
+        case events.ParametersGenerated():
+            _parameters_generated(round_, notification)
+        case inputs.AgentSeen():
+            decide_agent_seen(round_, notification)
+        case inputs.Tick():
+            pass  # `settle`, which ends every round, reads the clock
+        case inputs.StopAdvice():
+            _stop_advice(round_, notification)
+        case (
+            inputs.AgentOverdue()
+            | inputs.AgentRestarted()
+            | inputs.AgentSilent()
+            | inputs.AgentGone()
+            | inputs.AttemptGone()
+        ):
+            decide_agent_change(round_, notification)
+        case _:
+            _decide_algorithm(round_, notification)
+
+
+def _decide_algorithm(
+    round_: Round,
+    notification: events.AlgorithmStarted
+    | events.AlgorithmFailed
+    | events.AlgorithmDiverged
+    | inputs.AlgorithmGaveUp,
+) -> None:
+    """Decide on a change of the algorithm."""
+    match notification:
+        case events.AlgorithmStarted():
+            _algorithm_started(round_, notification)
+        case events.AlgorithmFailed():
+            _algorithm_failed(round_, notification)
+        case events.AlgorithmDiverged():
+            round_.emit(notification)
+        case inputs.AlgorithmGaveUp():
+            _algorithm_gave_up(round_, notification)
+        case _:
+            assert_never(notification)
 
 
 def _algorithm_started(round_: Round, notification: events.AlgorithmStarted) -> None:
@@ -53,7 +90,7 @@ def _algorithm_started(round_: Round, notification: events.AlgorithmStarted) -> 
     if experiment.state is not ExperimentState.INITIALIZED:
         return
     round_.emit(notification)
-    round_.change_state(ExperimentState.RUNNING, "the algorithm has started")
+    round_.change_state(ExperimentState.RUNNING, ExperimentCause.ALGORITHM_STARTED)
 
 
 def _parameters_generated(round_: Round, notification: events.ParametersGenerated) -> None:
@@ -77,7 +114,8 @@ def _parameters_generated(round_: Round, notification: events.ParametersGenerate
 def _stop_advice(round_: Round, notification: inputs.StopAdvice) -> None:
     trial = round_.experiment.trials.get(notification.trial_id)
     if trial is not None and trial.live:
-        round_.cancel_trial(trial, TrialState.EARLY_STOPPED, notification.reason or "stopped early")
+        stop = StopReason(StopCause.ASSESSOR, notification.detail)
+        round_.cancel_trial(trial, TrialState.EARLY_STOPPED, stop)
 
 
 def _algorithm_gave_up(round_: Round, notification: inputs.AlgorithmGaveUp) -> None:
@@ -86,37 +124,11 @@ def _algorithm_gave_up(round_: Round, notification: inputs.AlgorithmGaveUp) -> N
         return
     over = CLOSED_STATES | {ExperimentState.ERROR, ExperimentState.STOPPING}
     if experiment.state not in over:
-        round_.change_state(ExperimentState.ERROR, notification.reason)
-        round_.emit(events.ExperimentEnded(ExperimentState.ERROR, notification.reason))
+        cause, detail = ExperimentCause.ALGORITHM_GAVE_UP, notification.detail
+        round_.change_state(ExperimentState.ERROR, cause, detail)
+        round_.end_experiment(ExperimentState.ERROR, cause, detail)
 
 
 def _algorithm_failed(round_: Round, notification: events.AlgorithmFailed) -> None:
     if (notification.call, notification.position) not in round_.experiment.failures:
         round_.emit(notification)
-
-
-def _algorithm_diverged(round_: Round, notification: events.AlgorithmDiverged) -> None:
-    round_.emit(notification)
-
-
-def _tick(_round: Round, _word: inputs.Tick) -> None:
-    """Do nothing: `settle`, which ends every round, reads the clock."""
-
-
-# `Any`: each function takes the type of its key.
-_NOTIFICATIONS: dict[type, Callable[[Round, Any], None]] = {
-    Report: decide_report,
-    events.ParametersGenerated: _parameters_generated,
-    events.AlgorithmStarted: _algorithm_started,
-    events.AlgorithmFailed: _algorithm_failed,
-    events.AlgorithmDiverged: _algorithm_diverged,
-    inputs.StopAdvice: _stop_advice,
-    inputs.AlgorithmGaveUp: _algorithm_gave_up,
-    inputs.AgentSeen: decide_agent_seen,
-    inputs.AgentOverdue: decide_agent_overdue,
-    inputs.AgentRestarted: decide_agent_restarted,
-    inputs.AgentSilent: decide_agent_silent,
-    inputs.AgentGone: decide_agent_gone,
-    inputs.AttemptGone: decide_attempt_gone,
-    inputs.Tick: _tick,
-}

@@ -1,6 +1,14 @@
 """Decisions on users' commands; a refused command raises an error and changes nothing."""
 
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from svc_common.experiment_events.causes import (
+    EndCause,
+    EndReason,
+    ExperimentCause,
+    ExperimentReason,
+    StopCause,
+    StopReason,
+)
 from svc_manager.domain import events, inputs
 from svc_manager.domain.budget import trials_left
 from svc_manager.domain.decision_round import Round
@@ -38,7 +46,8 @@ def decide_command(round_: Round, command: inputs.Command) -> None:
 def _create(round_: Round, command: inputs.Create) -> None:
     round_.emit(command.created)
     round_.emit(events.AlgorithmRequested(1, command.created.directory))
-    round_.emit(events.ExperimentStateChanged(None, ExperimentState.INITIALIZED, "created", 0))
+    cause = ExperimentReason(ExperimentCause.CREATED)
+    round_.emit(events.ExperimentStateChanged(None, ExperimentState.INITIALIZED, cause, 0))
     if command.port:
         round_.emit(events.ListenerOpened(command.port, command.url_prefix))
 
@@ -58,7 +67,7 @@ def _resume(round_: Round, command: inputs.Resume) -> None:
     round_.emit(
         events.AlgorithmRequested(experiment.algorithm.generation + 1, experiment.directory)
     )
-    round_.change_state(ExperimentState.INITIALIZED, "resumed")
+    round_.change_state(ExperimentState.INITIALIZED, ExperimentCause.RESUMED)
     if command.port:
         round_.emit(
             events.ListenerOpened(command.port, command.url_prefix or experiment.url_prefix)
@@ -72,7 +81,7 @@ def _view(round_: Round, command: inputs.View) -> None:
     if experiment.port:
         round_.emit(events.ListenerClosed())
     if experiment.state is not ExperimentState.VIEWED:
-        round_.change_state(ExperimentState.VIEWED, "opened for reading")
+        round_.change_state(ExperimentState.VIEWED, ExperimentCause.OPENED_FOR_READING)
     if command.port:
         round_.emit(
             events.ListenerOpened(command.port, command.url_prefix or experiment.url_prefix)
@@ -92,7 +101,7 @@ def _check_closed(round_: Round, verb: str) -> None:
 def abandon(round_: Round) -> None:
     """Fail the trials that were live when the experiment was cut off."""
     for trial in list(round_.experiment.live.values()):
-        round_.end_trial(trial, TrialState.FAILED, "it was live when the experiment was cut off")
+        round_.end_trial(trial, TrialState.FAILED, EndReason(EndCause.CUT_OFF))
 
 
 def cut_off(round_: Round) -> None:
@@ -104,9 +113,9 @@ def cut_off(round_: Round) -> None:
     if experiment.port:
         round_.emit(events.ListenerClosed())
     if experiment.state not in {ExperimentState.VIEWED, ExperimentState.STOPPING}:
-        round_.change_state(ExperimentState.STOPPING, "its log was copied")
+        round_.change_state(ExperimentState.STOPPING, ExperimentCause.LOG_COPIED)
     round_.change_state(ExperimentState.STOPPED)
-    round_.emit(events.ExperimentEnded(ExperimentState.STOPPED, "its log was copied"))
+    round_.end_experiment(ExperimentState.STOPPED, ExperimentCause.LOG_COPIED)
 
 
 def _stop(round_: Round, command: inputs.Stop) -> None:
@@ -117,11 +126,12 @@ def _stop(round_: Round, command: inputs.Stop) -> None:
         if experiment.port:
             round_.emit(events.ListenerClosed())
         round_.change_state(ExperimentState.STOPPED)
-        round_.emit(events.ExperimentEnded(ExperimentState.STOPPED, command.reason))
+        round_.end_experiment(ExperimentState.STOPPED, command.cause)
         return
-    round_.change_state(ExperimentState.STOPPING, command.reason)
+    round_.change_state(ExperimentState.STOPPING, command.cause)
+    stop = StopReason(StopCause.EXPERIMENT_STOPPED)
     for trial in list(experiment.live.values()):
-        round_.cancel_trial(trial, TrialState.SYS_CANCELED, "the experiment was stopped")
+        round_.cancel_trial(trial, TrialState.SYS_CANCELED, stop)
 
 
 def _check_open(round_: Round) -> None:
@@ -163,7 +173,7 @@ def _kill(round_: Round, command: inputs.KillTrial) -> None:
         raise FailedPreconditionError(
             f"trial {trial.id!r} is over: it is {trial.state.name}", {"state": trial.state.name}
         )
-    round_.cancel_trial(trial, TrialState.USER_CANCELED, "killed by the user")
+    round_.cancel_trial(trial, TrialState.USER_CANCELED, StopReason(StopCause.USER))
 
 
 def _add(round_: Round, command: inputs.AddTrial) -> None:

@@ -7,10 +7,18 @@ reports are handled in the order of their sequence, each once; a report beyond a
 from itertools import islice
 from typing import Final
 
+from svc_common.experiment_events.causes import (
+    EndCause,
+    EndReason,
+    IgnoreCause,
+    LossCause,
+    LossReason,
+    StopCause,
+    StopReason,
+)
 from svc_manager.domain import events, inputs
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import PublishAgain, SendDrop, SendStop
-from svc_manager.domain.exit_text import CommandEnd, command_end_text
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.reports import ExitCause, Exited, Lost, Report, Started, Waits
 from svc_manager.domain.state import Experiment
@@ -29,7 +37,7 @@ def decide_report(round_: Round, report: Report) -> None:
         return
     if isinstance(report.body, Lost):
         # This is the last report of the claim, so a gap before it is never filled.
-        lose_attempt(round_, trial, report.body.reason)
+        lose_attempt(round_, trial, report.body.loss)
         return
     if report.sequence <= trial.report_sequence:
         return
@@ -85,7 +93,7 @@ def _apply(round_: Round, trial: Trial, report: Report) -> None:
                     trial.attempt,
                     report.claim_id,
                     report.runner_id,
-                    waits.reason,
+                    waits.wait,
                     report.sequence,
                 )
             )
@@ -96,7 +104,7 @@ def _apply(round_: Round, trial: Trial, report: Report) -> None:
 def _apply_metric(round_: Round, trial: Trial, metric: Metric, sequence: int) -> None:
     if metric.type is MetricType.FINAL and trial.final is not None:
         round_.emit(
-            events.ReportIgnored(trial.id, trial.attempt, sequence, "the first final result counts")
+            events.ReportIgnored(trial.id, trial.attempt, sequence, IgnoreCause.FINAL_COUNTED)
         )
         return
     round_.emit(
@@ -105,11 +113,12 @@ def _apply_metric(round_: Round, trial: Trial, metric: Metric, sequence: int) ->
 
 
 def _end(round_: Round, trial: Trial, exited: Exited, report: Report) -> None:
-    state, reason = _end_state(trial, exited)
+    state, end = _end_of(trial, exited)
     settings = round_.experiment.settings
     again = trial.asked_end is None and trial.failures < settings.retry_failed_trials
     if state is TrialState.FAILED and again:
-        round_.emit(events.TrialLost(trial.id, trial.attempt, reason, True))  # noqa: FBT003 - a field of an event
+        loss = LossReason(LossCause.COMMAND_FAILED, end=end)
+        round_.emit(events.TrialLost(trial.id, trial.attempt, loss, command_failed=True))
         return
     if state is TrialState.EARLY_STOPPED and settings.include_intermediate_results:
         _promote_last_intermediate(round_, trial)
@@ -120,28 +129,39 @@ def _end(round_: Round, trial: Trial, exited: Exited, report: Report) -> None:
             state,
             exited.exit_code,
             exited.ended_at_ms,
-            reason,
+            end,
             report.sequence,
             exited.checkpoint if state is TrialState.SUCCEEDED else None,
         )
     )
 
 
-def _end_state(trial: Trial, exited: Exited) -> tuple[TrialState, str]:
+def _end_of(trial: Trial, exited: Exited) -> tuple[TrialState, EndReason]:
+    """Return state and cause of the end of a trial whose agent reported it."""
     match exited.cause:
         case ExitCause.STOPPED:
-            state = trial.asked_end or TrialState.SYS_CANCELED
-            return state, trial.stop_reason or exited.detail or "its agent stopped it"
+            stop = trial.stop or StopReason(StopCause.AGENT)
+            end = EndReason(EndCause.STOPPED, stderr_tail=exited.detail, stop=stop)
+            return trial.asked_end or TrialState.SYS_CANCELED, end
         case ExitCause.TIME_LIMIT:
-            return TrialState.EARLY_STOPPED, exited.detail or "its time limit has passed"
+            end = EndReason(EndCause.TIME_LIMIT, stderr_tail=exited.detail)
+            return TrialState.EARLY_STOPPED, end
         case ExitCause.NOT_STARTED:
-            return TrialState.FAILED, exited.detail or "its command could not be started"
-        case _:
-            pass
+            return TrialState.FAILED, EndReason(EndCause.NOT_STARTED, detail=exited.detail)
+        case ExitCause.ENDED | ExitCause.UNSPECIFIED:
+            return _end_of_command(exited)
+
+
+def _end_of_command(exited: Exited) -> tuple[TrialState, EndReason]:
+    """Return state and cause of the end of a command that ended by itself."""
+    tail = exited.detail
+    if exited.exit_code is None:
+        end = EndReason(EndCause.SIGNAL, signal=exited.signal, stderr_tail=tail)
+        return TrialState.FAILED, end
     if exited.exit_code == 0:
-        return TrialState.SUCCEEDED, ""
-    end = CommandEnd(exited.exit_code, exited.signal, exited.detail)
-    return TrialState.FAILED, command_end_text(end)
+        return TrialState.SUCCEEDED, EndReason(EndCause.SUCCEEDED)
+    end = EndReason(EndCause.EXIT_CODE, exit_code=exited.exit_code, stderr_tail=tail)
+    return TrialState.FAILED, end
 
 
 def _promote_last_intermediate(round_: Round, trial: Trial) -> None:
@@ -161,27 +181,24 @@ FALSE_START_LIMIT: Final = 20
 costs one; a trial that kills every agent that claims it must not be retried for ever."""
 
 
-def lose_attempt(round_: Round, trial: Trial, reason: str) -> None:
+def lose_attempt(round_: Round, trial: Trial, loss: LossReason) -> None:
     """Emit the loss of the current attempt: another one follows, or the trial ends."""
     ran = trial.state is not TrialState.WAITING
     if trial.asked_end is not None:
-        _end_lost(round_, trial, trial.asked_end, trial.stop_reason)
+        end = EndReason(EndCause.STOPPED, stop=trial.stop)
+        _end_lost(round_, trial, trial.asked_end, end)
     elif ran and trial.losses >= round_.experiment.settings.max_trial_retries:
-        _end_lost(
-            round_, trial, TrialState.FAILED, f"lost {trial.losses + 1} times, last: {reason}"
-        )
+        end = EndReason(EndCause.LOST, lost_count=trial.losses + 1, loss=loss)
+        _end_lost(round_, trial, TrialState.FAILED, end)
     elif not ran and trial.never_started >= FALSE_START_LIMIT:
-        _end_lost(
-            round_,
-            trial,
-            TrialState.FAILED,
-            f"could not be started {trial.never_started + 1} times, last: {reason}",
-        )
+        count = trial.never_started + 1
+        end = EndReason(EndCause.NEVER_STARTED, lost_count=count, loss=loss)
+        _end_lost(round_, trial, TrialState.FAILED, end)
     else:
-        round_.emit(events.TrialLost(trial.id, trial.attempt, reason, False))  # noqa: FBT003 - a field of an event
+        round_.emit(events.TrialLost(trial.id, trial.attempt, loss, command_failed=False))
 
 
-def _end_lost(round_: Round, trial: Trial, state: TrialState, reason: str) -> None:
+def _end_lost(round_: Round, trial: Trial, state: TrialState, end: EndReason) -> None:
     # The sequence after the last report: no order to the agent follows, since the attempt is gone.
     round_.emit(
         events.TrialEnded(
@@ -190,7 +207,7 @@ def _end_lost(round_: Round, trial: Trial, state: TrialState, reason: str) -> No
             state,
             None,
             round_.now_ms,
-            reason,
+            end,
             trial.report_sequence + 1,
         )
     )
@@ -202,8 +219,8 @@ def decide_agent_seen(round_: Round, seen: inputs.AgentSeen) -> None:
         trial = round_.experiment.trials.get(held.trial_id)
         if trial is None or not trial.is_claimed_by(held.attempt, held.claim_id):
             round_.add_effect(SendDrop(seen.runner_id, held.trial_id, held.attempt, held.claim_id))
-        elif trial.asked_end is not None:
-            round_.add_effect(SendStop(seen.runner_id, trial.id, trial.attempt, trial.stop_reason))
+        elif trial.stop is not None:
+            round_.add_effect(SendStop(seen.runner_id, trial.id, trial.attempt, trial.stop))
         elif trial.state is TrialState.UNKNOWN:
             round_.emit(
                 events.TrialStarted(
@@ -232,7 +249,29 @@ def is_affected(experiment: Experiment, seen: inputs.AgentSeen) -> bool:
     return False
 
 
-def decide_agent_restarted(round_: Round, restarted: inputs.AgentRestarted) -> None:
+def decide_agent_change(
+    round_: Round,
+    change: inputs.AgentRestarted
+    | inputs.AgentOverdue
+    | inputs.AgentSilent
+    | inputs.AgentGone
+    | inputs.AttemptGone,
+) -> None:
+    """Decide on the restart, silence or loss of an agent."""
+    match change:
+        case inputs.AgentRestarted():
+            _agent_restarted(round_, change)
+        case inputs.AgentOverdue():
+            _agent_overdue(round_, change)
+        case inputs.AgentSilent():
+            _agent_silent(round_, change)
+        case inputs.AgentGone():
+            _agent_gone(round_, change)
+        case inputs.AttemptGone():
+            _attempt_gone(round_, change)
+
+
+def _agent_restarted(round_: Round, restarted: inputs.AgentRestarted) -> None:
     """Publish the oldest unclaimed tasks of the agent's pool again.
 
     The bus delivers tasks in the order of their publication, so those that the predecessor pulled
@@ -247,35 +286,36 @@ def decide_agent_restarted(round_: Round, restarted: inputs.AgentRestarted) -> N
         round_.add_effect(PublishAgain(trial.id, trial.attempt, restarted.boot_id))
 
 
-def decide_agent_overdue(round_: Round, missed: inputs.AgentOverdue) -> None:
+def _agent_overdue(round_: Round, missed: inputs.AgentOverdue) -> None:
     """End the trials of an agent that may have vanished, if the experiment is being stopped.
 
     Their results are not needed any more; should the agent return, it gets drop orders.
     """
+    loss = LossReason(LossCause.AGENT_UNRESPONSIVE)
     if round_.experiment.state is ExperimentState.STOPPING:
         for trial in list(round_.experiment.live.values()):
             if trial.runner_id == missed.runner_id and trial.asked_end is not None:
-                lose_attempt(round_, trial, "its agent does not answer")
+                lose_attempt(round_, trial, loss)
 
 
-def decide_agent_silent(round_: Round, silent: inputs.AgentSilent) -> None:
+def _agent_silent(round_: Round, silent: inputs.AgentSilent) -> None:
     """Mark the running trials of a silent agent UNKNOWN."""
     for trial in list(round_.experiment.live.values()):
         if trial.runner_id == silent.runner_id and trial.state is TrialState.RUNNING:
             round_.emit(events.TrialUnknown(trial.id, trial.attempt))
 
 
-def decide_agent_gone(round_: Round, gone: inputs.AgentGone) -> None:
+def _agent_gone(round_: Round, gone: inputs.AgentGone) -> None:
     """Lose the attempts of an agent that is gone."""
     for trial in list(round_.experiment.live.values()):
         if trial.runner_id == gone.runner_id:
-            lose_attempt(round_, trial, gone.reason)
+            lose_attempt(round_, trial, gone.loss)
 
 
-def decide_attempt_gone(round_: Round, gone: inputs.AttemptGone) -> None:
+def _attempt_gone(round_: Round, gone: inputs.AttemptGone) -> None:
     """Lose an attempt, if it is still the current one."""
     trial = round_.experiment.trials.get(gone.held.trial_id)
     if trial is None or not trial.live:
         return
     if (trial.attempt, trial.claim_id) == (gone.held.attempt, gone.held.claim_id):
-        lose_attempt(round_, trial, gone.reason)
+        lose_attempt(round_, trial, gone.loss)

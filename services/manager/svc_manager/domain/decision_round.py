@@ -4,6 +4,13 @@ A round folds each event at once, so that later decisions of the round see it; o
 the round. Folding them into the earlier state gives the same later state (a test proves it).
 """
 
+from svc_common.experiment_events.causes import (
+    EndCause,
+    EndReason,
+    ExperimentCause,
+    ExperimentReason,
+    StopReason,
+)
 from svc_manager.domain import events
 from svc_manager.domain.effects import Effect, effects_of
 from svc_manager.domain.experiment import ExperimentState
@@ -42,27 +49,41 @@ class Round:
         """Collect an effect that follows from no new event."""
         self.effects.append(effect)
 
-    def change_state(self, state: ExperimentState, reason: str = "") -> None:
+    def change_state(
+        self,
+        state: ExperimentState,
+        cause: ExperimentCause = ExperimentCause.UNSPECIFIED,
+        detail: str = "",
+    ) -> None:
         """Emit a change of the experiment's state."""
         experiment = self.experiment
         self.emit(
             events.ExperimentStateChanged(
                 experiment.state,
                 state,
-                reason,
+                ExperimentReason(cause, detail),
                 experiment.execution_time_ms(self.now_ms),
             )
         )
 
-    def end_trial(self, trial: Trial, state: TrialState, reason: str) -> None:
+    def end_experiment(
+        self,
+        state: ExperimentState,
+        cause: ExperimentCause = ExperimentCause.UNSPECIFIED,
+        detail: str = "",
+    ) -> None:
+        """Emit the end of the experiment's current run."""
+        self.emit(events.ExperimentEnded(state, ExperimentReason(cause, detail)))
+
+    def end_trial(self, trial: Trial, state: TrialState, end: EndReason) -> None:
         """Emit the end of a trial that the manager itself decided."""
         self.emit(
             events.TrialEnded(
-                trial.id, trial.attempt, state, None, self.now_ms, reason, trial.report_sequence
+                trial.id, trial.attempt, state, None, self.now_ms, end, trial.report_sequence
             )
         )
 
-    def cancel_trial(self, trial: Trial, state: TrialState, reason: str) -> None:
+    def cancel_trial(self, trial: Trial, state: TrialState, stop: StopReason) -> None:
         """End a live trial in ``state``.
 
         At once if its command cannot be running, else by a stop order.
@@ -70,6 +91,6 @@ class Round:
         An UNKNOWN trial ends at once: should its agent return, it gets a drop order.
         """
         if trial.state is not TrialState.RUNNING:
-            self.end_trial(trial, state, reason)
+            self.end_trial(trial, state, EndReason(EndCause.STOPPED, stop=stop))
         elif trial.asked_end is None:
-            self.emit(events.TrialStopRequested(trial.id, state, reason))
+            self.emit(events.TrialStopRequested(trial.id, state, stop))

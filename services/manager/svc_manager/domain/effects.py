@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from svc_common.experiment_events.causes import StopReason
 from svc_manager.domain import events
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.state import Experiment
@@ -43,7 +44,7 @@ class SendStop:
     runner_id: str
     trial_id: str
     attempt: int
-    reason: str
+    stop: StopReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +100,27 @@ def effects_of(event: events.Event, before: Experiment) -> Iterator[Effect]:
         event: the event, which is not folded yet.
         before: the state before the event.
     """
-    if isinstance(event, events.ExperimentStateChanged):
-        yield WriteSummary()
-    elif isinstance(event, events.TrialScheduled):
-        yield PublishTask(event.trial_id, 1)
-    elif isinstance(event, events.TrialLost):
-        yield PublishTask(event.trial_id, event.attempt + 1)
-    elif isinstance(event, events.TrialStopRequested):
-        trial = before.trials[event.trial_id]
-        yield SendStop(trial.runner_id, trial.id, trial.attempt, event.reason)
-    elif isinstance(event, events.TrialEnded):
-        yield from _effects_of_end(event, before)
-    elif isinstance(event, events.ListenerOpened):
-        yield OpenListener(event.port, event.url_prefix)
-    elif isinstance(event, events.ListenerClosed):
-        yield CloseListener()
-    elif isinstance(event, events.ExperimentEnded):
-        yield ForgetExperiment()
-        yield WriteSummary()
+    match event:
+        case events.TrialScheduled(trial_id=trial_id):
+            yield PublishTask(trial_id, 1)
+        case events.TrialEnded():
+            yield from _effects_of_end(event, before)
+        case events.TrialLost(trial_id=trial_id, attempt=attempt):
+            yield PublishTask(trial_id, attempt + 1)
+        case events.TrialStopRequested(trial_id=trial_id, stop=stop):
+            trial = before.trials[trial_id]
+            yield SendStop(trial.runner_id, trial.id, trial.attempt, stop)
+        case events.ExperimentStateChanged():
+            yield WriteSummary()
+        case events.ListenerOpened(port=port, url_prefix=url_prefix):
+            yield OpenListener(port, url_prefix)
+        case events.ListenerClosed():
+            yield CloseListener()
+        case events.ExperimentEnded():
+            yield ForgetExperiment()
+            yield WriteSummary()
+        case _:
+            pass
 
 
 def _effects_of_end(event: events.TrialEnded, before: Experiment) -> Iterator[Effect]:
@@ -142,5 +146,5 @@ def outstanding_effects(experiment: Experiment) -> Iterator[Effect]:
     for trial in experiment.live.values():
         if trial.state is TrialState.WAITING and not trial.claim_id:
             yield PublishTask(trial.id, trial.attempt)
-        elif trial.asked_end is not None:
-            yield SendStop(trial.runner_id, trial.id, trial.attempt, trial.stop_reason)
+        elif trial.stop is not None:
+            yield SendStop(trial.runner_id, trial.id, trial.attempt, trial.stop)

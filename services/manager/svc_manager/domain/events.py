@@ -8,6 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from svc_common.experiment_events.causes import (
+    EndReason,
+    ExperimentReason,
+    IgnoreCause,
+    LossReason,
+    StopReason,
+    WaitReason,
+)
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.reports import Report
@@ -120,7 +128,7 @@ class TrialStopRequested:
 
     trial_id: str
     end_state: TrialState
-    reason: str
+    stop: StopReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +137,7 @@ class TrialLost:
 
     trial_id: str
     attempt: int
-    reason: str
+    loss: LossReason
     command_failed: bool
 
 
@@ -142,7 +150,7 @@ class TrialEnded:
     state: TrialState
     exit_code: int | None
     ended_at_ms: int
-    reason: str
+    end: EndReason
     report_sequence: int
     checkpoint: SavedCheckpoint | None = None
 
@@ -163,7 +171,7 @@ class TrialWaits:
     attempt: int
     claim_id: str
     runner_id: str
-    reason: str
+    wait: WaitReason
     report_sequence: int
 
 
@@ -181,7 +189,7 @@ class ReportIgnored:
     trial_id: str
     attempt: int
     report_sequence: int
-    reason: str
+    cause: IgnoreCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +264,7 @@ class ExperimentStateChanged:
     old_state: ExperimentState | None
     """None: it was created."""
     new_state: ExperimentState
-    reason: str
+    cause: ExperimentReason
     execution_time_ms: int
 
 
@@ -265,7 +273,7 @@ class ExperimentEnded:
     """The current run of the experiment ended: STOPPED, or ERROR."""
 
     final_state: ExperimentState
-    reason: str
+    cause: ExperimentReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,13 +296,8 @@ class RequestRecorded:
     """Fingerprint of the request; empty: not recorded."""
 
 
-Event: TypeAlias = (
-    ExperimentCreated
-    | AlgorithmRequested
-    | AlgorithmStarted
-    | TrialsRequested
-    | ParametersGenerated
-    | TrialScheduled
+TrialEvent: TypeAlias = (
+    TrialScheduled
     | TrialStarted
     | MetricReported
     | TrialStopRequested
@@ -304,6 +307,16 @@ Event: TypeAlias = (
     | TrialWaits
     | ReportDeferred
     | ReportIgnored
+)
+"""Event of one trial."""
+
+Event: TypeAlias = (
+    TrialEvent
+    | ExperimentCreated
+    | AlgorithmRequested
+    | AlgorithmStarted
+    | TrialsRequested
+    | ParametersGenerated
     | AlgorithmFailed
     | AlgorithmDiverged
     | BudgetChanged

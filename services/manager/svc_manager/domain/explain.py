@@ -3,7 +3,8 @@
 import signal as signals
 from typing import Final
 
-from svc_manager.domain.exit_text import CommandEnd, read_command_end
+from svc_common.experiment_events.cause_text import end_text, loss_text, stop_text
+from svc_common.experiment_events.causes import EndCause, EndReason, StopCause, StopReason
 from svc_manager.domain.explain_waits import explain_next, explain_waiting
 from svc_manager.domain.explanation import (
     Explanation,
@@ -15,10 +16,11 @@ from svc_manager.domain.explanation import (
     count,
 )
 from svc_manager.domain.state import Experiment
-from svc_manager.domain.trial import LIVE_STATES, Trial, TrialState
+from svc_manager.domain.trial import LIVE_STATES, LostAttempt, Trial, TrialState
 
 __all__ = ["explain_next", "explain_trial"]
 
+_UNKNOWN_END: Final = EndReason(EndCause.UNSPECIFIED)
 _NOT_FOUND: Final = 127
 _NOT_EXECUTABLE: Final = 126
 _SIGNAL_BASE: Final = 128
@@ -73,9 +75,9 @@ def _explain_live(trial: Trial, context: ExplanationContext) -> Explanation:
                 "the trial goes to another agent when that one is given up",
             )
         )
-    elif trial.asked_end is not None:
-        summary = f"trial {trial.id} is being stopped: {trial.stop_reason}"
-        reasons.append(_stop_reason(trial, trial.asked_end, trial.stop_reason))
+    elif trial.stop is not None:
+        summary = f"trial {trial.id} is being stopped: {stop_text(trial.stop)}"
+        reasons.append(_stop_reason(trial, trial.stop))
     reasons += _losses(trial)
     return Explanation(
         trial.id, trial.state, TrialOutcome.RUNS, summary, tuple(reasons), trial.lost_attempts
@@ -95,11 +97,13 @@ def _explain_success(trial: Trial) -> Explanation:
         _losses(trial),
         trial.lost_attempts,
         exit_code=trial.exit_code,
+        end=trial.end,
     )
 
 
 def _explain_stop(trial: Trial) -> Explanation:
-    reason = _stop_reason(trial, trial.state, trial.reason)
+    end = trial.end or _UNKNOWN_END
+    reason = _end_of_stop(trial, end)
     return Explanation(
         trial.id,
         trial.state,
@@ -107,45 +111,55 @@ def _explain_stop(trial: Trial) -> Explanation:
         f"trial {trial.id} was stopped: {reason.text}",
         (reason, *_losses(trial)),
         trial.lost_attempts,
+        stderr_tail=end.stderr_tail,
         exit_code=trial.exit_code,
+        end=trial.end,
     )
 
 
-def _stop_reason(trial: Trial, end: TrialState, why: str) -> Reason:
-    if end is TrialState.USER_CANCELED:
-        return Reason(
-            ReasonKind.USER,
-            f"a user asked for it ({why})" if why else "a user asked for it",
-            "to run its parameters once more: nnictl trial add",
-        )
-    if end is TrialState.EARLY_STOPPED and trial.asked_end is None:
-        return Reason(
-            ReasonKind.TIME_LIMIT,
-            f"it ran longer than maxTrialDuration ({why})",
-            "raise maxTrialDuration for trials that are to run longer",
-        )
-    if end is TrialState.EARLY_STOPPED:
-        return Reason(
-            ReasonKind.ASSESSOR,
-            f"the assessor advised it after {count(trial.intermediate_count, 'result')} ({why})",
-        )
-    if "experiment" in why:
-        return Reason(
-            ReasonKind.EXPERIMENT, why, "nnictl resume makes new trials; this one is over"
-        )
-    return Reason(ReasonKind.AGENT, why or "its agent stopped it")
+def _end_of_stop(trial: Trial, end: EndReason) -> Reason:
+    """Return the reason of a trial that was stopped."""
+    match end:
+        case EndReason(cause=EndCause.STOPPED, stop=StopReason() as stop):
+            return _stop_reason(trial, stop)
+        case EndReason(cause=EndCause.UNSPECIFIED) if trial.stop is not None:
+            return _stop_reason(trial, trial.stop)
+        case EndReason(cause=EndCause.TIME_LIMIT | EndCause.UNSPECIFIED):
+            return Reason(
+                ReasonKind.TIME_LIMIT,
+                "it ran longer than maxTrialDuration",
+                "raise maxTrialDuration for trials that are to run longer",
+            )
+        case _:
+            return _stop_reason(trial, StopReason(StopCause.AGENT))
+
+
+def _stop_reason(trial: Trial, stop: StopReason) -> Reason:
+    text = stop_text(stop)
+    match stop.cause:
+        case StopCause.USER:
+            return Reason(
+                ReasonKind.USER,
+                f"a user asked for it ({text})",
+                "to run its parameters once more: nnictl trial add",
+            )
+        case StopCause.ASSESSOR:
+            return Reason(
+                ReasonKind.ASSESSOR,
+                f"the assessor advised it after {count(trial.intermediate_count, 'result')} "
+                f"({text})",
+            )
+        case StopCause.EXPERIMENT_STOPPED:
+            return Reason(
+                ReasonKind.EXPERIMENT, text, "nnictl resume makes new trials; this one is over"
+            )
+        case StopCause.AGENT | StopCause.UNSPECIFIED:
+            return Reason(ReasonKind.AGENT, text)
 
 
 def _explain_failure(experiment: Experiment, trial: Trial) -> Explanation:
-    end = read_command_end(trial.reason) if trial.started_at_ms else None
-    if end is not None:
-        reason = (
-            _signal_reason(end)
-            if end.exit_code is None
-            else _exit_code_reason(end.exit_code, trial)
-        )
-    else:
-        reason = _reason_without_end(experiment, trial)
+    end = trial.end or _UNKNOWN_END
+    reason = _failure_reason(experiment, trial, end)
     return Explanation(
         trial.id,
         trial.state,
@@ -153,32 +167,38 @@ def _explain_failure(experiment: Experiment, trial: Trial) -> Explanation:
         f"trial {trial.id} failed: {reason.text}",
         (reason, *_losses(trial)),
         trial.lost_attempts,
-        stderr_tail=end.stderr_tail if end is not None else "",
+        stderr_tail=end.stderr_tail,
         exit_code=trial.exit_code,
-        signal=end.signal if end is not None else 0,
+        signal=end.signal,
+        end=trial.end,
     )
 
 
-def _reason_without_end(experiment: Experiment, trial: Trial) -> Reason:
-    """Return the reason of a failed trial whose command's end was not reported."""
-    if trial.reason.startswith("lost "):
-        limit = experiment.settings.max_trial_retries
-        return Reason(
-            ReasonKind.LOST,
-            f"{trial.reason}; maxTrialRetries is {limit}",
-            "see the causes of the losses; more patience: a larger maxTrialRetries",
-        )
-    if not trial.started_at_ms:
-        return Reason(
-            ReasonKind.NOT_STARTED,
-            trial.reason or "its command could not be started",
-            "check trialCommand, trialCodeDirectory and the disk of its machine",
-        )
-    return Reason(
-        ReasonKind.EXPERIMENT,
-        trial.reason or "its end was not reported",
-        "to run its parameters once more: nnictl trial add",
-    )
+def _failure_reason(experiment: Experiment, trial: Trial, end: EndReason) -> Reason:
+    match end.cause:
+        case EndCause.EXIT_CODE:
+            return _exit_code_reason(end.exit_code, trial)
+        case EndCause.SIGNAL:
+            return _signal_reason(end)
+        case EndCause.LOST:
+            limit = experiment.settings.max_trial_retries
+            return Reason(
+                ReasonKind.LOST,
+                f"{end_text(end)}; maxTrialRetries is {limit}",
+                "see the causes of the losses; more patience: a larger maxTrialRetries",
+            )
+        case EndCause.NOT_STARTED | EndCause.NEVER_STARTED:
+            return Reason(
+                ReasonKind.NOT_STARTED,
+                end_text(end),
+                "check trialCommand, trialCodeDirectory and the disk of its machine",
+            )
+        case _:
+            return Reason(
+                ReasonKind.EXPERIMENT,
+                end_text(end) or "its end was not reported",
+                "to run its parameters once more: nnictl trial add",
+            )
 
 
 def _exit_code_reason(code: int, trial: Trial) -> Reason:
@@ -193,7 +213,7 @@ def _exit_code_reason(code: int, trial: Trial) -> Reason:
     return Reason(ReasonKind.EXIT_CODE, f"its command ended with exit code {code}", remedy)
 
 
-def _signal_reason(end: CommandEnd) -> Reason:
+def _signal_reason(end: EndReason) -> Reason:
     name = _signal_name(end.signal) or "a signal"
     return Reason(
         ReasonKind.SIGNAL,
@@ -209,11 +229,15 @@ def _signal_name(number: int) -> str:
         return ""
 
 
+def _first_line(lost: LostAttempt) -> str:
+    return loss_text(lost.loss).partition("\n")[0]
+
+
 def _losses(trial: Trial) -> tuple[Reason, ...]:
     lost = trial.lost_attempts
     if not lost:
         return ()
-    causes = "; ".join(f"attempt {one.attempt}: {one.reason.splitlines()[0]}" for one in lost[-3:])
+    causes = "; ".join(f"attempt {one.attempt}: {_first_line(one)}" for one in lost[-3:])
     return (
         Reason(
             ReasonKind.LOST, f"{count(len(lost), 'earlier attempt')} did not come through: {causes}"

@@ -5,6 +5,8 @@ Of a trial that is not started, and of the next trial that is not created.
 
 from collections.abc import Iterator
 
+from svc_common.experiment_events.cause_text import awaited_text, loss_text, wait_text
+from svc_common.experiment_events.causes import WaitCause
 from svc_manager.domain.budget import time_left_ms, trials_left
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.explanation import (
@@ -49,7 +51,7 @@ def _waiting_reasons(trial: Trial, context: ExplanationContext) -> Iterator[Reas
             ReasonKind.BUS, f"no task can be published: {context.bus_trouble}", _LOOK_AT_BUS
         )
         return
-    holder = next((agent for agent in context.agents if agent.waits_for is not None), None)
+    holder = next((agent for agent in context.agents if agent.holds), None)
     if holder is None and trial.runner_id:
         known = (agent for agent in context.agents if agent.runner_id == trial.runner_id)
         holder = next(known, None)
@@ -60,7 +62,7 @@ def _waiting_reasons(trial: Trial, context: ExplanationContext) -> Iterator[Reas
     if trial.lost_attempts:
         last = trial.lost_attempts[-1]
         what = "failed and is run again" if last.command_failed else "was lost"
-        yield Reason(ReasonKind.LOST, f"attempt {last.attempt} {what}: {last.reason}")
+        yield Reason(ReasonKind.LOST, f"attempt {last.attempt} {what}: {loss_text(last.loss)}")
 
 
 def _agent_reason(trial: Trial, holder: AgentFacts | None) -> Reason:
@@ -71,16 +73,21 @@ def _agent_reason(trial: Trial, holder: AgentFacts | None) -> Reason:
             "nothing is needed: another agent gets it when that one is given up",
         )
     runner_id = holder.runner_id if holder is not None else trial.runner_id
-    what = (holder.waits_for if holder is not None else "") or trial.reason
-    if "GPU" in what:
-        return Reason(
-            ReasonKind.GPU,
-            f"agent {runner_id} has it: {what}",
-            "free a GPU, lower trialGpuNumber, or let trials share one (maxTrialNumberPerGpu)",
-        )
-    if what:
-        return Reason(ReasonKind.OBJECT, f"agent {runner_id} waits for {what}", _LOOK_AT_BYTES)
-    return Reason(ReasonKind.AGENT, f"agent {runner_id} has it and is about to start it")
+    wait = (holder.wait if holder is not None else None) or trial.wait
+    if wait is None:
+        return Reason(ReasonKind.AGENT, f"agent {runner_id} has it and is about to start it")
+    match wait.cause:
+        case WaitCause.GPU_IN_USE | WaitCause.GPU_MISSING:
+            return Reason(
+                ReasonKind.GPU,
+                f"agent {runner_id} has it: {wait_text(wait)}",
+                "free a GPU, lower trialGpuNumber, or let trials share one (maxTrialNumberPerGpu)",
+            )
+        case WaitCause.BLOB | WaitCause.UNSPECIFIED:
+            awaited = awaited_text(wait)
+            return Reason(
+                ReasonKind.OBJECT, f"agent {runner_id} waits for {awaited}", _LOOK_AT_BYTES
+            )
 
 
 def _unclaimed_reasons(trial: Trial, context: ExplanationContext) -> Iterator[Reason]:

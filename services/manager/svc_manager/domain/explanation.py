@@ -4,7 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntEnum
 
-from svc_manager.domain.trial import LostAttempt, TrialState
+from svc_common.experiment_events.cause_text import end_text, loss_text, wait_text
+from svc_common.experiment_events.causes import EndReason, WaitReason
+from svc_manager.domain.trial import LostAttempt, Trial, TrialState
 
 
 class TrialOutcome(IntEnum):
@@ -63,9 +65,10 @@ class AgentFacts:
     draining: bool
     held_count: int
     """Number of attempts that it holds, of all experiments."""
-    waits_for: str | None = None
-    """Cause for which the agent delays this trial; empty: it has started; None: the agent does not
-    hold it."""
+    holds: bool = False
+    """Whether it holds this trial."""
+    wait: WaitReason | None = None
+    """Cause for which it delays this trial; None: it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,19 @@ class Explanation:
     stderr_tail: str = ""
     exit_code: int | None = None
     signal: int = 0
+    end: EndReason | None = None
+    """None: the trial is live, or not created yet."""
+
+
+def trial_text(trial: Trial) -> str:
+    """Return why a trial waits, was stopped or failed; empty: it runs or has succeeded."""
+    if trial.end is not None:
+        return end_text(trial.end)
+    if trial.wait is not None:
+        return wait_text(trial.wait)
+    if trial.state is TrialState.WAITING and trial.lost_attempts:
+        return loss_text(trial.lost_attempts[-1].loss)
+    return ""
 
 
 def ago(duration_ms: float) -> str:

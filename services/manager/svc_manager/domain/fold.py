@@ -3,12 +3,11 @@
 Folding the same events at the same times always gives the same state.
 """
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, assert_never
 
 from svc_manager.domain import events
 from svc_manager.domain.experiment import TRANSITIONS, Budget, ExperimentState
-from svc_manager.domain.fold_trials import TRIAL_FOLDS
+from svc_manager.domain.fold_trials import fold_trial
 from svc_manager.domain.requests import request_record
 from svc_manager.domain.state import Algorithm, Experiment
 
@@ -16,7 +15,9 @@ ERRORS_KEPT: Final = 100
 """Error texts that the state keeps; the log has them all."""
 
 
-def fold(experiment: Experiment, event: events.Event, time_ms: int) -> None:
+def fold(  # noqa: C901, PLR0912 - one case per event
+    experiment: Experiment, event: events.Event, time_ms: int
+) -> None:
     """Apply the next event to the state.
 
     Args:
@@ -27,7 +28,46 @@ def fold(experiment: Experiment, event: events.Event, time_ms: int) -> None:
     Raises:
         ValueError: the event is a transition that the tables do not allow.
     """
-    _FOLDS[type(event)](experiment, event, time_ms)
+    if isinstance(event, events.TrialEvent):
+        fold_trial(experiment, event, time_ms)
+        return
+    match event:
+        case events.TrialsRequested():
+            _trials_requested(experiment, event)
+        case events.ParametersGenerated():
+            _parameters_generated(experiment, event)
+        case events.AlgorithmFailed():
+            _algorithm_failed(experiment, event)
+        case events.RequestRecorded():
+            _recorded(experiment, event)
+        case events.ExperimentStateChanged():
+            _state_changed(experiment, event, time_ms)
+        case events.ExperimentCreated():
+            _created(experiment, event, time_ms)
+        case events.AlgorithmRequested():
+            _algorithm_requested(experiment, event)
+        case events.AlgorithmStarted():
+            _algorithm_started(experiment, event)
+        case events.AlgorithmDiverged():
+            _algorithm_diverged(experiment)
+        case events.BudgetChanged():
+            _budget_changed(experiment, event)
+        case events.SearchSpaceChanged():
+            _space_changed(experiment, event)
+        case events.DataImported():
+            _data_imported(experiment)
+        case events.CustomTrialAdded():
+            _custom_added(experiment, event)
+        case events.ListenerOpened():
+            _listener_opened(experiment, event)
+        case events.ListenerClosed():
+            _listener_closed(experiment)
+        case events.ExperimentEnded():
+            _ended(experiment)
+        case events.ExperimentMoved():
+            _moved(experiment, event)
+        case _:
+            assert_never(event)
 
 
 def _created(experiment: Experiment, event: events.ExperimentCreated, time_ms: int) -> None:
@@ -43,33 +83,27 @@ def _created(experiment: Experiment, event: events.ExperimentCreated, time_ms: i
     experiment.created_at_ms = experiment.changed_at_ms = time_ms
 
 
-def _algorithm_requested(
-    experiment: Experiment, event: events.AlgorithmRequested, _time_ms: int
-) -> None:
+def _algorithm_requested(experiment: Experiment, event: events.AlgorithmRequested) -> None:
     # Requests, promises and unused suggestions belong to one generation of the algorithm.
     experiment.algorithm = Algorithm(
         generation=event.generation, request_count=experiment.algorithm.request_count
     )
 
 
-def _algorithm_started(
-    experiment: Experiment, event: events.AlgorithmStarted, _time_ms: int
-) -> None:
+def _algorithm_started(experiment: Experiment, event: events.AlgorithmStarted) -> None:
     experiment.algorithm.started = True
     experiment.algorithm.lookahead = event.lookahead
     experiment.algorithm.assesses = event.assesses
     experiment.algorithm.provenance = dict(event.provenance)
 
 
-def _trials_requested(experiment: Experiment, event: events.TrialsRequested, _time_ms: int) -> None:
+def _trials_requested(experiment: Experiment, event: events.TrialsRequested) -> None:
     experiment.algorithm.request_count += 1
     experiment.algorithm.asked[event.request_id] = set(event.parameter_ids)
     experiment.next_parameter_id = max(experiment.next_parameter_id, max(event.parameter_ids) + 1)
 
 
-def _parameters_generated(
-    experiment: Experiment, event: events.ParametersGenerated, _time_ms: int
-) -> None:
+def _parameters_generated(experiment: Experiment, event: events.ParametersGenerated) -> None:
     algorithm = experiment.algorithm
     given = {item.parameter_id for item in event.parameters}
     # An answer may hold ids that an earlier answer promised: advisors serve the oldest id first.
@@ -99,19 +133,17 @@ def _add_error(experiment: Experiment, text: str) -> None:
     del experiment.errors[:-ERRORS_KEPT]
 
 
-def _algorithm_failed(experiment: Experiment, event: events.AlgorithmFailed, _time_ms: int) -> None:
+def _algorithm_failed(experiment: Experiment, event: events.AlgorithmFailed) -> None:
     experiment.failures.add((event.call, event.position))
     last_line = event.traceback.strip().rsplit("\n", 1)[-1]
     _add_error(experiment, f"{event.call}: {last_line}")
 
 
-def _algorithm_diverged(
-    experiment: Experiment, _event: events.AlgorithmDiverged, _time_ms: int
-) -> None:
+def _algorithm_diverged(experiment: Experiment) -> None:
     experiment.repeatable = False
 
 
-def _budget_changed(experiment: Experiment, event: events.BudgetChanged, _time_ms: int) -> None:
+def _budget_changed(experiment: Experiment, event: events.BudgetChanged) -> None:
     old = experiment.budget
     experiment.budget = Budget(
         old.trial_concurrency if event.trial_concurrency is None else event.trial_concurrency,
@@ -123,29 +155,29 @@ def _budget_changed(experiment: Experiment, event: events.BudgetChanged, _time_m
     experiment.revision += 1
 
 
-def _space_changed(experiment: Experiment, event: events.SearchSpaceChanged, _time_ms: int) -> None:
+def _space_changed(experiment: Experiment, event: events.SearchSpaceChanged) -> None:
     experiment.search_space = event.search_space
     experiment.algorithm.exhausted = False
     experiment.revision += 1
 
 
-def _data_imported(experiment: Experiment, _event: events.DataImported, _time_ms: int) -> None:
+def _data_imported(experiment: Experiment) -> None:
     experiment.algorithm.exhausted = False
 
 
-def _custom_added(experiment: Experiment, event: events.CustomTrialAdded, _time_ms: int) -> None:
+def _custom_added(experiment: Experiment, event: events.CustomTrialAdded) -> None:
     experiment.next_parameter_id = max(experiment.next_parameter_id, event.parameter_id + 1)
     experiment.custom_queue[event.parameter_id] = event.parameters
     if event.request_id:
         experiment.custom_ids[event.request_id] = event.parameter_id
 
 
-def _listener_opened(experiment: Experiment, event: events.ListenerOpened, _time_ms: int) -> None:
+def _listener_opened(experiment: Experiment, event: events.ListenerOpened) -> None:
     experiment.port = event.port
     experiment.url_prefix = event.url_prefix
 
 
-def _listener_closed(experiment: Experiment, _event: events.ListenerClosed, _time_ms: int) -> None:
+def _listener_closed(experiment: Experiment) -> None:
     experiment.port = 0
 
 
@@ -164,42 +196,20 @@ def _state_changed(
         experiment.ended_at_ms = experiment.ended_at_ms or time_ms
     elif experiment.state in {ExperimentState.RUNNING, ExperimentState.INITIALIZED}:
         experiment.ended_at_ms = 0
-    known = bool(experiment.errors) and experiment.errors[-1].endswith(event.reason)
+    error = event.cause.detail
+    known = bool(experiment.errors) and experiment.errors[-1].endswith(error)
     if experiment.state is ExperimentState.ERROR and not known:
-        _add_error(experiment, event.reason)
+        _add_error(experiment, error)
 
 
-def _ended(experiment: Experiment, _event: events.ExperimentEnded, _time_ms: int) -> None:
+def _ended(experiment: Experiment) -> None:
     experiment.custom_queue.clear()
 
 
-def _moved(experiment: Experiment, event: events.ExperimentMoved, _time_ms: int) -> None:
+def _moved(experiment: Experiment, event: events.ExperimentMoved) -> None:
     experiment.directory = event.directory
     experiment.code_directory = event.trial_code_directory or experiment.code_directory
 
 
-def _recorded(experiment: Experiment, event: events.RequestRecorded, _time_ms: int) -> None:
+def _recorded(experiment: Experiment, event: events.RequestRecorded) -> None:
     experiment.requests[event.request_id] = request_record(event.method, event.fingerprint)
-
-
-# `Any`: each function takes the type of its key.
-_FOLDS: dict[type, Callable[[Experiment, Any, int], None]] = {
-    events.ExperimentCreated: _created,
-    events.AlgorithmRequested: _algorithm_requested,
-    events.AlgorithmStarted: _algorithm_started,
-    events.TrialsRequested: _trials_requested,
-    events.ParametersGenerated: _parameters_generated,
-    events.AlgorithmFailed: _algorithm_failed,
-    events.AlgorithmDiverged: _algorithm_diverged,
-    events.BudgetChanged: _budget_changed,
-    events.SearchSpaceChanged: _space_changed,
-    events.DataImported: _data_imported,
-    events.CustomTrialAdded: _custom_added,
-    events.ListenerOpened: _listener_opened,
-    events.ListenerClosed: _listener_closed,
-    events.ExperimentStateChanged: _state_changed,
-    events.ExperimentEnded: _ended,
-    events.ExperimentMoved: _moved,
-    events.RequestRecorded: _recorded,
-    **TRIAL_FOLDS,
-}

@@ -1,12 +1,49 @@
 """Fold of the events about trials; a part of `fold`."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import assert_never
 
 from svc_manager.domain import events
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import LostAttempt, Trial, TrialState
 from svc_manager.domain.values import MetricType, OptimizeMode
+
+
+def fold_trial(  # noqa: C901 - one case per event
+    experiment: Experiment, event: events.TrialEvent, time_ms: int
+) -> None:
+    """Apply the next event about a trial to the state.
+
+    Args:
+        experiment: the state; it is changed.
+        event: the event.
+        time_ms: time of its batch, ms since 1970.
+
+    Raises:
+        ValueError: the event is a transition that the tables do not allow.
+    """
+    match event:
+        case events.MetricReported():
+            _metric_reported(experiment, event)
+        case events.TrialStarted():
+            _trial_started(experiment, event)
+        case events.TrialEnded():
+            _trial_ended(experiment, event)
+        case events.TrialScheduled():
+            _trial_scheduled(experiment, event, time_ms)
+        case events.TrialLost():
+            _trial_lost(experiment, event)
+        case events.TrialWaits():
+            _trial_waits(experiment, event)
+        case events.TrialStopRequested():
+            _stop_requested(experiment, event)
+        case events.ReportIgnored():
+            _report_ignored(experiment, event)
+        case events.ReportDeferred():
+            _report_deferred(experiment, event)
+        case events.TrialUnknown():
+            _trial_unknown(experiment, event)
+        case _:
+            assert_never(event)
 
 
 def _trial_scheduled(experiment: Experiment, event: events.TrialScheduled, time_ms: int) -> None:
@@ -53,18 +90,18 @@ def _forget_deferred(experiment: Experiment, trial: Trial) -> None:
             del experiment.deferred[key]
 
 
-def _trial_started(experiment: Experiment, event: events.TrialStarted, _time_ms: int) -> None:
+def _trial_started(experiment: Experiment, event: events.TrialStarted) -> None:
     trial = experiment.trials[event.trial_id]
     trial.claim_id = event.claim_id
     trial.runner_id = event.runner_id
     trial.started_at_ms = event.started_at_ms
     trial.gpu_indices = event.gpu_indices
-    trial.reason = ""
+    trial.wait = None
     _change_trial(experiment, trial, TrialState.RUNNING)
     _count_report(experiment, trial, event.report_sequence)
 
 
-def _metric_reported(experiment: Experiment, event: events.MetricReported, _time_ms: int) -> None:
+def _metric_reported(experiment: Experiment, event: events.MetricReported) -> None:
     trial = experiment.trials[event.trial_id]
     if event.metric.type is MetricType.FINAL:
         trial.final = event.metric
@@ -90,23 +127,19 @@ def _update_best(experiment: Experiment, trial: Trial) -> None:
         experiment.best_trial_id = trial.id
 
 
-def _stop_requested(
-    experiment: Experiment, event: events.TrialStopRequested, _time_ms: int
-) -> None:
+def _stop_requested(experiment: Experiment, event: events.TrialStopRequested) -> None:
     trial = experiment.trials[event.trial_id]
     trial.asked_end = event.end_state
-    trial.stop_reason = event.reason
+    trial.stop = event.stop
 
 
-def _trial_lost(experiment: Experiment, event: events.TrialLost, _time_ms: int) -> None:
+def _trial_lost(experiment: Experiment, event: events.TrialLost) -> None:
     trial = experiment.trials[event.trial_id]
     if event.command_failed:
         trial.failures += 1
     elif trial.state is not TrialState.WAITING:
         trial.losses += 1
-    trial.lost_attempts += (
-        LostAttempt(event.attempt, trial.runner_id, event.reason, event.command_failed),
-    )
+    trial.lost_attempts += (LostAttempt(event.attempt, trial.runner_id, event.loss),)
     _forget_deferred(experiment, trial)
     _change_trial(experiment, trial, TrialState.WAITING)
     trial.attempt = event.attempt + 1
@@ -114,54 +147,38 @@ def _trial_lost(experiment: Experiment, event: events.TrialLost, _time_ms: int) 
     trial.runner_id = ""
     trial.report_sequence = -1
     trial.gpu_indices = ()
-    trial.reason = event.reason
+    trial.wait = None
     trial.intermediate_count = 0
     trial.last_intermediate = None
 
 
-def _trial_ended(experiment: Experiment, event: events.TrialEnded, _time_ms: int) -> None:
+def _trial_ended(experiment: Experiment, event: events.TrialEnded) -> None:
     trial = experiment.trials[event.trial_id]
     _count_report(experiment, trial, event.report_sequence)
     _forget_deferred(experiment, trial)
     trial.exit_code = event.exit_code
     trial.ended_at_ms = event.ended_at_ms
-    trial.reason = event.reason
+    trial.end = event.end
     if event.checkpoint is not None:
         experiment.checkpoints[event.checkpoint.directory] = event.checkpoint
     _change_trial(experiment, trial, event.state)
 
 
-def _trial_unknown(experiment: Experiment, event: events.TrialUnknown, _time_ms: int) -> None:
+def _trial_unknown(experiment: Experiment, event: events.TrialUnknown) -> None:
     _change_trial(experiment, experiment.trials[event.trial_id], TrialState.UNKNOWN)
 
 
-def _trial_waits(experiment: Experiment, event: events.TrialWaits, _time_ms: int) -> None:
+def _trial_waits(experiment: Experiment, event: events.TrialWaits) -> None:
     trial = experiment.trials[event.trial_id]
     trial.claim_id = event.claim_id
     trial.runner_id = event.runner_id
-    trial.reason = event.reason
+    trial.wait = event.wait
     _count_report(experiment, trial, event.report_sequence)
 
 
-def _report_deferred(experiment: Experiment, event: events.ReportDeferred, _time_ms: int) -> None:
+def _report_deferred(experiment: Experiment, event: events.ReportDeferred) -> None:
     experiment.deferred.setdefault(event.report.claim, {})[event.report.sequence] = event.report
 
 
-def _report_ignored(experiment: Experiment, event: events.ReportIgnored, _time_ms: int) -> None:
+def _report_ignored(experiment: Experiment, event: events.ReportIgnored) -> None:
     _count_report(experiment, experiment.trials[event.trial_id], event.report_sequence)
-
-
-# `Any`: each function takes the type of its key.
-TRIAL_FOLDS: dict[type, Callable[[Experiment, Any, int], None]] = {
-    events.TrialScheduled: _trial_scheduled,
-    events.TrialStarted: _trial_started,
-    events.MetricReported: _metric_reported,
-    events.TrialStopRequested: _stop_requested,
-    events.TrialLost: _trial_lost,
-    events.TrialEnded: _trial_ended,
-    events.TrialUnknown: _trial_unknown,
-    events.TrialWaits: _trial_waits,
-    events.ReportDeferred: _report_deferred,
-    events.ReportIgnored: _report_ignored,
-}
-"""Functions by the type of the event."""

@@ -7,6 +7,7 @@ here.
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from svc_common.experiment_events.causes import ExperimentCause, LossReason
 from svc_manager.domain.events import (
     AlgorithmDiverged,
     AlgorithmFailed,
@@ -50,7 +51,7 @@ class View:
 class Stop:
     """Cancel the live trials and stop the experiment."""
 
-    reason: str = "stopped by the user"
+    cause: ExperimentCause = ExperimentCause.STOPPED_BY_USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ class StopAdvice:
     """The assessor advises to stop a trial."""
 
     trial_id: str
-    reason: str
+    detail: str
+    """Words of the assessor; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ class AlgorithmGaveUp:
     """The algorithm failed for good."""
 
     generation: int
-    reason: str
+    detail: str
+    """Message of the algorithm or of its host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,7 @@ class AgentGone:
     """Silence of an agent, long enough for it to have killed its trials, or its departure."""
 
     runner_id: str
-    reason: str
+    loss: LossReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ class AttemptGone:
     """Restart of an agent that should hold an attempt and does not."""
 
     held: HeldAttempt
-    reason: str
+    loss: LossReason
 
 
 @dataclass(frozen=True, slots=True)

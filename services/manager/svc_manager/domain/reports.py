@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
 
+from svc_common.experiment_events.causes import LossReason, WaitReason
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.values import Metric
 
@@ -46,14 +47,14 @@ class Exited:
 class Lost:
     """Loss of the attempt: the agent does not know its outcome."""
 
-    reason: str
+    loss: LossReason
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
     """Delay of a task that the agent holds and cannot start yet."""
 
-    reason: str
+    wait: WaitReason
 
 
 ReportBody: TypeAlias = Started | Metric | Exited | Lost | Waits

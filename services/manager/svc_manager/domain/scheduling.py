@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from svc_common.experiment_events.causes import ExperimentCause
 from svc_manager.domain import events
 from svc_manager.domain.budget import target_state, time_left_ms, trials_left
 from svc_manager.domain.decision_round import Round
@@ -21,12 +22,12 @@ def settle(round_: Round) -> None:
         _request(round_)
         target = target_state(experiment, round_.now_ms)
         if target is not experiment.state:
-            round_.change_state(target, _state_reason(experiment, target, round_.now_ms))
+            round_.change_state(target, _state_cause(experiment, target, round_.now_ms))
     elif experiment.state is ExperimentState.STOPPING and not experiment.live:
         if experiment.port:
             round_.emit(events.ListenerClosed())
         round_.change_state(ExperimentState.STOPPED)
-        round_.emit(events.ExperimentEnded(ExperimentState.STOPPED, ""))
+        round_.end_experiment(ExperimentState.STOPPED)
 
 
 def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
@@ -108,12 +109,12 @@ def _request(round_: Round) -> None:
         )
 
 
-def _state_reason(experiment: Experiment, target: ExperimentState, now_ms: int) -> str:
+def _state_cause(experiment: Experiment, target: ExperimentState, now_ms: int) -> ExperimentCause:
     if target in {ExperimentState.NO_MORE_TRIAL, ExperimentState.DONE}:
         if trials_left(experiment) == 0:
-            return "the trial number is reached"
+            return ExperimentCause.TRIAL_NUMBER
         if time_left_ms(experiment, now_ms) == 0:
-            return "the longest duration has passed"
+            return ExperimentCause.DURATION
     if target in {ExperimentState.TUNER_NO_MORE_TRIAL, ExperimentState.DONE}:
-        return "the algorithm has no more parameters"
-    return ""
+        return ExperimentCause.NO_MORE_PARAMETERS
+    return ExperimentCause.UNSPECIFIED

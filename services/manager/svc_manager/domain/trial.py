@@ -3,6 +3,13 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from svc_common.experiment_events.causes import (
+    EndReason,
+    LossCause,
+    LossReason,
+    StopReason,
+    WaitReason,
+)
 from svc_manager.domain.values import EncodedValue, Metric, ParameterSource
 
 
@@ -52,9 +59,12 @@ class LostAttempt:
     attempt: int
     runner_id: str
     """Empty: it was unclaimed."""
-    reason: str
-    command_failed: bool
-    """Its command failed and was retried, as configured."""
+    loss: LossReason
+
+    @property
+    def command_failed(self) -> bool:
+        """Whether its command failed and was retried, as configured."""
+        return self.loss.cause is LossCause.COMMAND_FAILED
 
 
 @dataclass(slots=True)
@@ -81,11 +91,14 @@ class Trial:
     """Start of the last started attempt; 0: none."""
     ended_at_ms: int = 0
     exit_code: int | None = None
-    reason: str = ""
-    """Why it waits, was stopped or failed."""
+    end: EndReason | None = None
+    """None: it is live."""
+    wait: WaitReason | None = None
+    """Delay that its agent reported; None: none."""
     asked_end: TrialState | None = None
     """State in which it ends once stopped; None: no stop was requested."""
-    stop_reason: str = ""
+    stop: StopReason | None = None
+    """Cause of the requested stop."""
     losses: int = 0
     """Number of attempts lost with their agent."""
     failures: int = 0

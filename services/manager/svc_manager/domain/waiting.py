@@ -1,8 +1,11 @@
 """Text about an experiment that makes no progress: the condition that it waits for."""
 
+from collections.abc import Iterable
+
 from svc_manager.domain.experiment import ExperimentState
+from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.state import Experiment
-from svc_manager.domain.trial import TrialState
+from svc_manager.domain.trial import Trial, TrialState
 
 
 def waiting_for(experiment: Experiment, agent_count: int) -> str:
@@ -28,18 +31,22 @@ def _trials_wait(experiment: Experiment, agent_count: int) -> str:
         verb = "waits" if len(waiting) == 1 else "wait"
         return f"{_trials(len(waiting))} {verb} for an agent: none is connected"
     if len(waiting) == len(experiment.live) and waiting:
-        reasons = sorted({trial.reason for trial in waiting if trial.reason})
-        return "; ".join(reasons[:3])
+        return _joined(waiting)
     # A running trial waits, too, when its checkpoint cannot be stored; trials that load it wait
     # with it.
     running = [t for t in experiment.live.values() if t.state is TrialState.RUNNING]
-    if running and all(trial.reason for trial in running):
-        return "; ".join(sorted({trial.reason for trial in running})[:3])
+    if running and all(trial.wait for trial in running):
+        return _joined(running)
     if unknown and unknown == len(experiment.live):
         return f"waiting for the agent of {_trials(unknown)}: it is silent"
     if not experiment.live and experiment.algorithm.outstanding:
         return "waiting for the algorithm"
     return ""
+
+
+def _joined(trials: Iterable[Trial]) -> str:
+    texts = {trial_text(trial) for trial in trials} - {""}
+    return "; ".join(sorted(texts)[:3])
 
 
 def _trials(count: int) -> str:

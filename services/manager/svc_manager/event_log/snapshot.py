@@ -21,7 +21,7 @@ from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
 from svc_manager.event_log.reader import FoldedExperiment
 
-FORM: Final = 2
+FORM: Final = 3
 """Version of the format; incremented whenever a field of the state changes its meaning."""
 _TRIALS_AT_ONCE: Final = 200
 """Trials that are encoded in one call that blocks other threads: about 2 ms."""
@@ -130,8 +130,22 @@ _codecs: dict[Any, Codec] = {}
 def _codec(kind: Any) -> Codec:  # noqa: ANN401 - a type expression
     known = _codecs.get(kind)
     if known is None:
+        # A class that holds itself, such as a cause with an earlier cause, finds this one.
+        _codecs[kind] = _later_codec(kind)
         known = _codecs[kind] = _make_codec(kind)
     return known
+
+
+def _later_codec(kind: Any) -> Codec:  # noqa: ANN401 - a type expression
+    """Return a codec that looks for the codec of its type at each call."""
+
+    def write(value: Any) -> Any:  # noqa: ANN401 - an instance of `kind`
+        return _codecs[kind][0](value)
+
+    def read(data: Any) -> Any:  # noqa: ANN401 - what `write` gave
+        return _codecs[kind][1](data)
+
+    return write, read
 
 
 def _make_codec(kind: Any) -> Codec:  # noqa: ANN401 - a type expression

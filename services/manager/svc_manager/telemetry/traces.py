@@ -1,8 +1,8 @@
 """Spans of a trial's trace that the manager records: the whole trial, and its time in the queue."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
 
+from svc_common.experiment_events.cause_text import end_text
 from svc_common.telemetry.tracing import Tracer, TrialSpan
 from svc_manager.domain import events
 from svc_manager.domain.state import Experiment
@@ -28,13 +28,21 @@ class TrialTraces:
         return self._tracer.traceparent(experiment_id, parameter_id)
 
     def record_events(
-        self, experiment: Experiment, events: Sequence[events.Event], now_ms: int
+        self, experiment: Experiment, appended: Sequence[events.Event], now_ms: int
     ) -> None:
         """Record the spans that end with the given events, which are folded."""
-        for event in events:
-            note = _NOTES.get(type(event))
-            if note is not None:
-                note(self, experiment, event, now_ms)
+        for event in appended:
+            match event:
+                case events.TrialEnded():
+                    self._ended(experiment, event, now_ms)
+                case events.TrialStarted():
+                    self._started(experiment, event)
+                case events.TrialsRequested():
+                    self._requested(experiment, event, now_ms)
+                case events.ExperimentEnded():
+                    self._requested_ms.pop(experiment.id, None)
+                case _:
+                    pass
 
     def _requested(
         self, experiment: Experiment, event: events.TrialsRequested, now_ms: int
@@ -42,7 +50,7 @@ class TrialTraces:
         times = self._requested_ms.setdefault(experiment.id, {})
         times.update(dict.fromkeys(event.parameter_ids, now_ms))
 
-    def _started(self, experiment: Experiment, event: events.TrialStarted, _now_ms: int) -> None:
+    def _started(self, experiment: Experiment, event: events.TrialStarted) -> None:
         trial = experiment.trials[event.trial_id]
         if event.attempt == 1:
             self._tracer.record(
@@ -78,20 +86,6 @@ class TrialTraces:
                     "nni.attempts": event.attempt,
                     "nni.result_count": trial.intermediate_count + (trial.final is not None),
                 },
-                error=event.reason.partition("\n")[0] if failed else "",
+                error=end_text(event.end).partition("\n")[0] if failed else "",
             )
         )
-
-    def _experiment_ended(
-        self, experiment: Experiment, _event: events.ExperimentEnded, _now_ms: int
-    ) -> None:
-        self._requested_ms.pop(experiment.id, None)
-
-
-# `Any`: each function takes the type of its key.
-_NOTES: Final[dict[type, Callable[[TrialTraces, Experiment, Any, int], None]]] = {
-    events.TrialsRequested: TrialTraces._requested,  # noqa: SLF001 - its own table
-    events.TrialStarted: TrialTraces._started,  # noqa: SLF001 - as above
-    events.TrialEnded: TrialTraces._ended,  # noqa: SLF001 - as above
-    events.ExperimentEnded: TrialTraces._experiment_ended,  # noqa: SLF001 - as above
-}

@@ -17,6 +17,7 @@ from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_wire.values import blob_of
 from svc_common.errors import InvalidArgumentError
+from svc_common.experiment_events.causes import ExperimentCause
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.views import exported_view
@@ -38,6 +39,9 @@ from svc_manager.usecases.deletions import Deletions
 from svc_manager.usecases.log_streams import LogStreams, follow_events
 from svc_manager.usecases.metric_cache import MetricCache
 from svc_manager.usecases.request_checks import check_storable
+
+_STOP_FINGERPRINT: Final = "d91ec36c52358231"
+"""Fingerprint of every request to stop, as in the logs of all versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +124,19 @@ class Experiments:
         return await self._activations.view(reopening)
 
     async def stop(
-        self, experiment_id: str, request_id: str = "", *, reason: str = "stopped by the user"
+        self,
+        experiment_id: str,
+        request_id: str = "",
+        *,
+        cause: ExperimentCause = ExperimentCause.STOPPED_BY_USER,
     ) -> experiment_pb2.Experiment:
         """Cancel the live trials and close the listener; wait until it is STOPPED."""
         actor = await self._registry.find(experiment_id)
         repeated = bool(request_id) and request_id in actor.experiment.requests
-        await actor.submit(RecordedCommand(Stop(reason), request_id, "StopExperiment"))
+        stop = RecordedCommand(
+            Stop(cause), request_id, "StopExperiment", fingerprint=_STOP_FINGERPRINT
+        )
+        await actor.submit(stop)
         if repeated and actor.experiment.state is not ExperimentState.STOPPING:
             return actor.view()  # that stop is done, and the experiment may have been resumed since
         await actor.wait_for_state({ExperimentState.STOPPED})

@@ -6,13 +6,29 @@ import itertools
 
 from nni_proto.common.v1 import value_pb2
 from nni_wire.values import to_value
+from svc_common.experiment_events.causes import (
+    ExperimentCause,
+    ExperimentReason,
+    LossCause,
+    LossReason,
+    WaitCause,
+    WaitReason,
+)
 from svc_manager.domain import events, inputs
 from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import Effect
-from svc_manager.domain.experiment import Budget, ExperimentSettings
+from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.fold import fold
-from svc_manager.domain.reports import ExitCause, Exited, Report, ReportBody, Started
+from svc_manager.domain.reports import (
+    ExitCause,
+    Exited,
+    Lost,
+    Report,
+    ReportBody,
+    Started,
+    Waits,
+)
 from svc_manager.domain.scheduling import settle
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
@@ -175,6 +191,23 @@ class Lab:
 
 def exited(code: int | None = 0, cause: ExitCause = ExitCause.ENDED, detail: str = "") -> Exited:
     return Exited(9_000, cause, code, 0 if code is not None else 9, detail)
+
+
+def lost(detail: str) -> Lost:
+    return Lost(LossReason(LossCause.AGENT_FAILED, detail=detail))
+
+
+def waits_for_gpus(count: int = 1) -> Waits:
+    return Waits(WaitReason(WaitCause.GPU_IN_USE, gpu_count=count))
+
+
+def change(
+    before: ExperimentState | None,
+    after: ExperimentState,
+    cause: ExperimentCause = ExperimentCause.UNSPECIFIED,
+    detail: str = "",
+) -> events.ExperimentStateChanged:
+    return events.ExperimentStateChanged(before, after, ExperimentReason(cause, detail), 0)
 
 
 def generated(

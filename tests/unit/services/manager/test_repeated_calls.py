@@ -16,6 +16,7 @@ from nni_proto.trial.v1 import trial_service_pb2 as trial_pb
 from nni_wire.values import to_value
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 from svc_common.messaging.memory import InMemoryBus
+from svc_manager.domain.inputs import RecordedCommand, Stop
 from svc_manager.servicers.experiment_servicer import Context, ExperimentServicer
 from svc_manager.servicers.trial_servicer import TrialServicer
 from tests.unit.services.manager.world import World, hold, world_on
@@ -216,6 +217,17 @@ async def test_the_id_of_one_request_is_refused_for_another(api: Api, call: Call
 
     with pytest.raises(InvalidArgumentError, match="request_id must name one request only"):
         await call(api, "req-1")
+
+
+async def test_a_stop_that_an_older_version_carried_out_is_repeated(api: Api) -> None:
+    fingerprint = "d91ec36c52358231"  # of the text that the command held
+    actor = await api.world.manager.registry.find(api.experiment_id)
+    await actor.submit(RecordedCommand(Stop(), "req-1", "StopExperiment", "me", fingerprint))
+    recorded = await requests_in_log(api)
+
+    await stop(api, "req-1")
+
+    assert await requests_in_log(api) == recorded
 
 
 async def test_a_second_identical_end_is_fine_and_a_different_one_is_an_error(api: Api) -> None:

@@ -69,7 +69,7 @@ class _ExperimentCause:
 class _ExperimentCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ExperimentCause.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     EXPERIMENT_CAUSE_UNSPECIFIED: _ExperimentCause.ValueType  # 0
-    """Written before causes existed: only the text of the event tells."""
+    """None, or written before causes existed: only the text of the event tells."""
     EXPERIMENT_CAUSE_CREATED: _ExperimentCause.ValueType  # 1
     EXPERIMENT_CAUSE_ALGORITHM_STARTED: _ExperimentCause.ValueType  # 2
     EXPERIMENT_CAUSE_TRIAL_NUMBER: _ExperimentCause.ValueType  # 3
@@ -92,7 +92,7 @@ class ExperimentCause(_ExperimentCause, metaclass=_ExperimentCauseEnumTypeWrappe
     """Why the state of an experiment changed."""
 
 EXPERIMENT_CAUSE_UNSPECIFIED: ExperimentCause.ValueType  # 0
-"""Written before causes existed: only the text of the event tells."""
+"""None, or written before causes existed: only the text of the event tells."""
 EXPERIMENT_CAUSE_CREATED: ExperimentCause.ValueType  # 1
 EXPERIMENT_CAUSE_ALGORITHM_STARTED: ExperimentCause.ValueType  # 2
 EXPERIMENT_CAUSE_TRIAL_NUMBER: ExperimentCause.ValueType  # 3

@@ -10,6 +10,7 @@ import pytest
 from nni_proto.runner.v1 import task_pb2
 from svc_common import subjects
 from svc_common.clock import ManualClock
+from svc_common.experiment_events.causes import StopCause, StopReason
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.actors.effect_runner import EffectRunner
@@ -156,9 +157,9 @@ async def test_orders_go_to_the_agent_of_the_trial(bench: Bench) -> None:
 
     await bench.runner.run(
         [
-            SendStop("r1", "t1", 2, "killed by the user"),
+            SendStop("r1", "t1", 2, StopReason(StopCause.USER)),
             SendDrop("r1", "t2", 1, "c1"),
-            SendStop("", "t3", 1, "unclaimed: no agent to send it to"),
+            SendStop("", "t3", 1, StopReason(StopCause.USER)),
             ForgetExperiment(),
         ]
     )

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nni_proto.runner.v1 import task_pb2
+from nni_proto.trial.v1 import cause_pb2
 from svc_common import subjects
 from svc_common.clock import ManualClock
+from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.agents.liveness import (
     GONE_AFTER_S,
@@ -29,6 +31,8 @@ from svc_manager.domain.inputs import (
 from svc_manager.domain.reports import Lost
 from svc_manager.domain.state import Experiment
 from tests.unit.services.manager.building import EXPERIMENT_ID, Lab
+
+FORGOTTEN = LossReason(LossCause.UNKNOWN_TO_AGENT)
 
 
 class Listening:
@@ -95,7 +99,9 @@ async def test_an_agent_falls_silent_then_is_gone() -> None:
         clock.advance(GONE_AFTER_S - SILENT_AFTER_S)
         await turns()
 
-    assert isinstance(actor.notified[-1], AgentGone)
+    silence_ms = round(GONE_AFTER_S * 1000)
+    loss = LossReason(LossCause.AGENT_SILENT, silence_ms=silence_ms, runner_id="r1")
+    assert actor.notified[-1] == AgentGone("r1", loss)
     assert watch.get("r1") is None
 
 
@@ -163,7 +169,7 @@ async def test_what_a_restarted_agent_has_forgotten_is_lost_after_a_while() -> N
 
     (notification,) = actor.notified
     assert isinstance(notification, AttemptGone)
-    assert notification.held == HeldAttempt(forgotten.id, 1, "c2")
+    assert notification == AttemptGone(HeldAttempt(forgotten.id, 1, "c2"), FORGOTTEN)
     lab.notification(notification)
     assert (forgotten.state.name, forgotten.attempt) == ("WAITING", 2)
 
@@ -171,9 +177,9 @@ async def test_what_a_restarted_agent_has_forgotten_is_lost_after_a_while() -> N
 async def test_a_forgotten_attempt_that_was_reported_lost_meanwhile_is_left_alone() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.report(trial, 1, Lost("its agent was restarted"))
+    lab.report(trial, 1, Lost(LossReason(LossCause.AGENT_RESTARTED)))
 
-    lab.notification(AttemptGone(HeldAttempt(trial.id, 1, "claim"), "forgotten"))
+    lab.notification(AttemptGone(HeldAttempt(trial.id, 1, "claim"), FORGOTTEN))
 
     assert trial.attempt == 2
 
@@ -211,7 +217,7 @@ async def test_an_agent_that_leaves_is_not_counted_on_and_soon_gone() -> None:
         clock.advance(GONE_AFTER_S)
         await turns()
 
-    assert actor.notified[-1] == AgentGone("r1", "its agent has left")
+    assert actor.notified[-1] == AgentGone("r1", LossReason(LossCause.AGENT_LEFT))
 
 
 async def test_silence_does_not_count_while_the_bus_is_away() -> None:
@@ -339,3 +345,26 @@ def test_experiments_with_unclaimed_tasks_are_notified_of_a_restarted_agent() ->
     watch.handle_presence(second)
 
     assert actor.notified == [AgentRestarted("local", "boot2")] * 2
+
+
+async def test_facts_name_what_an_agent_holds_and_what_it_waits_for() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+    watch = AgentMonitor(InMemoryBus(), ManualClock())
+    message = presence((trial.id, 1, "claim"))
+    watch.handle_presence(message)
+    (holds,) = watch.facts(EXPERIMENT_ID, trial)
+    message.trials[0].waiting_for = "waiting for 1 GPU"
+    watch.handle_presence(message)
+    (older,) = watch.facts(EXPERIMENT_ID, trial)
+    message.trials[0].wait.cause = cause_pb2.WAIT_CAUSE_BLOB
+    message.trials[0].wait.object = "its code"
+    watch.handle_presence(message)
+
+    (newer,) = watch.facts(EXPERIMENT_ID, trial)
+    (other,) = watch.facts("another1", trial)
+
+    assert (holds.holds, holds.wait) == (True, None)
+    assert (older.holds, older.wait) == (True, WaitReason(WaitCause.GPU_IN_USE, gpu_count=1))
+    assert (newer.holds, newer.wait) == (True, WaitReason(WaitCause.BLOB, object="its code"))
+    assert (other.holds, other.wait) == (False, None)

@@ -1,10 +1,25 @@
 """Round trips of all events through the log."""
 
 import typing
+from dataclasses import replace
 
 import pytest
 
 from nni_proto.experiment.v1 import config_pb2, event_pb2
+from svc_common.experiment_events.causes import (
+    EndCause,
+    EndReason,
+    ExperimentCause,
+    ExperimentReason,
+    GpuUser,
+    IgnoreCause,
+    LossCause,
+    LossReason,
+    StopCause,
+    StopReason,
+    WaitCause,
+    WaitReason,
+)
 from svc_manager.converters.creation import created_event
 from svc_manager.converters.event_codec import event_from, write_event
 from svc_manager.converters.events import (
@@ -19,7 +34,7 @@ from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.reports import ExitCause, Exited, Lost, Report, ReportBody, Started, Waits
 from svc_manager.domain.trial import TrialState
 from svc_manager.domain.values import Metric, MetricType, Parameters, ParameterSource
-from tests.unit.services.manager.building import encoded
+from tests.unit.services.manager.building import change, encoded
 
 
 def config() -> config_pb2.ExperimentConfig:
@@ -51,13 +66,40 @@ METRIC = Metric(
     {"default": 1.0, "loss": 0.5},
     1_234,
 )
+SUCCEEDED = EndReason(EndCause.SUCCEEDED)
+STOPS = [StopReason(cause, detail) for cause in StopCause for detail in ("", "why")]
+WAITS = [
+    WaitReason(
+        WaitCause.GPU_IN_USE,
+        gpu_count=3,
+        users=(GpuUser(0, ("a", "b")), GpuUser(1, experiment_id="e"), GpuUser(2, process="p")),
+    ),
+    WaitReason(WaitCause.GPU_MISSING, gpu_count=3, gpu_available=2, gpu_restricted=True),
+    WaitReason(WaitCause.BLOB, object="its code", detail="no room"),
+    WaitReason(WaitCause.UNSPECIFIED, detail="text of an old log"),
+]
+LOSSES = [
+    *map(LossReason, LossCause),
+    LossReason(LossCause.AGENT_SILENT, silence_ms=45_000, runner_id="r1"),
+    LossReason(LossCause.CLAIM_EXPIRED, silence_ms=0),
+    LossReason(LossCause.AGENT_FAILED, detail="why"),
+    LossReason(LossCause.COMMAND_FAILED, end=EndReason(EndCause.EXIT_CODE, exit_code=3)),
+]
+ENDS = [
+    *map(EndReason, EndCause),
+    EndReason(EndCause.EXIT_CODE, exit_code=3, stderr_tail="boom"),
+    EndReason(EndCause.SIGNAL, signal=9, stderr_tail="boom"),
+    EndReason(EndCause.NOT_STARTED, detail="no such file"),
+    *[EndReason(EndCause.STOPPED, stderr_tail="bye", stop=stop) for stop in STOPS],
+    *[EndReason(EndCause.LOST, lost_count=3, loss=loss) for loss in LOSSES],
+]
 BODIES: list[ReportBody] = [
     Started(5, 77, (0, 1), True),
     METRIC,
     Exited(9, ExitCause.ENDED, 0, 0, ""),
     Exited(9, ExitCause.STOPPED, None, 15, "tail"),
-    Lost("gone"),
-    Waits("for a GPU"),
+    *map(Lost, LOSSES),
+    *map(Waits, WAITS),
     Exited(7, ExitCause.ENDED, 0, checkpoint=SavedCheckpoint("/c/0/1", "ab", 9)),
 ]
 REPORTS = [
@@ -79,17 +121,17 @@ SAMPLES: list[events.Event] = [
     events.TrialScheduled("abcde", 0, 4, encoded({"x": 1}), ParameterSource.CUSTOMIZED, "local"),
     events.TrialStarted("abcde", 1, "claim", "r1", 1_000, (0, 1), 3),
     events.MetricReported("abcde", 1, 4, METRIC, 4),
-    events.TrialStopRequested("abcde", TrialState.EARLY_STOPPED, "why"),
-    events.TrialLost("abcde", 1, "why", True),
-    events.TrialEnded("abcde", 1, TrialState.SUCCEEDED, 0, 2_000, "", 5),
+    *[events.TrialStopRequested("abcde", TrialState.EARLY_STOPPED, stop) for stop in STOPS],
+    *[events.TrialLost("abcde", 1, loss, True) for loss in LOSSES],
+    events.TrialEnded("abcde", 1, TrialState.SUCCEEDED, 0, 2_000, SUCCEEDED, 5),
     events.TrialEnded(
-        "abcde", 1, TrialState.SUCCEEDED, 0, 2_000, "", 5, SavedCheckpoint("/c/0/1", "ab", 9)
+        "abcde", 1, TrialState.SUCCEEDED, 0, 2_000, SUCCEEDED, 5, SavedCheckpoint("/c/0/1", "ab", 9)
     ),
-    events.TrialEnded("abcde", 1, TrialState.FAILED, None, 2_000, "signal 9", 5),
+    *[events.TrialEnded("abcde", 1, TrialState.FAILED, None, 2_000, end, 5) for end in ENDS],
     events.TrialUnknown("abcde", 1),
-    events.TrialWaits("abcde", 1, "claim", "r1", "for a GPU", 0),
+    *[events.TrialWaits("abcde", 1, "claim", "r1", wait, 0) for wait in WAITS],
     *[events.ReportDeferred(report) for report in REPORTS],
-    events.ReportIgnored("abcde", 1, 6, "why"),
+    events.ReportIgnored("abcde", 1, 6, IgnoreCause.FINAL_COUNTED),
     events.AlgorithmFailed("generate", "Traceback", (3, 1), False),
     events.AlgorithmDiverged(4, encoded(1), encoded(2)),
     events.BudgetChanged(4, 50, 7_200_000),
@@ -99,9 +141,12 @@ SAMPLES: list[events.Event] = [
     events.CustomTrialAdded("q", 9, encoded({"x": True})),
     events.ListenerOpened(8080, "p"),
     events.ListenerClosed(),
-    events.ExperimentStateChanged(ExperimentState.RUNNING, ExperimentState.DONE, "why", 1_500),
-    events.ExperimentStateChanged(None, ExperimentState.INITIALIZED, "", 0),
-    events.ExperimentEnded(ExperimentState.STOPPED, "why"),
+    *[change(ExperimentState.RUNNING, ExperimentState.DONE, cause) for cause in ExperimentCause],
+    replace(change(ExperimentState.RUNNING, ExperimentState.ERROR), execution_time_ms=1_500),
+    change(None, ExperimentState.INITIALIZED),
+    events.ExperimentEnded(
+        ExperimentState.ERROR, ExperimentReason(ExperimentCause.ALGORITHM_GAVE_UP, "why")
+    ),
     events.ExperimentMoved("/elsewhere"),
     events.RequestRecorded("q", "me", "Create"),
 ]

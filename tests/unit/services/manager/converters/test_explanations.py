@@ -1,7 +1,10 @@
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from svc_common.experiment_events.causes import EndCause, EndReason, LossCause, LossReason
 from svc_manager.converters.explanations import explanation_view
 from svc_manager.domain.explanation import Explanation, Reason, ReasonKind, TrialOutcome
 from svc_manager.domain.trial import LostAttempt, TrialState
+
+END = EndReason(EndCause.SIGNAL, signal=9)
 
 
 def test_an_explanation_keeps_all_its_parts() -> None:
@@ -11,10 +14,11 @@ def test_an_explanation_keeps_all_its_parts() -> None:
         TrialOutcome.FAILED,
         "trial t1 failed",
         (Reason(ReasonKind.SIGNAL, "killed", "more memory"),),
-        (LostAttempt(1, "r1", "gone", command_failed=True),),
+        (LostAttempt(1, "r1", LossReason(LossCause.COMMAND_FAILED, end=END)),),
         "Traceback",
         None,
         9,
+        END,
     )
 
     view = explanation_view(explanation)
@@ -23,6 +27,8 @@ def test_an_explanation_keeps_all_its_parts() -> None:
     assert view.verdict == trial_service_pb2.VERDICT_FAILED
     assert (view.reasons[0].text, view.reasons[0].remedy) == ("killed", "more memory")
     assert view.lost_attempts[0].command_failed
+    assert view.lost_attempts[0].reason == "signal 9"
+    assert view.lost_attempts[0].loss.end.signal == view.end.signal == 9
     assert (view.stderr_tail, view.signal) == ("Traceback", 9)
     assert not view.HasField("exit_code")
 

@@ -2,12 +2,13 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from nni_proto.experiment.v1 import event_pb2, inbox_pb2
-from nni_proto.trial.v1 import report_pb2
+from nni_proto.trial.v1 import cause_pb2, report_pb2
 from svc_common.errors import PermissionDeniedError
+from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_manager.converters.notifications import notifications_from
-from svc_manager.converters.reports import TEXT_LIMIT
+from svc_manager.converters.reasons import TEXT_LIMIT
 from svc_manager.domain import events, inputs
-from svc_manager.domain.reports import ExitCause, Exited, Report
+from svc_manager.domain.reports import ExitCause, Exited, Lost, Report, Waits
 
 
 def notifications(**kind: object) -> list[inputs.Notification]:
@@ -93,3 +94,36 @@ def test_an_agent_does_not_speak_for_an_algorithm() -> None:
     assert len(notifications_from(payload, "dispatcher")) == 1
     with pytest.raises(PermissionDeniedError, match="algorithm"):
         notifications_from(payload, "r1")
+
+
+def test_causes_of_an_agent_come_as_values() -> None:
+    reports = report_pb2.RunnerReports(runner_id="r1")
+    lost = reports.reports.add(trial_id="abcde", attempt=1, claim_id="c").lost
+    lost.reason = "old text"
+    lost.loss.cause = cause_pb2.LOSS_CAUSE_AGENT_STOPPED
+    waits = reports.reports.add(trial_id="abcde", attempt=1, claim_id="c").waits
+    waits.reason = "old text"
+    waits.wait.cause = cause_pb2.WAIT_CAUSE_GPU_IN_USE
+    waits.wait.gpu_count = 2
+
+    found = notifications(runner_reports=reports)
+
+    assert [one.body for one in found if isinstance(one, Report)] == [
+        Lost(LossReason(LossCause.AGENT_STOPPED)),
+        Waits(WaitReason(WaitCause.GPU_IN_USE, gpu_count=2)),
+    ]
+
+
+def test_texts_of_an_older_agent_become_causes() -> None:
+    reports = report_pb2.RunnerReports(runner_id="r1")
+    lost = reports.reports.add(trial_id="abcde", attempt=1, claim_id="c").lost
+    lost.reason = "its agent was stopped"
+    waits = reports.reports.add(trial_id="abcde", attempt=1, claim_id="c").waits
+    waits.reason = "waiting for 2 GPUs"
+
+    found = notifications(runner_reports=reports)
+
+    assert [one.body for one in found if isinstance(one, Report)] == [
+        Lost(LossReason(LossCause.AGENT_STOPPED)),
+        Waits(WaitReason(WaitCause.GPU_IN_USE, gpu_count=2)),
+    ]

@@ -1,6 +1,8 @@
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import task_pb2
+from nni_proto.trial.v1 import cause_pb2
 from nni_wire.values import from_value
+from svc_common.experiment_events.causes import StopCause, StopReason
 from svc_manager.converters.tasks import (
     drain_to_bytes,
     drop_to_bytes,
@@ -76,11 +78,12 @@ def test_a_task_is_of_the_current_attempt() -> None:
 
 
 def test_orders_carry_their_facts_and_the_position_of_the_sender() -> None:
-    stop = control(stop_to_bytes("e1", SendStop("r1", "t1", 2, "killed"), 5))
+    stop = control(stop_to_bytes("e1", SendStop("r1", "t1", 2, StopReason(StopCause.USER)), 5))
     drop = control(drop_to_bytes("e1", SendDrop("r1", "t1", 2, "c1"), 6))
     forget = control(forget_to_bytes("e1", 7))
 
-    assert (stop.stop_trial.attempt, stop.stop_trial.reason) == (2, "killed")
+    assert (stop.stop_trial.attempt, stop.stop_trial.reason) == (2, "killed by the user")
+    assert stop.stop_trial.stop.cause == cause_pb2.STOP_CAUSE_USER
     assert (drop.drop_trial.trial_id, drop.drop_trial.claim_id) == ("t1", "c1")
     assert forget.forget_experiment.experiment_id == "e1"
     assert [one.log_sequence for one in (stop, drop, forget)] == [5, 6, 7]

@@ -2,7 +2,7 @@ import pytest
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
-from nni_proto.trial.v1 import trial_pb2
+from nni_proto.trial.v1 import cause_pb2, trial_pb2
 from nni_wire.values import from_value, to_value
 from svc_manager.converters.views import (
     algorithm_name,
@@ -14,7 +14,9 @@ from svc_manager.converters.views import (
     trial_view,
 )
 from svc_manager.domain import inputs
-from tests.unit.services.manager.building import Lab, encoded
+from svc_manager.domain.experiment import ExperimentSettings
+from svc_manager.domain.reports import ExitCause, Started
+from tests.unit.services.manager.building import Lab, encoded, exited, lost, waits_for_gpus
 
 
 def test_an_experiment_is_shown_with_counts_and_best_trial() -> None:
@@ -87,3 +89,39 @@ def test_an_export_holds_the_result() -> None:
     assert from_value(exported.parameters) == {"x": trial.parameter_id}
     assert isinstance(exported.value, value_pb2.Value)
     assert from_value(exported.value) == 0.25
+
+
+def test_a_trial_is_shown_with_its_causes() -> None:
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=1))
+    trial = lab.running()
+    lab.report(trial, 1, lost("power cut"))
+    lab.report(trial, 0, waits_for_gpus(), claim="c2")
+    waiting = trial_view(trial, "/root/e", "local")
+    lab.report(trial, 1, Started(1), claim="c2")
+    lab.command(inputs.KillTrial(trial.id))
+    stopping = trial_view(trial, "/root/e", "local")
+    lab.report(trial, 2, exited(None, ExitCause.STOPPED), claim="c2")
+
+    ended = trial_view(trial, "/root/e", "local")
+
+    assert waiting.wait.cause == cause_pb2.WAIT_CAUSE_GPU_IN_USE
+    assert waiting.loss.detail == "power cut"
+    assert waiting.reason == "waiting for 1 GPU"
+    assert not waiting.HasField("end")
+    assert not stopping.HasField("wait")
+    assert stopping.stop.cause == cause_pb2.STOP_CAUSE_USER
+    assert ended.end.cause == cause_pb2.END_CAUSE_STOPPED
+    assert ended.end.stop.cause == cause_pb2.STOP_CAUSE_USER
+    assert ended.reason == "killed by the user"
+
+
+def test_a_time_limit_is_shown_as_the_reason() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, exited(None, ExitCause.TIME_LIMIT, "UserWarning: slow disk"))
+
+    view = trial_view(trial, "/root/e", "local")
+
+    assert "maxTrialDuration" in view.reason
+    assert view.end.cause == cause_pb2.END_CAUSE_TIME_LIMIT
+    assert view.end.stderr_tail == "UserWarning: slow disk"

@@ -1,13 +1,30 @@
 import pytest
 
+from svc_common.experiment_events.causes import (
+    EndCause,
+    EndReason,
+    LossCause,
+    LossReason,
+    StopCause,
+    StopReason,
+)
 from svc_manager.domain import events, inputs
 from svc_manager.domain.decide_reports import FALSE_START_LIMIT, is_affected
 from svc_manager.domain.effects import PublishAgain, PublishTask, SendDrop, SendStop
 from svc_manager.domain.experiment import Budget, ExperimentSettings
-from svc_manager.domain.reports import ExitCause, Lost, Report, Started, Waits
+from svc_manager.domain.explanation import trial_text
+from svc_manager.domain.reports import ExitCause, Report, Started
 from svc_manager.domain.trial import TrialState
 from svc_manager.domain.values import OptimizeMode
-from tests.unit.services.manager.building import Lab, exited, final, intermediate, kinds
+from tests.unit.services.manager.building import (
+    Lab,
+    exited,
+    final,
+    intermediate,
+    kinds,
+    lost,
+    waits_for_gpus,
+)
 
 
 def test_an_end_that_overtakes_its_result_waits_for_it() -> None:
@@ -98,7 +115,7 @@ def test_the_end_of_a_losing_claim_changes_nothing_and_needs_no_answer() -> None
 def test_a_late_word_of_an_earlier_attempt_is_dropped() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.report(trial, 9, Lost("gone"))
+    lab.report(trial, 9, lost("gone"))
 
     lab.report(trial, 1, final(1.0), attempt=1)
 
@@ -148,7 +165,7 @@ def test_a_failing_command_is_failed_and_not_run_again() -> None:
 
     assert trial.state.name == "FAILED"
     assert trial.exit_code == 3
-    assert trial.reason == "exit code 3: boom"
+    assert trial_text(trial) == "exit code 3: boom"
 
 
 def test_a_signal_is_named_when_a_trial_dies_of_it() -> None:
@@ -157,7 +174,7 @@ def test_a_signal_is_named_when_a_trial_dies_of_it() -> None:
 
     lab.report(trial, 1, exited(None))
 
-    assert trial.reason == "signal 9"
+    assert trial_text(trial) == "signal 9"
 
 
 def test_a_failing_command_is_run_again_as_often_as_asked() -> None:
@@ -180,7 +197,7 @@ def test_a_command_that_cannot_be_started_is_failed_with_the_reason() -> None:
     lab.report(trial, 0, exited(None, ExitCause.NOT_STARTED, "no such file"))
 
     assert trial.state.name == "FAILED"
-    assert trial.reason == "no such file"
+    assert trial_text(trial) == "no such file"
 
 
 @pytest.mark.claim("platform", 20)
@@ -191,6 +208,18 @@ def test_a_trial_over_its_time_limit_is_early_stopped() -> None:
     lab.report(trial, 1, exited(None, ExitCause.TIME_LIMIT))
 
     assert trial.state.name == "EARLY_STOPPED"
+    assert trial.end == EndReason(EndCause.TIME_LIMIT)
+
+
+@pytest.mark.claim("platform", 20)
+def test_a_time_limit_is_the_reason_whatever_stderr_says() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    lab.report(trial, 1, exited(None, ExitCause.TIME_LIMIT, "UserWarning: slow disk"))
+
+    assert trial_text(trial) == "it ran longer than maxTrialDuration"
+    assert trial.end == EndReason(EndCause.TIME_LIMIT, stderr_tail="UserWarning: slow disk")
 
 
 @pytest.mark.claim("platform", 22)
@@ -199,7 +228,10 @@ def test_stop_advice_ends_a_trial_as_early_stopped() -> None:
     trial = lab.running()
 
     lab.notification(inputs.StopAdvice(trial.id, "worse than the median"))
-    assert SendStop("r1", trial.id, 1, "worse than the median") in lab.effects
+    assert (
+        SendStop("r1", trial.id, 1, StopReason(StopCause.ASSESSOR, "worse than the median"))
+        in lab.effects
+    )
     lab.report(trial, 1, exited(None, ExitCause.STOPPED))
 
     assert trial.state.name == "EARLY_STOPPED"
@@ -255,21 +287,21 @@ def test_a_lost_attempt_waits_for_another_agent_until_retries_are_used_up() -> N
     lab = Lab(settings=ExperimentSettings(max_trial_retries=1))
     trial = lab.running()
 
-    lab.report(trial, 1, Lost("the machine died"))
+    lab.report(trial, 1, lost("the machine died"))
     assert (trial.state, trial.attempt) == (TrialState.WAITING, 2)
     assert lab.effects == [PublishTask(trial.id, 2)]
     lab.report(trial, 0, Started(1), claim="c2")
-    lab.report(trial, 1, Lost("the machine died"), claim="c2")
+    lab.report(trial, 1, lost("the machine died"), claim="c2")
 
     assert trial.state.name == "FAILED"
-    assert "lost 2 times" in trial.reason
+    assert "lost 2 times" in trial_text(trial)
 
 
 def test_an_attempt_lost_before_its_start_does_not_use_up_a_retry() -> None:
     lab = Lab(settings=ExperimentSettings(max_trial_retries=0))
     trial = lab.waiting()
 
-    lab.report(trial, 0, Lost("the agent was killed"))
+    lab.report(trial, 0, lost("the agent was killed"))
 
     assert (trial.state, trial.attempt) == (TrialState.WAITING, 2)
 
@@ -279,12 +311,12 @@ def test_a_trial_that_no_agent_can_start_fails_in_the_end() -> None:
     trial = lab.waiting()
 
     for _ in range(FALSE_START_LIMIT):
-        lab.report(trial, 0, Lost("the agent was killed"), claim=f"c{trial.attempt}")
+        lab.report(trial, 0, lost("the agent was killed"), claim=f"c{trial.attempt}")
         assert trial.state is TrialState.WAITING
-    lab.report(trial, 0, Lost("the agent was killed"), claim="last")
+    lab.report(trial, 0, lost("the agent was killed"), claim="last")
 
     assert trial.state is TrialState.FAILED
-    assert trial.reason == "could not be started 21 times, last: the agent was killed"
+    assert trial_text(trial) == "could not be started 21 times, last: the agent was killed"
 
 
 def test_a_trial_lost_while_it_is_being_stopped_ends_as_asked() -> None:
@@ -292,7 +324,7 @@ def test_a_trial_lost_while_it_is_being_stopped_ends_as_asked() -> None:
     trial = lab.running()
     lab.command(inputs.KillTrial(trial.id))
 
-    lab.report(trial, 1, Lost("the machine died"))
+    lab.report(trial, 1, lost("the machine died"))
 
     assert trial.state.name == "USER_CANCELED"
 
@@ -302,7 +334,7 @@ def test_intermediates_of_a_lost_attempt_are_forgotten_but_its_final_result_stay
     trial = lab.running()
     lab.report(trial, 1, intermediate(0.1))
     lab.report(trial, 2, final(0.5))
-    lab.report(trial, 3, Lost("the machine died"))
+    lab.report(trial, 3, lost("the machine died"))
 
     lab.report(trial, 0, Started(1), claim="c2")
     lab.report(trial, 1, final(0.7), claim="c2")
@@ -318,14 +350,14 @@ def test_a_waiting_trial_tells_why_and_belongs_to_the_claim() -> None:
     lab = Lab()
     trial = lab.waiting()
 
-    lab.report(trial, 0, Waits("waiting for 1 GPU"))
+    lab.report(trial, 0, waits_for_gpus())
     lab.report(trial, 0, Started(1), claim="other", runner="r2")
-    assert trial.reason == "waiting for 1 GPU"
+    assert trial_text(trial) == "waiting for 1 GPU"
     assert lab.effects == [SendDrop("r2", trial.id, 1, "other")]
     lab.report(trial, 1, Started(1))
 
     assert trial.state.name == "RUNNING"
-    assert trial.reason == ""
+    assert trial_text(trial) == ""
 
 
 def test_the_trials_of_a_silent_agent_are_unknown_until_it_speaks() -> None:
@@ -355,7 +387,7 @@ def test_the_trials_of_an_agent_that_is_gone_are_delivered_elsewhere() -> None:
     other = lab.running(claim="c2", runner="r2")
     lab.notification(inputs.AgentSilent("r1"))
 
-    lab.notification(inputs.AgentGone("r1", "not heard of for 45 s"))
+    lab.notification(inputs.AgentGone("r1", LossReason(LossCause.AGENT_SILENT, silence_ms=45_000)))
 
     assert (trial.state, trial.attempt) == (TrialState.WAITING, 2)
     assert other.state.name == "RUNNING"
@@ -386,7 +418,7 @@ def test_a_missed_order_is_sent_again() -> None:
     lab.notification(seen)
 
     assert lab.effects == [
-        SendStop("r1", stopped.id, 1, "killed by the user"),
+        SendStop("r1", stopped.id, 1, StopReason(StopCause.USER)),
         SendDrop("r1", "zzzzz", 1, "x"),
     ]
 

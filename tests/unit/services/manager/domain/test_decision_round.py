@@ -7,9 +7,9 @@ import pytest
 from svc_common.errors import ServiceError
 from svc_manager.domain import inputs
 from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
-from svc_manager.domain.reports import ExitCause, Lost, Report, ReportBody, Started
+from svc_manager.domain.reports import ExitCause, Report, ReportBody, Started
 from svc_manager.domain.trial import TrialState
-from tests.unit.services.manager.building import Lab, exited, final, intermediate
+from tests.unit.services.manager.building import Lab, exited, final, intermediate, lost
 
 
 class Agent:
@@ -33,7 +33,7 @@ class Agent:
             exited(),
             exited(1),
             exited(None, ExitCause.STOPPED),
-            Lost("killed"),
+            lost("killed"),
         ]
         end = self.rng.choice(ends)
         bodies: list[ReportBody] = [Started(1), intermediate(0.5), final(self.rng.random()), end]

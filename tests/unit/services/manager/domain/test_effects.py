@@ -1,3 +1,4 @@
+from svc_common.experiment_events.causes import StopCause, StopReason
 from svc_manager.domain import inputs
 from svc_manager.domain.effects import (
     OpenListener,
@@ -7,16 +8,15 @@ from svc_manager.domain.effects import (
     outstanding_effects,
 )
 from svc_manager.domain.experiment import Budget
-from svc_manager.domain.reports import Waits
 from svc_manager.domain.state import Experiment
-from tests.unit.services.manager.building import Lab, created
+from tests.unit.services.manager.building import Lab, created, waits_for_gpus
 
 
 def test_unclaimed_tasks_are_published_again() -> None:
     lab = Lab(Budget(trial_concurrency=3))
     lab.answer()
     lab.running()
-    lab.report(lab.waiting(), 0, Waits("for a GPU"), claim="c2")
+    lab.report(lab.waiting(), 0, waits_for_gpus(), claim="c2")
     unclaimed = [trial for trial in lab.experiment.live.values() if not trial.claim_id]
 
     again = list(outstanding_effects(lab.experiment))
@@ -29,7 +29,7 @@ def test_stops_that_were_asked_for_are_sent_again() -> None:
     trial = lab.running()
     lab.command(inputs.KillTrial(trial.id))
 
-    assert SendStop("r1", trial.id, 1, "killed by the user") in list(
+    assert SendStop("r1", trial.id, 1, StopReason(StopCause.USER)) in list(
         outstanding_effects(lab.experiment)
     )
 

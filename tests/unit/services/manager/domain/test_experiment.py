@@ -2,10 +2,10 @@ import itertools
 
 import pytest
 
-from svc_manager.domain import events
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.fold import fold
 from svc_manager.domain.state import Experiment
+from tests.unit.services.manager.building import change
 
 # Written out a second time on purpose: a change of the table must be a change of mind.
 LEGAL = {
@@ -28,11 +28,11 @@ def test_an_experiment_changes_as_the_table_says_and_no_other_way(
     before: ExperimentState, after: ExperimentState
 ) -> None:
     experiment = Experiment(state=before)
-    change = events.ExperimentStateChanged(before, after, "", 0)
+    changed = change(before, after)
 
     if after.name in LEGAL[before.name].split():
-        fold(experiment, change, 1)
+        fold(experiment, changed, 1)
         assert experiment.state is after
     else:
         with pytest.raises(ValueError, match="cannot go from"):
-            fold(experiment, change, 1)
+            fold(experiment, changed, 1)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from svc_common.experiment_events.causes import LossCause, LossReason
 from svc_manager.domain import inputs
 from svc_manager.domain.decide_commands import cut_off
 from svc_manager.domain.decision_round import Round
@@ -17,7 +18,7 @@ from svc_manager.domain.explanation import (
 from svc_manager.domain.reports import ExitCause, Exited, Lost
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
-from tests.unit.services.manager.building import Lab, exited, intermediate
+from tests.unit.services.manager.building import Lab, exited, intermediate, lost
 
 SILENT = AgentFacts("r1", "local", 31.0, silent=True, draining=False, held_count=1)
 
@@ -132,9 +133,9 @@ def test_a_trial_that_lost_its_agents_names_each_loss() -> None:
     settings = ExperimentSettings(optimize_mode=OptimizeMode.MINIMIZE, max_trial_retries=1)
     lab = Lab(settings=settings)
     trial = lab.running()
-    lab.report(trial, 1, Lost("its agent was stopped"))
+    lab.report(trial, 1, Lost(LossReason(LossCause.AGENT_STOPPED)))
     lab.running(claim="second", runner="r2")
-    lab.report(trial, 1, Lost("power cut"), claim="second", runner="r2")
+    lab.report(trial, 1, lost("power cut"), claim="second", runner="r2")
 
     explanation = why(lab, trial)
 
@@ -196,9 +197,11 @@ def test_a_time_limit_is_no_advice_of_an_assessor() -> None:
     lab = Lab()
     trial = lab.running()
 
-    explanation = stopped(lab, trial, exited(None, ExitCause.TIME_LIMIT))
+    explanation = stopped(lab, trial, exited(None, ExitCause.TIME_LIMIT, "epoch 3: loss 0.1"))
 
     assert explanation.reasons[0].kind is ReasonKind.TIME_LIMIT
+    assert explanation.reasons[0].text == "it ran longer than maxTrialDuration"
+    assert explanation.stderr_tail == "epoch 3: loss 0.1"
 
 
 def test_a_trial_of_a_stopped_experiment_was_stopped_with_it() -> None:

@@ -2,6 +2,13 @@
 
 from dataclasses import replace
 
+from svc_common.experiment_events.causes import (
+    GpuUser,
+    LossCause,
+    LossReason,
+    WaitCause,
+    WaitReason,
+)
 from svc_manager.domain import events, inputs
 from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.explain import explain_next, explain_trial
@@ -15,9 +22,10 @@ from svc_manager.domain.explanation import (
 from svc_manager.domain.reports import Lost, Waits
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
-from tests.unit.services.manager.building import Lab, exited
+from tests.unit.services.manager.building import Lab, exited, waits_for_gpus
 
 R1 = AgentFacts("r1", "local", 1.0, silent=False, draining=False, held_count=0)
+AGENT_STOPPED = LossReason(LossCause.AGENT_STOPPED)
 NO_AGENTS: tuple[AgentFacts, ...] = ()
 
 
@@ -73,7 +81,8 @@ def test_an_unclaimed_task_waits_for_a_slot() -> None:
 def test_what_an_agent_says_about_gpus_is_passed_on() -> None:
     lab = Lab()
     trial = lab.waiting()
-    lab.report(trial, 0, Waits("waiting for 1 GPU: 0 in use by trial aB3dE"))
+    users = (GpuUser(0, trial_ids=("aB3dE",)),)
+    lab.report(trial, 0, Waits(WaitReason(WaitCause.GPU_IN_USE, gpu_count=1, users=users)))
 
     kind, text = first(why(lab, trial, R1))
 
@@ -86,7 +95,9 @@ def test_what_an_agent_says_about_gpus_is_passed_on() -> None:
 def test_an_agent_that_waits_for_a_blob_is_named() -> None:
     lab = Lab()
 
-    kind, text = first(why(lab, lab.waiting(), replace(R1, waits_for="its code and parameters")))
+    wait = WaitReason(WaitCause.BLOB, object="its code and parameters")
+
+    kind, text = first(why(lab, lab.waiting(), replace(R1, holds=True, wait=wait)))
 
     assert (kind, text) == (ReasonKind.OBJECT, "agent r1 waits for its code and parameters")
 
@@ -94,7 +105,7 @@ def test_an_agent_that_waits_for_a_blob_is_named() -> None:
 def test_an_agent_that_has_just_taken_it_needs_nothing() -> None:
     lab = Lab()
 
-    explanation = why(lab, lab.waiting(), replace(R1, waits_for=""))
+    explanation = why(lab, lab.waiting(), replace(R1, holds=True))
 
     assert first(explanation)[0] is ReasonKind.AGENT
     assert explanation.reasons[0].remedy == ""
@@ -103,7 +114,7 @@ def test_an_agent_that_has_just_taken_it_needs_nothing() -> None:
 def test_a_silent_agent_that_holds_it_is_named() -> None:
     lab = Lab()
     trial = lab.waiting()
-    lab.report(trial, 0, Waits("waiting for 1 GPU"))
+    lab.report(trial, 0, waits_for_gpus())
 
     kind, text = first(why(lab, trial, replace(R1, silent=True, silent_s=33.0)))
 
@@ -121,14 +132,14 @@ def test_without_the_bus_nothing_is_given_out() -> None:
 def test_a_lost_attempt_is_explained_beside_the_current_delay() -> None:
     lab = Lab()
     trial = lab.running()
-    lab.report(trial, 1, Lost("its agent was stopped"))
+    lab.report(trial, 1, Lost(AGENT_STOPPED))
 
     explanation = why(lab, trial)
 
     assert [reason.kind for reason in explanation.reasons] == [ReasonKind.POOL, ReasonKind.LOST]
     assert explanation.summary.startswith("attempt 2 of trial 00000 waits")
-    assert [(lost.attempt, lost.runner_id, lost.reason) for lost in explanation.lost_attempts] == [
-        (1, "r1", "its agent was stopped")
+    assert [(lost.attempt, lost.runner_id, lost.loss) for lost in explanation.lost_attempts] == [
+        (1, "r1", AGENT_STOPPED)
     ]
 
 

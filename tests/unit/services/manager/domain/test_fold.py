@@ -2,11 +2,14 @@
 
 import pytest
 
+from svc_common.experiment_events.causes import ExperimentCause, ExperimentReason
 from svc_manager.domain import events
 from svc_manager.domain.experiment import Budget, ExperimentState
 from svc_manager.domain.fold import ERRORS_KEPT, fold
 from svc_manager.domain.state import Experiment
-from tests.unit.services.manager.building import Lab, created, encoded, generated
+from tests.unit.services.manager.building import Lab, change, created, encoded, generated
+
+USER = ExperimentReason(ExperimentCause.STOPPED_BY_USER)
 
 
 def requested(lab: Lab, *ids: int, request_id: str = "1-0") -> None:
@@ -136,8 +139,11 @@ def test_the_reason_of_an_error_state_is_not_repeated() -> None:
     lab = lab_without_requests()
     fold(lab.experiment, events.AlgorithmFailed("__init__", "ValueError: no", (1, 0), False), 2)
 
-    changed = events.ExperimentStateChanged(
-        ExperimentState.INITIALIZED, ExperimentState.ERROR, "ValueError: no", 0
+    changed = change(
+        ExperimentState.INITIALIZED,
+        ExperimentState.ERROR,
+        ExperimentCause.ALGORITHM_GAVE_UP,
+        "ValueError: no",
     )
     fold(lab.experiment, changed, 3)
 
@@ -148,13 +154,11 @@ def test_the_end_of_an_experiment_is_cleared_when_it_is_resumed() -> None:
     lab = lab_without_requests()
     path = ["RUNNING", "STOPPING", "STOPPED"]
     for time_ms, name in enumerate(path, start=10):
-        change = events.ExperimentStateChanged(lab.experiment.state, ExperimentState[name], "", 0)
-        fold(lab.experiment, change, time_ms)
+        changed = change(lab.experiment.state, ExperimentState[name])
+        fold(lab.experiment, changed, time_ms)
     assert (lab.experiment.started_at_ms, lab.experiment.ended_at_ms) == (10, 12)
 
-    resumed = events.ExperimentStateChanged(
-        ExperimentState.STOPPED, ExperimentState.INITIALIZED, "", 0
-    )
+    resumed = change(ExperimentState.STOPPED, ExperimentState.INITIALIZED)
     fold(lab.experiment, resumed, 20)
 
     assert (lab.experiment.started_at_ms, lab.experiment.ended_at_ms) == (10, 0)
@@ -162,12 +166,10 @@ def test_the_end_of_an_experiment_is_cleared_when_it_is_resumed() -> None:
 
 def test_an_illegal_transition_is_refused() -> None:
     lab = lab_without_requests()
-    change = events.ExperimentStateChanged(
-        ExperimentState.INITIALIZED, ExperimentState.VIEWED, "", 0
-    )
+    changed = change(ExperimentState.INITIALIZED, ExperimentState.VIEWED)
 
     with pytest.raises(ValueError, match="cannot go from INITIALIZED to VIEWED"):
-        fold(lab.experiment, change, 1)
+        fold(lab.experiment, changed, 1)
 
 
 def test_a_move_keeps_the_code_folder_unless_it_names_one() -> None:
@@ -185,7 +187,7 @@ def test_a_custom_trial_reserves_its_id_and_leaves_with_the_end() -> None:
     assert lab.experiment.next_parameter_id == 7
     assert lab.experiment.custom_ids == {"r1": 6}
 
-    fold(lab.experiment, events.ExperimentEnded(ExperimentState.STOPPED, ""), 2)
+    fold(lab.experiment, events.ExperimentEnded(ExperimentState.STOPPED, USER), 2)
 
     assert not lab.experiment.custom_queue
     assert lab.experiment.custom_ids == {"r1": 6}

@@ -4,6 +4,15 @@ import math
 
 import pytest
 
+from svc_common.experiment_events.causes import (
+    EndCause,
+    EndReason,
+    IgnoreCause,
+    LossCause,
+    LossReason,
+    WaitCause,
+    WaitReason,
+)
 from svc_manager.domain import events
 from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.fold import fold
@@ -12,6 +21,9 @@ from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.values import OptimizeMode, ParameterSource
 from tests.unit.services.manager.building import created, encoded, exited, final, intermediate
+
+END = EndReason(EndCause.SUCCEEDED)
+LOSS = LossReason(LossCause.AGENT_STOPPED)
 
 
 def experiment_with_trial(
@@ -44,7 +56,7 @@ def report_final(experiment: Experiment, trial_id: str, value: float) -> None:
 
 def end(experiment: Experiment, state: TrialState, trial_id: str = "t0") -> None:
     trial = experiment.trials[trial_id]
-    event = events.TrialEnded(trial_id, trial.attempt, state, 0, 20, "", 2)
+    event = events.TrialEnded(trial_id, trial.attempt, state, 0, 20, END, 2)
     fold(experiment, event, 20)
 
 
@@ -84,19 +96,19 @@ def test_a_lost_attempt_starts_anew_without_its_results() -> None:
     metric = events.MetricReported("t0", 1, 0, intermediate(0.5), 1)
     fold(experiment, metric, 10)
 
-    fold(experiment, events.TrialLost("t0", 1, "gone", False), 11)
+    fold(experiment, events.TrialLost("t0", 1, LOSS, False), 11)
 
     assert (trial.state, trial.attempt, trial.claim_id) == (TrialState.WAITING, 2, "")
     assert (trial.intermediate_count, trial.last_intermediate) == (0, None)
     assert trial.report_sequence == -1
     assert trial.losses == 1
-    assert [lost.reason for lost in trial.lost_attempts] == ["gone"]
+    assert [lost.loss for lost in trial.lost_attempts] == [LOSS]
 
 
 def test_a_loss_before_the_start_is_counted_apart() -> None:
     experiment, trial = experiment_with_trial()
 
-    fold(experiment, events.TrialLost("t0", 1, "gone", False), 11)
+    fold(experiment, events.TrialLost("t0", 1, LOSS, False), 11)
 
     assert (trial.losses, trial.never_started) == (0, 1)
     assert experiment.counts[TrialState.WAITING] == 1
@@ -106,7 +118,7 @@ def test_a_retried_failure_is_no_loss() -> None:
     experiment, trial = experiment_with_trial()
     start(experiment)
 
-    fold(experiment, events.TrialLost("t0", 1, "exit code 1", True), 11)
+    fold(experiment, events.TrialLost("t0", 1, LossReason(LossCause.COMMAND_FAILED), True), 11)
 
     assert (trial.failures, trial.losses) == (1, 0)
 
@@ -162,7 +174,7 @@ def test_deferred_reports_of_a_lost_attempt_are_dropped() -> None:
     start(experiment)
     fold(experiment, events.ReportDeferred(Report("r1", "t0", 1, 5, "c1", exited())), 10)
 
-    fold(experiment, events.TrialLost("t0", 1, "gone", False), 11)
+    fold(experiment, events.TrialLost("t0", 1, LOSS, False), 11)
 
     assert not experiment.deferred
 
@@ -171,7 +183,7 @@ def test_an_ignored_report_uses_its_sequence() -> None:
     experiment, trial = experiment_with_trial()
     start(experiment)
 
-    fold(experiment, events.ReportIgnored("t0", 1, 1, "a second result"), 10)
+    fold(experiment, events.ReportIgnored("t0", 1, 1, IgnoreCause.FINAL_COUNTED), 10)
 
     assert trial.report_sequence == 1
     assert trial.final is None
@@ -179,8 +191,9 @@ def test_an_ignored_report_uses_its_sequence() -> None:
 
 def test_a_waiting_report_claims_the_attempt_and_gives_its_reason() -> None:
     experiment, trial = experiment_with_trial()
+    wait = WaitReason(WaitCause.GPU_IN_USE, gpu_count=1)
 
-    fold(experiment, events.TrialWaits("t0", 1, "c1", "r1", "no GPU is free", 0), 10)
+    fold(experiment, events.TrialWaits("t0", 1, "c1", "r1", wait, 0), 10)
 
     assert (trial.state, trial.claim_id) == (TrialState.WAITING, "c1")
-    assert trial.reason == "no GPU is free"
+    assert trial.wait == wait

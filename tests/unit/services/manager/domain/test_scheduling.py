@@ -1,5 +1,6 @@
 import pytest
 
+from svc_common.experiment_events.causes import LossCause, LossReason
 from svc_manager.domain import events, inputs
 from svc_manager.domain.experiment import Budget, ExperimentState
 from svc_manager.domain.scheduling import LARGEST_REQUEST, next_moment_ms
@@ -91,7 +92,9 @@ def test_failed_trials_count_against_the_trial_number() -> None:
     for _ in range(2):
         trial = lab.running()
         lab.command(inputs.KillTrial(trial.id))
-        lab.notification(inputs.AgentSilent("r1"), inputs.AgentGone("r1", "gone"))
+        lab.notification(
+            inputs.AgentSilent("r1"), inputs.AgentGone("r1", LossReason(LossCause.AGENT_LEFT))
+        )
 
     assert lab.experiment.state.name == "DONE"
     assert len(lab.experiment.trials) == 2

@@ -1,8 +1,11 @@
+from svc_common.experiment_events.causes import WaitCause, WaitReason
 from svc_manager.domain import inputs
 from svc_manager.domain.experiment import Budget
 from svc_manager.domain.reports import Waits
 from svc_manager.domain.waiting import waiting_for
-from tests.unit.services.manager.building import Lab
+from tests.unit.services.manager.building import Lab, waits_for_gpus
+
+AWAY = WaitReason(WaitCause.BLOB, object="room", detail="the store is away")
 
 
 def test_a_new_experiment_waits_for_its_algorithm() -> None:
@@ -29,7 +32,7 @@ def test_one_trial_is_written_in_the_singular() -> None:
 
 def test_the_reason_of_an_agent_is_passed_on() -> None:
     lab = Lab(Budget(trial_concurrency=1))
-    lab.report(lab.waiting(), 0, Waits("waiting for 1 GPU"))
+    lab.report(lab.waiting(), 0, waits_for_gpus())
 
     assert waiting_for(lab.experiment, 1) == "waiting for 1 GPU"
 
@@ -63,10 +66,10 @@ def test_what_runs_or_is_done_waits_for_nothing() -> None:
 def test_running_trials_that_wait_for_bytes_say_why() -> None:
     lab = Lab()
     first, second = lab.running(claim="a"), lab.running(claim="b")
-    lab.report(first, 1, Waits("the store is away"), claim="a")
+    lab.report(first, 1, Waits(AWAY), claim="a")
     one_runs = waiting_for(lab.experiment, 1)
 
-    lab.report(second, 1, Waits("the store is away"), claim="b")
+    lab.report(second, 1, Waits(AWAY), claim="b")
 
     assert one_runs == ""
-    assert waiting_for(lab.experiment, 1) == "the store is away"
+    assert waiting_for(lab.experiment, 1) == "waiting for room: the store is away"

@@ -1,6 +1,7 @@
 import pytest
 
-from svc_manager.domain.experiment import Budget
+from svc_manager.domain import inputs
+from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.reports import Started
 from svc_manager.event_log.reader import FoldedExperiment
 from svc_manager.event_log.snapshot import (
@@ -9,7 +10,14 @@ from svc_manager.event_log.snapshot import (
     encode_snapshot,
     take_snapshot,
 )
-from tests.unit.services.manager.building import Lab, exited, final, intermediate
+from tests.unit.services.manager.building import (
+    Lab,
+    exited,
+    final,
+    intermediate,
+    lost,
+    waits_for_gpus,
+)
 
 
 def busy() -> Lab:
@@ -23,6 +31,23 @@ def busy() -> Lab:
     other = lab.running(claim="c2")
     lab.report(other, 5, Started(1), claim="c2")
     return lab
+
+
+def test_a_snapshot_keeps_causes_within_causes() -> None:
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=1, retry_failed_trials=1))
+    trial = lab.running()
+    lab.report(trial, 1, exited(3, detail="boom"))
+    lab.running(claim="c2")
+    lab.report(trial, 1, lost("power cut"), claim="c2")
+    lab.report(trial, 0, waits_for_gpus(), claim="c3")
+    lab.running(claim="c4")
+    lab.command(inputs.KillTrial(trial.id))
+    folded = FoldedExperiment(lab.experiment, 17, 3, 99)
+
+    again = decode_snapshot(encode_snapshot(folded))
+
+    assert again == folded
+    assert again.experiment.trials[trial.id].lost_attempts[0].loss.end is not None
 
 
 def test_a_snapshot_gives_back_the_whole_state() -> None:

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from nni_proto.experiment.v1 import experiment_pb2
+from svc_common.experiment_events.causes import LossCause, LossReason
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.telemetry.metrics import Registry
 from svc_manager.domain import inputs
@@ -41,7 +42,7 @@ def seen() -> tuple[Lab, Registry]:
     lab.now_ms += 500
     lab.running()
     count()
-    lab.report(trial, 1, Lost("its agent was stopped"))
+    lab.report(trial, 1, Lost(LossReason(LossCause.AGENT_STOPPED)))
     count()
     lab.running(claim="again")
     count()

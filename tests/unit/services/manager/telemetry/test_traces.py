@@ -83,3 +83,13 @@ def test_what_was_requested_is_forgotten_with_the_experiment() -> None:
     traced.see()
 
     assert traced.traces._requested_ms == {}
+
+
+def test_a_failure_is_the_error_of_its_span() -> None:
+    traced = Traced()
+    trial = traced.lab.running()
+    traced.lab.report(trial, 1, exited(3, detail="boom\nValueError"))
+
+    traced.see()
+
+    assert traced.notebook.spans[-1].error == "exit code 3: boom"
