@@ -72,7 +72,7 @@ class Service:
 
     @property
     def failed(self) -> bool:
-        """Whether a task of the service raised."""
+        """True if a task of the service raised."""
         return self._failed
 
     async def wait_stopping(self) -> None:

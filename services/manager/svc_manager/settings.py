@@ -62,7 +62,7 @@ class Settings:
     default_root: Path
     """Folder of experiments whose configuration names none."""
     stop_on_term: bool
-    """Whether TERM stops all experiments first."""
+    """True if TERM stops all experiments first."""
     s3: S3Settings | None = None
     """Byte store; None: a folder below `home`."""
     redis_url: str | None = field(default=None, repr=False)
@@ -79,7 +79,7 @@ class Settings:
     quota: Quota = _QUOTA
     """Limits of uploads through this process."""
     bytes_travel: bool = False
-    """Whether agents share no folders with this manager."""
+    """True if agents share no folders with this manager."""
     blob_grace: timedelta = _GRACE
     """Age below which a blob is never garbage."""
 

@@ -32,11 +32,11 @@ class Command:
     arguments: Sequence[str]
     environment: Mapping[str, str]
     reports_ready: bool
-    """Whether it reports its readiness on `NNI_READY_FD`; the bus does not."""
+    """True if it reports its readiness on `NNI_READY_FD`; the bus does not."""
 
 
 class Child:
-    """One run of a child process."""
+    """Run of a child process."""
 
     def __init__(self, command: Command, folder: Path, log: Path) -> None:
         """Start the process.
@@ -82,7 +82,7 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Whether the process has not ended."""
+        """True if the process has not ended."""
         return not self._ended.done()
 
     @property

@@ -84,7 +84,7 @@ class _State:
     name: str
     boot_id: str
     restarted: bool
-    """Whether an earlier process has used the folder."""
+    """True if an earlier process has used the folder."""
     journal: FileClaimJournal
     spool: DirectoryReportSpool
 

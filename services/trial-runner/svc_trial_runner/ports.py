@@ -58,7 +58,7 @@ class TrialProcess(Protocol):
 
     @property
     def warm(self) -> bool:
-        """Whether it runs in a warm interpreter."""
+        """True if it runs in a warm interpreter."""
         ...
 
     @property
@@ -267,7 +267,7 @@ class SpooledReport:
     entry: bytes
     """Serialised report."""
     acknowledged: bool
-    """Whether it is in the manager's inbox."""
+    """True if it is in the manager's inbox."""
 
 
 class ReportSpool(Protocol):
@@ -358,7 +358,7 @@ class TrialBlobs(Protocol):
 
     @property
     def trouble(self) -> str:
-        """What calls wait for now, in words; empty: they do not wait."""
+        """Reason why calls wait now, as text; empty: none waits."""
         ...
 
     async def fetch(self, blob: BlobKey, path: Path) -> None:

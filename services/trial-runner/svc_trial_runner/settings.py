@@ -51,10 +51,10 @@ class Settings:
     output_limit_bytes: int = _OUTPUT_LIMIT_BYTES
     """Limit of stdout and of stderr of a trial, each, where the experiment sets none."""
     live_output: bool = False
-    """Whether the output of running trials is published on the bus; else the files are read
+    """True if the output of running trials is published on the bus; else the files are read
     directly, which requires the manager to be on this machine."""
     warm: bool = True
-    """Whether warm interpreters may be used."""
+    """True if warm interpreters may be used."""
     fake_gpus: int | None = None
     """Number of simulated GPUs, for tests; None: the driver's."""
     runtime_directory: Path | None = None
@@ -83,7 +83,7 @@ class Settings:
 
     @property
     def bus_is_here(self) -> bool:
-        """Whether the bus runs on this machine."""
+        """True if the bus runs on this machine."""
         return urlsplit(self.nats_url).hostname in _LOOPBACK
 
 

@@ -42,9 +42,9 @@ class Rule:
     role: Role
     """Lowest role with the permission."""
     audited: bool
-    """Whether each call is audited: all that change state are."""
+    """True if each call is audited: all that change state are."""
     agents: bool = False
-    """Whether the role `AGENT` has the permission, too."""
+    """True if the role `AGENT` has the permission, too."""
 
 
 @dataclass(frozen=True, slots=True)

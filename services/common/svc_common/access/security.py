@@ -26,7 +26,7 @@ class BusLogin:
     """Empty: the bus has no users, only the installation's token."""
     password: str = field(default="", repr=False)
     tls_first: bool = False
-    """Whether the bus speaks TLS from the first byte on."""
+    """True if the bus speaks TLS from the first byte on."""
 
 
 @dataclass(frozen=True, slots=True)

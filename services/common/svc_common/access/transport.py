@@ -40,11 +40,11 @@ class Transport:
     ca: Path | None = None
     """PEM authority of the services that are called; with it, calls are encrypted."""
     insecure: bool = False
-    """Whether plain text off loopback is allowed."""
+    """True if plain text off loopback is allowed."""
 
     @property
     def listens_encrypted(self) -> bool:
-        """Whether the servers of this process are encrypted."""
+        """True if the servers of this process are encrypted."""
         return self.certificate is not None
 
     def check_listener(self, setting: str, host: str) -> None:

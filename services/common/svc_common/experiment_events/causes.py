@@ -123,7 +123,7 @@ class WaitReason:
     gpu_available: int = 0
     """Number of GPUs that the trial may use, for GPU_MISSING."""
     gpu_restricted: bool = False
-    """Whether `gpuIndices` restricts them, for GPU_MISSING."""
+    """True if `gpuIndices` restricts them, for GPU_MISSING."""
     users: tuple[GpuUser, ...] = ()
     """For GPU_IN_USE."""
     object: str = ""

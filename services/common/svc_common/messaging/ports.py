@@ -23,7 +23,7 @@ LOADING: Final = "loading-"
 
 @dataclass(frozen=True, slots=True)
 class LogMessage:
-    """One append to an experiment's log."""
+    """Append to an experiment's log."""
 
     experiment_id: str
     sequence: int
@@ -38,13 +38,13 @@ class LogMessage:
 
     @property
     def is_loading(self) -> bool:
-        """Whether the log is being loaded: while it ends here, no process may act on it."""
+        """True if the log is being loaded: while it ends here, no process may act on it."""
         return self.append_id.startswith(LOADING)
 
 
 @dataclass(frozen=True, slots=True)
 class InboxMessage:
-    """One request or report to the manager of an experiment."""
+    """Request or report to the manager of an experiment."""
 
     experiment_id: str
     source: str
@@ -273,7 +273,7 @@ class TaskQueue(Protocol):
         ...
 
     async def nak(self, ack_subject: str, delay_s: float = 0.0) -> None:
-        """Give a task back for delivery after `delay_s`."""
+        """Return a task to the queue for delivery after `delay_s`."""
         ...
 
     async def in_progress(self, ack_subject: str) -> None:

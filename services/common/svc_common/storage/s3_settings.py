@@ -32,7 +32,7 @@ class S3Settings:
 
     @property
     def secure(self) -> bool:
-        """Whether the connection is encrypted."""
+        """True if the connection is encrypted."""
         return self.endpoint.startswith("https://")
 
     @property

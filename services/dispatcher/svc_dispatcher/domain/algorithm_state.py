@@ -115,7 +115,7 @@ class AlgorithmState:
                 self.setup = self.setup.moved(event.directory, event.trial_code_directory)
 
     def go_live(self) -> None:
-        """Mark the end of the recorded log: later requests have no answer in it."""
+        """Mark the end of the recorded log; later requests go to the host."""
         if self._live:
             return
         self._live = True
@@ -155,12 +155,12 @@ class AlgorithmState:
 
     @property
     def live(self) -> bool:
-        """Whether `go_live` was called."""
+        """True if `go_live` was called."""
         return self._live
 
     @property
     def idle(self) -> bool:
-        """Whether the algorithm has started, no trial is live and no answer is outstanding."""
+        """True if the algorithm has started, no trial is live and no answer is outstanding."""
         outstanding = bool(self._unanswered) or self._promised > 0
         return self._started and not self._trials and not outstanding
 

@@ -47,7 +47,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class TellMetric:
-    """Tell the algorithm a reported metric."""
+    """Pass a reported metric to the algorithm."""
 
     position: Position
     trial_id: str
@@ -60,13 +60,13 @@ class TellMetric:
 
     @property
     def urgent(self) -> bool:
-        """Whether a decision depends on it: an assessor may stop the trial."""
+        """True if a decision depends on it: an assessor may stop the trial."""
         return not self.final
 
 
 @dataclass(frozen=True, slots=True)
 class TellEnd:
-    """Tell the algorithm that a trial has ended."""
+    """Pass the end of a trial to the algorithm."""
 
     urgent: ClassVar[bool] = False
 

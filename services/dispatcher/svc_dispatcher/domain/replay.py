@@ -17,7 +17,7 @@ from svc_dispatcher.domain.values import ExperimentSetup, Payload, Position
 
 @dataclass(frozen=True, slots=True)
 class RecordedGeneration:
-    """One generation of an algorithm as recorded in a log."""
+    """Generation of an algorithm as recorded in a log."""
 
     number: int
     """1 at creation, one more at each resume."""
@@ -128,7 +128,7 @@ def recorded_generations(log: Iterable[tuple[Position, events.Event]]) -> list[R
 
 @dataclass(frozen=True, slots=True)
 class SuggestionDifference:
-    """One suggestion that a fresh host did not reproduce."""
+    """Suggestion that a fresh host did not reproduce."""
 
     generation: int
     parameter_id: int

@@ -58,7 +58,7 @@ class ExperimentSetup:
 
     @property
     def wants_intermediate(self) -> bool:
-        """Whether the algorithm may read intermediate results."""
+        """True if the algorithm may read intermediate results."""
         external = self.tuner is not None and bool(self.tuner.server_address)
         return self.assessor is not None or self.advisor is not None or external
 

@@ -51,7 +51,7 @@ class ExperimentSession:
         self._box.put(message)
 
     async def serve(self) -> None:
-        """Run generations until the log says that no algorithm is wanted."""
+        """Run generations until the experiment ends in the log."""
         while True:
             run = GenerationRun(self, self._dependencies)
             try:

@@ -1,4 +1,4 @@
-"""One run of a generation: the experiment's log from its first event, with one host."""
+"""Run of a generation: replay of the experiment's log into one host, then live events."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ class SessionDependencies:
 
 
 class RunEnd(Enum):
-    """Why a run of a generation ended."""
+    """Reason for the end of a run of a generation."""
 
     EXPERIMENT_ENDED = auto()
     """The experiment needs no algorithm any more."""

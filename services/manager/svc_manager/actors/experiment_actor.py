@@ -62,7 +62,7 @@ class ActorDependencies:
     summaries: Summaries
     large_values: LargeValues
     bytes_travel: bool = False
-    """Whether agents share no folders with this manager."""
+    """True if agents share no folders with this manager."""
     telemetry: Telemetry = field(default_factory=Telemetry)
     """Metrics and traces of appended events."""
     on_end: Callable[[], None] = lambda: None
@@ -198,12 +198,12 @@ class ExperimentActor:
 
     @property
     def deciding(self) -> bool:
-        """Whether a round is under way, whose events may not be in the log and the files yet."""
+        """True if a round is under way, whose events may not be in the log and the files yet."""
         return self._deciding
 
     @property
     def alive(self) -> bool:
-        """Whether the actor still decides on its experiment."""
+        """True if the actor still decides on its experiment."""
         return not self._closing
 
     def request_stop(self) -> None:

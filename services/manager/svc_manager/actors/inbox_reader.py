@@ -34,7 +34,7 @@ class InboxReader:
 
     @property
     def reading(self) -> bool:
-        """Whether the reader is started and not closed."""
+        """True if the reader is started and not closed."""
         return self._task is not None
 
     def start(self, after_sequence: int) -> None:

@@ -74,7 +74,7 @@ class Ownership:
         self._clock = clock
         self._signals = signals
         self.shared = shared
-        """Whether there may be other managers."""
+        """True if there may be other managers."""
         self._held: dict[str, Lease] = {}
         self._holders: dict[str, Lease] = {}
         """All leases, as of the last refresh."""

@@ -136,7 +136,7 @@ class _ReplayableStream:
         self._requests = aiter(requests)
         self._read: list[Message] = []
         self.replayable = True
-        """Whether all read messages can be read again."""
+        """True if all read messages can be read again."""
 
     def __aiter__(self) -> Self:
         return self

@@ -76,7 +76,7 @@ class Agent:
 
     @property
     def known(self) -> bool:
-        """Whether this manager has received a presence of the agent."""
+        """True if this manager has received a presence of the agent."""
         return self.seen_at_ms > 0
 
 

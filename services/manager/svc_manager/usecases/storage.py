@@ -100,7 +100,7 @@ class BlobPolicy:
     grace: timedelta
     """Age below which a blob is never garbage."""
     travel: bool
-    """Whether clients and agents share no folders with the managers."""
+    """True if clients and agents share no folders with the managers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class QueryParameter:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request to a handler, checked against the declaration of its route."""
+    """Request to a handler, checked against the declaration of its route."""
 
     dependencies: WebDependencies
     experiment_id: str
@@ -97,7 +97,7 @@ class Call:
     last_event_id: str = ""
     """Id after which a reconnected event stream resumes."""
     can_change: bool = False
-    """Whether the caller has the role to change experiments."""
+    """True if the caller has the role to change experiments."""
 
 
 Handler = Callable[[Call], Awaitable[Response]]

@@ -59,7 +59,7 @@ class RequestHead:
     authorization: str = field(repr=False)
     cookie_token: str = field(repr=False)
     is_page: bool = False
-    """Whether it requests a file of the page, which contains no user data."""
+    """True if it requests a file of the page, which contains no user data."""
     address: str = ""
     """Address of the client, without port."""
     certificate_name: str = ""
@@ -86,7 +86,7 @@ class AccessPolicy:
     authenticator: Authenticator | None = field(default=None, repr=False)
     """Who has which credentials; None: only the holder of `token` has any."""
     encrypted: bool = False
-    """Whether the listener speaks HTTPS."""
+    """True if the listener speaks HTTPS."""
 
     def __post_init__(self) -> None:
         if not self.token:

@@ -49,7 +49,7 @@ class TensorBoardRun:
 
 @dataclass(frozen=True, slots=True)
 class TensorBoardTask:
-    """One TensorBoard process."""
+    """TensorBoard process."""
 
     id: str
     experiment_id: str
@@ -59,7 +59,7 @@ class TensorBoardTask:
 
     @property
     def alive(self) -> bool:
-        """Whether the process is running."""
+        """True if the process is running."""
         return self.process.returncode is None
 
 

@@ -108,7 +108,7 @@ class ProcessServer:
 
     @property
     def gone(self) -> bool:
-        """Whether it accepts no more starts."""
+        """True if it accepts no more starts."""
         return self._gone
 
     @property

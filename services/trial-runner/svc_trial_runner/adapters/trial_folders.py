@@ -27,7 +27,7 @@ _APPEND: Final = _CREATE | os.O_APPEND
 
 
 class _Pipe:
-    """One stream of output: a pipe, its file, a limit."""
+    """Output stream of a trial: a pipe, its file, a limit."""
 
     __slots__ = ("_broken", "_file", "_limit", "_loop", "_on_data", "_on_end", "reader", "writer")
 
@@ -226,7 +226,7 @@ class DiskTrialFolders:
 
 
 def _name_again(path: str, name: str) -> None:
-    """Give a file a second name; a symbolic link where the file system has no hard links."""
+    """Link a second name to a file; a symbolic link where the file system has no hard links."""
     try:
         os.link(path, name)
     except FileExistsError:

@@ -93,7 +93,7 @@ class Agent:
 
     @property
     def room(self) -> int | None:
-        """How many more tasks may be taken now; None: any number."""
+        """Number of tasks that may be taken now; None: any number."""
         if self._draining:
             return 0
         limits = [
@@ -235,7 +235,7 @@ class Agent:
 
     @property
     def draining(self) -> bool:
-        """Whether new tasks are refused."""
+        """True if new tasks are refused."""
         return self._draining
 
     async def wait_draining(self) -> None:

@@ -34,7 +34,7 @@ class RunnerIdentity:
     grpc_address: str = ""
     """gRPC address; empty: not serving yet."""
     restarted: bool = False
-    """Whether an earlier process had this id."""
+    """True if an earlier process had this id."""
 
 
 class Presence:

@@ -28,7 +28,7 @@ class Checkpoints:
 
     @property
     def trouble(self) -> str:
-        """What calls wait for now, in words; empty: they do not wait."""
+        """Reason why calls wait now, as text; empty: none waits."""
         return self._blobs.trouble
 
     async def fill(

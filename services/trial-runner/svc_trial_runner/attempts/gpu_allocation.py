@@ -77,7 +77,7 @@ class GpuAllocator:
 
     @property
     def waiting(self) -> bool:
-        """Whether a trial waits; GPU users outside of this agent come and go unannounced."""
+        """True if a trial waits; GPU users outside of this agent come and go unannounced."""
         return bool(self._waiters)
 
     async def devices(self) -> tuple[Sequence[GpuDevice], Mapping[int, str]]:

@@ -26,7 +26,7 @@ class LaunchPlan:
     code_directory: str
     experiment_directory: str
     copied: bool
-    """Whether each trial gets a copy of the code, because it came as an archive."""
+    """True if each trial gets a copy of the code, because it came as an archive."""
 
 
 class LaunchPlans:

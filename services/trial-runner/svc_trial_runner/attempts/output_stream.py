@@ -109,7 +109,7 @@ class OutputStreamer:
 
 
 class _Stream:
-    """One growing file, and how far it has been published."""
+    """Growing file, with the offset up to which it is published."""
 
     def __init__(self, attempt: int, number: output_pb2.OutputStream.ValueType, path: str) -> None:
         self._attempt = attempt

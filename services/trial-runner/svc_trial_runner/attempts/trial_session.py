@@ -17,7 +17,7 @@ class FlowControl(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether one more metric may be sent."""
+        """True if one more metric may be sent."""
         ...
 
     async def wait_room(self) -> None:

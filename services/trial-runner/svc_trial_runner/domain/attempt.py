@@ -28,7 +28,7 @@ class Phase(Enum):
 
 
 class StopTrigger(Enum):
-    """Why an attempt is stopped before its command ends."""
+    """Reason for which an attempt is stopped before its command ends."""
 
     STOPPED = "stopped"
     """The manager requested it."""
@@ -40,7 +40,7 @@ class StopTrigger(Enum):
 
 
 class Order(Enum):
-    """What the driver has to do."""
+    """Step that the driver of an attempt must take."""
 
     NOTHING = "nothing"
     END = "end"
@@ -68,7 +68,7 @@ class AttemptStateMachine:
 
     @property
     def stop_trigger(self) -> StopTrigger | None:
-        """Why it was stopped; None: it was not."""
+        """Reason of the stop; None: not stopped."""
         return self._stop
 
     def stop(self, cause: StopTrigger) -> Order:

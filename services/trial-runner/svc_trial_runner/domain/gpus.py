@@ -8,7 +8,7 @@ from svc_common.experiment_events.causes import GpuUser, WaitCause, WaitReason
 
 @dataclass(frozen=True, slots=True)
 class GpuDevice:
-    """One GPU of this machine."""
+    """GPU of this machine."""
 
     index: int
     name: str
@@ -29,7 +29,7 @@ class GpuRequest:
     """None: all devices."""
     trials_per_gpu: int = 1
     use_active: bool = False
-    """Whether GPUs in use by others, including other experiments, may be allocated."""
+    """True if GPUs in use by others, including other experiments, may be allocated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from svc_trial_runner.domain.tasks import BlobKey
 
 
 class ExitCause(Enum):
-    """Why an attempt is over."""
+    """Reason for the end of an attempt."""
 
     ENDED = "ended"
     STOPPED = "stopped"

@@ -99,7 +99,7 @@ class UnsentReport:
     claim_id: str
     entry: bytes
     last: bool
-    """Whether it is the last report of its attempt."""
+    """True if it is the last report of its attempt."""
 
 
 @dataclass(slots=True)

@@ -117,7 +117,7 @@ class Reporter:
 
     @property
     def has_room(self) -> bool:
-        """Whether a trial may report now; the agent's own reports always fit."""
+        """True if a trial may report now; the agent's own reports always fit."""
         return self._room.is_set()
 
     async def wait_room(self) -> None:

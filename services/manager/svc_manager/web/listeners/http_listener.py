@@ -159,7 +159,7 @@ class HttpListener:
 
     @property
     def busy(self) -> bool:
-        """Whether requests are in progress."""
+        """True if requests are in progress."""
         return bool(self._state.tasks)
 
     def close(self) -> None:
