@@ -33,6 +33,7 @@ def test_configuration_with_the_token_is_readable_by_its_owner_only(tmp_path: Pa
 
     config = tmp_path / "nats.conf"
     assert command.name == BUS
+    assert Path(command.arguments[0]).name == "nats-server"
     assert command.arguments[1:] == ("-c", str(config))
     assert config.stat().st_mode & 0o777 == 0o600
     assert config.read_text() == bus_config(plan)

@@ -47,6 +47,18 @@ def test_up_prints_the_addresses(home: Path, capsys: pytest.CaptureFixture[str])
     lock.release()
 
 
+def test_run_beside_running_services_prints_their_addresses(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lock = Lock.take(home / SUPERVISOR_LOCK)
+    write_endpoint(home, Endpoint("4.0", os.getpid(), "now", "http://h", "g", "n", "hush"))
+
+    assert main(["run"]) == 0
+
+    assert "hush" not in capfd.readouterr().out
+    lock.release()
+
+
 def test_down_without_services(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["down"]) == 0
 

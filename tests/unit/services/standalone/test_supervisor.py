@@ -118,6 +118,24 @@ async def test_child_that_never_becomes_ready_is_named_with_its_reason(
     await supervisor.stop()
 
 
+async def test_a_child_that_does_not_start_is_tried_three_times(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    clock = ManualClock()
+    code = f"open({str(runs)!r}, 'a').write('x'); raise SystemExit(1)"
+    commands = {"bus": bus(), "manager": python("manager", code)}
+    supervisor = Supervisor(Settings(tmp_path, start_timeout_s=50.0), clock, commands)
+    starting = asyncio.ensure_future(supervisor.start())
+    while not starting.done():
+        clock.advance(60.0)
+        await asyncio.sleep(0.001)  # other processes: nothing to await here
+
+    with pytest.raises(FailedPreconditionError):
+        await starting
+
+    assert runs.read_text() == "xxx"
+    await supervisor.stop()
+
+
 async def test_child_that_is_too_slow_is_named(tmp_path: Path) -> None:
     silent = python("manager", "import signal; signal.pause()")
     supervisor = make(tmp_path, bus(), service("dispatcher"), silent, timeout_s=0.05)

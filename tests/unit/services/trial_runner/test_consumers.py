@@ -1,7 +1,10 @@
+from __future__ import annotations
+
 import asyncio
 
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
+from svc_common.messaging.ports import Task
 from svc_common.subjects import control_subject
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, POOL, Bench
@@ -24,6 +27,41 @@ async def test_tasks_flow_without_slots(bench: Bench) -> None:
 
     assert [bench.kinds(f"t{number}") for number in range(5)] == [["started", "exited"]] * 5
     await consumer.finish()
+
+
+class ManualFeed:
+    """`TaskFeed` without tasks; records grants."""
+
+    def __init__(self) -> None:
+        self.granted = 0
+        self.grants: list[int] = []
+
+    def grant(self, count: int) -> None:
+        self.granted += count
+        self.grants.append(count)
+
+    def __aiter__(self) -> ManualFeed:
+        return self
+
+    async def __anext__(self) -> Task:
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+async def test_an_agent_without_slots_tops_up_its_grant_below_one_half(bench: Bench) -> None:
+    feed = ManualFeed()
+    consumer = TaskConsumer(feed, bench.agent())
+    await consumer.run()
+    (first,) = feed.grants
+
+    feed.granted = first // 2
+    await consumer.run()
+    feed.granted = first // 2 - 1
+    await consumer.run()
+
+    assert feed.grants == [first, first // 2 + 1]
 
 
 async def test_slots_bound_what_is_pulled(bench: Bench) -> None:

@@ -119,6 +119,14 @@ def test_an_earlier_generation_cannot_give_up() -> None:
     assert lab.notification(inputs.AlgorithmGaveUp(7, "late")) == []
 
 
+def test_a_report_without_a_generation_is_about_the_present_one() -> None:
+    lab = Lab()
+
+    lab.notification(inputs.AlgorithmGaveUp(0, "no host starts"))
+
+    assert lab.experiment.state is ExperimentState.ERROR
+
+
 def test_a_difference_in_a_replay_marks_the_experiment() -> None:
     lab = Lab()
 

@@ -1,5 +1,7 @@
 """Access to the blob store, direct and through the manager."""
 
+import asyncio
+import resource
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from svc_common.access.transport import PLAIN
 from svc_common.clock import ManualClock
 from svc_common.errors import InvalidArgumentError
+from svc_common.storage.retries import FULL_RETRY_INTERVAL_S
 from svc_trial_runner.adapters.blob_access import StoreLocations, open_stores
 from svc_trial_runner.ports import FinishedTrial
 from tests.support.ports import free_port
@@ -20,6 +23,27 @@ async def test_direct_store_is_shared_by_values_and_trials(tmp_path: Path) -> No
         key = await opened.trials.keep_checkpoint("e1", tmp_path / "file")
 
         assert await opened.blobs.get(f"sha256/{key.sha256}") == b"weights"
+
+
+async def test_a_checkpoint_waits_for_space_in_the_direct_store(tmp_path: Path) -> None:
+    places, clock = StoreLocations(tmp_path, None, "", PLAIN, "token"), ManualClock()
+    (tmp_path / "file").write_bytes(bytes(1 << 20))
+    largest = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    async with open_stores(places, clock) as opened:
+        # The store treats a file that is too large for a limit of the system as a full disk.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, largest[1]))
+        try:
+            saving = asyncio.ensure_future(opened.trials.keep_checkpoint("e1", tmp_path / "file"))
+            while not clock.sleepers and not saving.done():  # noqa: ASYNC110 - a thread
+                await asyncio.sleep(0)  # a thread writes: nothing to await here
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, largest)
+        trouble = opened.trials.trouble
+        clock.advance(FULL_RETRY_INTERVAL_S)
+        await saving
+
+    assert trouble
 
 
 async def test_store_through_an_unavailable_manager_opens_at_once(tmp_path: Path) -> None:

@@ -178,3 +178,18 @@ async def test_code_unused_for_long_is_removed(tmp_path: Path) -> None:
     new = await store.materialise(keys[2])
 
     assert (old.exists(), used.exists(), new.exists()) == (False, True, True)
+
+
+async def test_code_that_another_agent_used_a_moment_ago_stays(tmp_path: Path) -> None:
+    blobs = InMemoryBlobStore()
+    first, second = [
+        BlobKey((await blobs.put(archive(file(name)))).removeprefix("sha256/"), 0)
+        for name in ("a.py", "b.py")
+    ]
+    clock = ManualClock(datetime.now(UTC))
+    place = await CachedCodeStore(blobs, tmp_path / "code", clock).materialise(first)
+    clock.advance(KEPT_S / 2)
+
+    await CachedCodeStore(blobs, tmp_path / "code", clock).materialise(second)
+
+    assert place.exists()

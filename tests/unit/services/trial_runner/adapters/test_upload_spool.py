@@ -19,6 +19,12 @@ def test_unfinished_uploads_are_inherited(tmp_path: Path) -> None:
     assert DirectoryUploadSpool(tmp_path / "spool").inherited() == [TWO]
 
 
+def test_folder_is_for_its_owner_only(tmp_path: Path) -> None:
+    DirectoryUploadSpool(tmp_path / "spool").add(ONE)
+
+    assert (tmp_path / "spool").stat().st_mode & 0o777 == 0o700
+
+
 def test_attempts_of_one_trial_are_two(tmp_path: Path) -> None:
     spool = DirectoryUploadSpool(tmp_path)
     again = FinishedTrial("e1", "t1", 2, "/trials/t1")

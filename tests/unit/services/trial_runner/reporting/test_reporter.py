@@ -104,6 +104,21 @@ async def test_idle_means_that_everything_has_arrived(bench: Bench) -> None:
     await until_count(bench, 11)
 
 
+async def test_reports_fit_up_to_the_last_byte_of_the_room(bench: Bench) -> None:
+    reporter = Reporter(
+        bench.bus.inbox, bench.spool, bench.tasks, "runner", "boot1", room_bytes=len(entry(0))
+    )
+    bench.broker.stop()
+
+    reporter.add(EXPERIMENT, entry(0))
+    fits = reporter.has_room
+    reporter.add(EXPERIMENT, entry(1))
+
+    assert (fits, reporter.has_room) == (True, False)
+    bench.broker.start()
+    await until_count(bench, 2)
+
+
 async def test_room_is_bounded_while_the_bus_is_away(bench: Bench) -> None:
     reporter = Reporter(
         bench.bus.inbox, bench.spool, bench.tasks, "runner", "boot1", room_bytes=1000

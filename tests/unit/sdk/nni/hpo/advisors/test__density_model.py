@@ -175,3 +175,17 @@ def test_proposals_of_normal_types_do_not_run_off() -> None:
             results.add(space.row(proposal), draws.random())
 
     assert farthest < 12
+
+
+def test_the_prior_weighs_as_much_as_one_good_result() -> None:
+    results = Results(SPACE.frame)
+    for number in range(12):
+        results.add(row(number / 12, number % 3), float(number))
+    one = settings(num_samples=1)
+    good = density(SPACE.frame, *results.best(3), one.min_bandwidth, 1 / 4)
+
+    for seed in range(20):
+        points, options = widened(good, one.bandwidth_factor).draw(1, np.random.default_rng(seed))
+        drawn = Row(0, tuple(points[0].tolist()), tuple(options[0].tolist()))
+        proposed = propose(SPACE, results, one, np.random.default_rng(seed))
+        assert proposed == SPACE.configuration(drawn)

@@ -1,14 +1,16 @@
 """Model of a loss, and its scale, over the course of an experiment."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 
 from nni.hpo.arrays import Floats
-from nni.hpo.models.gp_regression import Kernel
-from nni.hpo.models.loss_model import LossModel
+from nni.hpo.models.gp_regression import Kernel, gp_posterior
+from nni.hpo.models.loss_model import LossModel, _log_predictive_density
 from nni.hpo.models.matern import Matern
+from nni.hpo.models.targets import scaled
 
 
 def new(least_noise: float = 0.0) -> LossModel:
@@ -41,6 +43,25 @@ def test_state_of_an_older_version_is_taken_without_its_hyperparameters() -> Non
     left, right = (one.update(inputs, losses) for one in (model, fresh))
     assert model.scale == fresh.scale
     assert left.posterior.gaussian.weights.tolist() == right.posterior.gaussian.weights.tolist()
+
+
+def test_evidence_is_the_density_of_each_good_result_among_all_others() -> None:
+    inputs, losses = results(12)
+    targets = scaled(losses, 1.0)
+    kernel = Kernel(np.arange(2), Matern.of(2.5), 0.01)
+    posterior = gp_posterior(inputs, targets.values, kernel, np.array([-1.0, -1.0, -4.0, 0.0]))
+
+    evidence = _log_predictive_density(posterior, targets)
+
+    means, deviations = posterior.gaussian.leave_one_out(targets.values)
+    good = np.flatnonzero(targets.better)
+    expected = [
+        float(slope)
+        - 0.5 * float((targets.values[place] - means[place]) / deviations[place]) ** 2
+        - math.log(deviations[place])
+        for place, slope in zip(good, targets.log_slope, strict=True)
+    ]
+    assert evidence == pytest.approx(sum(expected))
 
 
 def test_model_of_many_results_is_bounded_and_holds_the_best() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nni.hpo.models.network import linear_posterior, trained_network
+from nni.hpo.models.network import Network, linear_posterior, trained_network
 
 
 def test_gradients_are_those_of_the_error() -> None:
@@ -26,6 +26,14 @@ def test_gradients_are_those_of_the_error() -> None:
             slope = (up - error()) / 2e-6
             weights[place] = kept
             assert gradient[place] == pytest.approx(slope, rel=1e-4, abs=1e-8)
+
+
+def test_inputs_are_centred_on_zero() -> None:
+    network = Network((np.array([[1.0], [0.0]]), np.zeros((2, 1))))
+
+    features = network.features(np.array([[0.0], [0.5], [1.0]]))
+
+    assert features == pytest.approx(np.array([[np.tanh(n), 1.0] for n in (-1.0, 0.0, 1.0)]))
 
 
 def test_learns_a_wave() -> None:

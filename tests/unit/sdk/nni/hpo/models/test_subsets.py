@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nni.hpo.models.subsets import covering_subset, quantile_subset
+from nni.hpo.models.subsets import _farthest_first, covering_subset, quantile_subset
 
 
 def test_few_results_are_all_kept() -> None:
@@ -21,6 +21,14 @@ def test_the_best_are_kept_and_no_region_is_left_out() -> None:
     assert len(set(kept.tolist())) == 50
     assert set(np.argsort(losses)[:15]) <= set(kept)
     assert {395, 396, 397, 398, 399} <= set(kept)
+
+
+def test_the_farthest_from_what_is_kept_comes_first() -> None:
+    inputs = np.array([[0.0, 0.0], [1.0, 0.9], [0.3, 0.9]])
+
+    chosen = _farthest_first(inputs, np.array([[1.0, 1.0]]), 2)
+
+    assert chosen.tolist() == [0, 2]
 
 
 def test_of_very_many_results_as_many_are_kept() -> None:

@@ -120,3 +120,12 @@ def test_goes_on_from_its_state() -> None:
     other.load_state(json.loads(json.dumps(scalarizer.state())))
 
     assert values(other, *reports[7:]) == values(scalarizer, *reports[7:])
+
+
+def test_of_one_objective_those_beyond_a_limit_are_one_to_two_spreads_above_the_worst() -> None:
+    scalarizer = Scalarizer(objectives_of({"a": "minimize"}, LIMITED), vector=False)
+    values(scalarizer, *({"a": n, "cost": 1} for n in (5, 3, 4)))
+
+    near, far = values(scalarizer, {"a": 0, "cost": 10.001}, {"a": 0, "cost": 1e9})
+
+    assert 7 <= near < far <= 9  # the worst is 5, the spread 2
