@@ -59,7 +59,7 @@ class Problem:
 
     @property
     def flat(self) -> bool:
-        """Whether the space has no nested parameters."""
+        """True if the space has no nested parameters."""
         return "nested" not in self.kinds
 
     def allows(self, point: Configuration) -> bool:

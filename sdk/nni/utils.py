@@ -19,7 +19,7 @@ __all__ = ["OptimizeMode", "extract_scalar_history", "extract_scalar_reward", "m
 
 
 class OptimizeMode(Enum):
-    """Which results are better; the values are those of the argument `optimize_mode`."""
+    """Direction in which a metric improves; the values of the argument `optimize_mode`."""
 
     Minimize = "minimize"
     Maximize = "maximize"

@@ -11,7 +11,7 @@ import numpy as np
 from nni_benchmark.automl.tasks import Task
 
 _ONE_CLASS: Final = {"iris-versicolor": ("iris", 1), "wine-second": ("wine", 1)}
-"""One class of a data set against the others."""
+"""Index of the class that a binary task sets against the others, by data set."""
 _UPPER_HALF: Final = {"diabetes-high": "diabetes"}
 """Data sets with the binary target `number > median`."""
 BUNDLED: Final = (
@@ -33,7 +33,7 @@ class DataUnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """One split of a data set."""
+    """Features and targets of the parts of a data set."""
 
     train_x: Any
     """`(rows, features)`, without missing values."""

@@ -25,7 +25,7 @@ class Task:
 
     @property
     def regression(self) -> bool:
-        """Whether the task is a regression."""
+        """True if the task is a regression."""
         return self.metric in {"rmse", "r2"}
 
 

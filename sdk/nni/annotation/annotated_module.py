@@ -55,14 +55,14 @@ class Hyperparameter:
     """Annotation that makes an entry of the search space."""
 
     line: int
-    """Where its annotation starts."""
+    """Number of the first line of the annotation."""
     name: str
     """Variable or function, as written in the code."""
     type: str
-    """Its `_type` in the search space."""
+    """`_type` of the parameter in the search space."""
     options: tuple[Option, ...]
     start: Position
-    """Of the expression that it replaces."""
+    """Position of the expression that it replaces."""
     end: Position
 
     def wire_values(self) -> list[JsonValue]:

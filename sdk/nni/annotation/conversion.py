@@ -81,7 +81,7 @@ class _File:
     path: Path
     """Inside the folder."""
     kind: Literal["file", "folder", "link"]
-    """What it becomes there; a link leads to the original."""
+    """Form of the entry in the copy; a link leads to the original."""
 
 
 def _walk(root: Path, inside: Path, leave: Callable[[str], bool]) -> Iterator[_File]:

@@ -18,7 +18,7 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.space.parser import ALL_TYPES
 
 PREFIX: Final = "@nni."
-"""What the text of every annotation starts with."""
+"""First characters of every annotation."""
 
 _REPORTS: Final = ("report_intermediate_result", "report_final_result")
 _KINDS: Final = ("variable", "function_choice", *_REPORTS)
@@ -43,14 +43,14 @@ class Option:
     """Option of a choice."""
 
     text: str
-    """Its source, on one line; what the search space shows for an expression."""
+    """Source of the argument, on one line; an option of the search space if it is an expression."""
     literal: JsonValue = None
-    """Its value, if `is_literal`."""
+    """Value of the argument, if `is_literal`."""
     is_literal: bool = False
-    """Whether the search space holds the value itself. What JSON would change (a tuple, a set) or
+    """True if the search space holds the value itself. What JSON would change (a tuple, a set) or
     would take for a sub-space (a dict) is an expression."""
     is_atom: bool = True
-    """Whether it can stand in a larger expression without parentheses."""
+    """True if it can stand in a larger expression without parentheses."""
 
 
 @dataclass(frozen=True, slots=True)

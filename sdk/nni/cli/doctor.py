@@ -65,7 +65,7 @@ def checks() -> tuple[Check, ...]:
 
 
 def findings(wanted: Iterable[Check]) -> list[Finding]:
-    """Make every check; one that fails itself is a finding, too."""
+    """Run every check and return its findings; an exception of a check is a finding, too."""
     found: list[Finding] = []
     for check in wanted:
         try:

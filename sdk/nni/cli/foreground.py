@@ -23,7 +23,7 @@ _OVER: Final = (
     experiment_pb2.EXPERIMENT_STATE_ERROR,
 )
 _LAST_LINES_S: Final = 2.0
-"""How long the last lines of the log may take to arrive after the end."""
+"""Time-out for the last lines of the log after the end."""
 
 
 def stay(client: ManagerClient, experiment_id: str) -> int:

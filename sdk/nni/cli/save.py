@@ -104,7 +104,7 @@ def load(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Take in an experiment that was saved elsewhere; then view, resume or replay it."""
+    """Load an experiment that was saved elsewhere; then view, resume or replay it."""
     from nni.cli.session import manager
     from nni.experiment.records import experiment_metadata
     from nni.experiment.transfer import load as run

@@ -51,7 +51,7 @@ class Manifest:
 
     experiment_id: str
     nni_version: str
-    """That saved it."""
+    """Version of NNI that saved the archive."""
     saved_at: str
     """ISO 8601."""
     search_space: Any

@@ -15,7 +15,7 @@ from nni_proto.common.v1 import value_pb2
 
 _CHUNK_BYTES: Final = 1024 * 1024
 _CONNECT_S: Final = 5.0
-"""For the store to take the connection; it may have an address that only the services know."""
+"""Time-out of a connection to the store, whose address perhaps only the services can reach."""
 _OK: Final = frozenset({200, 201, 204})
 
 

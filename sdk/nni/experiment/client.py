@@ -25,7 +25,7 @@ from nni_proto.experiment.v1 import (
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 
 SLOW_CALL_TIMEOUT_S: Final = 120.0
-"""Of calls that start or end processes."""
+"""Time-out of calls that start or end processes."""
 _WAIT_ROUND_S: Final = 600.0
 """Deadline of one wait; it is asked again, so that no dead connection is waited on for ever."""
 
@@ -291,7 +291,7 @@ class ManagerClient(Connection):
         header: history_service_pb2.LoadHeader,
         pieces: Callable[[], Iterator[history_service_pb2.FilePiece]],
     ) -> experiment_pb2.Experiment:
-        """Take in an experiment; a load that breaks off is begun anew.
+        """Load a saved experiment; start again if the connection breaks.
 
         Args:
             header: what it is and where it goes.

@@ -36,7 +36,7 @@ class CodeFile:
 
     path: Path
     name: str
-    """Its path inside the archive, with `/`."""
+    """Path inside the archive, with `/`."""
     size_bytes: int
     executable: bool
 
@@ -46,9 +46,9 @@ class PackedCode:
     """Packed code archive."""
 
     sha256: str
-    """Of the archive, 64 lower-case hexadecimal digits."""
+    """Hash of the archive, 64 lower-case hexadecimal digits."""
     size_bytes: int
-    """Of the archive."""
+    """Size of the archive."""
     file_count: int
 
 

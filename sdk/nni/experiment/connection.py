@@ -25,7 +25,7 @@ from nni_wire.metadata import bearer
 
 CALL_TIMEOUT_S: Final = 30.0
 RESTART_S: Final = 20.0
-"""How long a manager that does not answer is waited for."""
+"""Time to wait for a manager that does not answer."""
 RETRY_STEP_S: Final = 0.2
 """Between two tries while the manager is away; its supervisor needs about a second."""
 

@@ -21,9 +21,9 @@ class Endpoint:
 
     version: str
     supervisor_pid: int
-    """Of the process that holds them together; 0: it is one of another machine."""
+    """Process id of the supervisor of the services; 0: they run on another machine."""
     started_at: str
-    """When the supervisor came up, ISO 8601; empty if that is not known."""
+    """Start time of the supervisor, ISO 8601; empty if unknown."""
     http: str
     """Base address of the page and REST, e.g. `http://127.0.0.1:41234`."""
     grpc: str
@@ -32,7 +32,7 @@ class Endpoint:
     """Address of the message bus; empty for services of another machine."""
     token: str = field(repr=False)
     remote: RemoteSettings | None = None
-    """How services of another machine are called; `None`: they are those of this one."""
+    """Address and credentials of services on another machine; `None`: they run on this one."""
 
 
 def endpoint_path() -> Path:

@@ -24,7 +24,7 @@ _OF_ONE_TRIAL: Final = frozenset(
         "MULTI_PHASE",
     }
 )
-"""What a trial's own environment has; an experiment started inside a trial must not inherit it."""
+"""Variables of one trial; an experiment started inside a trial must not inherit them."""
 
 
 _ENDPOINT: Final = "NNI_ENDPOINT"
@@ -38,12 +38,12 @@ _ELSEWHERE: Final = (
     "NNI_CLIENT_KEY_FILE",
     "NNI_INSECURE",
 )
-"""What names services of another machine, and opens them; trials must not know it."""
+"""Variables with the address and credentials of services on another machine; kept from trials."""
 _GRPC_VERBOSITY: Final = "GRPC_VERBOSITY"
 
 
 def quiet_grpc() -> None:
-    """Keep gRPC's own remarks, such as on a server that goes away, off the user's terminal.
+    """Silence gRPC's own log, such as that on a lost server, on the user's terminal.
 
     Works only before gRPC is imported; what the user has set stays.
     """
@@ -71,7 +71,7 @@ class RemoteSettings:
     key: str = ""
     """PEM key of that certificate."""
     insecure: bool = False
-    """Whether the token may travel in plain text."""
+    """True if the token may travel in plain text."""
 
 
 def remote_settings() -> RemoteSettings | None:

@@ -30,11 +30,11 @@ class Problem:
     field: str
     """Path of the field as its author wrote it, e.g. `tuner.classArgs.optimize_mode`."""
     rule: str
-    """What must hold, as the end of a sentence: `must be an integer >= 1`."""
+    """Condition that is broken, as the end of a sentence: `must be an integer >= 1`."""
     value: object = None
     """The offending value; `None` if there is none to show."""
     remedy: str = ""
-    """What to do; empty if the rule says it."""
+    """Advice how to mend it; empty if the rule says it."""
 
     def moved(self, path: str) -> Problem:
         """Return the same problem, its field seen from further out."""

@@ -37,7 +37,7 @@ _logger = logging.getLogger(__name__)
 
 
 _ALGORITHM_S: Final = 10.0
-"""How long `start` waits for the algorithm to be loaded; a slow one goes on loading after that."""
+"""Time that `start` waits for the algorithm; a slow one goes on loading after that."""
 
 _LOADED_STATES: Final = tuple(
     state

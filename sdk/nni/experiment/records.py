@@ -59,7 +59,7 @@ class TrialMetricData:
     sequence: int
     """0-based, per trial and type."""
     data: Any
-    """What was reported."""
+    """Reported value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class RemoteEndpoint:
     """Addresses and credentials of services on another machine."""
 
     version: str
-    """Of NNI; empty if they do not tell."""
+    """Version of NNI; empty if the services do not report it."""
     http: str
     """Base address of the page and REST."""
     grpc: str

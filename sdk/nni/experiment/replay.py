@@ -32,9 +32,9 @@ class ReplayDifference:
     trial_id: str
     """Empty: no trial was made of it."""
     recorded: Any
-    """What the log holds; `None`: nothing."""
+    """Parameters in the log; `None`: there are none."""
     drawn: Any
-    """What was drawn; `None`: nothing."""
+    """Parameters that were drawn; `None`: there are none."""
     parameter: str
     """Path of the first parameter that differs, e.g. `model.C`; empty: all of it."""
 
@@ -50,21 +50,21 @@ class ReplayResult:
     """
 
     repeatable: bool
-    """Every suggestion, and every stop that the algorithm advised, was drawn again."""
+    """True if every suggestion, and every stop that the algorithm advised, was drawn again."""
     suggestions: int
-    """How many the log holds."""
+    """Number of suggestions in the log."""
     equal: int
-    """How many of them were drawn again."""
+    """Number of suggestions that were drawn again."""
     generations: int
-    """Generations of the algorithm."""
+    """Number of generations of the algorithm."""
     stops: int
-    """Trials that the algorithm had stopped early."""
+    """Number of trials that the algorithm had stopped early."""
     equal_stops: int
-    """How many of them it would stop again."""
+    """Number of these trials that it would stop again."""
     missing_stops: tuple[str, ...]
     """Trials that it would not stop again; the first 100."""
     reason: str
-    """Why it is not repeatable and what would make it so; empty if it is."""
+    """Reason why it is not repeatable, with the remedy; empty if it is."""
     changed_versions: tuple[tuple[str, str, str], ...]
     """Name, recorded and present version of what has changed since."""
     differences: tuple[ReplayDifference, ...]

@@ -27,11 +27,11 @@ class RunMode(Enum):
     """
 
     Background = "background"
-    """It is stopped."""
+    """The experiment is stopped."""
     Foreground = "foreground"
-    """It is stopped; until then the manager's log is printed to the console."""
+    """The experiment is stopped; until then the manager's log is printed to the console."""
     Detach = "detach"
-    """It goes on."""
+    """The experiment goes on."""
 
 
 def apply_run_mode(run_mode: RunMode, endpoint: Endpoint, experiment_id: str) -> Callable[[], None]:

@@ -32,7 +32,7 @@ class SavedArchive:
     path: Path
     file_count: int
     size_bytes: int
-    """Of the archive."""
+    """Size of the archive."""
 
 
 def save(

@@ -53,7 +53,7 @@ class MsgDispatcherBase:
     """
 
     multi_thread: bool = False
-    """Whether each command is handled in a thread of its own."""
+    """True if each command is handled in a thread of its own."""
 
     def __init__(self) -> None:
         self._prepare()

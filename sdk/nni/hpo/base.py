@@ -63,10 +63,10 @@ class Tuner(ABC):
     """
 
     lookahead: ClassVar[bool] = False
-    """Whether proposals are independent of results, so that they may be generated in advance."""
+    """True if proposals are independent of results, so that they may be generated in advance."""
 
     multi_objective: ClassVar[bool] = False
-    """Whether the tuner optimises several metrics. If so, it gets `set_objectives` and whole
+    """True if the tuner optimises several metrics. If so, it gets `set_objectives` and whole
     reports; otherwise one number per result, see `nni.hpo.search._scalarization`."""
 
     @abstractmethod
@@ -283,7 +283,7 @@ class Generated:
     """Ids whose configurations follow later."""
 
     exhausted: bool
-    """Whether the tuner has no more trials after these."""
+    """True if the tuner has no more trials after these."""
 
 
 def generate(
@@ -339,7 +339,7 @@ def assess(assessor: Assessor, trial_job_id: str, trial_history: list[JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One configuration with its result."""
+    """Configuration with its result, measured elsewhere."""
 
     parameter: JsonValue
     value: JsonValue

@@ -142,7 +142,7 @@ def _thinned(
 
 @dataclass(frozen=True, slots=True)
 class HyperparameterColumn:
-    """One hyperparameter as an input column of the random forest."""
+    """Input column of the random forest, made from a hyperparameter."""
 
     path: str
     options: int

@@ -27,7 +27,7 @@ DEFAULT_METRIC: Final = "default"
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """One metric to optimise.
+    """Metric to optimise, with its direction.
 
     Examples:
         >>> from nni.hpo import Objective
@@ -70,7 +70,7 @@ class Objectives:
 
     @property
     def several(self) -> bool:
-        """Whether there is more than one objective."""
+        """True if there is more than one objective."""
         return len(self.items) > 1
 
     def numbers(self, value: JsonValue) -> dict[str, float] | None:

@@ -126,13 +126,13 @@ class AdvisorConformance(ABC):
     """A space of the usual language that the advisor supports."""
 
     keeps_constraints: ClassVar[bool] = True
-    """Whether it honours `_constraints` in a search space of the usual language."""
+    """True if it honours `_constraints` in a search space of the usual language."""
 
     extra_keys: ClassVar[frozenset[str]] = frozenset()
-    """What its configurations hold beside the space's own names."""
+    """Keys of every configuration beside the names in the space."""
 
     optional_keys: ClassVar[frozenset[str]] = frozenset()
-    """What some of its configurations hold besides."""
+    """Keys of some configurations beside these."""
 
     @abstractmethod
     def make(self, seed: int) -> MsgDispatcherBase:

@@ -40,16 +40,16 @@ class TunerConformance(ABC):
     """A space of the usual language that the tuner supports."""
 
     finite_size: ClassVar[int | None] = None
-    """How many configurations the tuner hands out before it is exhausted; None if it never is."""
+    """Number of configurations after which the tuner is exhausted; None if it never is."""
 
     standard_space: ClassVar[bool] = True
-    """Whether configurations are points of the space, as the built-in types define them."""
+    """True if configurations are points of the space, as the built-in types define them."""
 
     keeps_constraints: ClassVar[bool] = True
-    """Whether it honours `_constraints` in a search space of the usual language."""
+    """True if it honours `_constraints` in a search space of the usual language."""
 
     extra_keys: ClassVar[frozenset[str]] = frozenset()
-    """What its configurations hold beside the space's own names."""
+    """Keys of every configuration beside the names in the space."""
 
     @abstractmethod
     def make(self, seed: int) -> Tuner:

@@ -56,7 +56,7 @@ class _Trial:
 
 
 _trials: dict[str, _Trial] = {}
-"""This process's trial, if it has been needed: at most one entry."""
+"""Trial of this process, made at the first call: at most one entry."""
 _ONLY = "trial"
 
 

@@ -5,7 +5,7 @@ import json
 MAX_METRIC_BYTES = 1_000_000
 """Longest JSON text of one metric, in UTF-8."""
 _SHOWN = 80
-"""How much of a refused value an error message quotes."""
+"""Characters of a refused value that an error message quotes."""
 
 
 def encode_metric(value: object) -> str:

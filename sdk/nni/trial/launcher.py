@@ -9,7 +9,7 @@ from pathlib import Path
 
 NAME = "nni-trial"
 MAX_SHEBANG_BYTES = 126
-"""What Linux before 5.1 reads of a first line, less the line's end."""
+"""Bytes that Linux before 5.1 reads of a first line, less the line's end."""
 _OWNER_MAY_ALL_OTHERS_RUN = 0o755
 
 

@@ -10,7 +10,7 @@ _LABELS = {"PERIODICAL": "Intermediate result", "FINAL": "Final result"}
 
 
 class StandaloneTrialChannel:
-    """Has no parameters to give and writes metrics to standard output."""
+    """Trial channel without an experiment: empty parameters, metrics to standard output."""
 
     def parameters(self, index: int) -> object:
         """See `nni.trial.ports.TrialChannel`: always an empty dict, for defaults to fill."""

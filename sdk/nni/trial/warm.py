@@ -57,11 +57,11 @@ else:
     import _signal as signal  # what `signal` wraps in enums, at a cost to every trial
 
 OWN_NAME = "nni.trial.warm"
-"""Where `nni` finds `report_imports`."""
+"""Module name under which `nni` finds `report_imports`."""
 MESSAGE_BYTES = 256 * 1024
 """Longest message either side may send; also the room given to the socket's buffers."""
 MAX_GENERATIONS = 8
-"""How often learned modules lead to a successor; each one costs a page table and a sleep."""
+"""Largest number of successors with learned modules; each one costs a page table and a sleep."""
 GROWTH_MODULES = 4
 """The n-th successor but the first waits for n times as many modules: small finds are collected."""
 BLAS_VARIABLE = "OPENBLAS_NUM_THREADS"
@@ -70,7 +70,7 @@ BLAS_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
 BLAS_TIMEOUT_BITS = "20"
 """Idle OpenBLAS threads spin for 2^26 cycles by default: 25 ms of CPU for a trial of 5."""
 BLAS_FALLBACKS = ("GOTO_NUM_THREADS", "OMP_NUM_THREADS")
-"""What OpenBLAS looks at if its own variable is not set, in this order."""
+"""Variables that OpenBLAS reads if its own is not set, in this order."""
 LOAD_TIME_PREFIXES = (
     "OMP_", "OPENBLAS_", "GOTO_", "MKL_", "KMP_", "NUMEXPR_", "NUMBA_", "TF_", "KERAS_", "JAX_",
     "XLA_", "MPLBACKEND",
@@ -220,7 +220,7 @@ def _text_stream(number: int, model: Any, *, unbuffered: bool) -> io.TextIOWrapp
 
 
 def set_environment(start: Start) -> None:
-    """Make the environment the one the trial's command would have got."""
+    """Replace the environment by that of the trial's command."""
     for name, value in _process.blas.items():
         if value is None:
             os.environ.pop(name, None)
@@ -607,7 +607,7 @@ class Successor:
 
 
 class Server:
-    """One generation of the fork server: starts trials, reaps them, starts its successor."""
+    """Fork server of one generation: starts trials, reaps them, starts its successor."""
 
     def __init__(self, control: socket.socket, generation: int, tried: set[str]) -> None:
         self._control = control

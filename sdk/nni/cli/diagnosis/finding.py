@@ -16,4 +16,4 @@ class Finding:
     check: str
     result: Result
     explanation: str
-    """What was found and, unless it is `ok`, what to do."""
+    """Result of the check and, unless it is `ok`, its remedy."""

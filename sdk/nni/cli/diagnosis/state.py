@@ -15,7 +15,7 @@ import psutil
 from nni.cli.diagnosis.finding import Finding
 
 DEFAULT_PORT: Final = 8080
-"""Of the page of an experiment, unless `--port` says another one."""
+"""Port of an experiment's page without `--port`."""
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _LATELY: Final = timedelta(hours=1)

@@ -30,23 +30,23 @@ class ParameterSpec(NamedTuple):
     """Parameter of a search space."""
 
     name: str
-    """Its key in the dict that holds it."""
+    """Key of the parameter in the dict that holds it."""
     type: str
-    """Its `_type`."""
+    """`_type` of the parameter."""
     values: list[JsonValue]
-    """Its `_value`: of a choice the options, of others the numbers."""
+    """`_value` of the parameter: options of a choice, else numbers."""
     key: ParameterKey
     """Unique within the space."""
     categorical: bool
-    """Whether it is a `choice` or a `randint`, which is formatted as a position."""
+    """True if it is a `choice` or a `randint`, which is formatted as a position."""
     size: int = 0
-    """How many positions there are, for categorical ones."""
+    """Number of positions, if the parameter is categorical."""
     low: float = math.nan
     """Least value on its scale, for bounded numbers."""
     high: float = math.nan
     """Greatest value on its scale, for bounded numbers."""
     normal_distributed: bool = False
-    """Whether it is one of the normal types."""
+    """True if it is one of the normal types."""
     mu: float = math.nan
     """Mean on its scale, for normal types."""
     sigma: float = math.nan
@@ -56,7 +56,7 @@ class ParameterSpec(NamedTuple):
     clip: tuple[float, float] | None = None
     """Bounds of the values themselves, for bounded numbers."""
     log_distributed: bool = False
-    """Whether its scale is logarithmic."""
+    """True if its scale is logarithmic."""
 
     def is_activated_in(self, partial_parameters: Mapping[ParameterKey, float]) -> bool:
         """Return True if the enclosing choice, if any, took the option with this parameter.

@@ -75,15 +75,15 @@ class ExperimentFields(ConfigModel):
     trial_gpu_number: Annotated[Integer, Field(ge=0)] | None = None
     """GPUs of a trial; `None`: no assignment, 0: GPUs are hidden."""
     max_experiment_duration: DurationText | None = None
-    """How long the experiment may run in all, such as `2h`; not given: no limit."""
+    """Largest duration of the experiment, such as `2h`; not given: no limit."""
     max_trial_number: Annotated[Integer, Field(ge=1)] | None = None
-    """How many trials may be created; not given: no limit."""
+    """Largest number of trials; not given: no limit."""
     max_trial_duration: DurationText | None = None
-    """How long a trial may run before it is stopped; not given: no limit."""
+    """Duration after which a trial is stopped; not given: no limit."""
     max_trial_retries: Annotated[Integer, Field(ge=0)] | None = None
-    """How often a trial that was lost with its runner is run again; `None`: twice."""
+    """Retries of a trial that was lost with its runner; `None`: two."""
     retry_failed_trials: Annotated[Integer, Field(ge=0)] = 0
-    """How often a trial whose command failed is run again."""
+    """Retries of a trial whose command failed."""
     seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
     """Seed of the algorithm; `None`: one is drawn and recorded."""
     objectives: list[ObjectiveConfig] = Field(default_factory=list)
@@ -99,9 +99,10 @@ class ExperimentFields(ConfigModel):
     use_annotation: Flag = False
     """Derives the search space from annotated code, of which trials run a converted copy."""
     debug: Flag = False
-    """Whether to log more."""
+    """True if to log more."""
     log_level: LogLevel | None = None
-    """Of manager and algorithm, not of trials; `None`: `debug` if `debug` is true, else `info`."""
+    """Log level of manager and algorithm, not of trials; `None`: `debug` if `debug` is true, else
+    `info`."""
     experiment_working_directory: AbsolutePath = Field(
         default_factory=lambda: absolute_path(DEFAULT_WORKING_DIRECTORY)
     )

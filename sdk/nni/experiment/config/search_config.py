@@ -27,7 +27,7 @@ class SearchConfig(ConfigModel):
     """Initial configurations, warm start, duplicates and stopping rules; not for advisors."""
 
     duplicates: Literal["replicate", "resample", "reuse"] = "replicate"
-    """What becomes of a proposal that was evaluated or runs: it is run again, replaced by another
+    """Treatment of a proposal that was evaluated or runs: it is run again, replaced by another
     one, or the tuner receives its known result instead."""
     enqueue: list[dict[str, Any]] = Field(default_factory=list)
     """Configurations to try before any of the tuner's."""

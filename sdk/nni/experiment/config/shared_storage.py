@@ -16,11 +16,11 @@ class SharedStorageConfig(ConfigModel):
     storage_type: Text
     """Kind of the storage: `NFS` or `AzureBlob`."""
     local_mount_point: Text | None = None
-    """Where this machine mounts it; outside the code directory."""
+    """Folder at which this machine mounts the storage; outside the code directory."""
     remote_mount_point: Text | None = None
-    """Where workers mount it."""
+    """Folder at which workers mount the storage."""
     local_mounted: Literal["usermount", "nnimount", "nomount"] | None = None
-    """Who mounts it on this machine."""
+    """Party that mounts the storage on this machine: the user, NNI or none."""
 
 
 class NfsConfig(SharedStorageConfig):

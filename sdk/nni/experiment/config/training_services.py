@@ -59,7 +59,7 @@ class LocalConfig(TrainingServiceConfig):
     platform: Literal["local"] = "local"
     """Name of the platform."""
     use_active_gpu: Flag | None = None
-    """May trials use GPUs that other processes occupy? Needed when a trial wants GPUs."""
+    """True if trials may use GPUs that other processes occupy; required if trials use GPUs."""
     max_trial_number_per_gpu: Annotated[Integer, Field(ge=1)] = 1
     """Trials that may share one GPU."""
     gpu_indices: GpuIndices | None = None
@@ -96,7 +96,7 @@ class RemoteMachineConfig(ConfigModel):
     ssh_passphrase: Text | None = Field(default=None, repr=False)
     """Passphrase of the private key."""
     use_active_gpu: Flag = False
-    """Whether trials may use GPUs that other processes occupy."""
+    """True if trials may use GPUs that other processes occupy."""
     max_trial_number_per_gpu: Integer = 1
     """Trials that may share one GPU."""
     gpu_indices: GpuIndices | None = None
@@ -118,7 +118,7 @@ class RemoteConfig(TrainingServiceConfig):
     platform: Literal["remote"] = "remote"
     """Name of the platform."""
     reuse_mode: Flag = True
-    """Whether one job of the platform runs several trials in succession."""
+    """True if one job of the platform runs several trials in succession."""
     machine_list: list[RemoteMachineConfig] = Field(default_factory=list)
     """Machines on which trials run; at least one."""
 
@@ -163,7 +163,7 @@ class OpenpaiConfig(TrainingServiceConfig):
     container_storage_mount_point: Text | None = None
     """Folder at which trials mount the storage."""
     reuse_mode: Flag = True
-    """Whether one job of the platform runs several trials in succession."""
+    """True if one job of the platform runs several trials in succession."""
     openpai_config: dict[str, Any] | None = None
     """Job configuration in OpenPAI's own form; excludes `openpai_config_file`."""
     openpai_config_file: AbsolutePath | None = None
@@ -194,7 +194,7 @@ class AmlConfig(TrainingServiceConfig):
     max_trial_number_per_gpu: Integer = 1
     """Trials that may share one GPU."""
     use_active_gpu: Flag = False
-    """Whether trials may use GPUs that other processes occupy."""
+    """True if trials may use GPUs that other processes occupy."""
 
 
 class DlcConfig(TrainingServiceConfig):
@@ -256,7 +256,7 @@ class KubeflowConfig(TrainingServiceConfig):
     master: dict[str, Any] | None = None
     """The same of the master; `pytorch-operator` only."""
     reuse_mode: Flag = True
-    """Whether one job of the platform runs several trials in succession."""
+    """True if one job of the platform runs several trials in succession."""
 
 
 class FrameworkControllerConfig(TrainingServiceConfig):
@@ -282,7 +282,7 @@ class FrameworkControllerConfig(TrainingServiceConfig):
     task_roles: list[dict[str, Any]] = Field(default_factory=list)
     """Name, task number, command, image and resources of each role."""
     reuse_mode: Flag = True
-    """Whether one job of the platform runs several trials in succession."""
+    """True if one job of the platform runs several trials in succession."""
 
 
 PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {

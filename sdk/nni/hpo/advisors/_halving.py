@@ -117,7 +117,7 @@ class Bracket:
 
     @property
     def finished(self) -> bool:
-        """Whether the last round is complete, and so all others."""
+        """True if the last round is complete, and so all others."""
         # The last promotion of a round follows its completion, so earlier rounds are complete.
         return len(self._ended[-1]) == self._rounds[-1].size
 

@@ -37,7 +37,7 @@ class NumericColumn:
     """Change of the value per unit of the coordinate, on that scale; 0 for a range of one value."""
     log: bool
     bounded: bool
-    """Whether the coordinate lies in [0, 1]."""
+    """True if the coordinate lies in [0, 1]."""
     step: float
     """Distance of neighbouring values in the coordinate; 0 for continuous or uneven ones."""
 
@@ -81,7 +81,7 @@ class ChoiceColumn:
 
     @property
     def opens_branches(self) -> bool:
-        """Whether any option has a level of its own."""
+        """True if any option has a level of its own."""
         return any(branch is not None for branch in self.branches)
 
 

@@ -59,7 +59,7 @@ VectorKey: TypeAlias = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One parameter of the space, at any depth of the tree."""
+    """Column of the encoding: a parameter of the space, at any depth of the tree."""
 
     path: str
     level: int
@@ -68,11 +68,12 @@ class Axis:
     choice: ChoiceColumn | None
     """Exactly one of the two is given."""
     positions: tuple[int, ...]
-    """Of the distinct options of a choice, in the order of their coordinates; empty for numbers."""
+    """Positions of the distinct options of a choice, in the order of their coordinates; empty for
+    numbers."""
     values: Floats | None
     """`(k,)`, ascending coordinates of all values; None for a continuum and unordered choices."""
     feature: int
-    """Its first column among the features."""
+    """Index of the parameter's first feature."""
 
     @property
     def categories(self) -> int:
@@ -126,7 +127,7 @@ class EncodedSpace:
 
     @property
     def has_branches(self) -> bool:
-        """Whether some parameters are conditional."""
+        """True if some parameters are conditional."""
         return len(self._levels) > 1
 
     @property

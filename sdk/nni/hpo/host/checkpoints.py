@@ -59,7 +59,7 @@ class CheckpointFile:
 
     @property
     def enabled(self) -> bool:
-        """Whether checkpoints are enabled."""
+        """True if checkpoints are enabled."""
         return self._path is not None
 
     def load(self) -> tuple[list[int], dict[str, Any]] | None:

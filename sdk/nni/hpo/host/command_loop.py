@@ -68,7 +68,7 @@ class Pipe(Protocol):
     """Protocol of a source of commands and sink of messages: `CommandPipe`, or memory."""
 
     eager: bool
-    """Whether every completion is reported at once."""
+    """True if every completion is reported at once."""
 
     def commands(self) -> Iterable[dict[str, Any]]:
         """Yield commands until there are no more."""
@@ -129,7 +129,7 @@ class CommandLoop:
         return alive
 
     def prepare(self) -> None:
-        """Let the algorithm compute proposals in advance; called while no commands wait."""
+        """Compute proposals in advance; called while no commands wait."""
         if self._algorithm is not None:
             self._algorithm.prepare()
 

@@ -39,7 +39,7 @@ class CommandPipe:
         self._reported_at_s = 0.0
         self._unfinished: list[bytes] = []
         self.eager = False
-        """Whether every completion is reported at once, so that a crash identifies its command."""
+        """True if every completion is reported at once, so that a crash identifies its command."""
         self.idle: Callable[[], None] = _do_nothing
         """Callback after each batch when no more commands wait; not called while eager."""
 

@@ -36,7 +36,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """One tree; nodes count from 0, the root."""
+    """Regression tree as arrays; nodes count from 0, the root."""
 
     columns: Ints
     """`(nodes,)`, -1 for a leaf."""

@@ -63,7 +63,7 @@ class GaussianPosterior:
     output_scale: float
     """Prior variance of the process."""
     least_variance: float
-    """Of any prediction, relative to the output scale, > 0."""
+    """Floor of the variance of predictions, relative to the output scale, > 0."""
 
     def predict(self, correlation: Floats) -> tuple[Floats, Floats]:
         """Return means and standard deviations `(m,)` of the function, free of noise.

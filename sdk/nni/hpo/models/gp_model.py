@@ -29,7 +29,7 @@ _MOST_FITTED: Final = 150
 _FEW: Final = 40
 """Results up to which a fit also starts afresh: hyperparameters are still uncertain."""
 _EVALUATIONS: Final = 12
-"""Of the posterior of the hyperparameters, per start."""
+"""Evaluations of the posterior of the hyperparameters, per start."""
 _REFIT_SHARE: Final = 0.02
 """Share of new results after which hyperparameters are fitted again."""
 

@@ -19,7 +19,7 @@ import numpy as np
 from nni.hpo.arrays import Floats
 
 _LENGTHSCALE_MEAN: Final = math.log(0.5)
-"""Of the logarithm of a lengthscale over the root of the number of axes."""
+"""Mean of the logarithm of a lengthscale over the root of the number of axes."""
 _LENGTHSCALE_DEVIATION: Final = math.sqrt(3.0)
 _LENGTHSCALE_BOUNDS: Final = (math.log(5e-3), math.log(1e3))
 _NOISE_BOUNDS: Final = (math.log(1e-9), math.log(1.0))

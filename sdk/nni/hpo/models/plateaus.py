@@ -94,7 +94,7 @@ class PlateauModel:
 
     @property
     def found(self) -> bool:
-        """Whether the results have plateaus, as fitted last."""
+        """True if the last fit found plateaus in the results."""
         return self._widths is not None
 
     def update(

@@ -13,7 +13,7 @@ from nni.hpo.arrays import Floats, Ints
 _BEST_SHARE: Final = 0.3
 """Share of the best results in a covering subset."""
 _MOST_REGARDED: Final = 2000
-"""Of the other results, how many are regarded: an ask must not cost more as history grows."""
+"""Number of the other results that are regarded: an ask must not cost more as history grows."""
 
 
 def covering_subset(inputs: Floats, losses: Floats, limit: int) -> Ints:

@@ -107,9 +107,9 @@ class Argument:
     meaning: str = ""
     """From the `Args` section of the class's docstring."""
     nullable: bool = False
-    """Whether None is accepted as well."""
+    """True if None is accepted as well."""
     required: bool = False
-    """Whether a configuration must give it."""
+    """True if a configuration must give it."""
 
     @property
     def type(self) -> str:

@@ -1,4 +1,4 @@
-"""Declaration of an algorithm, beside its class: the only place that says what it is and takes.
+"""Decorator that declares an algorithm: its name, arguments and capabilities, beside its class.
 
 `@algorithm` on the class holds its name and what it supports; the constructor's signature holds
 names, types, ranges (see `arguments`) and defaults; the docstrings hold the meaning of each

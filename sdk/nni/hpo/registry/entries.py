@@ -1,4 +1,4 @@
-"""What is known of a named algorithm without importing it."""
+"""Entry of a named algorithm: arguments and capabilities, known without importing it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,17 +45,17 @@ class AlgorithmEntry:
     types: tuple[str, ...] = ALL_TYPES
     """The `_type`s of the search space that the algorithm supports."""
     nested: bool = True
-    """Whether it supports conditional spaces, that is dict options of a choice."""
+    """True if it supports conditional spaces, that is dict options of a choice."""
     space_check: str = ""
     """`module:function` that raises ValueError for a bad space; empty for a check of the usual
     language by `types`, `nested` and `reserved`; advisors without `reserved` take any space."""
     any_space_with_outcomes: bool = False
-    """Whether it supports every type, and nesting, with several objectives or limits on outcomes,
+    """True if it supports every type, and nesting, with several objectives or limits on outcomes,
     whatever it supports otherwise; tuners only."""
     space_argument: str = ""
     """The argument that, where given, replaces the search space; empty if none does."""
     keeps_first_space: bool = False
-    """Whether it keeps the first search space, and ignores changes of it."""
+    """True if it keeps the first search space, and ignores changes of it."""
     extra: str = ""
     """The extra of the distribution that its dependencies come with; empty if none."""
     source: Literal["nni", "user"] = "user"
@@ -63,24 +63,24 @@ class AlgorithmEntry:
     reserved: tuple[str, ...] = ()
     """Keys that it adds to every configuration, and a search space must not have."""
     takes_assessor: bool = True
-    """Whether an assessor may stop its trials; tuners only."""
+    """True if an assessor may stop its trials; tuners only."""
     lookahead: bool = False
-    """Whether results never change its proposals, so that it may be asked early; tuners only."""
+    """True if results never change its proposals, so that it may be asked early; tuners only."""
     multi_objective: bool = False
-    """Whether it learns several objectives, and limits on outcomes, at once; another tuner gets
+    """True if it learns several objectives, and limits on outcomes, at once; another tuner gets
     one number that is computed from them."""
     constraints: bool = True
-    """Whether it keeps the `_constraints` of a search space."""
+    """True if it keeps the `_constraints` of a search space."""
     imports: bool = True
-    """Whether it learns imported samples."""
+    """True if it learns imported samples."""
     resumable: bool = False
-    """Whether its state can be saved and loaded; any other one is restored by replay."""
+    """True if its state can be saved and loaded; any other one is restored by replay."""
     parallel: str = ""
-    """How several requests at once are served."""
+    """Treatment of several requests at once."""
     summary: str = ""
     """First line of its page."""
     use_when: str = ""
-    """When to choose it."""
+    """Situation in which to choose it."""
     reference: str = ""
     """Paper or library that it follows."""
 

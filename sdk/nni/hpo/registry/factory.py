@@ -105,7 +105,7 @@ _DECORATION: Final = re.compile(r"[^a-z0-9]|tuner|search|assessor|advisor|naive|
 
 
 def _hint_of_name(name: str, names: Iterable[str]) -> str:
-    """Return the end of an error that says which known name is meant by an unknown one."""
+    """Return a remedy for an unknown name: the closest known name, as the end of an error."""
     if name in REMOVED_ALGORITHMS:
         return f"; {REMOVED_ALGORITHMS[name]}"
     folded = {_DECORATION.sub("", known.casefold()): known for known in names}

@@ -139,11 +139,11 @@ class FloatRange:
     low: float = -math.inf
     high: float = math.inf
     open_low: bool = False
-    """Whether `low` itself is excluded."""
+    """True if `low` itself is excluded."""
     open_high: bool = False
-    """Whether `high` itself is excluded."""
+    """True if `high` itself is excluded."""
     infinite: bool = False
-    """Whether infinity passes."""
+    """True if infinity passes."""
 
     type = "float"
 
@@ -175,7 +175,7 @@ class FloatRange:
 
 @dataclass(frozen=True, slots=True, init=False)
 class OneOf:
-    """One of several words."""
+    """Rule: the argument is one of several texts."""
 
     options: tuple[str, ...]
     hint: str
@@ -288,7 +288,7 @@ class Modes:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any text."""
+    """Rule: the argument is a text."""
 
     type = "str"
     range = ""
@@ -302,7 +302,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class AnyValue:
-    """No condition; of an argument whose annotation says nothing."""
+    """Rule that accepts every value, for arguments whose annotation states no rule."""
 
     type = "any"
     range = ""

@@ -32,7 +32,7 @@ _TILT: Final = 0.3
 
 @dataclass(frozen=True, slots=True)
 class TunerResult:
-    """One configuration with the value that a tuner receives."""
+    """Configuration with the value that a tuner receives for it."""
 
     parameters: JsonValue
     value: JsonValue
@@ -48,7 +48,7 @@ class Scalarizer:
 
     objectives: Objectives
     vector: bool
-    """Whether the tuner receives whole reports."""
+    """True if the tuner receives whole reports."""
     _first: list[tuple[JsonValue, tuple[float, ...], float]] = field(default_factory=list)
     """First results of several objectives: configuration, losses and violation."""
     _withheld: list[tuple[JsonValue, float]] = field(default_factory=list)
@@ -141,7 +141,7 @@ class Scalarizer:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """One weighting of the objectives, with its scales."""
+    """Weights of the objectives, with their scales."""
 
     weights: tuple[float, ...]
     origin: tuple[float, ...]

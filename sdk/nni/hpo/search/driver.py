@@ -47,7 +47,7 @@ class MetricCommand:
     sequence: int
     value: Any
     customized: bool
-    """Whether the user added the trial by hand."""
+    """True if the user added the trial by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ class AlgorithmDriver(Protocol):
     """Uniform interface to tuners and advisors for a host: one call at a time, in log order."""
 
     lookahead: bool
-    """Whether proposals are independent of results."""
+    """True if proposals are independent of results."""
     assesses: bool
-    """Whether it processes intermediate results."""
+    """True if it processes intermediate results."""
 
     def initialize(self, search_space: object) -> None:
         """Set the first search space; exceptions propagate."""
@@ -84,7 +84,7 @@ class AlgorithmDriver(Protocol):
         """Request configurations; exceptions propagate."""
 
     def prepare(self) -> None:
-        """Let the algorithm compute proposals in advance, where that may save time."""
+        """Compute proposals in advance, where that may save time."""
 
     def metric(self, command: MetricCommand) -> None:
         """Process a metric; exceptions are reported and skipped."""
@@ -116,7 +116,7 @@ class AlgorithmDriver(Protocol):
         """Restore a snapshot of an algorithm with the same arguments and search space."""
 
     def repeat(self, parameter_ids: list[int]) -> Suggestions:
-        """Repeat the answer to a request from before the snapshot."""
+        """Resend the result of a request from before the snapshot."""
 
 
 @dataclass(slots=True)

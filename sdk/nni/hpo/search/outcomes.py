@@ -11,7 +11,7 @@ from nni.hpo.space.typed_space import TypedSpace
 
 @dataclass(frozen=True, slots=True)
 class StudyTrial:
-    """One configuration to evaluate, as `Study.ask` returns it.
+    """Configuration to evaluate, as `Study.ask` returns it.
 
     Examples:
         >>> from nni.hpo import Study
@@ -45,7 +45,7 @@ class StudyTrial:
 
 @dataclass(frozen=True, slots=True)
 class FrontPoint:
-    """One non-dominated trial of a search with several objectives.
+    """Non-dominated trial of a search with several objectives.
 
     Examples:
         >>> from nni.hpo import Study

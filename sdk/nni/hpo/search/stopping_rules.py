@@ -23,7 +23,7 @@ _WIDTH: Final = 1.96
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One result of a search; infeasible ones have an infinite loss."""
+    """Configuration with its loss; infeasible ones have an infinite loss."""
 
     parameters: JsonValue
     loss: float

@@ -31,13 +31,13 @@ _SECONDS_DIGITS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class GridAxis:
-    """One hyperparameter of the grid."""
+    """Hyperparameter of the grid, with its measured values."""
 
     name: str
     type: str
     """A `_type` of the search space language."""
     range: tuple[JsonValue, ...]
-    """Its `_value`."""
+    """`_value` of the hyperparameter in the search space."""
     values: tuple[JsonValue, ...]
     """Measured values; numbers in ascending order."""
 
@@ -97,7 +97,7 @@ class CurveTable:
     axes: tuple[GridAxis, ...]
     """Hyperparameters of the grid."""
     curves: tuple[Curve, ...]
-    """One per point of the grid; the last axis varies fastest."""
+    """Curves by grid point; the last axis varies fastest."""
     optimize_mode: OptimizeMode = "maximize"
     """Direction in which the metric improves."""
     step: str = "epoch"

@@ -17,7 +17,7 @@ _NAME = "_name"
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """One field with a command-line option."""
+    """Field with a command-line option."""
 
     branches: tuple[tuple[str, str], ...]
     """Enclosing choices, outermost first: key and branch."""

@@ -54,7 +54,7 @@ class ChoiceContent:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a structure."""
+    """Field of a structure, with its type and default."""
 
     name: str
     """Name in the search space and in the code."""

@@ -53,7 +53,7 @@ class Relation:
     left: str
     """Name of a hyperparameter."""
     operator: str
-    """One of < <= > >=."""
+    """Comparison: < <= > or >=."""
     right: str | float
     """Name of another hyperparameter, or a number."""
 

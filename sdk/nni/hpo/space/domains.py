@@ -65,7 +65,7 @@ class UniformDomain:
     q: float | None = None
     """Step of the multiples to round to; None for a continuous range."""
     log: bool = False
-    """Whether the logarithm is uniform; then `low` is positive."""
+    """True if the logarithm is uniform; then `low` is positive."""
 
     def draw(self, rng: Random) -> float:
         """Return one sample of the prior."""
@@ -109,7 +109,7 @@ class NormalDomain:
     q: float | None = None
     """Step of the multiples to round to; None for a continuous range."""
     log: bool = False
-    """Whether `mu` and `sigma` are those of the logarithm."""
+    """True if `mu` and `sigma` are those of the logarithm."""
 
     def draw(self, rng: Random) -> float:
         """Return one sample of the prior."""
@@ -255,19 +255,19 @@ Domain: TypeAlias = NumericDomain | ChoiceDomain
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One named entry of a space."""
+    """Named entry of a space, with its domain."""
 
     key: str
     """Key of its value in a configuration."""
     path: str
     """Path within the whole space, unique, such as `layer0/Conv/kernel_size`."""
     kind: str
-    """Its `_type` in the search space."""
+    """`_type` of the parameter in the search space."""
     domain: Domain
 
 
 class Constraint(Protocol):
-    """One constraint between the parameters of a space."""
+    """Constraint between the parameters of a space."""
 
     @property
     def text(self) -> str:

@@ -32,7 +32,7 @@ ALL_TYPES: Final = (
     "lognormal",
     "qlognormal",
 )
-"""Every `_type` of the search space language."""
+"""All `_type`s of the search space language."""
 
 RESERVED_KEYS: Final = frozenset({"_name", CONSTRAINTS_KEY})
 """Names that are forbidden for hyperparameters of all tuners."""

@@ -114,7 +114,7 @@ class Covariance:
 
     @property
     def converged(self) -> bool:
-        """Whether all draws are nearly equal."""
+        """True if all draws are nearly equal."""
         spread = self.sigma * math.sqrt(max(float(self._values.max(initial=0.0)), 0.0))
         return len(self.mean) > 0 and (spread < _CONVERGED or self.sigma > _GREATEST_SIGMA)
 

@@ -62,7 +62,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
     """
 
     prepares: ClassVar[bool] = False
-    """Whether choosing a vector changes nothing but the generators and the state of the model, so
+    """True if choosing a vector changes nothing but the generators and the state of the model, so
     that it can be done ahead."""
 
     def __init__(

@@ -83,7 +83,7 @@ class AutoTuner(DelegatingTuner):
 
     @property
     def explanation(self) -> str:
-        """How this space and these objectives are searched, and why."""
+        """Description of the method chosen for this space and these objectives, with the reason."""
         if isinstance(self._search, GPSearch):
             return loss_explanation(self._search)
         return outcome_explanation(len(self._search.space), self._objectives)

@@ -57,12 +57,12 @@ _GOOD_SHARE: Final = 0.3
 _BOUND: Final = 1.96
 """Standard deviations to either side that hold 95 % of a normal distribution."""
 _MOST_MEASUREMENTS: Final = 3
-"""Of one configuration, after which its mean is trusted."""
+"""Measurements of a configuration after which its mean is trusted."""
 _SUGGESTED: Final = 500
 """Draws among which the exploiting candidate is chosen."""
 _SHARE_OF_TIME: Final = 0.25
-"""Of one maximisation: there are two, and an additive kernel takes twice the time that is
-counted."""
+"""Share of the time for a maximisation: there are two, and an additive kernel takes twice the time
+that is counted."""
 
 
 @algorithm(

@@ -60,7 +60,7 @@ class Member:
 
     @property
     def failed(self) -> bool:
-        """Whether its trial ended without a finite number."""
+        """True if its trial ended without a finite number."""
         return self.ended and self.loss == math.inf
 
 

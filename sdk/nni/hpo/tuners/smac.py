@@ -36,14 +36,14 @@ _TREES: Final = 10
 _FEWEST: Final = 3
 """Results before which proposals are random."""
 _RANDOM_EVERY: Final = 2
-"""One proposal of so many is random."""
+"""Interval of random proposals: one of so many."""
 _REGROW_SHARE: Final = 0.05
 """Share of new results after which the forest is grown anew."""
 _RANDOM_CANDIDATES: Final = 500
 _STARTS: Final = 20
 """Local searches from the best results, and as many from the best random candidates."""
 _ROUNDS: Final = 10
-"""Of a local search, at most."""
+"""Largest number of rounds of a local search."""
 _STEPS: Final = 4
 """Neighbours per ordered axis."""
 _STEP: Final = 0.2

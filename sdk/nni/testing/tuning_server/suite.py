@@ -54,7 +54,7 @@ class TuningServerConformance(ABC):
     """A space of the usual language that the server supports."""
 
     other_space: ClassVar[JsonValue] = {"width": {"_type": "uniform", "_value": [10, 20]}}
-    """What the space is changed into."""
+    """Search space that replaces the first."""
 
     class_args: ClassVar[JsonValue] = None
     """Arguments of the algorithm; None: none."""

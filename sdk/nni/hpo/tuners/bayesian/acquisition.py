@@ -22,7 +22,7 @@ AcquisitionValue: TypeAlias = tuple[Floats, Floats, Floats]
 """Value, its derivative by the mean, its derivative by the standard deviation; each `(m,)`."""
 
 AcquisitionFunction: TypeAlias = Callable[[Floats, Floats, float], AcquisitionValue]
-"""Called with means `(m,)`, standard deviations `(m,)` and the loss to improve on."""
+"""Function of means `(m,)`, standard deviations `(m,)` and the loss to improve on."""
 
 
 def expected_improvement(margin: float) -> AcquisitionFunction:

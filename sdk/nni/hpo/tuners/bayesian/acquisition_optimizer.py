@@ -28,7 +28,7 @@ _LEAST_NOVELTY: Final = 1e-6
 _MOVES: Final = 4
 """Moves to a better discrete neighbour, at most."""
 _HALVINGS: Final = 8
-"""Of the way from an allowed vector to one against a constraint."""
+"""Halvings of the way from an allowed vector to one against a constraint."""
 
 
 class Acquisition(Protocol):

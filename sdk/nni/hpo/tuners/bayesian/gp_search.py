@@ -119,7 +119,7 @@ class GPSearch(ModelBasedTuner[float]):
 
     @property
     def has_plateaus(self) -> bool:
-        """Whether results have plateaus, as found last."""
+        """True if the last fit found plateaus in the results."""
         return self._plateaus.found
 
     def update_search_space(self, search_space: JsonValue) -> None:

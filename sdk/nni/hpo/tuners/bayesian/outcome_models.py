@@ -34,12 +34,13 @@ from nni.hpo.tuners.bayesian.hypervolume_improvement import (
 NOTABLE_NOISE: Final = 1e-3
 """Noise variance, relative to the output scale, from which predictions replace single results."""
 _LEAST_VARIANCE: Final = 1e-8
-"""Of predictions: with a greater one, hypervolumes of dense fronts get coarse."""
+"""Floor of the variance of predictions: a greater one makes hypervolumes of dense fronts coarse."""
 _BEYOND_WORST: Final = 0.1
-"""How far the reference lies beyond the worst known losses, relative to their ranges. The worst
+"""Distance of the reference beyond the worst known losses, relative to their ranges. The worst
 losses of the front are no bound: the ends of the front would never be found."""
 _WITHIN: Final = 0.5
-"""How far within a limit a result counts that keeps it barely, or whose distance is not known."""
+"""Distance within a limit that a result counts with which keeps it barely, or has an unknown
+one."""
 
 _log_feasibility = probability_of_improvement(0.0)
 

@@ -31,7 +31,7 @@ class SearchBudget:
     climbs: int
     """Candidates that gradient ascent starts from."""
     evaluations: int
-    """Of the acquisition function, per ascent."""
+    """Evaluations of the acquisition function, per ascent."""
 
 
 def search_budget(count: int, seconds: float, most_samples: int, most_climbs: int) -> SearchBudget:

@@ -105,7 +105,7 @@ class FrontRanking:
             )
 
     def _make_room(self) -> None:
-        """Keep the better half; of the front that is cut, the largest crowding distances."""
+        """Drop the worse half: whole fronts, then the smallest crowding distances."""
         fronts = self._fronts[: self._count]
         last = int(np.sort(fronts)[_KEPT - 1])
         before, cut = np.flatnonzero(fronts < last), np.flatnonzero(fronts == last)

@@ -50,8 +50,8 @@ FLOOR_LEAST: Final = 0.01
 FLOOR_MOST: Final = 0.25
 
 PENDING_SCALE: Final = 30.0
-"""With p running trials that have a made-up result the floor grows by `sqrt(1 + p /
-PENDING_SCALE)`: many proposals that come from the same results have to spread."""
+"""Scale of pending trials: with p of them that have a made-up result the floor grows by `sqrt(1 + p
+/ PENDING_SCALE)`: many proposals that come from the same results have to spread."""
 
 RUNNING_WEIGHT: Final = 0.3
 """Weight in the rest of a running trial without a made-up result, where 1 is that of a result:
@@ -59,7 +59,7 @@ proposals keep away from it. Between 0.1 and 1, ten trials at a time, it made no
 it regrets of 55 problems were a third larger, most of all where there are plateaus."""
 
 LIED_THINNING: Final = 2
-"""One of so many candidates competes where made-up results take part, if there are infinitely
+"""Interval of candidates that compete where made-up results take part, if there are infinitely
 many: the fewer there are, the less alike are the winners of many asks that know the same
 results."""
 
@@ -75,8 +75,8 @@ power, tried points would push too little in few dimensions or much too far in m
 REST_MOST: Final = 0.1
 
 SLIP_FACTOR: Final = 0.5
-"""Of the probability that a kernel ignores its own option, `f * c / (k + 1 + f * c)` with c options
-and k kernels."""
+"""Factor of the probability that a kernel ignores its own option, `f * c / (k + 1 + f * c)` with c
+options and k kernels."""
 
 BRANCH_SLIP_FACTOR: Final = 6.0
 """... and the same for a choice that opens branches: early results of

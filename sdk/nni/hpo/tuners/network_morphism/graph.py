@@ -29,7 +29,7 @@ class Graph:
     operation_history: tuple[JsonValue, ...] = ()
     """The morphs from the first architecture on, oldest first."""
     weighted: bool = False
-    """Whether the graph has weights; those of this tuner have none."""
+    """True if the graph has weights; those of this tuner have none."""
     shapes: tuple[Shape, ...] = field(init=False, compare=False)
     """Per node, without the batch axis."""
     _source: dict[str, JsonValue] | None = field(default=None, compare=False, repr=False)

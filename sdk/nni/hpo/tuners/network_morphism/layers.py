@@ -11,7 +11,7 @@ from functools import cache
 from typing import Final, TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
-"""Of a tensor without the batch axis: spatial sizes and then channels, or units alone."""
+"""Shape of a tensor without the batch axis: spatial sizes and then channels, or units alone."""
 
 CONV: Final = "Conv"
 NORM: Final = "BatchNormalization"
@@ -49,10 +49,10 @@ _DIMENSIONAL: Final = frozenset({CONV, NORM, POOLING, GLOBAL_POOLING, DROPOUT})
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer and the nodes that it reads."""
+    """Layer of a network, with the nodes that it reads."""
 
     name: str
-    """As in JSON: `Stub`, the kind, and perhaps the number of spatial axes as in `2d`."""
+    """Name in JSON: `Stub`, the kind, and perhaps the number of spatial axes as in `2d`."""
     inputs: tuple[int, ...]
     """Nodes; several for `MERGES` only."""
     args: tuple[int | float, ...] = ()

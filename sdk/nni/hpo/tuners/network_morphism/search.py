@@ -36,11 +36,12 @@ _MOST_NEW: Final = 100
 _COOLING: Final = 0.7
 """Factor of the temperature, per step; with the default `t_min` a search has 26 steps."""
 _MOST_LAYERS: Final = 150
-"""Of an architecture; uncertainty, and so the bound, would reward ever larger ones."""
+"""Largest number of layers; uncertainty, and so the bound, would reward ever larger
+architectures."""
 _LENGTHSCALES: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _NOISE_VARIANCES: Final = (1e-3, 1e-2, 1e-1)
 _LEAST_VARIANCE: Final = 1e-12
-"""Of a prediction, so that its root is defined."""
+"""Floor of the variance of a prediction, so that its root is defined."""
 
 
 @dataclass(frozen=True, slots=True)
