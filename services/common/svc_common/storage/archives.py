@@ -1,16 +1,31 @@
-"""Tar archives of folders; archives of untrusted origin are unpacked safely."""
+"""Tar archives of folders: packed without links, unpacked safely whatever their origin.
 
-import shutil
+Archives are read by `tar_reader`, not by `tarfile`: what that follows, and what it takes from a
+header, differs between patch versions of Python, and several of them write outside of the folder.
+"""
+
+import os
+import posixpath
 import stat
 import tarfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, Final
 
 from svc_common.errors import ServiceError
+from svc_common.safe_folders import SafeFolder
+from svc_common.storage.tar_reader import Kind, Member, TarError, TarReader
+
+_CHUNK_BYTES: Final = 1024 * 1024
+_LINKS: Final = 8
+"""Maximum length of a chain of links to a file that is packed."""
+_SHOWN: Final = 3
+"""Number of refused members that an error names."""
 
 
 class ArchiveError(ServiceError):
-    """An archive is damaged, too large, or has a member outside of its folder."""
+    """An archive is damaged, too large, or has members other than files and folders inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,48 +41,132 @@ class ArchiveLimits:
 def extract(archive: Path, folder: Path, limits: ArchiveLimits) -> None:
     """Unpack a tar archive (plain, gzip, xz) of regular files and folders.
 
+    Owners and special modes are not restored; the executable bit and times of files are. An
+    absolute name stays inside, without its first slash.
+
     Args:
         archive: file of any origin.
-        folder: is created; must not exist.
+        folder: is created; must not exist. The path of its parent is trusted.
         limits: larger archives are refused.
 
     Raises:
-        ArchiveError: the archive is damaged, exceeds a limit, or has a member that is a device,
-            lies outside of the folder, or links out of it.
+        ArchiveError: the archive is damaged, exceeds a limit, has a member outside of the folder,
+            two of one name, or one that is no regular file or folder. Nothing is left.
+        OSError: the folder exists, or its parent is missing.
     """
-    folder.mkdir()
-    try:
-        _extract(archive, folder, limits)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise ArchiveError(f"the archive cannot be unpacked: {error}") from error
-    except ArchiveError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    with SafeFolder.open(folder.parent) as parent:
+        parent.create_folder(folder.name)
+        try:
+            with archive.open("rb") as file, parent.folder(folder.name) as target:
+                _Extraction(target, limits).run(TarReader(file))
+        except (TarError, OSError) as error:
+            parent.remove(folder.name)
+            raise ArchiveError(f"the archive cannot be unpacked: {error}") from error
+        except BaseException:
+            parent.remove(folder.name)
+            raise
 
 
-def _extract(archive: Path, folder: Path, limits: ArchiveLimits) -> None:
-    files = size_bytes = 0
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            files += 1
-            size_bytes += member.size
-            if files > limits.files or size_bytes > limits.size_bytes:
-                raise ArchiveError(
-                    f"an archive must have at most {limits.files} files and "
-                    f"{limits.size_bytes >> 20} MB"
-                )
-            tar.extract(member, folder, filter="data")
+class _Extraction:
+    """One run of `extract`."""
+
+    def __init__(self, target: SafeFolder, limits: ArchiveLimits) -> None:
+        self._target = target
+        self._limits = limits
+        self._folders: dict[str, int | None] = {}
+        """Created folders, with the times that they get; None: none."""
+        self._files = 0
+        self._size_bytes = 0
+
+    def run(self, reader: TarReader) -> None:
+        """Write all members."""
+        refused: list[Member] = []
+        try:
+            for member in reader:
+                if member.kind is Kind.OTHER:
+                    refused.append(member)
+                if not refused:
+                    self._write(member, reader)
+                else:  # only to say what else is there
+                    self._count(1, member.size_bytes)
+        except (TarError, ArchiveError):
+            if not refused:
+                raise
+        if refused:
+            raise TarError(_refusal(refused))
+        # Last, since each file that is written into a folder changes its time.
+        for name, time_ns in self._folders.items():
+            if time_ns is not None:
+                with self._target.folder(name) as folder:
+                    os.utime(folder.descriptor_path(), ns=(time_ns, time_ns))
+
+    def _write(self, member: Member, reader: TarReader) -> None:
+        name = "/".join(part for part in member.name.split("/") if part not in {"", "."})
+        if ".." in name.split("/"):
+            raise TarError(f"it has a member outside of its folder: {member.name[:200]!r}")
+        if member.kind is Kind.FOLDER:
+            if name:
+                self._make_folders(name)
+                self._folders[name] = member.time_ns
+            return
+        self._count(1, member.size_bytes)
+        above = posixpath.dirname(name)
+        if above:
+            self._make_folders(above)
+        try:
+            file = self._target.create_file(name)
+        except FileExistsError as error:
+            raise TarError(f"it has two members of the name {name[:200]!r}") from error
+        with file:
+            reader.copy_content(file)
+            file.flush()
+            os.fchmod(file.fileno(), 0o755 if member.executable else 0o644)
+            if member.time_ns is not None:
+                os.utime(file.fileno(), ns=(member.time_ns, member.time_ns))
+
+    def _make_folders(self, name: str) -> None:
+        """Create a folder and those above it; each counts against the limit."""
+        parts = name.split("/")
+        for end in range(1, len(parts) + 1):
+            above = "/".join(parts[:end])
+            if above not in self._folders:
+                self._count(1, 0)
+                try:
+                    self._target.create_folder(above)
+                except FileExistsError as error:
+                    raise TarError(f"it has a file and a folder {above[:200]!r}") from error
+                self._folders[above] = None
+
+    def _count(self, files: int, size_bytes: int) -> None:
+        self._files += files
+        self._size_bytes += size_bytes
+        limits = self._limits
+        if self._files > limits.files or self._size_bytes > limits.size_bytes:
+            raise ArchiveError(
+                f"an archive must have at most {limits.files} files and "
+                f"{limits.size_bytes >> 20} MB"
+            )
+
+
+def _refusal(refused: list[Member]) -> str:
+    shown = ", ".join(f"{member.description} {member.name[:100]!r}" for member in refused[:_SHOWN])
+    more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+    return (
+        f"it may hold regular files and folders only, and also holds {shown}{more}; "
+        "pack the files that links lead to instead of the links"
+    )
 
 
 def pack(folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
-    """Write a folder to a plain tar archive, without sockets and devices; links stay links.
+    """Write a folder to a plain tar archive of regular files and folders.
 
-    Owners are not recorded. Times are, since programs select the newest file by them.
+    A link to a regular file in the same folder is packed as that file. Other links, sockets and
+    devices are left out. Owners are not recorded. Times are, since programs select the newest file
+    by them.
 
     Args:
-        folder: folder to pack.
-        archive: file that is written; outside of the folder.
+        folder: folder to pack; its path is trusted, its content is not.
+        archive: file that is written; outside of what is packed.
         without: names directly in the folder that are excluded.
 
     Returns:
@@ -77,25 +176,61 @@ def pack(folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> 
         OSError: a file cannot be read or written.
     """
     count = 0
-    with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar:
-        for path in sorted(folder.iterdir()):
-            if path.name not in without:
-                count += _add(tar, path, path.name)
+    with (
+        SafeFolder.open(folder) as source,
+        tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name, status in source.walk(without):
+            if stat.S_ISDIR(status.st_mode):
+                tar.addfile(_header(name, status))
+                count += 1
+            elif stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                count += _add_file(tar, source, name)
     return count
 
 
-def _add(tar: tarfile.TarFile, path: Path, name: str) -> int:
-    mode = path.lstat().st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+def _add_file(tar: tarfile.TarFile, source: SafeFolder, name: str) -> int:
+    """Add a file, or the file that a link leads to; return the number of added files."""
+    real = name
+    for _ in range(_LINKS):
+        status = source.status(real)
+        if status is None or not stat.S_ISLNK(status.st_mode):
+            break
+        target = ""
+        with suppress(OSError):  # deleted meanwhile
+            target = source.link_target(real)
+        real = posixpath.normpath(posixpath.join(posixpath.dirname(real), target))
+    try:
+        content = source.read_file(real)
+    except FileNotFoundError:  # a link elsewhere, or deleted meanwhile
         return 0
-    member = tar.gettarinfo(str(path), name)
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    if member.isreg():
-        with path.open("rb") as content:
-            tar.addfile(member, content)
+    with content:
+        # The opened file is described, not its name, which may be another file's by now.
+        header = _header(name, os.fstat(content.fileno()))
+        tar.addfile(header, _Padded(content, header.size))  # type: ignore[arg-type] # it is read
+    return 1
+
+
+class _Padded:
+    """Reader of exactly so many bytes of a file, which may shrink meanwhile: zeros follow."""
+
+    def __init__(self, file: BinaryIO, size_bytes: int) -> None:
+        self._file = file
+        self._left = size_bytes
+
+    def read(self, count: int) -> bytes:
+        """Return the next bytes."""
+        wanted = min(count, self._left)
+        self._left -= wanted
+        return self._file.read(wanted).ljust(wanted, b"\0")
+
+
+def _header(name: str, status: os.stat_result) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(name)
+    header.mode = stat.S_IMODE(status.st_mode)
+    header.mtime = status.st_mtime
+    if stat.S_ISDIR(status.st_mode):
+        header.type = tarfile.DIRTYPE
     else:
-        tar.addfile(member)
-    if not member.isdir():
-        return 1
-    return 1 + sum(_add(tar, one, f"{name}/{one.name}") for one in sorted(path.iterdir()))
+        header.size = status.st_size
+    return header

@@ -141,7 +141,7 @@ async def test_archive_with_another_content_is_refused(tmp_path: Path) -> None:
 
 
 async def test_each_trial_gets_a_copy_of_its_own(tmp_path: Path) -> None:
-    place = await unpacked(tmp_path, archive(file("a/b.py", b"pass"), link("c.py", "a/b.py")))
+    place = await unpacked(tmp_path, archive(file("a/b.py", b"pass"), file("c.py", b"pass")))
     store = CachedCodeStore(InMemoryBlobStore(), tmp_path / "code", SystemClock())
     target = tmp_path / "trial"
 

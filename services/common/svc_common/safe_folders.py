@@ -1,0 +1,345 @@
+"""File access below an open folder, in which others may place links.
+
+Trials, archives and clients choose names below folders of experiments. A name is resolved relative
+to the descriptor of a folder, no link is followed on the way, and no name leads out: a link that is
+placed between a check and its use gains nothing.
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import BinaryIO, Final, Self
+
+from svc_common.beneath import FOLDER, open_beneath, plain_parts
+
+_LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_DRAFT: Final = ".new-"
+_REMOVED: Final = ".removed-"
+
+
+class SafeFolder:
+    """Open folder whose operations neither follow links nor leave it; use it in a `with` block.
+
+    Names are relative paths with `/`. Operations block: call them in a thread. A missing file or
+    folder raises FileNotFoundError; a link on the way, or a name that leads out, its subclass
+    `UnsafePathError`.
+
+    Args:
+        descriptor: of the folder; it is closed with this object.
+        path: of the folder, for messages.
+    """
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor = descriptor
+        self.path = path
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool = False) -> Self:
+        """Open a folder whose path is trusted: links in it are followed.
+
+        Args:
+            path: of the folder.
+            create: whether it is created, with its parents, if it is missing.
+        """
+        if create:
+            path.mkdir(parents=True, exist_ok=True)
+        return cls(os.open(path, FOLDER), path)
+
+    def __enter__(self) -> Self:
+        """Return the folder."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the folder."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptor; may be called twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def folder(self, name: str) -> Self:
+        """Open a folder below."""
+        return type(self)(self._open(name, FOLDER), self.path / name)
+
+    def make_folder(self, name: str, mode: int = 0o777) -> Self:
+        """Open a folder below; create it, and those on the way, if they are missing."""
+        current = type(self)(os.dup(self._descriptor), self.path)
+        for part in plain_parts(name):
+            with current as above:
+                with suppress(FileExistsError):
+                    above.create_folder(part, mode)
+                current = above.folder(part)
+        return current
+
+    def create_folder(self, name: str, mode: int = 0o777) -> None:
+        """Create a folder below.
+
+        Raises:
+            FileExistsError: the name is in use.
+        """
+        with self.parent_of(name) as (above, last):
+            os.mkdir(last, mode, dir_fd=above)
+
+    def read_file(self, name: str) -> BinaryIO:
+        """Open a regular file for reading.
+
+        Raises:
+            FileNotFoundError: it does not exist, or is no regular file.
+        """
+        # NONBLOCK: opening a pipe would wait for its writer.
+        descriptor = self._open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise FileNotFoundError(errno.ENOENT, "not a regular file", str(self.path / name))
+        return os.fdopen(descriptor, "rb")
+
+    def create_file(self, name: str, mode: int = 0o644) -> BinaryIO:
+        """Create a file and open it for writing.
+
+        Raises:
+            FileExistsError: the name is in use, be it by a link.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        return os.fdopen(self._open(name, flags, mode), "wb")
+
+    def append_file(self, name: str, mode: int = 0o644) -> FileIO:
+        """Open a regular file for appending; create it if it is missing."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = self._open(name, flags, mode)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise FileNotFoundError(errno.ENOENT, "not a regular file", str(self.path / name))
+        return FileIO(descriptor, "a")
+
+    def replace_file(self, name: str, data: bytes, mode: int = 0o644) -> None:
+        """Write a file durably; it replaces what has the name, a link included, in one step."""
+        draft = f"{_DRAFT}{secrets.token_hex(8)}"
+        with self.parent_of(name) as (above, last):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(draft, flags, mode, dir_fd=above)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.rename(draft, last, src_dir_fd=above, dst_dir_fd=above)
+            except OSError:
+                os.unlink(draft, dir_fd=above)
+                raise
+
+    def status(self, name: str) -> os.stat_result | None:
+        """Return the status of a file or folder, or of a link itself; None: there is none."""
+        try:
+            with self.parent_of(name) as (above, last):
+                return os.stat(last, dir_fd=above, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None  # of links on the way, too
+
+    def is_folder(self, name: str) -> bool:
+        """Return whether a name is a folder, and no link."""
+        status = self.status(name)
+        return status is not None and stat.S_ISDIR(status.st_mode)
+
+    def is_file(self, name: str) -> bool:
+        """Return whether a name is a regular file, and no link."""
+        status = self.status(name)
+        return status is not None and stat.S_ISREG(status.st_mode)
+
+    def entries(self) -> list[tuple[str, os.stat_result]]:
+        """Return name and status of all direct entries, sorted by name; links as links."""
+        found = []
+        descriptor = os.open(".", _LIST, dir_fd=self._descriptor)
+        try:
+            for name in sorted(os.listdir(descriptor)):  # noqa: PTH208 - a descriptor
+                try:
+                    found.append((name, os.stat(name, dir_fd=descriptor, follow_symlinks=False)))
+                except FileNotFoundError:  # deleted meanwhile
+                    continue
+        finally:
+            os.close(descriptor)
+        return found
+
+    def walk(self, without: frozenset[str] = frozenset()) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield name and status of everything below, each folder before its content.
+
+        Folders that cannot be read, or whose path is too long, are yielded without content.
+
+        Args:
+            without: names directly in this folder that are excluded.
+        """
+        pending = [""]
+        while pending:
+            prefix = pending.pop()
+            try:
+                listed = self._entries_of(prefix)
+            except OSError:
+                continue
+            below = []
+            for name, status in listed:
+                if not prefix and name in without:
+                    continue
+                yield prefix + name, status
+                if stat.S_ISDIR(status.st_mode):
+                    below.append(f"{prefix}{name}/")
+            pending += reversed(below)
+
+    def link_target(self, name: str) -> str:
+        """Return the target of a symbolic link."""
+        with self.parent_of(name) as (above, last):
+            return os.readlink(last, dir_fd=above)
+
+    def rename(self, name: str, target: "SafeFolder", new_name: str) -> None:
+        """Move an entry; it replaces a file, or an empty folder, of the same kind."""
+        with self.parent_of(name) as (above, last), target.parent_of(new_name) as (there, new):
+            os.rename(last, new, src_dir_fd=above, dst_dir_fd=there)
+
+    def link(self, name: str, new_name: str) -> None:
+        """Give a file a second name."""
+        with self.parent_of(name) as (above, last), self.parent_of(new_name) as (there, new):
+            os.link(last, new, src_dir_fd=above, dst_dir_fd=there, follow_symlinks=False)
+
+    def remove(self, name: str) -> None:
+        """Delete a file, a link, or a folder with its content; nothing happens if it is missing.
+
+        Works for trees of any depth, and for folders that their owner may not write.
+
+        Raises:
+            OSError: something cannot be deleted; the rest is.
+        """
+        try:
+            with self.parent_of(name) as (above, last):
+                _remove(above, last)
+        except FileNotFoundError:
+            return
+
+    def free_bytes(self) -> int:
+        """Return the free space of the file system."""
+        free = os.fstatvfs(self._descriptor)
+        return free.f_bavail * free.f_frsize
+
+    def descriptor_path(self) -> str:
+        """Return a path of this folder that stays valid while it is open, whatever is renamed."""
+        return f"/proc/self/fd/{self._descriptor}"
+
+    def _entries_of(self, prefix: str) -> list[tuple[str, os.stat_result]]:
+        if not prefix:
+            return self.entries()
+        with self.folder(prefix[:-1]) as folder:
+            return folder.entries()
+
+    def _open(self, name: str, flags: int, mode: int = 0) -> int:
+        return open_beneath(self._descriptor, plain_parts(name), flags, mode)
+
+    def parent_of(self, name: str) -> "ParentOf":
+        """Return a context with the descriptor of the folder that holds a name, and its last part.
+
+        For system calls that this class does not offer.
+        """
+        return ParentOf(self._descriptor, plain_parts(name))
+
+
+class ParentOf:
+    """Descriptor of the folder that holds a name, and the name in it."""
+
+    def __init__(self, root: int, parts: list[str]) -> None:
+        self._root, self._parts = root, parts
+        self._descriptor = -1
+
+    def __enter__(self) -> tuple[int, str]:
+        above = self._parts[:-1]
+        self._descriptor = open_beneath(self._root, above, FOLDER) if above else os.dup(self._root)
+        return self._descriptor, self._parts[-1]
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+
+def _remove(above: int, name: str) -> None:
+    """Delete an entry of an open folder with its content.
+
+    A folder that is not empty is moved to the top before its content is deleted: neither the depth
+    of the tree nor the number of open files or the length of a path limits the work.
+    """
+    if not _is_folder(above, name):
+        os.unlink(name, dir_fd=above)
+        return
+    failed: OSError | None = None
+    top = _writable(above, name)
+    try:
+        pending = [""]
+        while pending:
+            current = pending.pop()
+            try:
+                pending += _empty(top, current)
+                if current:
+                    os.rmdir(current, dir_fd=top)
+            except OSError as error:
+                failed = error
+    finally:
+        os.close(top)
+    if failed is None:
+        os.rmdir(name, dir_fd=above)
+        return
+    raise failed
+
+
+def _empty(top: int, name: str) -> list[str]:
+    """Delete the files of a folder below ``top``; return the names of its former subfolders."""
+    folder = _writable(top, name) if name else os.dup(top)
+    moved = []
+    failed: OSError | None = None
+    try:
+        for entry in _names(folder):
+            try:
+                if not _is_folder(folder, entry):
+                    os.unlink(entry, dir_fd=folder)
+                    continue
+                if name:
+                    target = f"{_REMOVED}{secrets.token_hex(8)}"
+                    os.close(_writable(folder, entry))  # its `..` changes
+                    os.rename(entry, target, src_dir_fd=folder, dst_dir_fd=top)
+                    moved.append(target)
+                else:
+                    moved.append(entry)
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+            except OSError as error:
+                failed = error
+    finally:
+        os.close(folder)
+    if failed is not None and not moved:
+        raise failed
+    return moved
+
+
+def _names(folder: int) -> list[str]:
+    listed = os.open(".", _LIST, dir_fd=folder)
+    try:
+        return os.listdir(listed)  # noqa: PTH208 - a descriptor
+    finally:
+        os.close(listed)
+
+
+def _is_folder(above: int, name: str) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
+
+
+def _writable(above: int, name: str) -> int:
+    """Open a folder, and give its owner all rights: a trial may have taken them away."""
+    descriptor = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=above)
+    mode = os.fstat(descriptor).st_mode
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        try:
+            place = Path(f"/proc/self/fd/{descriptor}")
+            place.chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
+        except OSError:
+            os.close(descriptor)
+            raise
+    return descriptor

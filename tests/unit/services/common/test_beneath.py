@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svc_common import beneath
+from svc_common.beneath import FOLDER, UnsafePathError, open_beneath, plain_parts
+
+
+@pytest.fixture(params=["openat2", "parts"])
+def root(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[int]:
+    if request.param == "parts":
+        monkeypatch.setattr(beneath, "has_openat2", lambda: False)
+    elif not beneath.has_openat2():
+        pytest.skip("this kernel, or its container, has no openat2")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "file").touch()
+    descriptor = os.open(tmp_path, FOLDER)
+    yield descriptor
+    os.close(descriptor)
+
+
+def test_parts_of_a_plain_name() -> None:
+    assert plain_parts("a/b..c/.d") == ["a", "b..c", ".d"]
+
+
+def test_file_is_opened(root: int) -> None:
+    descriptor = open_beneath(root, ["a", "file"], os.O_RDONLY)
+
+    assert os.fstat(descriptor).st_size == 0
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("parts", [["link"], ["link", "file"], ["a", "up", "a", "file"]])
+def test_link_anywhere_is_refused(root: int, tmp_path: Path, parts: list[str]) -> None:
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "a" / "up").symlink_to("..")
+
+    with pytest.raises(UnsafePathError, match="link"):
+        open_beneath(root, parts, os.O_RDONLY)
+
+
+def test_missing_file_is_not_found(root: int) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        open_beneath(root, ["a", "missing"], os.O_RDONLY)
+
+    assert (raised.value.errno, raised.value.filename) == (errno.ENOENT, "a/missing")
+    assert not isinstance(raised.value, UnsafePathError)
+
+
+def test_no_descriptor_is_left_open(root: int, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("a")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    for parts in (["link", "file"], ["a", "missing"], ["missing", "file"], ["a", "file", "x"]):
+        with pytest.raises(OSError, match=r"file|missing"):
+            open_beneath(root, parts, os.O_RDONLY)
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
