@@ -30,6 +30,8 @@ _PREFIX: Final = "nni_"
 """Prefix of tokens, by which secret scanners find them."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}\Z")
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}\Z")
+RESERVED_NAMES: Final = frozenset({"installation", "agents", "anybody-on-this-machine"})
+"""Names of callers that are in no access file: the audit trail must not mix them with others."""
 _FIELDS: Final = frozenset({"name", "role", "sha256", "common_name", "created", "expires"})
 
 
@@ -56,6 +58,8 @@ class AccessEntry:
                 "name must be 1 to 64 letters, digits, '_', '-', '.' or '@', and start with a "
                 f"letter, a digit or '_', got {self.name!r:.80}"
             )
+        if self.name.lower() in RESERVED_NAMES:
+            raise ValueError(f"name must not be {self.name!r}: it means a caller of the services")
         if self.role not in ROLES:
             raise ValueError(f"role must be one of {', '.join(ROLES)}, got {self.role!r:.80}")
         if bool(self.sha256) == bool(self.common_name):

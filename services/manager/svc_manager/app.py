@@ -19,6 +19,7 @@ from svc_common.access.security import Guard
 from svc_common.clock import SystemClock
 from svc_common.errors import InvalidArgumentError, ServiceError
 from svc_common.experiment_events.causes import ExperimentCause
+from svc_common.experiment_files import ExperimentRoots
 from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus
@@ -64,6 +65,7 @@ from svc_manager.telemetry.telemetry import Telemetry
 from svc_manager.usecases.analyses import Analyses
 from svc_manager.usecases.archives import ArchiveDependencies, Archives
 from svc_manager.usecases.diagnosis import Probe
+from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.histories import Histories
 from svc_manager.web.dependencies import WebDependencies
 from svc_manager.web.forwarder import HttpForwarder
@@ -98,6 +100,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
         telemetry: metrics and traces; None: discarded.
     """
     clock = SystemClock()
+    roots = ExperimentRoots(settings.roots)
     return build_manager(
         ManagerDependencies(
             settings=settings,
@@ -109,8 +112,8 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
             leases=stores.leases or InMemoryLeases(clock),
             clock=clock,
             ids=RandomIds(),
-            journals=FolderJournals(),
-            folders=LocalFolders(),
+            journals=FolderJournals(roots),
+            folders=LocalFolders(roots),
             watches=InotifyWatches(),
             patient_blobs=RetryingBlobStore(stores.blobs, clock),
             machine=platform.node(),
@@ -239,7 +242,9 @@ def _history_servicer(
     manager: Manager, replayer: GrpcReplayer, bus: Bus, blobs: BlobStore, settings: Settings
 ) -> HistoryServicer:
     """Build the servicer that replays, saves and loads experiments."""
-    ports = ArchiveDependencies(bus.events, blobs, LocalSavedFolders(), RandomIds(), SystemClock())
+    folders = LocalSavedFolders(ExperimentRoots(settings.roots))
+    admission = FolderAdmission(settings.roots)
+    ports = ArchiveDependencies(bus.events, blobs, folders, RandomIds(), SystemClock(), admission)
     return HistoryServicer(
         Histories(manager.registry, replayer),
         Archives(manager.registry, ports, settings.default_root, settings.version),
@@ -355,6 +360,7 @@ async def serve(
         instruments=manager.telemetry.instruments,
         environment=environment.for_user_code(),
         other_versions=lambda: manager.agent_directory.other_versions(settings.version),
+        folders=ExperimentRoots(settings.roots),
         forwarder=forwarder,
     )
     http_host, wanted_http_port = address_of("NNI_MANAGER_HTTP", settings.http_address)

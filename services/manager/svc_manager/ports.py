@@ -8,6 +8,7 @@ from typing import Protocol
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from svc_common.errors import FailedPreconditionError
+from svc_common.safe_folders import SafeFolder
 from svc_manager.domain.lease import Lease, ManagerId
 from svc_manager.domain.state import Experiment
 
@@ -140,7 +141,28 @@ class IdSource(Protocol):
         ...
 
 
-class Folders(Protocol):
+class FolderOpener(Protocol):
+    """Opener of experiment folders on this machine."""
+
+    def open(self, directory: Path) -> SafeFolder:
+        """Open an experiment's folder; the caller closes it.
+
+        Raises:
+            FileNotFoundError: it does not exist, or lies behind a link.
+            OSError: it cannot be opened.
+        """
+        ...
+
+    def make(self, directory: Path) -> SafeFolder:
+        """Open an experiment's folder; create it if it is missing.
+
+        Raises:
+            OSError: it cannot be created or opened.
+        """
+        ...
+
+
+class Folders(FolderOpener, Protocol):
     """Experiment folders on this machine (`<root>/<id>`)."""
 
     async def create(
@@ -158,6 +180,16 @@ class Folders(Protocol):
 
     async def remove(self, directory: Path) -> None:
         """Delete the tree; nothing happens if there is none."""
+        ...
+
+    async def remove_of(self, directory: Path, experiment_id: str) -> bool:
+        """Delete the tree if it is the folder of this experiment.
+
+        It is if its `events.log` is this experiment's, or if it has none and bears the id as name.
+
+        Returns:
+            Whether it was deleted, or there was none.
+        """
         ...
 
 
@@ -199,6 +231,13 @@ class Journals(Protocol):
         Args:
             directory: the experiment's folder.
             debug: whether debug lines are written.
+        """
+        ...
+
+    async def experiment_of(self, directory: Path) -> str | None:
+        """Return the id of the experiment whose `events.log` is in a folder.
+
+        Empty: the file is damaged, or none of ours. None: there is no log on this machine.
         """
         ...
 
@@ -439,10 +478,12 @@ class Stage(Protocol):
 class SavedFolders(Protocol):
     """Access to the folders of experiments that are saved and loaded."""
 
-    def files(self, directory: Path) -> AsyncGenerator[tuple[str, bytes, bool], None]:
+    def files(
+        self, directory: Path, experiment_id: str
+    ) -> AsyncGenerator[tuple[str, bytes, bool], None]:
         """Yield the archived files piece by piece: path in the folder, bytes, last piece.
 
-        Yields nothing if the folder is not on this machine.
+        Yields nothing if the folder is not on this machine, or does not hold this experiment's log.
         """
         ...
 
@@ -458,6 +499,8 @@ class SavedFolders(Protocol):
 
     async def stage(self, root: Path) -> Stage:
         """Create a stage below the folder that will hold the experiment's.
+
+        No link below a root of experiment folders is followed.
 
         Raises:
             InvalidArgumentError: it cannot be written.

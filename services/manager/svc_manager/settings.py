@@ -30,6 +30,9 @@ _QUOTA: Final = Quota(_QUOTA_BYTES, _EXPERIMENT_QUOTA_BYTES)
 _GRACE_S: Final = 7200.0
 """Many times longer than the time between the storage of a blob and the event that names it."""
 _GRACE: Final = timedelta(seconds=_GRACE_S)
+NNI_EXPERIMENT_ROOTS: Final = "NNI_EXPERIMENT_ROOTS"
+"""Name of a variable: folders, separated by `:`, below which any user may have experiments, beside
+`~/nni-experiments`."""
 NNI_STOP_ON_TERM: Final = "NNI_STOP_ON_TERM"
 """Name of a variable: whether TERM stops all experiments first. Default yes; no in a cluster, where
 another manager takes them over."""
@@ -82,6 +85,13 @@ class Settings:
     """True if agents share no folders with this manager."""
     blob_grace: timedelta = _GRACE
     """Age below which a blob is never garbage."""
+    further_roots: tuple[Path, ...] = ()
+    """Folders beside `default_root` below which any user may have experiments."""
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Folders below which any user may have experiments."""
+        return (self.default_root, *self.further_roots)
 
     def reached_at(self, listens_on: str) -> str:
         """Return the host at which other managers reach a server that listens on a host."""
@@ -123,7 +133,22 @@ def from_environment() -> Settings:
         blob_grace=timedelta(
             seconds=_at_least_0(NNI_BLOB_GRACE, environment.number(NNI_BLOB_GRACE, _GRACE_S))
         ),
+        further_roots=_further_roots(),
     )
+
+
+def _further_roots() -> tuple[Path, ...]:
+    roots = tuple(
+        Path(root).expanduser()
+        for root in environment.text(NNI_EXPERIMENT_ROOTS, "").split(":")
+        if root
+    )
+    for root in roots:
+        if not root.is_absolute() or ".." in root.parts:
+            raise InvalidArgumentError(
+                NNI_EXPERIMENT_ROOTS, "must be absolute paths, separated by ':'", str(root)
+            )
+    return roots
 
 
 def _at_least_0(name: str, number: N) -> N:

@@ -40,6 +40,7 @@ from svc_manager.usecases.cluster_listing import ClusterListing
 from svc_manager.usecases.deletions import Deletions, ExperimentRemover
 from svc_manager.usecases.diagnosis import Diagnosis, Probe
 from svc_manager.usecases.experiments import Experiments
+from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.log_streams import LogStreams
 from svc_manager.usecases.metric_cache import MetricCache
 from svc_manager.usecases.storage import BlobPolicy, BlobServices, build_blob_services
@@ -227,6 +228,7 @@ def _activations(dependencies: ManagerDependencies, core: _Core) -> Activations:
         dependencies.settings.default_root,
         dependencies.settings.version,
         environment.for_user_code(),
+        FolderAdmission(dependencies.settings.roots),
     )
 
 
@@ -247,5 +249,6 @@ def _log_streams(dependencies: ManagerDependencies, agents: AgentMonitor) -> Log
         dependencies.watches,
         dependencies.bus.log_lines,
         lambda runner_id: agents.is_on(runner_id, dependencies.machine),
-        TrialOutputs(dependencies.stores.blobs),
+        TrialOutputs(dependencies.stores.blobs, dependencies.folders),
+        dependencies.folders,
     )

@@ -38,6 +38,8 @@ class AuditRecord:
     trial: str = ""
     request: str = ""
     """Request id, which identifies repetitions."""
+    folder: str = ""
+    """Folders of this machine that the call named or used."""
 
 
 class AuditTrail:

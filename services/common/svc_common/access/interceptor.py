@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 from nni_wire.metadata import AUTHORIZATION_KEY
 from svc_common.access.audit import AuditRecord
 from svc_common.access.authentication import Authenticator, address_of_peer
+from svc_common.access.current_call import CurrentCall, serving, start_serving
 from svc_common.access.delegation import ON_BEHALF_KEY, effective_caller
 from svc_common.access.permissions import rule_of_method
 from svc_common.access.roles import Caller, Rule
@@ -116,24 +117,27 @@ class _CheckedCall:
     async def _one(self, request: Any, context: Context) -> Any:  # noqa: ANN401 - any message
         caller, message = self._admit(request, context)
         serve = self._inner.unary_unary or self._inner.stream_unary
-        try:
-            answer = await serve(message, context)
-        except BaseException as error:
-            self._audit(caller, context, _outcome(error), message, None)
-            raise
-        self._audit(caller, context, _OK, message, answer)
-        return answer
+        with serving(caller) as call:
+            try:
+                answer = await serve(message, context)
+            except BaseException as error:
+                self._audit(call, context, _outcome(error), message, None)
+                raise
+            self._audit(call, context, _OK, message, answer)
+            return answer
 
     async def _many(self, request: Any, context: Context) -> AsyncIterator[Any]:  # noqa: ANN401 - any message
         caller, message = self._admit(request, context)
         serve = self._inner.unary_stream or self._inner.stream_stream
+        # The generator may be closed by another task, in whose context nothing can be reset.
+        call = start_serving(caller)
         try:
             async for answer in serve(message, context):
                 yield answer
         except BaseException as error:
-            self._audit(caller, context, _outcome(error), message, None)
+            self._audit(call, context, _outcome(error), message, None)
             raise
-        self._audit(caller, context, _OK, message, None)
+        self._audit(call, context, _OK, message, None)
 
     def _admit(self, request: Any, context: Context) -> tuple[Caller, Any]:  # noqa: ANN401 - any message
         """Return the caller and the decoded request.
@@ -151,13 +155,14 @@ class _CheckedCall:
             if not self._inner.request_streaming:
                 message = _decoded(self._inner.request_deserializer, request)
         except ServiceError as error:
-            self._audit(caller, context, _outcome(error), None, None)
+            self._audit(CurrentCall(caller), context, _outcome(error), None, None)
             raise
         return caller, message
 
     def _audit(
-        self, caller: Caller, context: Context, outcome: str, request: object, answer: object
+        self, call: CurrentCall, context: Context, outcome: str, request: object, answer: object
     ) -> None:
+        caller = call.caller
         if not self._rule.audited and outcome != "PermissionDeniedError":
             return
         self._authenticator.trail.record(
@@ -171,6 +176,7 @@ class _CheckedCall:
                 experiment=_text(request, "experiment_id") or _created(answer),
                 trial=_text(request, "trial_id"),
                 request=_text(request, "request_id"),
+                folder=", ".join(call.folders),
             )
         )
 

@@ -6,23 +6,54 @@ interrupted their write.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-from svc_common.experiment_files import append_to
+from google.protobuf.message import DecodeError
+
+from svc_common.safe_folders import SafeFolder
+from svc_manager.converters.events import batch_from_bytes
 from svc_manager.event_log.file_format import MAGIC, record_of, whole_records
 
+EVENT_FILE: Final = "db/events.log"
 
-def read_records(path: Path) -> Iterator[tuple[int, bytes]]:
+
+def experiment_of(folder: SafeFolder) -> str | None:
+    """Return the id of the experiment whose log is in a folder.
+
+    Returns:
+        Empty: another file, or one that names no experiment. None: there is no log, or it has no
+        whole record.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        with folder.read_file(EVENT_FILE) as file:
+            _, payload, _ = next(whole_records(file))
+            events = batch_from_bytes(payload).events
+    except (FileNotFoundError, StopIteration):
+        return None
+    except (ValueError, DecodeError):
+        return ""
+    return events[0].experiment_created.experiment_id if events else ""
+
+
+def read_records(path: Path, within: SafeFolder | None = None) -> Iterator[tuple[int, bytes]]:
     """Yield (stream sequence, batch) of every whole record, in order, each once.
 
     A manager that was suspended, and resumed after another had taken over, may have appended a
     record that the other one had written before.
+
+    Args:
+        path: the file.
+        within: folder in which the path is a name; None: the path is trusted.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: the file is not an event log.
     """
     last = 0
-    with path.open("rb") as file:
+    with _folder_of(path, within) as folder, folder.read_file(path.name) as file:
         for sequence, payload, _ in whole_records(file):
             if sequence > last:
                 last = sequence
@@ -34,26 +65,33 @@ class EventFile:
 
     Args:
         path: the file; created if it is missing, else cut behind its last whole record.
+        within: folder in which the path is a name; None: the path is trusted.
 
     Raises:
         OSError: it cannot be opened or cut.
         ValueError: it is not an event log.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, within: SafeFolder | None = None) -> None:
         self.last_sequence = 0
         self._buffer: list[bytes] = []
-        if path.exists() and path.stat().st_size >= len(MAGIC):
+        with _folder_of(path, within) as folder:
+            self._open(folder, path.name)
+
+    def _open(self, folder: SafeFolder, name: str) -> None:
+        status = folder.status(name)
+        if status is not None and status.st_size >= len(MAGIC):
             end = len(MAGIC)
-            with path.open("rb") as old:
+            with folder.read_file(name) as old:
                 for sequence, _, record_end in whole_records(old):
                     self.last_sequence, end = max(sequence, self.last_sequence), record_end
             # Writes go to the end of the file, which another manager may have moved.
-            self._file = append_to(path)
+            self._file = folder.append_file(name)
             self._file.truncate(end)
         else:
-            path.unlink(missing_ok=True)
-            self._file = append_to(path)
+            if folder.is_file(name):
+                folder.remove(name)
+            self._file = folder.append_file(name)
             self._file.write(MAGIC)
 
     def append(self, sequence: int, payload: bytes) -> None:
@@ -73,8 +111,20 @@ class EventFile:
             while data:
                 data = data[self._file.write(data) :]
 
+    def abandon(self) -> None:
+        """Close the file without writing the buffered batches."""
+        self._buffer.clear()
+        self._file.close()
+
     def close(self) -> None:
         """Write the buffered batches and close the file."""
         if not self._file.closed:
             self.flush()
             self._file.close()
+
+
+def _folder_of(path: Path, within: SafeFolder | None) -> SafeFolder:
+    """Open the folder that holds a file."""
+    if within is None:
+        return SafeFolder.open(path.parent)
+    return within.folder(path.parent.as_posix())

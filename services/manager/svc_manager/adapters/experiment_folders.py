@@ -3,13 +3,15 @@
 import asyncio
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from svc_common.errors import InvalidArgumentError
+from svc_common.experiment_files import ExperimentRoots
+from svc_common.logs import get_logger
+from svc_common.safe_folders import SafeFolder
+from svc_manager.adapters.event_file import experiment_of
 from svc_manager.converters.tasks import ENVIRONMENT_FILE
 
 _SUBFOLDERS: Final = ("log", "checkpoint", "db", "trials")
@@ -18,14 +20,31 @@ _LEAST_FREE_BYTES: Final = 16 * 1024 * 1024
 
 
 class LocalFolders:
-    """`Folders` on this machine; work runs in a thread."""
+    """`Folders` on this machine; work runs in a thread.
+
+    Args:
+        roots: of the folders.
+    """
+
+    def __init__(self, roots: ExperimentRoots | None = None) -> None:
+        self._roots = roots or ExperimentRoots()
+
+    def open(self, directory: Path) -> SafeFolder:
+        """See `Folders.open`."""
+        return self._roots.open(directory)
+
+    def make(self, directory: Path) -> SafeFolder:
+        """See `Folders.make`."""
+        return self._roots.make(directory)
 
     async def create(
         self, directory: Path, environment: Mapping[str, str], interpreter: str
     ) -> str:
         """See `Folders.create`."""
         try:
-            return await asyncio.to_thread(_create_or_undo, directory, environment, interpreter)
+            return await asyncio.to_thread(
+                self._create_or_undo, directory, environment, interpreter
+            )
         except OSError as error:
             raise InvalidArgumentError(
                 "experiment_working_directory",
@@ -36,30 +55,57 @@ class LocalFolders:
 
     async def remove(self, directory: Path) -> None:
         """See `Folders.remove`."""
-        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+        await asyncio.to_thread(self._remove, directory)
+
+    async def remove_of(self, directory: Path, experiment_id: str) -> bool:
+        """See `Folders.remove_of`."""
+        return await asyncio.to_thread(self._remove_of, directory, experiment_id)
+
+    def _create_or_undo(
+        self, directory: Path, environment: Mapping[str, str], interpreter: str
+    ) -> str:
+        parent, name = self._roots.open_parent(directory, create=True)
+        with parent:
+            existed = parent.status(name) is not None
+            try:
+                return _create(parent, name, environment, interpreter)
+            except OSError:
+                if not existed:
+                    parent.remove(name)
+                raise
+
+    def _remove(self, directory: Path) -> None:
+        try:
+            parent, name = self._roots.open_parent(directory)
+            with parent:
+                parent.remove(name)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            get_logger().warning("folder not removed", folder=str(directory), error=str(error))
+
+    def _remove_of(self, directory: Path, experiment_id: str) -> bool:
+        try:
+            with self._roots.open(directory) as folder:
+                found = experiment_of(folder)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        if found == experiment_id or (found is None and directory.name == experiment_id):
+            self._remove(directory)
+            return True
+        return False
 
 
-def _create_or_undo(directory: Path, environment: Mapping[str, str], interpreter: str) -> str:
-    existed = directory.exists()
-    try:
-        return _create(directory, environment, interpreter)
-    except OSError:
-        if not existed:
-            shutil.rmtree(directory, ignore_errors=True)
-        raise
-
-
-def _create(directory: Path, environment: Mapping[str, str], interpreter: str) -> str:
-    directory.mkdir(parents=True, exist_ok=True)
-    if shutil.disk_usage(directory).free < _LEAST_FREE_BYTES:
-        raise OSError(28, "No space left on device")
-    for name in _SUBFOLDERS:
-        (directory / name).mkdir(exist_ok=True)
-    text = json.dumps({"environment": dict(environment), "interpreter": interpreter})
-    path = directory / ENVIRONMENT_FILE
-    # The environment may hold secrets: the file is never readable by other users.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(text)
+def _create(parent: SafeFolder, name: str, environment: Mapping[str, str], interpreter: str) -> str:
+    with parent.make_folder(name) as folder:
+        if folder.free_bytes() < _LEAST_FREE_BYTES:
+            raise OSError(28, "No space left on device")
+        for subfolder in _SUBFOLDERS:
+            folder.make_folder(subfolder).close()
+        text = json.dumps({"environment": dict(environment), "interpreter": interpreter})
+        # The environment may hold secrets: the file is never readable by other users, and a link
+        # that a trial has put in its place is replaced, not followed.
+        folder.replace_file(ENVIRONMENT_FILE, text.encode(), 0o600)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -5,27 +5,32 @@ from datetime import datetime
 from pathlib import Path
 
 from svc_common.errors import InvalidArgumentError, NotFoundError
-from svc_common.experiment_files import append_to
+from svc_common.experiment_files import ExperimentRoots
 from svc_common.logs import get_logger
-from svc_manager.adapters.event_file import EventFile, read_records
+from svc_common.safe_folders import SafeFolder
+from svc_manager.adapters.event_file import EVENT_FILE, EventFile, experiment_of, read_records
 
-EVENT_FILE = "db/events.log"
 TEXT_FILE = "log/nnimanager.log"
 
 
 class FolderJournal:
-    """`Journal` in one experiment's folder."""
+    """`Journal` in one experiment's folder.
 
-    def __init__(self, directory: Path, *, debug: bool) -> None:
-        self._directory = directory
+    Args:
+        folder: open; used during construction only.
+        debug: whether debug lines are written.
+    """
+
+    def __init__(self, folder: SafeFolder, *, debug: bool) -> None:
+        self._directory = folder.path
         self._debug = debug
         self._lines: list[str] = []
         self._stamp = (0, "")
         self._events: EventFile | None = None
         self._text = None
         try:
-            self._events = EventFile(directory / EVENT_FILE)
-            self._text = append_to(directory / TEXT_FILE)
+            self._events = EventFile(Path(EVENT_FILE), folder)
+            self._text = folder.append_file(TEXT_FILE)
         except (OSError, ValueError) as error:
             self._disable(error)
 
@@ -79,7 +84,9 @@ class FolderJournal:
         get_logger().warning(
             "experiment folder not written", directory=str(self._directory), error=str(error)
         )
-        self._events = None
+        events, self._events = self._events, None
+        if events is not None:
+            events.abandon()
 
 
 class NoJournal:
@@ -101,20 +108,50 @@ class NoJournal:
 
 
 class FolderJournals:
-    """`Journals` in folders on this machine."""
+    """`Journals` in folders on this machine.
+
+    Args:
+        roots: of the folders.
+    """
+
+    def __init__(self, roots: ExperimentRoots | None = None) -> None:
+        self._roots = roots or ExperimentRoots()
 
     def open(self, directory: str, *, debug: bool) -> FolderJournal | NoJournal:
         """See `Journals.open`."""
-        folder = Path(directory)
-        if not (folder / EVENT_FILE).parent.is_dir():
+        try:
+            with self._roots.open(Path(directory)) as folder:
+                if folder.is_folder(str(Path(EVENT_FILE).parent)):
+                    return FolderJournal(folder, debug=debug)
+        except FileNotFoundError:
             return NoJournal()
-        return FolderJournal(folder, debug=debug)
+        except OSError as error:
+            get_logger().warning(
+                "experiment folder not written", directory=directory, error=str(error)
+            )
+        return NoJournal()
+
+    async def experiment_of(self, directory: Path) -> str | None:
+        """See `Journals.experiment_of`."""
+
+        def found() -> str | None:
+            with self._roots.open(directory) as folder:
+                return experiment_of(folder)
+
+        try:
+            return await asyncio.to_thread(found)
+        except OSError:
+            return None
+
+    def _records(self, directory: Path) -> list[tuple[int, bytes]]:
+        with self._roots.open(directory) as folder:
+            return list(read_records(Path(EVENT_FILE), folder))
 
     async def read(self, directory: Path) -> list[tuple[int, bytes]]:
         """See `Journals.read`."""
         path = directory / EVENT_FILE
         try:
-            return await asyncio.to_thread(lambda: list(read_records(path)))
+            return await asyncio.to_thread(self._records, directory)
         except FileNotFoundError as error:
             raise NotFoundError("experiment folder with an event log", str(path)) from error
         except (OSError, ValueError) as error:

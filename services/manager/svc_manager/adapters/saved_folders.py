@@ -6,7 +6,8 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -15,8 +16,10 @@ from svc_common.errors import (
     InvalidArgumentError,
     ResourceExhaustedError,
 )
-from svc_common.experiment_files import open_inside
+from svc_common.experiment_files import ExperimentRoots
 from svc_common.logs import get_logger
+from svc_common.safe_folders import SafeFolder
+from svc_manager.adapters.event_file import experiment_of
 from svc_manager.event_log.file_format import whole_records
 from svc_manager.usecases.archive_names import EVENTS, FOLDER, OUTPUTS, VALUES, is_saved
 
@@ -31,11 +34,16 @@ class StagedExperiment:
     """See `svc_manager.ports.Stage`.
 
     Args:
-        folder: exclusive folder of the stage.
+        parent: open folder that holds the stage; it is closed by `discard`.
+        name: of the stage, which others may not enter.
+        roots: of experiment folders.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, parent: SafeFolder, name: str, roots: ExperimentRoots) -> None:
+        self._parent = parent
+        self._name = name
+        self._roots = roots
+        self._folder = parent.folder(name)
         self._open: tuple[str, BinaryIO] | None = None
         self._since_check = 0
 
@@ -45,7 +53,7 @@ class StagedExperiment:
             await asyncio.to_thread(self._write, name, data, last)
         except OSError as error:
             raise ResourceExhaustedError(
-                f"the experiment cannot be written below {self._folder.parent}: "
+                f"the experiment cannot be written below {self._parent.path}: "
                 f"{error.strerror or error}; choose another folder or make room"
             ) from error
 
@@ -53,12 +61,13 @@ class StagedExperiment:
         self._since_check += len(data)
         if self._since_check > _LEAST_FREE_BYTES // 4:
             self._since_check = 0
-            if shutil.disk_usage(self._folder).free < _LEAST_FREE_BYTES:
+            if self._folder.free_bytes() < _LEAST_FREE_BYTES:
                 raise OSError(28, "No space left on device")
         if self._open is None:
-            path = self._folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._open = (name, path.open("xb"))
+            above = name.rpartition("/")[0]
+            if above:
+                self._folder.make_folder(above).close()
+            self._open = (name, self._folder.create_file(name))
         _, file = self._open
         file.write(data)
         if last:
@@ -67,30 +76,44 @@ class StagedExperiment:
 
     async def records(self) -> list[tuple[int, bytes]]:
         """See `Stage.records`."""
-        return await asyncio.to_thread(_all_records, self._folder / EVENTS)
+        return await asyncio.to_thread(self._all_records)
 
     def values(self) -> list[tuple[str, Path]]:
         """See `Stage.values`."""
-        folder = self._folder / VALUES
-        return sorted((path.name, path) for path in folder.iterdir()) if folder.is_dir() else []
+        return self._files_in(VALUES)
 
     def outputs(self) -> list[tuple[str, Path]]:
         """See `Stage.outputs`."""
-        folder = self._folder / OUTPUTS
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        return [(path.relative_to(folder).as_posix(), path) for path in files]
+        return self._files_in(OUTPUTS)
+
+    def _files_in(self, prefix: str) -> list[tuple[str, Path]]:
+        """Return name and path of the files below a folder of the stage.
+
+        The paths begin with the descriptor of the stage: they stay valid while it is open.
+        """
+        name = prefix.rstrip("/")
+        if not self._folder.is_folder(name):
+            return []
+        root = Path(self._folder.descriptor_path()) / name
+        with self._folder.folder(name) as folder:
+            return sorted(
+                (name, root / name)
+                for name, status in folder.walk()
+                if stat.S_ISREG(status.st_mode)
+            )
 
     async def place(self, directory: Path) -> None:
         """See `Stage.place`."""
         await asyncio.to_thread(self._place, directory)
 
     def _place(self, directory: Path) -> None:
-        source = self._folder / FOLDER
-        source.mkdir(exist_ok=True)
+        source = FOLDER.rstrip("/")
         for name in _SUBFOLDERS:
-            (source / name).mkdir(exist_ok=True)
+            self._folder.make_folder(f"{source}/{name}").close()
         try:
-            source.rename(directory)
+            target, last = self._roots.open_parent(directory)
+            with target:
+                self._folder.rename(source, target, last)
         except OSError as error:  # a non-empty folder, a file, or another file system
             raise FailedPreconditionError(
                 f"the folder {directory} cannot be made: {error.strerror}; "
@@ -101,23 +124,63 @@ class StagedExperiment:
         """See `Stage.discard`."""
         if self._open is not None:
             self._open[1].close()
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        self._folder.close()
+        with self._parent, suppress(OSError):
+            await asyncio.to_thread(self._parent.remove, self._name)
+
+    def _all_records(self) -> list[tuple[int, bytes]]:
+        try:
+            with self._folder.read_file(EVENTS) as file:
+                found = list(whole_records(file))
+                size = os.fstat(file.fileno()).st_size
+        except FileNotFoundError as error:
+            raise InvalidArgumentError(EVENTS, "must be there", None) from error
+        except ValueError as error:
+            raise InvalidArgumentError(EVENTS, "must be an event log", None, str(error)) from error
+        if not found or found[-1][2] != size:
+            raise InvalidArgumentError(
+                EVENTS, "must consist of whole records", None, "it is damaged: save it again"
+            )
+        return [(sequence, payload) for sequence, payload, _ in found]
 
 
 class LocalSavedFolders:
-    """See `svc_manager.ports.SavedFolders`."""
+    """See `svc_manager.ports.SavedFolders`.
 
-    async def files(self, directory: Path) -> AsyncGenerator[tuple[str, bytes, bool], None]:
+    Args:
+        roots: of experiment folders.
+    """
+
+    def __init__(self, roots: ExperimentRoots | None = None) -> None:
+        self._roots = roots or ExperimentRoots()
+
+    async def files(
+        self, directory: Path, experiment_id: str
+    ) -> AsyncGenerator[tuple[str, bytes, bool], None]:
         """See `SavedFolders.files`."""
-        for path, name in await asyncio.to_thread(lambda: list(_files_of(directory))):
-            try:
-                file = await asyncio.to_thread(open_inside, directory, path)
-            except OSError as error:  # deleted meanwhile, or not readable
-                get_logger().warning("file not saved", path=str(path), error=str(error))
-                continue
-            with file:
-                async for piece, last in _pieces(file):
-                    yield name, piece, last
+        try:
+            folder = await asyncio.to_thread(self._roots.open, directory)
+        except OSError:
+            return
+        with folder:
+            found = await asyncio.to_thread(experiment_of, folder)
+            if found != experiment_id:
+                get_logger().warning(
+                    "files not saved: the folder does not hold this experiment's log",
+                    folder=str(directory),
+                    experiment=experiment_id,
+                    found=found or "",
+                )
+                return
+            for name in await asyncio.to_thread(_saved_names, folder):
+                try:
+                    file = await asyncio.to_thread(folder.read_file, name)
+                except OSError as error:  # deleted meanwhile, or not readable
+                    get_logger().warning("file not saved", path=name, error=str(error))
+                    continue
+                with file:
+                    async for piece, last in _pieces(file):
+                        yield name, piece, last
 
     async def pieces(
         self, fetch: Callable[[Path], Awaitable[None]]
@@ -135,9 +198,8 @@ class LocalSavedFolders:
 
     async def stage(self, root: Path) -> StagedExperiment:
         """See `SavedFolders.stage`."""
-        folder = root / f"{_STAGE_PREFIX}{secrets.token_hex(8)}"
         try:
-            await asyncio.to_thread(folder.mkdir, 0o700, parents=True)
+            return await asyncio.to_thread(self._stage, root)
         except OSError as error:
             raise InvalidArgumentError(
                 "experiment_working_directory",
@@ -145,11 +207,23 @@ class LocalSavedFolders:
                 str(root),
                 f"{error.strerror or error}: choose another folder",
             ) from error
-        return StagedExperiment(folder)
+
+    def _stage(self, root: Path) -> StagedExperiment:
+        name = f"{_STAGE_PREFIX}{secrets.token_hex(8)}"
+        parent, last = self._roots.open_parent(root / name, create=True)
+        try:
+            parent.create_folder(last, 0o700)
+            return StagedExperiment(parent, last, self._roots)
+        except OSError:
+            parent.close()
+            raise
 
     async def remove(self, directory: Path) -> None:
         """See `SavedFolders.remove`."""
-        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+        with suppress(OSError):
+            parent, name = self._roots.open_parent(directory)
+            with parent:
+                await asyncio.to_thread(parent.remove, name)
 
 
 async def _pieces(file: BinaryIO) -> AsyncGenerator[tuple[bytes, bool], None]:
@@ -162,32 +236,8 @@ async def _pieces(file: BinaryIO) -> AsyncGenerator[tuple[bytes, bool], None]:
     yield await asyncio.to_thread(file.read, left), True
 
 
-def _files_of(directory: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the regular files of a folder with their names, without links and sockets."""
-    for folder, subfolders, names in os.walk(directory):
-        subfolders.sort()
-        for name in sorted(names):
-            path = Path(folder) / name
-            inside = path.relative_to(directory).as_posix()
-            try:
-                regular = stat.S_ISREG(path.lstat().st_mode)
-            except OSError:
-                continue
-            if regular and is_saved(inside):
-                yield path, inside
-
-
-def _all_records(path: Path) -> list[tuple[int, bytes]]:
-    try:
-        with path.open("rb") as file:
-            found = list(whole_records(file))
-            size = path.stat().st_size
-    except FileNotFoundError as error:
-        raise InvalidArgumentError(EVENTS, "must be there", None) from error
-    except ValueError as error:
-        raise InvalidArgumentError(EVENTS, "must be an event log", None, str(error)) from error
-    if not found or found[-1][2] != size:
-        raise InvalidArgumentError(
-            EVENTS, "must consist of whole records", None, "it is damaged: save it again"
-        )
-    return [(sequence, payload) for sequence, payload, _ in found]
+def _saved_names(folder: SafeFolder) -> list[str]:
+    """Return the names of the regular files that are saved: no links, pipes or sockets."""
+    return [
+        name for name, status in folder.walk() if stat.S_ISREG(status.st_mode) and is_saved(name)
+    ]

@@ -1,9 +1,7 @@
 """Outputs of trials on other machines, brought into their experiment's folder on this machine."""
 
 import asyncio
-import os
-import shutil
-import tempfile
+import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,13 +9,19 @@ from typing import Final
 
 from nni_wire.trial_blobs import OUTPUT_ARCHIVE, OUTPUT_FILES, output_key
 from svc_common.errors import NotFoundError
+from svc_common.experiment_files import ExperimentRoots
+from svc_common.safe_folders import SafeFolder
 from svc_common.storage.archives import ArchiveLimits, extract
 from svc_common.storage.atomic_files import storage_error
 from svc_common.storage.ports import BlobStore
+from svc_manager.ports import FolderOpener
 
 _LIMITS: Final = ArchiveLimits(files=100_000, size_bytes=5 * 1024**3)
 _STREAM: Final = "stdout"
 _SECOND_NAME: Final = "trial.log"
+_TRIALS: Final = "trials"
+_UNPACKED: Final = "trial"
+_DRAFT: Final = ".new-"
 
 
 class TrialOutputs:
@@ -25,10 +29,12 @@ class TrialOutputs:
 
     Args:
         blobs: store of the outputs.
+        folders: opens the experiments' folders.
     """
 
-    def __init__(self, blobs: BlobStore) -> None:
+    def __init__(self, blobs: BlobStore, folders: FolderOpener | None = None) -> None:
         self._blobs = blobs
+        self._folders = folders or ExperimentRoots()
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def fetch(self, directory: Path, experiment_id: str, trial_id: str, attempt: int) -> None:
@@ -43,45 +49,62 @@ class TrialOutputs:
         Raises:
             ServiceError: the store is away, or the archive cannot be unpacked.
         """
-        target = directory / "trials" / trial_id
-        if await asyncio.to_thread(target.exists):
+        if await asyncio.to_thread(self._is_here, directory, trial_id):
             return
         lock = self._locks.setdefault(trial_id, asyncio.Lock())
         try:
             async with lock:
-                if not await asyncio.to_thread(target.exists):
+                if not await asyncio.to_thread(self._is_here, directory, trial_id):
                     keys = {
                         name: output_key(experiment_id, trial_id, attempt, name)
                         for name in OUTPUT_FILES
                     }
-                    await self._make(target, keys)
+                    await self._make(directory, trial_id, keys)
         except OSError as error:
             raise storage_error(error) from error
         finally:
             if not lock.locked():
                 self._locks.pop(trial_id, None)
 
-    async def _make(self, target: Path, keys: Mapping[str, str]) -> None:
+    def _is_here(self, directory: Path, trial_id: str) -> bool:
+        try:
+            with self._folders.open(directory) as folder:
+                return folder.status(f"{_TRIALS}/{trial_id}") is not None
+        except FileNotFoundError:
+            return False
+
+    def _trials(self, directory: Path) -> SafeFolder:
+        with self._folders.make(directory) as folder:
+            return folder.make_folder(_TRIALS)
+
+    async def _make(self, directory: Path, trial_id: str, keys: Mapping[str, str]) -> None:
         if not await self._blobs.exists(keys[OUTPUT_ARCHIVE]):
             return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as name:
-            draft = Path(name) / "trial"
-            for file_name, key in keys.items():
-                with suppress(NotFoundError):
-                    await self._blobs.fetch(key, Path(name) / file_name)
-            await asyncio.to_thread(_assemble, Path(name), draft, target)
+        draft = f"{_DRAFT}{secrets.token_hex(8)}"
+        with await asyncio.to_thread(self._trials, directory) as trials:
+            await asyncio.to_thread(trials.create_folder, draft, 0o700)
+            try:
+                with trials.folder(draft) as folder:
+                    # Valid whatever is renamed or linked meanwhile.
+                    place = Path(folder.descriptor_path())
+                    for file_name, key in keys.items():
+                        with suppress(NotFoundError):
+                            await self._blobs.fetch(key, place / file_name)
+                    await asyncio.to_thread(_assemble, folder, trials, trial_id)
+            finally:
+                await asyncio.to_thread(trials.remove, draft)
 
 
-def _assemble(fetched: Path, draft: Path, target: Path) -> None:
-    packed = fetched / OUTPUT_ARCHIVE
-    extract(packed, draft, _LIMITS)
-    packed.unlink()
-    for path in fetched.iterdir():
-        if path != draft:
-            shutil.move(path, draft / path.name)
-    stream = draft / _STREAM
-    if stream.exists() and not (draft / _SECOND_NAME).exists():
-        os.link(stream, draft / _SECOND_NAME)
-    if not target.exists():  # an agent of this machine may have created it meanwhile
-        os.rename(draft, target)  # noqa: PTH104 - the folder appears whole
+def _assemble(fetched: SafeFolder, trials: SafeFolder, trial_id: str) -> None:
+    place = Path(fetched.descriptor_path())
+    extract(place / OUTPUT_ARCHIVE, place / _UNPACKED, _LIMITS)
+    fetched.remove(OUTPUT_ARCHIVE)
+    with fetched.folder(_UNPACKED) as unpacked:
+        for name, _ in fetched.entries():
+            if name != _UNPACKED:
+                unpacked.remove(name)
+                fetched.rename(name, unpacked, name)
+        if unpacked.is_file(_STREAM) and unpacked.status(_SECOND_NAME) is None:
+            unpacked.link(_STREAM, _SECOND_NAME)
+    if trials.status(trial_id) is None:  # an agent of this machine may have created it meanwhile
+        fetched.rename(_UNPACKED, trials, trial_id)

@@ -11,6 +11,8 @@ from typing import BinaryIO, Final
 
 MAGIC: Final = b"NNI events 1\n"
 _HEADER: Final = struct.Struct(">QII")
+_PAYLOAD_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""Larger payloads are damaged lengths: the bus takes messages of 8 MB."""
 
 
 def record_of(sequence: int, payload: bytes) -> bytes:
@@ -37,7 +39,7 @@ def whole_records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
         if len(header) < _HEADER.size:
             return
         sequence, length, checksum = _HEADER.unpack(header)
-        payload = file.read(length)
+        payload = file.read(length) if length <= _PAYLOAD_LIMIT_BYTES else b""
         if len(payload) < length or zlib.crc32(payload) != checksum:
             return
         end += _HEADER.size + length

@@ -6,17 +6,25 @@ Its `events.log` becomes a log of this installation.
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
+
+from google.protobuf.message import DecodeError
 
 from nni_proto.experiment.v1 import event_pb2
-from svc_common.errors import InvalidArgumentError
+from svc_common.errors import InvalidArgumentError, LostOwnershipError
 from svc_common.messaging.ports import LOADING, EventLog
+from svc_common.subjects import check_id
 from svc_manager.converters.events import Stamp, batch_from_bytes, batch_to_bytes
 from svc_manager.converters.scalars import to_ms
 from svc_manager.domain.decide_commands import cut_off
 from svc_manager.domain.decision_round import Round
+from svc_manager.domain.events import ExperimentMoved
+from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import TrialIds
-from svc_manager.event_log.reader import load
+from svc_manager.event_log.reader import FoldedExperiment, fold_batch, load
 from svc_manager.ports import Journals
+
+_EVENTS: Final = "events.log"
 
 
 async def import_folder(
@@ -33,10 +41,31 @@ async def import_folder(
         InvalidArgumentError: the log is of another experiment.
         LostOwnershipError: another import of it is under way.
     """
+    found = await journals.experiment_of(directory)
     records = await journals.read(directory)
-    batches = [(sequence, batch_from_bytes(payload)) for sequence, payload in records]
-    _check_id(batches, experiment_id, directory)
-    await append_batches(events, ids, experiment_id, batches)
+    if found != experiment_id:
+        raise InvalidArgumentError(
+            "experiment_directory",
+            f"must be the folder of experiment {experiment_id}",
+            str(directory),
+            f"its log is of experiment {found or 'none'}",
+        )
+    batches = checked_batches(records, experiment_id)
+
+    def move(round_: Round) -> None:
+        # Whatever the log says: it comes from outside, and the manager writes where it tells.
+        round_.emit(ExperimentMoved(str(directory)))
+
+    last = await events.last(experiment_id)
+    if last is not None and last.is_loading:
+        await events.delete(experiment_id)  # of an import that a kill interrupted
+    try:
+        await append_batches(events, ids, experiment_id, batches, move)
+    except LostOwnershipError:
+        raise  # the log is that of the other import
+    except BaseException:
+        await events.delete(experiment_id)
+        raise
 
 
 def _nothing_more(_round: Round) -> None:
@@ -105,19 +134,44 @@ async def _cut_off(
     )
 
 
-def _check_id(
-    batches: list[tuple[int, event_pb2.EventBatch]], experiment_id: str, directory: Path
-) -> None:
-    """Raise InvalidArgumentError unless the log is of ``experiment_id``."""
-    first = batches[0][1].events[0] if batches and batches[0][1].events else event_pb2.Event()
-    if first.experiment_created.experiment_id != experiment_id:
-        found = first.experiment_created.experiment_id or "none"
+def checked_batches(
+    records: list[tuple[int, bytes]], experiment_id: str
+) -> list[tuple[int, event_pb2.EventBatch]]:
+    """Return the batches of a log of another installation.
+
+    Raises:
+        InvalidArgumentError: it cannot be folded, is of another experiment, or names trials that
+            could not be names of folders.
+    """
+    folded = FoldedExperiment(Experiment())
+    last = 0
+    for sequence, payload in records:
+        if sequence <= last:
+            raise InvalidArgumentError(_EVENTS, "must have positions that grow", sequence)
+        try:
+            fold_batch(folded, sequence, payload)
+        # The file comes from outside, and a fold trusts the order of its events.
+        except (
+            DecodeError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            AssertionError,
+        ) as error:
+            raise InvalidArgumentError(
+                _EVENTS,
+                f"must be a log that can be read; at {sequence} it cannot",
+                str(error)[:200],
+            ) from error
+        last = sequence
+    if folded.experiment.id != experiment_id or not folded.experiment.created:
         raise InvalidArgumentError(
-            "experiment_directory",
-            f"must be the folder of experiment {experiment_id}",
-            str(directory),
-            f"its log is of experiment {found}",
+            _EVENTS, f"must be the log of experiment {experiment_id}", folded.experiment.id
         )
+    for trial_id in folded.experiment.trials:
+        check_id("trial_id", trial_id)
+    return [(sequence, batch_from_bytes(payload)) for sequence, payload in records]
 
 
 def _move_positions(event: event_pb2.Event, places: dict[int, int]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
+from svc_common.access.current_call import audit_folder
 from svc_common.clock import Clock
 from svc_common.errors import (
     AlreadyExistsError,
@@ -17,6 +18,7 @@ from svc_common.errors import (
     ServiceError,
 )
 from svc_common.messaging.ports import EventLog
+from svc_common.subjects import check_id
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.actors.registry import CREATE_METHOD, ActorRegistry
@@ -28,6 +30,7 @@ from svc_manager.domain.requests import check_repetition, fingerprint
 from svc_manager.event_log.folder_import import import_folder
 from svc_manager.ports import AlgorithmChecker, Folders, IdSource, Journals, Listeners
 from svc_manager.usecases.config_checks import check_config, choose_tuner
+from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.request_checks import check_config_values, check_environment, check_text
 from svc_manager.usecases.warm_start import WarmStart
 
@@ -105,6 +108,7 @@ class Activations:
         version: of NNI.
         environment: of this installation, for experiments whose code came as an archive: nothing
             of their client's machine exists here.
+        admission: which folders callers may name; None: those below ``default_root``.
     """
 
     def __init__(
@@ -115,6 +119,7 @@ class Activations:
         default_root: Path,
         version: str,
         environment: Mapping[str, str] | None = None,
+        admission: FolderAdmission | None = None,
     ) -> None:
         self._registry = registry
         self._ports = ports
@@ -123,7 +128,9 @@ class Activations:
         self._default_root = default_root
         self._version = version
         self._environment = dict(environment or {})
+        self._admission = admission or FolderAdmission([default_root])
         self._creating: dict[str, asyncio.Lock] = {}
+        self._importing: dict[str, asyncio.Lock] = {}
         self.events = ports.events
 
     def urls(self, view: experiment_pb2.Experiment) -> list[str]:
@@ -152,6 +159,9 @@ class Activations:
         choose_tuner(config)
         check_config(config)
         check_config_values(config)
+        root = self._admission.check(
+            "experiment_working_directory", config.experiment_working_directory
+        )
         check_environment(new.environment)
         check_text(new.interpreter, "interpreter")
         _check_port(new.port)
@@ -167,7 +177,7 @@ class Activations:
         prefix = new.url_prefix.strip("/")
         if new.port:
             await self._ports.listeners.open_listener(new.port, experiment_id, prefix)
-        directory = Path(config.experiment_working_directory) / experiment_id
+        directory = root / experiment_id
         try:
             digest = await self._ports.folders.create(directory, new.environment, interpreter)
         except BaseException:
@@ -219,16 +229,17 @@ class Activations:
         actor = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ResumeExperiment"):
             return self._activated(actor.view())
-        directory = Path(_directory(actor, reopening))
+        moved = await self._moved(actor, reopening)
+        directory = Path(moved or actor.experiment.directory)
         has_environment = bool(reopening.environment or reopening.interpreter)
-        if has_environment and directory.is_dir():  # noqa: ASYNC240 - one stat
+        if has_environment and await asyncio.to_thread(self._exists, directory):
             await self._ports.folders.create(
                 directory,
                 reopening.environment,
                 reopening.interpreter or actor.experiment.interpreter or sys.executable,
             )
         prefix = reopening.url_prefix.strip("/") or actor.experiment.url_prefix
-        command = Resume(reopening.port, prefix, reopening.experiment_directory.rstrip("/"))
+        command = Resume(reopening.port, prefix, moved)
         return await self._reopen(actor, reopening, command, "ResumeExperiment")
 
     async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
@@ -237,7 +248,7 @@ class Activations:
         if _repeats(actor, reopening, "ViewExperiment"):
             return self._activated(actor.view())
         prefix = reopening.url_prefix.strip("/") or actor.experiment.url_prefix
-        command = View(reopening.port, prefix, reopening.experiment_directory.rstrip("/"))
+        command = View(reopening.port, prefix, await self._moved(actor, reopening))
         return await self._reopen(actor, reopening, command, "ViewExperiment")
 
     async def _reopen(
@@ -264,19 +275,57 @@ class Activations:
         except NotFoundError:
             if not reopening.experiment_directory:
                 raise
-        directory = Path(reopening.experiment_directory)
-        if not directory.is_absolute():
+        directory = self._admission.check("experiment_directory", reopening.experiment_directory)
+        return await self._import(check_id("experiment_id", reopening.experiment_id), directory)
+
+    async def _import(self, experiment_id: str, directory: Path) -> ExperimentActor:
+        """Import a folder; only one manager, and one request, does so at a time."""
+        async with self._importing.setdefault(experiment_id, asyncio.Lock()):
+            try:
+                return await self._registry.find(experiment_id)
+            except NotFoundError:
+                await self._registry.reserve(experiment_id)
+            try:
+                await import_folder(
+                    self._ports.events,
+                    self._ports.journals,
+                    self._ports.ids,
+                    experiment_id,
+                    directory,
+                )
+                return await self._registry.find(experiment_id)
+            finally:
+                await self._registry.release(experiment_id)
+
+    async def _moved(self, actor: ExperimentActor, reopening: ReopenRequest) -> str:
+        """Return the folder to which an experiment is moved; empty: it stays.
+
+        Raises:
+            InvalidArgumentError: the folder holds another experiment's log, or none, or the
+                caller may not name it.
+        """
+        audit_folder(actor.experiment.directory)
+        if not reopening.experiment_directory:
+            return ""
+        directory = self._admission.check("experiment_directory", reopening.experiment_directory)
+        if str(directory) == actor.experiment.directory:
+            return ""
+        found = await self._ports.journals.experiment_of(directory)
+        if found != actor.id:
             raise InvalidArgumentError(
-                "experiment_directory", "must be an absolute path", str(directory)
+                "experiment_directory",
+                f"must be the folder of experiment {actor.id}",
+                str(directory),
+                f"its log is of experiment {found}" if found else "it holds no readable log",
             )
-        await import_folder(
-            self._ports.events,
-            self._ports.journals,
-            self._ports.ids,
-            reopening.experiment_id,
-            directory,
-        )
-        return await self._registry.find(reopening.experiment_id)
+        return str(directory)
+
+    def _exists(self, directory: Path) -> bool:
+        try:
+            self._ports.folders.open(directory).close()
+        except OSError:
+            return False
+        return True
 
     async def _check_code(self, config: config_pb2.ExperimentConfig) -> None:
         if not config.HasField("code_archive"):
@@ -327,10 +376,6 @@ def _repeats(actor: ExperimentActor, reopening: ReopenRequest, method: str) -> b
     """
     known = actor.experiment.requests.get(reopening.request_id, "")
     return known.partition(" ")[0] == method
-
-
-def _directory(actor: ExperimentActor, reopening: ReopenRequest) -> str:
-    return reopening.experiment_directory or actor.experiment.directory
 
 
 def _check_port(port: int) -> None:

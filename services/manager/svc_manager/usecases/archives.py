@@ -11,12 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError
-
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_proto.experiment.v1 import history_service_pb2 as pb
 from nni_wire.trial_blobs import output_prefix
 from nni_wire.values import blob_of
+from svc_common.access.current_call import audit_folder
 from svc_common.clock import Clock
 from svc_common.errors import (
     FailedPreconditionError,
@@ -30,15 +29,13 @@ from svc_common.subjects import check_id
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.blob_refs import blob_digests
-from svc_manager.converters.events import batch_from_bytes
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.events import ExperimentMoved, RequestRecorded
-from svc_manager.domain.state import Experiment
 from svc_manager.event_log.file_format import MAGIC, record_of
-from svc_manager.event_log.folder_import import append_batches
-from svc_manager.event_log.reader import FoldedExperiment, fold_batch
+from svc_manager.event_log.folder_import import append_batches, checked_batches
 from svc_manager.ports import IdSource, SavedFolders, Stage
 from svc_manager.usecases.archive_names import EVENTS, FOLDER, OUTPUTS, VALUES, check_name
+from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.request_checks import check_text
 
 PIECE_BYTES: Final = 256 * 1024
@@ -56,6 +53,8 @@ class ArchiveDependencies:
     folders: SavedFolders
     ids: IdSource
     clock: Clock
+    admission: FolderAdmission | None = None
+    """Which folders callers may name; None: those below the default root."""
 
 
 class Archives:
@@ -78,6 +77,7 @@ class Archives:
         *,
         size_limit_bytes: int = SIZE_LIMIT_BYTES,
     ) -> None:
+        self._admission = ports.admission or FolderAdmission([default_root])
         self._registry = registry
         self._ports = ports
         self._values = LargeValues(ports.blobs)
@@ -109,8 +109,11 @@ class Archives:
             content = await self._ports.blobs.get(f"{CONTENT_KIND}/{digest}")
             for data, last in _pieces_of(content):
                 yield _piece(VALUES + digest, data, last=last)
+        audit_folder(view.directory)
         if with_files and view.directory:
-            async with aclosing(self._ports.folders.files(Path(view.directory))) as files:
+            async with aclosing(
+                self._ports.folders.files(Path(view.directory), experiment_id)
+            ) as files:
                 async for name, data, last in files:
                     yield _piece(FOLDER + name, data, last=last)
         if with_files:
@@ -164,7 +167,7 @@ class Archives:
             return before
         if experiment_id in self._loading:
             raise _id_in_use(experiment_id, "is being loaded")
-        root = _root(header, self._default_root)
+        root = self._root(header)
         self._loading.add(experiment_id)
         try:
             await self._registry.reserve(experiment_id)
@@ -178,6 +181,20 @@ class Archives:
         finally:
             self._loading.discard(experiment_id)
             await self._registry.release(experiment_id)
+
+    def _root(self, header: pb.LoadHeader) -> Path:
+        """Return the folder that will hold the experiment's.
+
+        Raises:
+            InvalidArgumentError: a path is not absolute, or the caller may not name it.
+        """
+        for field in ("experiment_working_directory", "trial_code_directory"):
+            path = getattr(header, field)
+            check_text(path, field)
+            if path and not Path(path).is_absolute():
+                raise InvalidArgumentError(field, "must be an absolute path", path)
+        root = header.experiment_working_directory or str(self._default_root)
+        return self._admission.check("experiment_working_directory", root)
 
     async def _loaded_by(self, header: pb.LoadHeader) -> experiment_pb2.Experiment | None:
         """Return the experiment if this request has loaded it before.
@@ -195,7 +212,7 @@ class Archives:
         raise _id_in_use(header.experiment_id, "is here already")
 
     async def _import(self, header: pb.LoadHeader, stage: Stage, directory: Path) -> None:
-        batches = _checked_batches(await stage.records(), header.experiment_id)
+        batches = checked_batches(await stage.records(), header.experiment_id)
         await self._put_values(stage, batches)
         for name, path in stage.outputs():
             key = output_prefix(header.experiment_id) + name
@@ -271,15 +288,6 @@ async def _header(requests: AsyncIterator[pb.LoadExperimentRequest]) -> pb.LoadH
     raise InvalidArgumentError("header", "must come first")
 
 
-def _root(header: pb.LoadHeader, default: Path) -> Path:
-    for field in ("experiment_working_directory", "trial_code_directory"):
-        path = getattr(header, field)
-        check_text(path, field)
-        if path and not Path(path).is_absolute():
-            raise InvalidArgumentError(field, "must be an absolute path", path)
-    return Path(header.experiment_working_directory or default)
-
-
 async def _receive(
     requests: AsyncIterator[pb.LoadExperimentRequest], stage: Stage, size_limit_bytes: int
 ) -> None:
@@ -308,37 +316,6 @@ async def _receive(
             current = ""
     if current:
         raise InvalidArgumentError("piece", "must come to its end", current[:120])
-
-
-def _checked_batches(
-    records: list[tuple[int, bytes]], experiment_id: str
-) -> list[tuple[int, event_pb2.EventBatch]]:
-    """Return the batches of a log that can be folded and belongs to this experiment."""
-    folded = FoldedExperiment(Experiment())
-    last = 0
-    for sequence, payload in records:
-        if sequence <= last:
-            raise InvalidArgumentError(EVENTS, "must have positions that grow", sequence)
-        try:
-            fold_batch(folded, sequence, payload)
-        # The file comes from outside, and a fold trusts the order of its events.
-        except (
-            DecodeError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            AssertionError,
-        ) as error:
-            raise InvalidArgumentError(
-                EVENTS, f"must be a log that can be read; at {sequence} it cannot", str(error)[:200]
-            ) from error
-        last = sequence
-    if folded.experiment.id != experiment_id or not folded.experiment.created:
-        raise InvalidArgumentError(
-            EVENTS, f"must be the log of experiment {experiment_id}", folded.experiment.id
-        )
-    return [(sequence, batch_from_bytes(payload)) for sequence, payload in records]
 
 
 def _id_in_use(experiment_id: str, how: str) -> FailedPreconditionError:

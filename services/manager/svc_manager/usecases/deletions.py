@@ -5,7 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nni_proto.experiment.v1 import experiment_pb2
+from svc_common.access.current_call import audit_folder
 from svc_common.errors import FailedPreconditionError
+from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus, EventLog
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.domain.experiment import ExperimentState
@@ -46,11 +48,15 @@ class ExperimentRemover:
     async def delete(self, experiment_id: str, directory: str, code_directory: str = "") -> None:
         """Delete all data of an experiment; may be repeated after a failure half-way.
 
-        A folder is removed only if it has the experiment's name or log: its path came from outside.
+        A folder is removed only if it holds the experiment's log, or has its name and no log: its
+        path came from outside.
         """
-        folder = Path(directory)
-        if folder.name == experiment_id or (folder / "db" / "events.log").is_file():
-            await self._folders.remove(folder)
+        if directory and not await self._folders.remove_of(Path(directory), experiment_id):
+            get_logger().warning(
+                "folder not removed: it holds no log of this experiment",
+                folder=directory,
+                experiment=experiment_id,
+            )
         code = Path(code_directory)
         if self._annotated is not None and code.parent == self._annotated:
             await self._folders.remove(code)  # the copy belongs to this experiment alone
@@ -133,5 +139,11 @@ class Deletions:
             await self._tombstones.put(request_id, Tombstone(experiment_id, last.sequence))
         await self._registry.forget(experiment_id)
         self._metrics.forget(experiment_id)
+        audit_folder(view.directory)
         code_directory = view.config.trial_code_directory
+        if any(
+            other.id != experiment_id and other.config.trial_code_directory == code_directory
+            for other in self._registry.views()
+        ):
+            code_directory = ""  # a copy that another experiment uses, too
         await self._remover.delete(experiment_id, view.directory, code_directory)

@@ -5,13 +5,13 @@ import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from nni_proto.experiment.v1 import event_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_proto.trial.v1 import output_pb2
 from svc_common.errors import AbortedError, InvalidArgumentError, NotFoundError
-from svc_common.experiment_files import open_inside
+from svc_common.experiment_files import ExperimentRoots
 from svc_common.messaging.ports import EventLog, LogLines
 from svc_common.tasks import wait_first
 from svc_manager.actors.experiment_actor import ExperimentActor
@@ -20,7 +20,7 @@ from svc_manager.converters.events import batch_from_bytes
 from svc_manager.converters.views import mask_event
 from svc_manager.domain.experiment import CLOSED_STATES
 from svc_manager.domain.trial import TrialState
-from svc_manager.ports import FileWatch, FileWatches
+from svc_manager.ports import FileWatch, FileWatches, FolderOpener
 from svc_manager.usecases.output_feed import IsHere, OutputFeed
 
 CHUNK_BYTES: Final = 256 * 1024
@@ -79,6 +79,7 @@ class LogStreams:
         lines: output that agents send.
         is_here: returns whether an agent runs on this machine.
         outputs: stored outputs of other machines; None: there are none.
+        folders: opens the experiments' folders.
     """
 
     def __init__(
@@ -87,7 +88,9 @@ class LogStreams:
         lines: LogLines,
         is_here: IsHere,
         outputs: TrialOutputs | None = None,
+        folders: FolderOpener | None = None,
     ) -> None:
+        self._folders = folders or ExperimentRoots()
         self._watches = watches
         self._lines = lines
         self._is_here = is_here
@@ -121,9 +124,8 @@ class LogStreams:
         """
         if offset < 0:
             raise InvalidArgumentError("offset", "must be >= 0", offset)
-        folder = Path(actor.experiment.directory)
         if source in _FILES:
-            path = folder / _FILES[source]
+            name = _FILES[source]
             over: Callable[[ExperimentActor], bool] = _closed
         elif source in _TRIAL_FILES:
             if trial_id not in actor.experiment.trials:
@@ -132,8 +134,8 @@ class LogStreams:
         else:
             raise InvalidArgumentError("source", "must name a log", source)
         if follow:
-            return self._follow_file(actor, path, offset, over)
-        return _read_once(folder, path, offset)
+            return self._follow_file(actor, name, offset, over)
+        return self._read_once(actor, name, offset)
 
     async def _follow_trial(
         self,
@@ -144,18 +146,17 @@ class LogStreams:
         *,
         follow: bool,
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        folder = Path(actor.experiment.directory) / "trials" / trial_id
-        path = folder / _TRIAL_FILES[source]
+        name = f"trials/{trial_id}/{_TRIAL_FILES[source]}"
         if follow:
             await _wait_started(actor, trial_id)
         trial = actor.experiment.trials[trial_id]
         await self.fetch(actor, trial_id)
-        exists = await asyncio.to_thread(path.exists)
+        exists = await asyncio.to_thread(self._exists, actor, name)
         if exists and (not follow or not trial.live or self._is_here(trial.runner_id)):
             pieces = (
-                self._follow_file(actor, path, offset, _ended(trial_id))
+                self._follow_file(actor, name, offset, _ended(trial_id))
                 if follow
-                else _read_once(Path(actor.experiment.directory), path, offset)
+                else self._read_once(actor, name, offset)
             )
         else:
             feed = OutputFeed(self._lines, actor, trial_id, _TRIAL_STREAMS[source], offset)
@@ -167,7 +168,7 @@ class LogStreams:
     async def _follow_file(
         self,
         actor: ExperimentActor,
-        path: Path,
+        name: str,
         offset: int,
         over: Callable[[ExperimentActor], bool],
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
@@ -177,10 +178,9 @@ class LogStreams:
                 change = actor.next_change
                 # Decisions of a round are visible before its lines are written.
                 last = over(actor) and not actor.deciding
-                if watch is None and await asyncio.to_thread(path.exists):
-                    watch = await stack.enter_async_context(self._watches.watch(path))
-                root = Path(actor.experiment.directory)
-                while data := await asyncio.to_thread(_read, root, path, offset):
+                if watch is None:
+                    watch = await self._watch(stack, actor, name)
+                while data := await asyncio.to_thread(self._read, actor, name, offset):
                     yield service_pb2.FollowLogsResponse(data=data, offset=offset)
                     offset += len(data)
                 if last:
@@ -188,6 +188,50 @@ class LogStreams:
                 if not actor.alive:
                     raise AbortedError("the experiment was closed here; follow its log again")
                 await _either(change, watch)
+
+    def _open(self, actor: ExperimentActor, name: str) -> BinaryIO:
+        with self._folders.open(Path(actor.experiment.directory)) as folder:
+            return folder.read_file(name)
+
+    def _exists(self, actor: ExperimentActor, name: str) -> bool:
+        try:
+            self._open(actor, name).close()
+        except OSError:
+            return False
+        return True
+
+    async def _watch(
+        self, stack: AsyncExitStack, actor: ExperimentActor, name: str
+    ) -> FileWatch | None:
+        """Return a watch of a file; None: it does not exist yet."""
+        try:
+            file = await asyncio.to_thread(self._open, actor, name)
+        except OSError:
+            return None
+        with file:
+            # The opened file, whatever its name leads to by now.
+            opened = Path(f"/proc/self/fd/{file.fileno()}")
+            return await stack.enter_async_context(self._watches.watch(opened))
+
+    def _read(self, actor: ExperimentActor, name: str, offset: int) -> bytes:
+        try:
+            with self._open(actor, name) as file:
+                # File systems refuse offsets far behind the end, each from another limit on.
+                if offset >= os.fstat(file.fileno()).st_size:
+                    return b""
+                file.seek(offset)
+                return file.read(CHUNK_BYTES)
+        except FileNotFoundError:
+            return b""
+
+    async def _read_once(
+        self, actor: ExperimentActor, name: str, offset: int
+    ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
+        if not await asyncio.to_thread(self._exists, actor, name):
+            raise NotFoundError("log", name.rpartition("/")[2])
+        while data := await asyncio.to_thread(self._read, actor, name, offset):
+            yield service_pb2.FollowLogsResponse(data=data, offset=offset)
+            offset += len(data)
 
 
 async def _wait_started(actor: ExperimentActor, trial_id: str) -> None:
@@ -217,27 +261,3 @@ async def _either(change: asyncio.Event, watch: FileWatch | None) -> None:
         await change.wait()
     else:
         await wait_first(change.wait(), watch.changed())
-
-
-def _read(root: Path, path: Path, offset: int) -> bytes:
-    try:
-        with open_inside(root, path) as file:
-            # File systems refuse offsets far behind the end, each from another limit on.
-            if offset >= os.fstat(file.fileno()).st_size:
-                return b""
-            file.seek(offset)
-            return file.read(CHUNK_BYTES)
-    except FileNotFoundError:
-        return b""
-
-
-async def _read_once(
-    root: Path, path: Path, offset: int
-) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-    try:
-        (await asyncio.to_thread(open_inside, root, path)).close()
-    except OSError:
-        raise NotFoundError("log", path.name) from None
-    while data := await asyncio.to_thread(_read, root, path, offset):
-        yield service_pb2.FollowLogsResponse(data=data, offset=offset)
-        offset += len(data)

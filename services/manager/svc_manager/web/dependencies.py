@@ -13,7 +13,9 @@ from typing import Protocol
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2, experiment_service_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from svc_common.experiment_files import ExperimentRoots
 from svc_manager.pagination import Page
+from svc_manager.ports import FolderOpener
 from svc_manager.telemetry.metrics import Instruments
 from svc_manager.usecases.analyses import Front, Importance
 from svc_manager.usecases.experiments import ActivatedExperiment, ConfigChange, NewExperiment
@@ -180,5 +182,7 @@ class WebDependencies:
     """Environment of experiments created over REST, where no client sends its own."""
     other_versions: Callable[[], Mapping[str, str]] = dict
     """Returns the incompatible versions of agents, by agent id."""
+    folders: FolderOpener = field(default_factory=ExperimentRoots)
+    """Opens the experiments' folders."""
     forwarder: HttpForwarder | None = None
     """Proxy to the other managers; None: this is the only manager."""

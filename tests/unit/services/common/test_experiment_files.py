@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_common.experiment_files import append_to, open_inside
+from svc_common.experiment_files import ExperimentRoots, open_inside
 
 
 @pytest.fixture
@@ -66,18 +66,50 @@ def test_missing_file_is_not_found(root: Path) -> None:
         open_inside(root, root / "stdout")
 
 
-def test_appended_bytes_are_at_the_end(root: Path) -> None:
-    for _ in range(2):
-        with append_to(root / "log") as file:
-            file.write(b"line\n")
+def test_folder_below_a_root_is_opened(root: Path, tmp_path: Path) -> None:
+    (root / "stdout").write_text("hello")
 
-    assert (root / "log").read_text() == "line\nline\n"
+    with ExperimentRoots([tmp_path]).open(root) as folder, folder.read_file("stdout") as file:
+        assert file.read() == b"hello"
 
 
-def test_nothing_is_appended_behind_a_link(root: Path, tmp_path: Path) -> None:
-    (root / "log").symlink_to(tmp_path / "secret")
+def test_root_may_be_named_by_a_link(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    roots = ExperimentRoots([tmp_path / "link"])
 
-    with pytest.raises(OSError, match="symbolic"):
-        append_to(root / "log")
+    for directory in (root, tmp_path / "link" / "experiment"):
+        with roots.open(directory) as folder:
+            assert folder.is_folder("trials")
 
-    assert (tmp_path / "secret").read_text() == "the manager's"
+
+@pytest.mark.parametrize(
+    "name", ["link", "link/trials", "experiment/../experiment", "experiment/up"]
+)
+def test_link_below_a_root_is_a_missing_folder(root: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "link").symlink_to(root)
+    (root / "up").symlink_to("..")
+    directory = Path(f"{tmp_path}/{name}")
+    roots = ExperimentRoots([tmp_path])
+
+    with pytest.raises(FileNotFoundError):
+        roots.open(directory)
+    with pytest.raises(FileNotFoundError):
+        roots.make(directory / "new")
+
+
+def test_folder_elsewhere_is_opened_but_must_be_no_link(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(root)
+    roots = ExperimentRoots([tmp_path / "other"])
+
+    with roots.open(root) as folder:
+        assert folder.is_folder("trials")
+    with pytest.raises(OSError, match="link"):
+        roots.open(tmp_path / "link")
+
+
+def test_missing_folder_is_made_with_those_above(tmp_path: Path) -> None:
+    roots = ExperimentRoots([tmp_path / "root"])
+
+    roots.make(tmp_path / "root" / "a" / "b").close()
+
+    assert (tmp_path / "root" / "a" / "b").is_dir()

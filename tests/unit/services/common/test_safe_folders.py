@@ -111,6 +111,23 @@ def test_folder_that_was_renamed_stays_the_same_one(root: SafeFolder) -> None:
     assert not (place(root).parent / "file").exists()
 
 
+def test_appended_bytes_are_at_the_end(root: SafeFolder) -> None:
+    for _ in range(2):
+        with root.append_file("log") as file:
+            file.write(b"line\n")
+
+    assert (place(root) / "log").read_text() == "line\nline\n"
+
+
+def test_nothing_is_appended_behind_a_link(root: SafeFolder) -> None:
+    (place(root) / "log").symlink_to(place(root).parent / "secret")
+
+    with pytest.raises(OSError, match="symbolic"):
+        root.append_file("log")
+
+    assert (place(root).parent / "secret").read_text() == "the manager's"
+
+
 def test_walk_names_links_but_not_what_is_behind_them(root: SafeFolder) -> None:
     (place(root) / "a" / "b" / "file").touch()
     (place(root) / "a" / "link").symlink_to("..")

@@ -1,5 +1,6 @@
 import socket
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -104,3 +105,25 @@ def test_names_that_begin_with_a_dash_are_kept_whole(monkeypatch: pytest.MonkeyP
     settings = from_environment()
 
     assert (settings.host, settings.tls_name) == ("-host", "-name")
+
+
+def test_roots_of_experiments_are_the_default_and_those_of_the_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NNI_EXPERIMENT_ROOTS", "/data/experiments::/scratch")
+
+    settings = from_environment()
+
+    assert settings.roots == (
+        Path("~/nni-experiments").expanduser(),
+        Path("/data/experiments"),
+        Path("/scratch"),
+    )
+
+
+@pytest.mark.parametrize("roots", ["relative", "/data/..", "/data:."])
+def test_root_that_is_no_plain_path_is_refused(monkeypatch: pytest.MonkeyPatch, roots: str) -> None:
+    monkeypatch.setenv("NNI_EXPERIMENT_ROOTS", roots)
+
+    with pytest.raises(InvalidArgumentError, match="NNI_EXPERIMENT_ROOTS must be absolute"):
+        from_environment()

@@ -345,6 +345,7 @@ async def manager_on(
         replicas=1,
         default_root=folder / "experiments",
         stop_on_term=True,
+        further_roots=(folder,),
     )
     blobs = DirectoryBlobStore(folder / "nni" / "blobs")
     stores = Stores(blobs, BlobViews(blobs))

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb
 from svc_common.errors import InvalidArgumentError, NotFoundError
-from svc_common.experiment_files import open_inside
+from svc_manager.ports import FolderOpener
 from svc_manager.web.route import Call
 from svc_manager.web.streams import end_on_error, take_until
 
@@ -47,7 +47,11 @@ async def get_trial_file(call: Call) -> Response:
         return await _log(call, TRIAL_SOURCES[name], trial.id)
     await call.dependencies.experiments.fetch_output(call.experiment_id, trial.id)
     path = file_inside(trial.directory, name)
-    file, size = await asyncio.to_thread(_open_regular, Path(trial.directory), path, name)
+    found = await call.dependencies.experiments.get(call.experiment_id)
+    place = f"trials/{trial.id}/{name}"
+    file, size = await asyncio.to_thread(
+        _open_regular, call.dependencies.folders, Path(found.experiment.directory), place
+    )
     text = path.suffix in _SHOWN_AS_TEXT or not path.suffix
     return StreamingResponse(
         _content(file, size),
@@ -62,19 +66,13 @@ def file_inside(directory: str, name: str) -> Path:
 
     Raises:
         InvalidArgumentError: the name is a path or hidden.
-        NotFoundError: the file does not exist, or is a link out of the directory.
+        NotFoundError: the trial has no directory.
     """
     if not name or name.startswith(".") or "/" in name or "\\" in name or "\0" in name:
         raise InvalidArgumentError("name", "must be the name of a file, without path", name[:80])
-    root = Path(directory)
-    try:
-        real = (root / name).resolve(strict=True)
-        inside = bool(directory) and real.is_relative_to(root.resolve(strict=True))
-    except (OSError, RuntimeError):  # absent, too long, or a loop of links
-        inside = False
-    if not inside:
+    if not directory:
         raise NotFoundError("file", name[:80])
-    return real
+    return Path(directory) / name
 
 
 async def _log(call: Call, source: service_pb.LogSource.ValueType, trial_id: str) -> Response:
@@ -114,11 +112,17 @@ async def _live(
                 yield chunk.data
 
 
-def _open_regular(root: Path, path: Path, name: str) -> tuple[BinaryIO, int]:
+def _open_regular(folders: FolderOpener, directory: Path, name: str) -> tuple[BinaryIO, int]:
+    """Open a file of an experiment without following links.
+
+    Raises:
+        NotFoundError: it does not exist, is no regular file, or is a link.
+    """
     try:
-        file = open_inside(root, path)
+        with folders.open(directory) as folder:
+            file = folder.read_file(name)
     except OSError:
-        raise NotFoundError("file", name) from None
+        raise NotFoundError("file", name.rpartition("/")[2][:80]) from None
     return file, os.fstat(file.fileno()).st_size
 
 

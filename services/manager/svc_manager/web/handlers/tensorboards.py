@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import stat
 from pathlib import Path
 from typing import Any, Final
 
 from starlette.responses import Response
 
-from svc_common.errors import InvalidArgumentError
+from svc_common.beneath import UnsafePathError
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_manager.ports import FolderOpener
 from svc_manager.web.route import Call, json_response
 from svc_manager.web.tensorboards import TensorBoardRun, TensorBoardTask
 
@@ -20,8 +24,12 @@ TRIALS_LIMIT: Final = 100
 async def start_tensorboard(call: Call) -> Response:
     """Start a TensorBoard over the named trials, or respond with the running one over them."""
     runs = []
+    found = await call.dependencies.experiments.get(call.experiment_id)
+    directory = Path(found.experiment.directory)
     for trial_id in _trial_ids(call.body):
         trial = await call.dependencies.trials.get(call.experiment_id, trial_id)
+        name = f"trials/{trial.id}/{EVENT_FOLDER}"
+        await asyncio.to_thread(_check_links, call.dependencies.folders, directory, name)
         folder = Path(trial.directory) / EVENT_FOLDER
         runs.append(TensorBoardRun(trial.id, trial.sequence_id, folder))
     task = await call.dependencies.tensorboards.start(call.experiment_id, runs)
@@ -46,6 +54,23 @@ async def stop_tensorboards(call: Call) -> Response:
     await call.dependencies.experiments.get(call.experiment_id)
     await call.dependencies.tensorboards.stop_all(call.experiment_id)
     return json_response([])
+
+
+def _check_links(folders: FolderOpener, directory: Path, name: str) -> None:
+    """Raise FailedPreconditionError if TensorBoard would follow a link that a trial has made."""
+    try:
+        with folders.open(directory) as experiment, experiment.folder(name) as events:
+            links = (link for link, status in events.walk() if stat.S_ISLNK(status.st_mode))
+            link = next(links, "")
+    except UnsafePathError:
+        link = name
+    except OSError:
+        return  # there is no such folder
+    if link:
+        raise FailedPreconditionError(
+            f"TensorBoard would follow the symbolic link {link[:200]!r} below {directory}; "
+            "remove it"
+        )
 
 
 def _trial_ids(body: Any) -> list[str]:  # noqa: ANN401 - any JSON value

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route as HttpRoute
 
 from svc_common.access.audit import AuditRecord
+from svc_common.access.current_call import CurrentCall, serving
 from svc_common.access.delegation import ON_BEHALF_KEY
 from svc_common.access.roles import Caller, Role
 from svc_common.errors import FailedPreconditionError, ServiceError
@@ -113,10 +114,11 @@ def _endpoint(
 ) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         route = methods[request.method]
-        with measured_request(context.dependencies.instruments, route, request) as record:
-            response = await _response_or_error(context, route, request)
-            record.complete(response)
-        _audit(context, route, request, response)
+        with serving(request.state.caller) as call:
+            with measured_request(context.dependencies.instruments, route, request) as record:
+                response = await _response_or_error(context, route, request)
+                record.complete(response)
+            _audit(context, route, request, response, call)
         return response
 
     return endpoint
@@ -136,13 +138,19 @@ async def _response_or_error(context: EndpointContext, route: Route, request: Re
         return text_response(500, "the manager failed on this request; its log contains the cause")
 
 
-def _audit(context: EndpointContext, route: Route, request: Request, response: Response) -> None:
+def _audit(
+    context: EndpointContext,
+    route: Route,
+    request: Request,
+    response: Response,
+    call: CurrentCall,
+) -> None:
     """Write audited and forbidden requests to the audit trail."""
     authenticator = context.policy.authenticator
     status = response.status_code
     if authenticator is None or not (route.rule.audited or status == _FORBIDDEN):
         return
-    caller: Caller = request.state.caller
+    caller = call.caller
     path = request.path_params
     authenticator.trail.record(
         AuditRecord(
@@ -155,6 +163,7 @@ def _audit(context: EndpointContext, route: Route, request: Request, response: R
             experiment=path.get("experiment_id", context.experiment_id),
             trial=path.get("trial_id", ""),
             request=request.headers.get("idempotency-key", ""),
+            folder=", ".join(call.folders),
         )
     )
 

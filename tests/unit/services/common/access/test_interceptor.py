@@ -14,6 +14,7 @@ from nni_wire.access import AccessEntry, dump_entries, fingerprint
 from svc_common import errors
 from svc_common.access.audit import AuditTrail
 from svc_common.access.authentication import Authenticator
+from svc_common.access.current_call import audit_folder
 from svc_common.access.keyring import Keyring
 from svc_common.access.security import Guard
 from svc_common.access.transport import PLAIN, Transport
@@ -41,6 +42,7 @@ class Trials(pb_grpc.TrialServiceServicer):
     ) -> pb.KillTrialResponse:
         if request.trial_id == "gone":
             raise errors.NotFoundError("trial", "gone")
+        audit_folder(f"/data/{request.experiment_id}")
         return pb.KillTrialResponse()
 
 
@@ -127,6 +129,14 @@ async def test_changing_calls_are_audited_with_their_outcome(site: Site) -> None
     assert (done["experiment"], done["trial"], done["what"]) == ("exp", "abcde", KILL)
     assert (failed["outcome"], failed["trial"]) == ("NotFoundError", "gone")
     assert (refused["caller"], refused["outcome"]) == ("vera", "PermissionDeniedError")
+
+
+async def test_audit_record_names_the_folders_of_a_call(site: Site) -> None:
+    for name in ("one", "two"):
+        request = pb.KillTrialRequest(experiment_id=name, trial_id="abcde")
+        await site.call(KILL, request.SerializeToString(), "uma")
+
+    assert [deed["folder"] for deed in site.deeds()] == ["/data/one", "/data/two"]
 
 
 async def test_request_of_an_unknown_caller_is_not_decoded(site: Site) -> None:

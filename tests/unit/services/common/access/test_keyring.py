@@ -111,3 +111,11 @@ def test_malformed_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "huge").write_bytes(b" " * 4_000_001)
     with pytest.raises(InvalidArgumentError, match="at most"):
         Keyring("own", tmp_path / "huge")
+
+
+@pytest.mark.parametrize("name", ["installation", "agents", "Installation"])
+def test_caller_with_the_name_of_a_service_is_refused(file: Path, name: str) -> None:
+    file.write_text(file.read_text().replace('"alice"', f'"{name}"'))
+
+    with pytest.raises(InvalidArgumentError, match="must not be"):
+        Keyring("own", file)

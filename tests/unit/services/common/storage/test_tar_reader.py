@@ -171,12 +171,20 @@ def test_damaged_archive_is_refused(data: bytes) -> None:
         read(data)
 
 
+def kinds(data: bytes) -> set[Kind]:
+    """Return the kinds of the members before the first damage."""
+    found: set[Kind] = set()
+    try:
+        for member in TarReader(io.BytesIO(data)):
+            found.add(member.kind)
+    except TarError:
+        return found
+    return found
+
+
 @given(data=st.binary(max_size=3000))
 def test_no_bytes_raise_anything_else(data: bytes) -> None:
-    try:
-        read(data)
-    except TarError:
-        return
+    assert kinds(data) == set()
 
 
 @given(place=st.integers(0, 2047), byte=st.integers(0, 255))
@@ -184,7 +192,4 @@ def test_one_changed_byte_raises_nothing_else(place: int, byte: int) -> None:
     data = bytearray(packed((entry("n" * 150, mtime=1.5), b"x" * 10), (entry("b"), b"y")))
     data[place] = byte
 
-    try:
-        read(bytes(data))
-    except TarError:
-        return
+    assert kinds(bytes(data)) <= {Kind.FILE}

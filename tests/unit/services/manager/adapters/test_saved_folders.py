@@ -5,19 +5,33 @@ from pathlib import Path
 
 import pytest
 
+from nni_proto.experiment.v1 import event_pb2
 from svc_common.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     ResourceExhaustedError,
 )
+from svc_common.experiment_files import ExperimentRoots
+from svc_manager.adapters.event_file import EVENT_FILE, EventFile
 from svc_manager.adapters.saved_folders import PIECE_BYTES, LocalSavedFolders, StagedExperiment
 
 FOLDERS = LocalSavedFolders()
+EXPERIMENT = "exp00001"
+
+
+def write_log(folder: Path, experiment_id: str = EXPERIMENT) -> None:
+    """Write the log of an experiment into its folder."""
+    (folder / "db").mkdir(parents=True)
+    created = event_pb2.ExperimentCreated(experiment_id=experiment_id)
+    batch = event_pb2.EventBatch(events=[event_pb2.Event(experiment_created=created)])
+    file = EventFile(folder / EVENT_FILE)
+    file.append(1, batch.SerializeToString())
+    file.close()
 
 
 async def files_of(folder: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
-    async with aclosing(FOLDERS.files(folder)) as pieces:
+    async with aclosing(FOLDERS.files(folder, EXPERIMENT)) as pieces:
         async for name, data, _ in pieces:
             found[name] = found.get(name, b"") + data
     return found
@@ -30,8 +44,7 @@ async def test_regular_files_are_given_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "trials" / "b").symlink_to(tmp_path / "trials" / "a")
     (tmp_path / "link").symlink_to("/etc/passwd")
     (tmp_path / "environment.json").write_text("{}")
-    (tmp_path / "db").mkdir()
-    (tmp_path / "db" / "events.log").touch()
+    write_log(tmp_path)
 
     found = await files_of(tmp_path)
 
@@ -39,6 +52,33 @@ async def test_regular_files_are_given_and_nothing_else(tmp_path: Path) -> None:
         "trials/a/empty": b"",
         "trials/a/stdout": b"o" * (2 * PIECE_BYTES + 1),
     }
+
+
+@pytest.mark.parametrize("owner", ["other123", None])
+async def test_folder_without_the_log_of_this_experiment_has_no_files(
+    tmp_path: Path, owner: str | None
+) -> None:
+    if owner:
+        write_log(tmp_path, owner)
+    (tmp_path / "tls.key").write_text("secret")
+
+    assert await files_of(tmp_path) == {}
+
+
+async def test_nothing_is_staged_or_placed_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "root" / "link").symlink_to("../outside")
+    folders = LocalSavedFolders(ExperimentRoots([tmp_path / "root"]))
+
+    with pytest.raises(InvalidArgumentError, match="experiment_working_directory"):
+        await folders.stage(tmp_path / "root" / "link")
+    stage = await folders.stage(tmp_path / "root")
+    with pytest.raises(FailedPreconditionError, match="symbolic link"):
+        await stage.place(tmp_path / "root" / "link" / "exp")
+    await stage.discard()
+
+    assert list((tmp_path / "outside").iterdir()) == []
 
 
 async def test_a_folder_that_is_not_here_has_no_files(tmp_path: Path) -> None:

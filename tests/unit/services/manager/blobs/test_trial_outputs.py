@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import ServiceError
+from svc_common.experiment_files import ExperimentRoots
 from svc_common.storage.archives import pack
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.blobs.trial_outputs import TrialOutputs
@@ -81,3 +82,21 @@ async def test_archive_that_is_none_is_said_and_leaves_nothing(tmp_path: Path) -
         await TrialOutputs(blobs).fetch(tmp_path / "e1", "e1", "t1", 1)
 
     assert list((tmp_path / "e1/trials").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["e1", "e1/trials"])
+async def test_output_is_not_brought_behind_a_link(tmp_path: Path, name: str) -> None:
+    blobs = InMemoryBlobStore()
+    await stored(tmp_path, blobs)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    link = tmp_path / "root" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+
+    with pytest.raises(ServiceError):
+        await TrialOutputs(blobs, ExperimentRoots([tmp_path / "root"])).fetch(
+            tmp_path / "root" / "e1", "e1", "t1", 1
+        )
+
+    assert list(outside.iterdir()) == []

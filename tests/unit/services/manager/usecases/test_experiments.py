@@ -16,6 +16,8 @@ from nni_proto.experiment.v1 import event_pb2, experiment_pb2, experiment_servic
 from nni_proto.runner.v1 import task_pb2
 from nni_wire.values import from_value, to_value
 from svc_common import subjects
+from svc_common.access.current_call import serving
+from svc_common.access.roles import SERVICES_NAME, Caller, Role
 from svc_common.errors import (
     AbortedError,
     FailedPreconditionError,
@@ -429,7 +431,8 @@ async def test_a_folder_that_was_copied_from_a_running_experiment_is_stopped_els
 
     async with InMemoryBus() as bus, world_on(bus, tmp_path / "other") as elsewhere:
         reopening = ReopenRequest(experiment_id, experiment_directory=str(copy))
-        opened = await elsewhere.experiments.resume(reopening)
+        with serving(Caller(SERVICES_NAME, Role.ADMIN, "token")):  # the copy is below no root
+            opened = await elsewhere.experiments.resume(reopening)
         elsewhere.follow(experiment_id)
         done = await elsewhere.wait_for_state(experiment_id, DONE)
 

@@ -1,0 +1,51 @@
+"""Admission of folders of this machine that requests name."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from svc_common.access.current_call import audit_folder, is_owner
+from svc_common.errors import InvalidArgumentError
+
+
+class FolderAdmission:
+    """Rule which folders a caller may make the manager read, write and delete.
+
+    The owner of the installation, who holds its token and could do all that without the manager,
+    may name any folder; other callers, and calls without one, only folders below the roots.
+
+    Args:
+        roots: of experiment folders.
+    """
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        given = [Path(os.path.abspath(root)) for root in roots]  # noqa: PTH100 - keeps links
+        self._roots = {*given, *(root.resolve() for root in given)}
+
+    def check(self, field: str, directory: str) -> Path:
+        """Return a folder that the caller may name; it is named in the audit record.
+
+        Links are not looked at: they are refused when the folder is opened.
+
+        Args:
+            field: of the request.
+            directory: an absolute path.
+
+        Raises:
+            InvalidArgumentError: it is no plain absolute path, or the caller may not name it.
+        """
+        path = Path(directory)
+        if not path.is_absolute() or ".." in path.parts or "\0" in directory:
+            raise InvalidArgumentError(
+                field, "must be an absolute path without '..'", directory[:200]
+            )
+        audit_folder(str(path))
+        if is_owner() or any(root == path or root in path.parents for root in self._roots):
+            return path
+        raise InvalidArgumentError(
+            field,
+            f"must be a folder below {' or '.join(sorted(map(str, self._roots)))}",
+            directory[:200],
+            "choose one there; the owner of this installation may use any folder, and may allow "
+            "others to all in the manager's variable NNI_EXPERIMENT_ROOTS",
+        )

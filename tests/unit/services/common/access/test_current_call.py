@@ -1,0 +1,35 @@
+"""Context of calls; who is an owner is tested with the folders that only an owner may name."""
+
+import asyncio
+
+from svc_common.access.current_call import audit_folder, is_owner, serving, start_serving
+from svc_common.access.roles import SERVICES_NAME, Caller, Role
+
+OWNER = Caller(SERVICES_NAME, Role.ADMIN, "token")
+USER = Caller("uma", Role.USER, "token")
+
+
+async def test_concurrent_calls_have_callers_of_their_own() -> None:
+    begun = asyncio.Event()
+
+    async def owner() -> bool:
+        with serving(OWNER):
+            await begun.wait()
+            return is_owner()
+
+    async def user() -> bool:
+        start_serving(USER)
+        begun.set()
+        return is_owner()
+
+    assert list(await asyncio.gather(owner(), user())) == [True, False]
+    assert not is_owner()
+
+
+def test_folders_are_those_of_the_inner_call() -> None:
+    with serving(OWNER) as outer:
+        with serving(USER) as inner:
+            audit_folder("/inner")
+        audit_folder("/outer")
+
+    assert (outer.folders, inner.folders) == (["/outer"], ["/inner"])
