@@ -1,0 +1,20 @@
+"""Groups of the events that matter to an algorithm."""
+
+import dataclasses
+from typing import get_args
+
+from svc_dispatcher.domain import events
+
+GROUPS = (events.TrialEvent, events.AlgorithmEvent, events.ExperimentEvent)
+
+
+def test_every_event_is_in_exactly_one_group() -> None:
+    grouped = [kind for group in GROUPS for kind in get_args(group)]
+    declared = {
+        kind
+        for kind in vars(events).values()
+        if dataclasses.is_dataclass(kind) and kind.__module__ == events.__name__
+    }
+
+    assert len(grouped) == len(set(grouped))
+    assert set(grouped) == declared == set(get_args(events.Event))
