@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.benchmarks.measure import print_figure, print_header
 from tests.support.browser import Browser, Page, running_browser
-from tests.support.finished import write_finished
+from tests.support.finished_experiment import write_finished
 from tests.support.local_shape import LocalShape, running_shape
 
 TRIALS = int(os.environ.get("TRIALS", "10000"))

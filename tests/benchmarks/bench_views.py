@@ -22,7 +22,7 @@ from nni_proto.trial.v1 import trial_service_pb2, trial_service_pb2_grpc
 from nni_wire.limits import grpc_channel_options
 from nni_wire.metadata import bearer
 from tests.benchmarks.measure import print_figure, print_header, private_home
-from tests.support.finished import write_finished
+from tests.support.finished_experiment import write_finished
 from tests.support.local_shape import LocalShape, running_shape
 
 TRIALS = 10_000

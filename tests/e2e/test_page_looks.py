@@ -12,7 +12,7 @@ import pytest
 
 from svc_manager.web.listeners.page import PAGE_FOLDER
 from tests.support.browser import Browser, Page
-from tests.support.finished import write_finished
+from tests.support.finished_experiment import write_finished
 from tests.support.page_experiment import Shown, browser, shown
 
 __all__ = ["browser", "shown"]  # fixtures

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.finished import INTERMEDIATES, write_finished
+from tests.support.finished_experiment import INTERMEDIATES, write_finished
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl, nnictl, shared_shape
 

@@ -19,8 +19,8 @@ from nni.experiment.errors import ConfigError
 from nni.hpo import RandomTuner
 from nni.hpo.space.parser import contains, parse_space
 from tests.support.fuzzing.effort import cases
+from tests.support.fuzzing.json_values import changed, json_values
 from tests.support.fuzzing.messages import broken
-from tests.support.fuzzing.plain import changed, json_values
 from tests.support.local_shape import LocalShape, running_shape
 
 NESTED: Final = {"_type": "choice", "_value": [1, "a"]}

@@ -20,8 +20,8 @@ from svc_manager.converters.notifications import notifications_from
 from svc_trial_runner.converters import work_from_payload
 from svc_trial_runner.domain.channel import ChannelError, parse_request
 from tests.support.fuzzing.effort import cases
+from tests.support.fuzzing.json_values import changed, json_values
 from tests.support.fuzzing.messages import broken, messages
-from tests.support.fuzzing.plain import changed, json_values
 
 REQUESTS: Final = [
     {"op": "hello", "token": "e3b0c442", "pid": 4711},

@@ -19,7 +19,7 @@ from urllib3 import Retry
 from svc_manager.web.listeners.openapi import document
 from svc_manager.web.listeners.route_table import ROUTES
 from tests.support.fuzzing.effort import LONGEST_S, cases
-from tests.support.fuzzing.plain import changed, json_values
+from tests.support.fuzzing.json_values import changed, json_values
 from tests.support.fuzzing.site import Site
 
 API: Final = "/api/v1/nni"

@@ -16,7 +16,7 @@ from svc_common.bus_users import write_users
 from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
 from tests.support import wait
 from tests.support.certificates import Authority
-from tests.support.deployed import Addresses, Deployment, Part, deployed
+from tests.support.process_deployment import Addresses, Deployment, Part, deployed
 from tests.support.servers import require_binary
 
 ADMIN_TOKEN = "installation-canary-5b1fd0c2e7"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nni.experiment.client import ManagerClient
 from nni.experiment.endpoint import Endpoint
-from tests.support.deployed import Addresses, Deployment, Part, deployed
+from tests.support.process_deployment import Addresses, Deployment, Part, deployed
 from tests.support.servers import nats_server
 from tests.support.stores import S3Server, s3_server
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from nni.version import __version__
 from tests.support import wait
-from tests.support.kept_logs import HERE, summary_of
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl
+from tests.support.old_logs import HERE, summary_of
 from tests.support.ports import free_port
 
 # Steps and options only: a bit in the last place of a logarithm, on another processor, must not

@@ -11,7 +11,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import strategies as st
 
 from nni_wire.values import to_value
-from tests.support.fuzzing.plain import json_values
+from tests.support.fuzzing.json_values import json_values
 
 Fields = Mapping[str, st.SearchStrategy[Any]]
 """Strategies for fields by name, at any depth; other fields follow their types."""

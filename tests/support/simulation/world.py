@@ -23,7 +23,7 @@ from tests.support.simulation.auditor import Auditor
 from tests.support.simulation.bus import Batch, SimulatedBus
 from tests.support.simulation.dispatcher import SimulatedDispatcher
 from tests.support.simulation.manager import DurableState, SimulatedManager, ViolationError
-from tests.support.simulation.replaying import replay
+from tests.support.simulation.replay import replay
 from tests.support.simulation.scenario import (
     Algorithm,
     Fault,

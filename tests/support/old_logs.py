@@ -13,7 +13,7 @@ from svc_manager.adapters.event_file import read_records
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
 from svc_manager.event_log.reader import FoldedExperiment, fold_batch
-from tests.support.simulation.replaying import replay
+from tests.support.simulation.replay import replay
 
 HERE: Final = Path(__file__).parents[1] / "assets" / "logs"
 

@@ -19,8 +19,8 @@ from svc_manager.adapters.event_file import read_records
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
 from svc_manager.usecases.archives import ArchiveDependencies, Archives
-from tests.support.kept_logs import HERE, summary_of, versions
-from tests.support.simulation.replaying import replay
+from tests.support.old_logs import HERE, summary_of, versions
+from tests.support.simulation.replay import replay
 from tests.unit.services.manager.world import World, world_on
 
 NEEDED_KINDS = {
@@ -36,14 +36,14 @@ NEEDED_KINDS = {
 
 
 @pytest.fixture(params=versions(), ids=lambda folder: str(folder.name))
-def kept(request: pytest.FixtureRequest) -> Path:
+def old_log(request: pytest.FixtureRequest) -> Path:
     """The folder of one version."""
     folder: Path = request.param
     return folder
 
 
-def summary(kept: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((kept / "summary.json").read_text("utf-8"))
+def summary(old_log: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((old_log / "summary.json").read_text("utf-8"))
     return content
 
 
@@ -55,17 +55,17 @@ def test_there_is_a_log_and_it_tells_of_much() -> None:
         assert counts.keys() >= {"SUCCEEDED", "FAILED", "USER_CANCELED", "EARLY_STOPPED"}
 
 
-def test_log_folds_to_the_state_of_its_own_version(kept: Path) -> None:
-    assert summary_of(kept / "events.log") == summary(kept)
+def test_log_folds_to_the_state_of_its_own_version(old_log: Path) -> None:
+    assert summary_of(old_log / "events.log") == summary(old_log)
 
 
-def test_every_suggestion_of_the_log_is_drawn_again(kept: Path) -> None:
-    verdict, differences = replay(read_records(kept / "events.log"))
+def test_every_suggestion_of_the_log_is_drawn_again(old_log: Path) -> None:
+    verdict, differences = replay(read_records(old_log / "events.log"))
 
     assert differences == []
     assert verdict.repeatable, verdict.reason
     assert verdict.equal == verdict.suggestions > 0
-    assert verdict.generations == summary(kept)["replay"]["generations"] > 1
+    assert verdict.generations == summary(old_log)["replay"]["generations"] > 1
 
 
 @pytest.fixture
@@ -90,19 +90,19 @@ async def requests(
 
 
 async def test_archive_loads_and_is_the_same_experiment(
-    kept: Path, world: World, tmp_path: Path
+    old_log: Path, world: World, tmp_path: Path
 ) -> None:
     ports = ArchiveDependencies(
         world.bus.events, InMemoryBlobStore(), LocalSavedFolders(), RandomIds(), SystemClock()
     )
     saves = Archives(world.manager.registry, ports, tmp_path / "experiments", "1.2.3")
 
-    with Archive(kept / "experiment.zip") as archive:
+    with Archive(old_log / "experiment.zip") as archive:
         archive.verify()
         assert "trial.py" in archive.manifest.code
         loaded = await saves.load(requests(archive, tmp_path / "code"))
 
-    expected = summary(kept)
+    expected = summary(old_log)
     assert loaded.state == experiment_pb2.EXPERIMENT_STATE_STOPPED
     assert (loaded.id, loaded.best_trial_id) == (expected["id"], expected["bestTrial"])
     journal = Path(loaded.directory) / "db" / "events.log"

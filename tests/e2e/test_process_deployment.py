@@ -16,7 +16,6 @@ from urllib.request import urlopen
 import pytest
 
 from tests.support import wait
-from tests.support.deployed import Addresses, Deployment, Part, answers_http, deployed
 from tests.support.deployment import (
     DEPLOY,
     IMAGES,
@@ -26,6 +25,7 @@ from tests.support.deployment import (
     read_compose,
     read_image,
 )
+from tests.support.process_deployment import Addresses, Deployment, Part, answers_http, deployed
 from tests.support.stores import S3_ACCESS_KEY, S3_SECRET_KEY, RedisServer, S3Server, redis_server
 from tests.support.tls_proxy import tls_proxy
 
