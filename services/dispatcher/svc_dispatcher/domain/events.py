@@ -3,7 +3,31 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from svc_common.experiment_events.events import AlgorithmRequested, ExperimentMoved, TrialsRequested
 from svc_dispatcher.domain.values import ExperimentSetup, Payload, Position
+
+__all__ = [
+    "AlgorithmDiverged",
+    "AlgorithmEvent",
+    "AlgorithmFailed",
+    "AlgorithmRequested",
+    "AlgorithmStarted",
+    "CustomTrialAdded",
+    "DataImported",
+    "Event",
+    "ExperimentCreated",
+    "ExperimentEnded",
+    "ExperimentEvent",
+    "ExperimentMoved",
+    "MetricReported",
+    "ParametersGenerated",
+    "SearchSpaceChanged",
+    "TrialEnded",
+    "TrialEvent",
+    "TrialScheduled",
+    "TrialStopRequested",
+    "TrialsRequested",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,30 +38,12 @@ class ExperimentCreated:
 
 
 @dataclass(frozen=True, slots=True)
-class AlgorithmRequested:
-    """The algorithm is wanted, for the first time or again after a resume."""
-
-    generation: int
-    """1 at creation, one more at each resume."""
-    directory: str = ""
-    """The experiment's folder at this time; empty if unchanged since creation."""
-
-
-@dataclass(frozen=True, slots=True)
 class AlgorithmStarted:
     """The manager has recorded that the algorithm is ready."""
 
     generation: int
     provenance: tuple[tuple[str, str], ...] = ()
     """Versions and machine at that time."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrialsRequested:
-    """A request for parameters."""
-
-    request_id: str
-    parameter_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +142,6 @@ class CustomTrialAdded:
 @dataclass(frozen=True, slots=True)
 class ExperimentEnded:
     """The algorithm is not needed any more, unless the experiment is resumed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentMoved:
-    """The experiment was moved to another place; empty fields: unchanged."""
-
-    directory: str
-    trial_code_directory: str
 
 
 TrialEvent: TypeAlias = (

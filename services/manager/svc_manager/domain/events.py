@@ -16,6 +16,7 @@ from svc_common.experiment_events.causes import (
     StopReason,
     WaitReason,
 )
+from svc_common.experiment_events.events import AlgorithmRequested, ExperimentMoved, TrialsRequested
 from svc_manager.domain.checkpoints import SavedCheckpoint
 from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.reports import Report
@@ -28,6 +29,38 @@ from svc_manager.domain.values import (
     ParameterSource,
     Position,
 )
+
+__all__ = [
+    "AlgorithmDiverged",
+    "AlgorithmFailed",
+    "AlgorithmRequested",
+    "AlgorithmStarted",
+    "BudgetChanged",
+    "CustomTrialAdded",
+    "DataImported",
+    "Event",
+    "ExperimentCreated",
+    "ExperimentEnded",
+    "ExperimentMoved",
+    "ExperimentStateChanged",
+    "ListenerClosed",
+    "ListenerOpened",
+    "MetricReported",
+    "ParametersGenerated",
+    "ReportDeferred",
+    "ReportIgnored",
+    "RequestRecorded",
+    "SearchSpaceChanged",
+    "TrialEnded",
+    "TrialEvent",
+    "TrialLost",
+    "TrialScheduled",
+    "TrialStarted",
+    "TrialStopRequested",
+    "TrialUnknown",
+    "TrialWaits",
+    "TrialsRequested",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +82,6 @@ class ExperimentCreated:
 
 
 @dataclass(frozen=True, slots=True)
-class AlgorithmRequested:
-    """The algorithm is to be constructed: at creation and at each resume."""
-
-    generation: int
-    directory: str
-
-
-@dataclass(frozen=True, slots=True)
 class AlgorithmStarted:
     """The algorithm is ready for requests."""
 
@@ -64,14 +89,6 @@ class AlgorithmStarted:
     lookahead: bool
     assesses: bool
     provenance: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class TrialsRequested:
-    """Parameters were requested, one set for each id."""
-
-    request_id: str
-    parameter_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,15 +291,6 @@ class ExperimentEnded:
 
     final_state: ExperimentState
     cause: ExperimentReason
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentMoved:
-    """The experiment's folder moved."""
-
-    directory: str
-    trial_code_directory: str = ""
-    """New folder of the trials' code; empty: unchanged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,35 @@
+"""Events of the log of an experiment that manager and dispatcher read alike.
+
+The other events differ: each service decodes the part of them that it needs, and users' values stay
+encoded in the manager.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmRequested:
+    """The algorithm is to be constructed: at creation and at each resume."""
+
+    generation: int
+    """1 at creation, one more at each resume."""
+    directory: str = ""
+    """Folder of the experiment at this time; empty: unchanged since creation."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsRequested:
+    """Parameters were requested, one set for each id."""
+
+    request_id: str
+    parameter_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentMoved:
+    """The folder of the experiment moved."""
+
+    directory: str
+    """New folder; empty: unchanged."""
+    trial_code_directory: str = ""
+    """New folder of the trials' code; empty: unchanged."""
