@@ -101,7 +101,7 @@ def _split(text: str) -> list[str]:
 
 def explanation_record(found: trial_service_pb2.ExplainTrialResponse) -> dict[str, Any]:
     """Return an explanation as `--json` prints it; null for what does not apply."""
-    from nni_proto.trial.v1 import trial_pb2
+    from nni_proto.trial.v1 import cause_pb2, trial_pb2
     from nni_proto.trial.v1 import trial_service_pb2 as pb
 
     state = trial_pb2.TrialState.Name(found.state).removeprefix("TRIAL_STATE_")
@@ -123,6 +123,7 @@ def explanation_record(found: trial_service_pb2.ExplainTrialResponse) -> dict[st
                 "attempt": lost.attempt,
                 "runnerId": lost.runner_id,
                 "reason": lost.reason,
+                "cause": cause_pb2.LossCause.Name(lost.loss.cause).removeprefix("LOSS_CAUSE_"),
                 "commandFailed": lost.command_failed,
             }
             for lost in found.lost_attempts

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Any, Final
+
+from svc_common.experiment_events.causes import EndCause, LossCause, StopCause, WaitCause
 
 Schema = Mapping[str, Any]
 """A JSON schema, as OpenAPI 3.1 writes it."""
@@ -44,6 +47,11 @@ def array(items: Schema) -> Schema:
 def component(name: str) -> Schema:
     """Return a reference to one of `COMPONENTS`."""
     return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _causes(members: type[IntEnum]) -> Schema:
+    """Return the schema of the name of a cause."""
+    return {"type": "string", "enum": [member.name for member in members]}
 
 
 _EXPERIMENT_STATE: Final[Schema] = {
@@ -146,6 +154,9 @@ COMPONENTS: Final[dict[str, Any]] = {
             "finalMetricData": array(component("Metric")),
             "latestIntermediate": ANY,
             "message": TEXT,
+            "endCause": _causes(EndCause),
+            "stopCause": _causes(StopCause),
+            "waitCause": _causes(WaitCause),
             "exitCode": INTEGER,
             "runnerId": TEXT,
             "platform": TEXT,
@@ -169,6 +180,7 @@ COMPONENTS: Final[dict[str, Any]] = {
                         "attempt": INTEGER,
                         "runnerId": TEXT,
                         "reason": TEXT,
+                        "cause": _causes(LossCause),
                         "commandFailed": {"type": "boolean"},
                     }
                 )

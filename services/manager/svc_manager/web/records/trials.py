@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nni_proto.common.v1 import metric_pb2
-from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from nni_proto.trial.v1 import cause_pb2, trial_pb2, trial_service_pb2
 from svc_manager.web.records.encoding import to_json
 from svc_manager.web.records.scalars import (
     metric_type_name,
@@ -51,6 +51,12 @@ def trial(message: trial_pb2.Trial) -> dict[str, Any]:
 def _add_details(out: dict[str, Any], message: trial_pb2.Trial) -> None:
     if message.reason:
         out["message"] = message.reason
+    if message.end.cause:
+        out["endCause"] = _enum_value(cause_pb2.EndCause.Name(message.end.cause), "END_CAUSE_")
+    if message.stop.cause:
+        out["stopCause"] = _enum_value(cause_pb2.StopCause.Name(message.stop.cause), "STOP_CAUSE_")
+    if message.wait.cause:
+        out["waitCause"] = _enum_value(cause_pb2.WaitCause.Name(message.wait.cause), "WAIT_CAUSE_")
     if message.HasField("exit_code"):
         out["exitCode"] = message.exit_code
     if message.runner_id:
@@ -101,6 +107,7 @@ def explanation(message: trial_service_pb2.ExplainTrialResponse) -> dict[str, An
                 "attempt": lost.attempt,
                 "runnerId": lost.runner_id,
                 "reason": lost.reason,
+                "cause": _enum_value(cause_pb2.LossCause.Name(lost.loss.cause), "LOSS_CAUSE_"),
                 "commandFailed": lost.command_failed,
             }
             for lost in message.lost_attempts

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from nni_proto.common.v1 import metric_pb2
-from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from nni_proto.trial.v1 import cause_pb2, trial_pb2, trial_service_pb2
 from nni_wire.values import to_value
 from svc_manager.web.records import trials as records
 from svc_manager.web.records.schemas import COMPONENTS
@@ -34,6 +34,9 @@ def test_waiting_trial_has_the_required_fields_only() -> None:
 def test_ended_trial_has_its_result_and_details(tmp_path: Path) -> None:
     message = trial(3, 0.5, tmp_path)
     message.reason = "exit code 2"
+    message.end.cause = cause_pb2.END_CAUSE_EXIT_CODE
+    message.stop.cause = cause_pb2.STOP_CAUSE_ASSESSOR
+    message.wait.cause = cause_pb2.WAIT_CAUSE_BLOB
     message.exit_code = 2
     message.runner_id = "box"
     message.platform = "local"
@@ -46,6 +49,8 @@ def test_ended_trial_has_its_result_and_details(tmp_path: Path) -> None:
     assert set(record) == set(COMPONENTS["Trial"]["properties"])
     assert record["finalMetricData"][0]["data"] == 0.5
     assert (record["message"], record["exitCode"]) == ("exit code 2", 2)
+    assert (record["endCause"], record["stopCause"]) == ("EXIT_CODE", "ASSESSOR")
+    assert record["waitCause"] == "BLOB"
     assert (record["runnerId"], record["gpuIndices"]) == ("box", [0, 3])
 
 
@@ -100,7 +105,8 @@ def test_explanation_of_a_failed_trial_has_reasons_attempts_and_the_exit() -> No
         signal=9,
     )
     message.reasons.add(kind=trial_service_pb2.REASON_KIND_EXIT_CODE, text="137", remedy="more RAM")
-    message.lost_attempts.add(attempt=1, runner_id="box", reason="lost", command_failed=True)
+    lost = message.lost_attempts.add(attempt=1, runner_id="box", reason="lost", command_failed=True)
+    lost.loss.cause = cause_pb2.LOSS_CAUSE_COMMAND_FAILED
 
     record = records.explanation(message)
 
@@ -108,7 +114,13 @@ def test_explanation_of_a_failed_trial_has_reasons_attempts_and_the_exit() -> No
     assert (record["trialJobId"], record["status"]) == ("tria1", "FAILED")
     assert record["reasons"] == [{"kind": "EXIT_CODE", "text": "137", "remedy": "more RAM"}]
     assert record["lostAttempts"] == [
-        {"attempt": 1, "runnerId": "box", "reason": "lost", "commandFailed": True}
+        {
+            "attempt": 1,
+            "runnerId": "box",
+            "reason": "lost",
+            "cause": "COMMAND_FAILED",
+            "commandFailed": True,
+        }
     ]
     assert (record["exitCode"], record["signal"]) == (137, 9)
 
