@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from nni.cli.options import Json
-from nni.cli.output import Messages, table, write_json
+from nni.cli.output import Messages, echo, table, write_json
 
 if TYPE_CHECKING:
     from nni_wire.access import AccessEntry
@@ -90,7 +90,7 @@ def create(
     if as_json:
         write_json({"name": name, "role": role, "token": token})
     else:
-        typer.echo(token or f"{name}: callers with a certificate of {common_name}")
+        echo(token or f"{name}: callers with a certificate of {common_name}")
 
 
 @app.command("ls")
@@ -111,7 +111,7 @@ def ls(*, file: File = None, as_json: Json = False) -> None:
         names = ("name", "role", "by", "created", "expires")
         write_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        typer.echo(table(("Name", "Role", "By", "Created", "Expires"), rows))
+        echo(table(("Name", "Role", "By", "Created", "Expires"), rows))
 
 
 @app.command("rm")

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import typer
 
 from nni.cli.options import Json, OptionalId
-from nni.cli.output import Messages, json_text, table, write_json
+from nni.cli.output import Messages, echo, json_text, table, write_json
 
 _DEADLINE_S = 90.0
 """A model of thousands of trials takes seconds."""
@@ -35,7 +35,7 @@ def importance(
         return
     rows = [[item["name"], _percent(item["share"])] for item in response["parameters"]]
     rows.append(["(several together)", _percent(response["interactions"])])
-    typer.echo(table(("Parameter", "Explains"), rows))
+    echo(table(("Parameter", "Explains"), rows))
     Messages().info(f"Learnt from {response['trials']} trials; metric {response['metric']!r}.")
 
 
@@ -67,7 +67,7 @@ def pareto(
         ]
         for point in response["front"]
     ]
-    typer.echo(table(("Id", "No.", *metrics, "Parameters"), rows))
+    echo(table(("Id", "No.", *metrics, "Parameters"), rows))
     left_out = [
         f"{response[word]} {word}" for word in ("infeasible", "incomplete") if response[word]
     ]

@@ -10,7 +10,7 @@ import typer
 
 from nni.cli.diagnosis.finding import Finding
 from nni.cli.options import Json
-from nni.cli.output import Messages, table, write_json
+from nni.cli.output import Messages, echo, table, write_json
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +25,7 @@ def doctor(*, as_json: Json = False) -> None:
         write_json([asdict(finding) for finding in found])
     else:
         rows = [(finding.result, finding.check, finding.explanation) for finding in found]
-        typer.echo(table(("Result", "Check", "Explanation"), rows))
+        echo(table(("Result", "Check", "Explanation"), rows))
     if any(finding.result == "bad" for finding in found):
         raise typer.Exit(1)
     if not as_json:

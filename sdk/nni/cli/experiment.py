@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from nni.cli.options import Json, OptionalId
-from nni.cli.output import Messages, local_time, table, write_json
+from nni.cli.output import Messages, echo, local_time, table, write_json
 
 app = typer.Typer(
     help="Show, list, delete, export, import, replay, save and load experiments.",
@@ -62,7 +62,7 @@ def list_experiments(
     if as_json:
         write_json(records)
     elif records:
-        typer.echo(table(_HEADERS, [_row(record) for record in records]))
+        echo(table(_HEADERS, [_row(record) for record in records]))
     else:
         Messages().warning("There is no experiment" + ("." if all else " running; try --all."))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from nni.cli.options import Json, OptionalId, OptionalTrialId
-from nni.cli.output import Messages, table, write_json
+from nni.cli.output import Messages, echo, table, write_json
+from nni.experiment.printable_text import printable_stream
 
 if TYPE_CHECKING:
     from nni_proto.trial.v1 import trial_pb2
@@ -68,7 +70,7 @@ def _print(
         folder = Path(client.get(experiment_id).experiment.directory)
     path = folder / "log" / name
     if path_only:
-        typer.echo(path)
+        echo(str(path))
         return
     try:
         text = path.read_text("utf-8", "replace")
@@ -77,7 +79,7 @@ def _print(
             f"{path} does not exist: the experiment was not started by nnictl"
         ) from error
     for line in cut(text.splitlines(), head, tail):
-        typer.echo(line)
+        echo(line)
 
 
 def cut(lines: list[str], head: int | None, tail: int | None) -> list[str]:
@@ -114,13 +116,11 @@ def trial(
     elif trial_id is not None:
         Messages().line(f"trial log path: {log_path(found[0])}")
     else:
-        typer.echo(table(("Id", "LogPath"), [(item.id, log_path(item)) for item in found]))
+        echo(table(("Id", "LogPath"), [(item.id, log_path(item)) for item in found]))
 
 
 def _follow(word: str | None, trial_id: str | None, stream: str) -> None:
     """Print what a trial has written and writes, until it ends."""
-    import sys
-
     from nni.cli.session import experiment
     from nni.experiment.errors import RefusedError
     from nni_proto.experiment.v1 import experiment_service_pb2 as pb
@@ -133,8 +133,17 @@ def _follow(word: str | None, trial_id: str | None, stream: str) -> None:
     with experiment(word) as (client, experiment_id):
         client.trial(experiment_id, trial_id)  # an unknown one is refused at once
         for piece in client.follow_logs(experiment_id, source, trial_id=trial_id, follow=True):
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
+            write_piece(piece)
+
+
+def write_piece(piece: bytes) -> None:
+    """Write a piece of a trial's output: as it is into files and pipes, safely to a terminal."""
+    if sys.stdout.isatty():
+        sys.stdout.write(printable_stream(piece.decode("utf-8", "replace")))
+        sys.stdout.flush()
+        return
+    sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
 
 
 def log_path(trial: trial_pb2.Trial) -> str:

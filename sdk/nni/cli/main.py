@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+from nni.cli.output import complain
 from nni.cli.quick import quick_answer
 
 DONE: Final = 0
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words[0] = "algo"
     for command, remedy in _REMOVED.items():
         if tuple(words[: len(command)]) == command:
-            sys.stderr.write(f"ERROR: `nnictl {' '.join(command)}` does not exist; {remedy}\n")
+            complain(f"ERROR: `nnictl {' '.join(command)}` does not exist; {remedy}")
             return REFUSED
     try:
         answer = quick_answer(words)
@@ -83,16 +84,16 @@ def _refuse_usage(error: Any) -> int:  # noqa: ANN401 - a class of typer that ha
     message = str(error.format_message())
     context = error.ctx
     if message.lstrip().startswith("Usage:") or context is None or not message:
-        sys.stderr.write(f"{message}\n")
+        complain(message)
         return REFUSED
-    sys.stderr.write(f"ERROR: {message}\nSee: {context.command_path} --help\n")
+    complain(f"ERROR: {message}\nSee: {context.command_path} --help")
     return REFUSED
 
 
 def _report(error: Exception) -> int:
     from nni.experiment.errors import ConfigError, RefusedError, WrongStateError
 
-    sys.stderr.write(f"ERROR: {error}\n")
+    complain(f"ERROR: {error}")
     refused = isinstance(error, ConfigError | RefusedError) or (
         # A port that was taken while the services looked at it.
         isinstance(error, WrongStateError) and error.facts.get("field") == "port"
@@ -107,7 +108,7 @@ def _report_defect(error: Exception) -> int:
     from nni.experiment.environment import nni_home
 
     path = nni_home() / "log" / "nnictl.log"
-    sys.stderr.write(f"ERROR: {type(error).__name__}: {error}\n")
+    complain(f"ERROR: {type(error).__name__}: {error}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:

@@ -1,5 +1,8 @@
 """Output of `nnictl`: messages, tables and JSON; not wrapped, coloured on terminals only.
 
+Output holds names and messages from outside, so no other module of `nnictl` writes text to the
+terminal: `echo` and `complain` show control characters instead of sending them.
+
 Messages start with `INFO:`, `WARNING:` or `ERROR:`. Data and INFO go to stdout, warnings and errors
 to stderr; with `--json` stdout holds the JSON and nothing else.
 """
@@ -13,6 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+from nni.experiment.printable_text import printable, printable_json
 
 RULE: Final = "-" * 71
 """Line that sets a block apart."""
@@ -29,8 +34,7 @@ class Messages:
     def line(self, text: str) -> None:
         """Write a line to stdout."""
         self._out.append(text)
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
+        echo(text)
 
     def info(self, text: str) -> None:
         """Print an INFO message."""
@@ -46,8 +50,7 @@ class Messages:
 
     def _complain(self, text: str) -> None:
         self._err.append(text)
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+        complain(text)
 
     def save(self, directory: Path) -> None:
         """Append what was written so far to `nnictl_stdout.log` and `nnictl_stderr.log`."""
@@ -58,9 +61,22 @@ class Messages:
             lines.clear()
 
 
+def echo(text: str, *, end: str = "\n") -> None:
+    """Write data to stdout; control characters in it are shown as escapes."""
+    sys.stdout.write(printable(text) + end)
+    sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    """Write a line to stderr; control characters in it are shown as escapes."""
+    sys.stderr.write(printable(text) + "\n")
+    sys.stderr.flush()
+
+
 def json_text(value: object, indent: int | None = _INDENT) -> str:
     """Return ``value`` as JSON that every parser reads: NaN and infinities become texts."""
-    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return printable_json(text)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -94,7 +110,7 @@ def _cell(value: object) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return " ".join(str(value).split())
+    return printable(" ".join(str(value).split()))
 
 
 def local_time(milliseconds: int | str | None) -> str:

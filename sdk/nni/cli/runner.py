@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nni.cli.options import Json
-from nni.cli.output import Messages, local_time, table, write_json
+from nni.cli.output import Messages, echo, local_time, table, write_json
 
 if TYPE_CHECKING:
     from nni_proto.experiment.v1 import experiment_service_pb2
@@ -41,7 +41,7 @@ def list_runners(*, as_json: Json = False) -> None:
         )
         for record in records
     ]
-    typer.echo(table(_HEADERS, rows))
+    echo(table(_HEADERS, rows))
 
 
 @app.command("show")
@@ -52,10 +52,10 @@ def show(*, runner: RunnerId, as_json: Json = False) -> None:
         write_json(record)
         return
     trials = record.pop("trials")
-    typer.echo("\n".join(f"{name}: {value}" for name, value in record.items()))
+    echo("\n".join(f"{name}: {value}" for name, value in record.items()))
     headers = ("Experiment", "Trial", "Attempt", "Warm", "WaitingFor")
     keys = ("experimentId", "trialId", "attempt", "warm", "waitingFor")
-    typer.echo(table(headers, [[trial[key] for key in keys] for trial in trials]))
+    echo(table(headers, [[trial[key] for key in keys] for trial in trials]))
 
 
 @app.command("drain")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from nni.cli.options import Json, OptionalId
-from nni.cli.output import write_json
+from nni.cli.output import echo, write_json
 
 config_app = typer.Typer(help="Print the configuration of an experiment.", no_args_is_help=True)
 webui_app = typer.Typer(help="Print the addresses of an experiment's page.", no_args_is_help=True)
@@ -28,7 +28,7 @@ def config_show(*, id: OptionalId = None, as_json: Json = False) -> None:  # noq
     if as_json:
         write_json(shown)
     else:
-        typer.echo(to_yaml(shown), nl=False)
+        echo(to_yaml(shown), end="")
 
 
 @webui_app.command("url")
@@ -47,7 +47,7 @@ def webui_url(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa:
             if as_json:
                 write_json([all_url])
             else:
-                typer.echo(f"All experiments (none is running): {all_url}/?token={token}")
+                echo(f"All experiments (none is running): {all_url}/?token={token}")
             return
     with experiment(id) as (client, experiment_id):
         urls = list(client.get(experiment_id).urls)
@@ -59,6 +59,6 @@ def webui_url(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa:
     if as_json:
         write_json(urls)
     else:
-        typer.echo("\n".join(urls))
-        typer.echo(f"All experiments: {all_url}")
-        typer.echo(f"To change things from the page, open {urls[0].rstrip('/')}/?token={token}")
+        echo("\n".join(urls))
+        echo(f"All experiments: {all_url}")
+        echo(f"To change things from the page, open {urls[0].rstrip('/')}/?token={token}")

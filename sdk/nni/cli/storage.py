@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nni.cli.options import Json
-from nni.cli.output import Messages, table, write_json
+from nni.cli.output import Messages, echo, table, write_json
 
 if TYPE_CHECKING:
     from nni_proto.bytes.v1 import byte_service_pb2
@@ -95,9 +95,9 @@ def clean(
         f"{done.kept_count} kept ({sized(done.kept_bytes)})."
     )
     for key in done.keys[:_KEYS_SHOWN]:
-        typer.echo(key)
+        echo(key)
     if done.deleted_count > _KEYS_SHOWN:
-        typer.echo(f"and {done.deleted_count - _KEYS_SHOWN} more")
+        echo(f"and {done.deleted_count - _KEYS_SHOWN} more")
 
 
 def _record(usage: byte_service_pb2.GetUsageResponse) -> dict[str, Any]:

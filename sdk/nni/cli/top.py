@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from nni.cli.options import OptionalId
-from nni.cli.output import Messages, local_time, table
+from nni.cli.output import Messages, echo, local_time, table
 
 if TYPE_CHECKING:
     from nni.experiment.client import ManagerClient
@@ -59,8 +59,9 @@ def _show(client: ManagerClient, word: str | None) -> bool:
     if not found:
         return False
     text = "\n\n".join(_experiment_text(client, item) for item in found)
-    sys.stdout.write((_CLEAR if sys.stdout.isatty() else "") + text + "\n\n")
-    sys.stdout.flush()
+    if sys.stdout.isatty():
+        sys.stdout.write(_CLEAR)
+    echo(text + "\n")
     return True
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nni.cli.options import Json, OptionalId, TrialId
-from nni.cli.output import Messages, json_text, local_time, table, write_json
+from nni.cli.output import Messages, echo, json_text, local_time, table, write_json
 
 if TYPE_CHECKING:
     from nni_proto.trial.v1 import trial_service_pb2
@@ -50,7 +50,7 @@ def ls(
     if as_json:
         write_json(records)
     else:
-        typer.echo(table(_HEADERS, [_row(record) for record in records]))
+        echo(table(_HEADERS, [_row(record) for record in records]))
 
 
 def _request(

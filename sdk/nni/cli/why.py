@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from nni.cli.options import Json, OptionalId
-from nni.cli.output import write_json
+from nni.cli.output import echo, write_json
 
 if TYPE_CHECKING:
     from nni.experiment.client import ManagerClient
@@ -47,7 +47,7 @@ def why(
     if as_json:
         write_json(explanation_record(found))
     else:
-        typer.echo("\n".join(_lines(found)))
+        echo("\n".join(_lines(found)))
 
 
 def _explain_anywhere(

@@ -16,6 +16,7 @@ from nni.experiment.config.quantities import duration_seconds
 from nni.experiment.conversion import duration_message
 from nni.experiment.errors import WrongStateError
 from nni.experiment.local_shape import ensure_local_shape
+from nni.experiment.printable_text import printable
 from nni.experiment.progress import ProgressDisplay, ProgressMeter, display_for
 from nni.experiment.records import (
     TrialJob,
@@ -62,7 +63,7 @@ def announce(message: str, *arguments: object) -> None:
         _logger.info(message, *arguments)
         return
     stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-    sys.stdout.write(f"[{stamp}] {message % arguments}\n")
+    sys.stdout.write(f"[{stamp}] {printable(message % arguments)}\n")
     sys.stdout.flush()
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Final, Protocol
 
+from nni.experiment.printable_text import printable_stream
 from nni.experiment.records import state_name, trial_counts
 from nni_proto.experiment.v1 import experiment_pb2
 
@@ -223,6 +224,7 @@ class TerminalDisplay:
 
     def note(self, text: str) -> None:
         """See the protocol."""
+        text = printable_stream(text)
         self._bar.console.print(text, end="", markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 from nni.experiment.client import ManagerClient
 from nni.experiment.endpoint import Endpoint
 from nni.experiment.errors import ExperimentError
+from nni.experiment.printable_text import printable_stream
 from nni_proto.experiment.v1 import experiment_service_pb2
 
 
@@ -63,5 +64,5 @@ def _print_manager_log(endpoint: Endpoint, experiment_id: str) -> None:
     source = experiment_service_pb2.LOG_SOURCE_MANAGER
     with contextlib.suppress(ExperimentError), ManagerClient(endpoint) as client:
         for piece in client.follow_logs(experiment_id, source, follow=True):
-            sys.stdout.write(piece.decode("utf-8", "replace"))
+            sys.stdout.write(printable_stream(piece.decode("utf-8", "replace")))
             sys.stdout.flush()

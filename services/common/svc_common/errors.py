@@ -18,6 +18,7 @@ drivers to these.
 """
 
 from collections.abc import Mapping
+from typing import Self
 
 
 class ServiceError(Exception):
@@ -58,6 +59,15 @@ class InvalidArgumentError(ServiceError):
         self.rule = rule
         self.value = value
         self.remedy = remedy
+
+    @classmethod
+    def restored(cls, message: str, facts: Mapping[str, str]) -> Self:
+        """Return the error of another process from its message, with the value, and its facts."""
+        error = cls(facts["field"], facts.get("rule", ""), None, facts.get("remedy", ""))
+        error.message = message
+        error.args = (message,)
+        error.facts = dict(facts)
+        return error
 
 
 class UnauthenticatedError(ServiceError):

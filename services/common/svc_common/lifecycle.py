@@ -28,6 +28,7 @@ from svc_common.errors import ServiceError
 from svc_common.garbage_collection import GcFreezer
 from svc_common.logs import configure, get_logger
 from svc_common.tasks import StoppedError, TaskOwner, result_unless
+from svc_common.telemetry.loop_watchdog import LoopWatchdog
 
 GRACE_S: Final = 5.0
 """Grace period of consumers and servers to finish their work."""
@@ -42,9 +43,11 @@ class Service:
     Attributes:
         adapters: exit stack; code that opens a resource registers its closing here.
         tasks: long-running tasks; one that raises stops the service with exit code 1.
+        loop_watchdog: watchdog of the loop; the service registers its metrics.
     """
 
-    def __init__(self, grace_s: float = GRACE_S) -> None:
+    def __init__(self, grace_s: float = GRACE_S, loop_watchdog: LoopWatchdog | None = None) -> None:
+        self.loop_watchdog = loop_watchdog or LoopWatchdog()
         self.adapters = AsyncExitStack()
         self.tasks = TaskOwner(self._task_failed)
         self._grace_s = grace_s
@@ -111,13 +114,16 @@ class Service:
         self._stopping.set()
 
 
-async def run(build: Build, grace_s: float = GRACE_S) -> int:
+async def run(
+    build: Build, grace_s: float = GRACE_S, loop_watchdog: LoopWatchdog | None = None
+) -> int:
     """Build a service, run it until TERM, INT or a failed task, and stop it.
 
     Returns:
         Exit code: 0 after a signal, 1 if the build or a task failed.
     """
-    service = Service(grace_s)
+    service = Service(grace_s, loop_watchdog)
+    service.loop_watchdog.start()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, service.stop)
@@ -134,6 +140,7 @@ async def run(build: Build, grace_s: float = GRACE_S) -> int:
         return 1
     finally:
         await service.aclose()
+        service.loop_watchdog.stop()
     return 1 if service.failed else 0
 
 
@@ -149,7 +156,11 @@ def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
     freezer = GcFreezer()
     freezer.start()
     try:
-        return asyncio.run(run(build, grace_s))
+        watchdog = LoopWatchdog()
+        with asyncio.Runner(
+            loop_factory=lambda: asyncio.SelectorEventLoop(watchdog.selector())
+        ) as runner:
+            return runner.run(run(build, grace_s, watchdog))
     finally:
         freezer.stop()
 

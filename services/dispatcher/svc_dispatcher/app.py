@@ -21,6 +21,7 @@ from svc_common.storage.factory import open_blob_store
 from svc_common.telemetry.metrics import Registry, process_registry
 from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_common.telemetry.tracing import open_tracer
+from svc_dispatcher.adapters.check_processes import CheckProcesses
 from svc_dispatcher.adapters.child_class_checker import ChildClassChecker
 from svc_dispatcher.adapters.child_importance_meter import ChildImportanceMeter
 from svc_dispatcher.adapters.host_launcher import SelectingHostLauncher
@@ -62,6 +63,7 @@ async def build(service: Service) -> Mapping[str, str]:
         )
     )
     registry = process_registry("dispatcher", settings.version)
+    service.loop_watchdog.register(registry)
     tracer = await open_tracer(service.adapters, "dispatcher", settings.version)
     guard = Guard.open(settings.security, settings.token, settings.home)
     service.adapters.callback(guard.close)
@@ -109,11 +111,15 @@ async def _serve_grpc(
         environment.NNI_DISPATCHER_GRPC,
         CallMetrics(registry),
     )
+    checks = CheckProcesses(settings.inherited)
+    service.adapters.push_async_callback(checks.aclose)
+    service.tasks.start(checks.warm_up(), "warm-up of checks")
     servicer = AlgorithmServicer(
         Algorithms(
             RegistryCatalog(), ChildClassChecker(settings.inherited, settings.check_timeout_s)
         ),
         replays,
+        checks,
     )
     server.register(
         lambda grpc_server: algorithm_service_pb2_grpc.add_AlgorithmServiceServicer_to_server(
@@ -121,7 +127,7 @@ async def _serve_grpc(
         )
     )
     analyst = AnalysisServicer(
-        Analyses(ChildImportanceMeter(settings.inherited, settings.answer_timeout_s))
+        Analyses(ChildImportanceMeter(settings.inherited, settings.answer_timeout_s)), checks
     )
     server.register(
         lambda grpc_server: analysis_service_pb2_grpc.add_AnalysisServiceServicer_to_server(

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from svc_dispatcher.domain.answers import Output
 from svc_dispatcher.domain.commands import Command
-from svc_dispatcher.domain.values import ExperimentSetup
+from svc_dispatcher.domain.values import Check, ExperimentSetup
 
 
 class HostSink(Protocol):
@@ -83,6 +83,25 @@ class ClassChecker(Protocol):
 
         Returns:
             Why the class cannot be used; empty if it can.
+        """
+        ...
+
+
+class Checks(Protocol):
+    """Runner of checks whose time depends on what a user sent."""
+
+    async def run(self, check: Check, payload: bytes, field: str) -> dict[str, Any]:
+        """Return the result of a check, without holding the event loop.
+
+        Args:
+            check: kind of the check.
+            payload: message of the request, serialized.
+            field: field to blame when the check takes too long.
+
+        Raises:
+            InvalidArgumentError: the request was refused, or its check took too long.
+            ResourceExhaustedError: too many requests wait.
+            UnavailableError: the check could not be run.
         """
         ...
 

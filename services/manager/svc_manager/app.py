@@ -183,6 +183,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
         open_channel(settings.dispatcher_address, guard.transport)
     )
     registry = process_registry("manager", settings.version)
+    service.loop_watchdog.register(registry)
     tracer = await open_tracer(adapters, "manager", settings.version)
     stores = await open_stores(service, settings)
     stores = replace(stores, blobs=with_metrics(stores.blobs, BlobMetrics(registry)))

@@ -118,6 +118,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
         service, settings, state.journal, reporter, processes, tools
     )
     registry = process_registry("trial-runner", settings.version)
+    service.loop_watchdog.register(registry)
     tracer = await open_tracer(service.adapters, "trial-runner", settings.version)
     telemetry = Telemetry(dependencies.clock, registry, tracer)
     dependencies = replace(dependencies, telemetry=telemetry)

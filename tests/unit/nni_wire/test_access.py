@@ -79,3 +79,11 @@ def test_files_that_are_none_say_why(text: str, rule: str) -> None:
 def test_caller_is_in_it_once() -> None:
     with pytest.raises(ValueError, match="'alice' twice"):
         load_entries(dump_entries([ENTRIES[0], ENTRIES[0]]))
+
+
+@pytest.mark.parametrize(
+    "name", ["installation", "Installation", "agents", "anybody-on-this-machine"]
+)
+def test_names_of_callers_without_an_entry_are_reserved(name: str) -> None:
+    with pytest.raises(ValueError, match="caller of the services"):
+        AccessEntry(name, "viewer", sha256=fingerprint("a"))

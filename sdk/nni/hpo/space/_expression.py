@@ -25,8 +25,12 @@ from nni.hpo.space.domains import RELATIVE_TOLERANCE, same_value
 Evaluator: TypeAlias = Callable[[Sequence[JsonValue]], JsonValue]
 """Function of the values of an expression's names, in order; raises as Python's operators do."""
 
+_Step: TypeAlias = "tuple[Callable[[float, float], float], Evaluator]"
+"""One operator of a chain and its right operand."""
+
 MOST_CHARACTERS: Final = 2000
 _MOST_NESTED: Final = 50
+_TOO_DEEP: Final = "is nested too deeply: write it as several constraints"
 _LARGEST_POWER: Final = 1e4
 """Largest base or exponent with exact integer powers; larger ones are floats."""
 
@@ -65,15 +69,20 @@ class Expression:
     """Names that it refers to, each once."""
     evaluate: Evaluator
     """Function of the values of `names`."""
+    operations: int
+    """Number of its operands and operators: what one evaluation costs."""
 
     def holds(self, values: Sequence[JsonValue]) -> bool:
         """Return whether the expression is true for the values of its names.
 
         Raises:
-            ExpressionError: its value is not a bool.
+            ExpressionError: its value is not a bool, or it is nested too deeply for this stack.
             ArithmeticError: it cannot be computed, as in a division by 0.
         """
-        return _truth(self.evaluate(values))
+        try:
+            return _truth(self.evaluate(values))
+        except RecursionError:
+            raise ExpressionError(_TOO_DEEP) from None
 
 
 def parse(text: str, known: Collection[str]) -> Expression:
@@ -88,7 +97,10 @@ def parse(text: str, known: Collection[str]) -> Expression:
     """
     if len(text) > MOST_CHARACTERS:
         raise ExpressionError(f"must have at most {MOST_CHARACTERS} characters, has {len(text)}")
-    return _Parser(text, known).parse()
+    try:
+        return _Parser(text, known).parse()
+    except RecursionError:
+        raise ExpressionError(_TOO_DEEP) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +154,7 @@ class _Parser:
         evaluation = self._disjunction()
         if self._peek().kind != "end":
             raise self._unexpected("an operator")
-        return Expression(self._text, tuple(self._names), evaluation)
+        return Expression(self._text, tuple(self._names), evaluation, len(self._tokens))
 
     def _peek(self) -> _Token:
         return self._tokens[self._next]
@@ -168,17 +180,17 @@ class _Parser:
         self._depth += 1
         if self._depth > _MOST_NESTED:
             raise ExpressionError(f"parentheses must be nested at most {_MOST_NESTED} deep")
-        left = self._conjunction()
+        parts = [self._conjunction()]
         while self._take("or"):
-            left = _or(left, self._conjunction())
+            parts.append(self._conjunction())
         self._depth -= 1
-        return left
+        return parts[0] if len(parts) == 1 else _any_of(parts)
 
     def _conjunction(self) -> Evaluator:
-        left = self._negation()
+        parts = [self._negation()]
         while self._take("and"):
-            left = _and(left, self._negation())
-        return left
+            parts.append(self._negation())
+        return parts[0] if len(parts) == 1 else _all_of(parts)
 
     def _negation(self) -> Evaluator:
         count = 0
@@ -221,29 +233,31 @@ class _Parser:
         return None
 
     def _sum(self) -> Evaluator:
-        left = self._product()
+        first, steps = self._product(), []
         while (symbol := self._take("+", "-")) is not None:
-            left = _arithmetic(symbol, left, self._product())
-        return left
+            steps.append((_ARITHMETIC[symbol], self._product()))
+        return _chain(first, steps) if steps else first
 
     def _product(self) -> Evaluator:
-        left = self._signed()
+        first, steps = self._signed(), []
         while (symbol := self._take("*", "/", "//", "%")) is not None:
-            left = _arithmetic(symbol, left, self._signed())
-        return left
+            steps.append((_ARITHMETIC[symbol], self._signed()))
+        return _chain(first, steps) if steps else first
 
     def _signed(self) -> Evaluator:
+        """Parse a power with signs, `-x ** -y ** z`: right-associative, signs bind less."""
+        factors = [(self._negative(), self._atom())]
+        while self._take("**"):
+            factors.append((self._negative(), self._atom()))
+        if factors == [(False, factors[0][1])]:
+            return factors[0][1]
+        return _power(factors)
+
+    def _negative(self) -> bool:
         negative = False
         while (symbol := self._take("+", "-")) is not None:
             negative ^= symbol == "-"
-        inner = self._power()
-        return (lambda values: -_number(inner(values))) if negative else inner
-
-    def _power(self) -> Evaluator:
-        base = self._atom()
-        if self._take("**"):
-            return _arithmetic("**", base, self._signed())  # right-associative; a sign may follow
-        return base
+        return negative
 
     def _atom(self) -> Evaluator:
         if self._take("("):
@@ -306,17 +320,41 @@ def _number(value: JsonValue) -> float:
     raise ExpressionError(f"must be a number to calculate with or to order, got {value!r:.100}")
 
 
-def _and(left: Evaluator, right: Evaluator) -> Evaluator:
-    return lambda values: _truth(left(values)) and _truth(right(values))
+def _all_of(parts: Sequence[Evaluator]) -> Evaluator:
+    return lambda values: all(_truth(part(values)) for part in parts)
 
 
-def _or(left: Evaluator, right: Evaluator) -> Evaluator:
-    return lambda values: _truth(left(values)) or _truth(right(values))
+def _any_of(parts: Sequence[Evaluator]) -> Evaluator:
+    return lambda values: any(_truth(part(values)) for part in parts)
 
 
-def _arithmetic(symbol: str, left: Evaluator, right: Evaluator) -> Evaluator:
-    calculate = _ARITHMETIC[symbol]
-    return lambda values: calculate(_number(left(values)), _number(right(values)))
+def _chain(first: Evaluator, steps: Sequence[_Step]) -> Evaluator:
+    """Return the evaluator of `a + b - c …`: a loop, so that its depth is that of its operands."""
+
+    def evaluate(values: Sequence[JsonValue]) -> JsonValue:
+        total = _number(first(values))
+        for calculate, operand in steps:
+            total = calculate(total, _number(operand(values)))
+        return total
+
+    return evaluate
+
+
+def _power(factors: Sequence[tuple[bool, Evaluator]]) -> Evaluator:
+    """Return the evaluator of `a ** b ** c`, computed from the right.
+
+    Args:
+        factors: whether a factor, with the power to its right, is negated; and its evaluator.
+    """
+
+    def evaluate(values: Sequence[JsonValue]) -> JsonValue:
+        numbers = [_number(factor(values)) for _, factor in factors]
+        power = numbers[-1]
+        for (negative, _), base in zip(factors[:0:-1], numbers[-2::-1], strict=True):
+            power = _raised(base, -power if negative else power)
+        return -power if factors[0][0] else power
+
+    return evaluate
 
 
 def _raised(base: float, exponent: float) -> float:

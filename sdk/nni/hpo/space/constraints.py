@@ -27,6 +27,12 @@ FORBID_KEY: Final = "_forbid"
 
 DRAWS: Final = 10_000
 """Samples without a feasible one after which a space is refused."""
+OPERATIONS_LIMIT: Final = 20_000
+"""Most operands and operators of all constraints of a space: what one configuration costs."""
+_OPERATIONS_BUDGET: Final = 2_000_000
+"""Operations after which the search for a feasible sample ends, whatever `DRAWS` allows."""
+_OPERATIONS_OF_A_RULE: Final = 10
+"""Cost of the evaluation of any constraint, besides that of its operands and operators."""
 _EXAMINED: Final = 32
 """Samples on which every constraint is evaluated, to find type errors."""
 _MOST: Final = 1000
@@ -170,6 +176,7 @@ def read_rules(
             f"{{'{FORBID_KEY}': {{name: value}}}}, got {declared!r:.200}"
         )
     rules: list[ExpressionConstraint | ForbiddenCombination] = []
+    operations = 0
     for number, item in enumerate(declared):
         if isinstance(item, str):
             rules.append(_comparison(number, item, references))
@@ -177,7 +184,19 @@ def read_rules(
             rules.append(_forbidden(number, item[FORBID_KEY], references, names or {}))
         else:
             _refuse(number, item, f"must be a text or {{'{FORBID_KEY}': {{name: value}}}}")
+        operations += operations_of(rules[-1])
+        if operations > OPERATIONS_LIMIT:
+            raise ValueError(
+                f"search space, {CONSTRAINTS_KEY}: must have at most {OPERATIONS_LIMIT:,} operands "
+                f"and operators in all, has more from [{number}] on: shorten the constraints"
+            )
     return tuple(rules)
+
+
+def operations_of(rule: ExpressionConstraint | ForbiddenCombination) -> int:
+    """Return the cost of the check of one configuration, as a number of operations."""
+    own = rule.expression.operations if isinstance(rule, ExpressionConstraint) else len(rule.values)
+    return _OPERATIONS_OF_A_RULE + own
 
 
 def _refuse(number: int, item: object, reason: object) -> NoReturn:
@@ -272,7 +291,8 @@ def _feasible_sample(
     rng = Random(0)
     held = [0] * len(rules)
     found: dict[str, JsonValue] | None = None
-    for count in range(DRAWS):
+    draws = max(_EXAMINED, min(DRAWS, _OPERATIONS_BUDGET // sum(map(operations_of, rules))))
+    for count in range(draws):
         if found is not None and count >= _EXAMINED:
             return found
         configuration = space.draw(rng)
@@ -284,7 +304,7 @@ def _feasible_sample(
         return found
     rarest = min(range(len(rules)), key=held.__getitem__)
     raise InfeasibleSpaceError(
-        f"search space, {CONSTRAINTS_KEY}: none of {DRAWS} draws keeps all constraints; "
+        f"search space, {CONSTRAINTS_KEY}: none of {draws} draws keeps all constraints; "
         f"{rules[rarest].text!r} alone is kept by {held[rarest]} of them: "
         "widen the space or loosen the constraints"
     )

@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn
@@ -41,6 +42,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 _PAIR = 2  # values of a range without a step
 _TRIPLE = 3  # values of a range with one
+_LARGEST: Final = sys.float_info.max
+"""Larger integers have no float."""
 
 
 def parse_space(
@@ -182,8 +185,8 @@ def _number(value: object, name: str, path: str) -> float:
         value = float(value)  # YAML 1.1 readers leave 1e-5 a string
     if isinstance(value, bool) or not isinstance(value, int | float):
         _refuse(path, f"{name} must be a number, got {value!r}")
-    if not math.isfinite(value):
-        _refuse(path, f"{name} must be finite, got {value!r}")
+    if abs(value) > _LARGEST or math.isnan(value):
+        _refuse(path, f"{name} must be finite, got {value!r:.80}")
     return value
 
 

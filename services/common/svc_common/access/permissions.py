@@ -10,10 +10,10 @@ from svc_common.access.roles import Role, Rule
 
 READS: Final = Rule(Role.VIEWER, audited=False)
 CHANGES: Final = Rule(Role.USER, audited=True)
-ASKS_TO_RUN: Final = Rule(Role.USER, audited=False)
+ASKS_TO_RUN: Final = Rule(Role.USER, audited=True)
 """Starts user code, but changes no state."""
-UPLOADS: Final = Rule(Role.USER, audited=False, agents=True)
-"""Uploads or downloads blobs that a later, audited call refers to."""
+UPLOADS: Final = Rule(Role.USER, audited=True, agents=True)
+"""Uploads or downloads blobs."""
 ADMINISTERS: Final = Rule(Role.ADMIN, audited=True)
 
 _EXPERIMENTS: Final = "/nni_proto.experiment.v1.ExperimentService/"
@@ -46,7 +46,6 @@ RULE_BY_METHOD: Final[dict[str, Rule]] = {
     f"{_HISTORIES}SaveExperiment": CHANGES,
     f"{_HISTORIES}LoadExperiment": CHANGES,
     f"{_BYTES}DescribeStore": READS,
-    # Agents and clients upload many; what an upload is for leaves its own trace.
     f"{_BYTES}PrepareUpload": UPLOADS,
     f"{_BYTES}Upload": UPLOADS,
     f"{_BYTES}CompleteUpload": UPLOADS,

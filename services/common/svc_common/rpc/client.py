@@ -72,7 +72,7 @@ def service_error(error: grpc.aio.AioRpcError) -> errors.ServiceError:
     message = error.details() or error.code().name
     code = error.code()
     if code is grpc.StatusCode.INVALID_ARGUMENT and "field" in facts:
-        return _invalid_argument(message, facts)
+        return errors.InvalidArgumentError.restored(message, facts)
     if code is grpc.StatusCode.NOT_FOUND and "kind" in facts:
         return errors.NotFoundError(facts["kind"], facts.get("id", ""))
     if code is grpc.StatusCode.ALREADY_EXISTS and "kind" in facts:
@@ -82,17 +82,6 @@ def service_error(error: grpc.aio.AioRpcError) -> errors.ServiceError:
             facts["key"], facts.get("expected_sha256", ""), facts.get("found_sha256", "")
         )
     return _ERROR_BY_STATUS.get(code, errors.ServiceError)(message, facts)
-
-
-def _invalid_argument(message: str, facts: dict[str, str]) -> errors.InvalidArgumentError:
-    error = errors.InvalidArgumentError(
-        facts["field"], facts.get("rule", ""), None, facts.get("remedy", "")
-    )
-    # The message of the server contains the value already.
-    error.message = message
-    error.args = (message,)
-    error.facts = facts
-    return error
 
 
 def _facts(error: grpc.aio.AioRpcError) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Values shared by the parts of the dispatcher."""
 
+import enum
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
@@ -103,3 +104,28 @@ def generation_seed(seed: int, generation: int) -> int:
     """
     # Any fixed odd multiplier keeps generations apart; this is the 64-bit golden ratio.
     return seed if generation <= 1 else (seed + (generation - 1) * 0x9E3779B97F4A7C15) % 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedAlgorithm:
+    """Algorithm as requested by a user, in plain values."""
+
+    kind: str
+    """tuner, assessor or advisor."""
+    name: str
+    class_name: str
+    code_directory: str
+    server_address: str
+    class_args: dict[str, object]
+    several_outcomes: bool = False
+    """The search has several objectives, or limits on outcomes."""
+    replaces_space: bool = False
+    """The algorithm runs already, and the search space would replace its present one."""
+
+
+class Check(bytes, enum.Enum):
+    """Kind of a request; first byte of its frame."""
+
+    ALGORITHMS = b"a"
+    CONFIGURATIONS = b"c"
+    FRONT = b"f"

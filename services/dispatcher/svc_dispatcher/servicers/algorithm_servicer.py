@@ -6,15 +6,13 @@ from typing import Any, Final
 
 import grpc.aio
 
-from nni_proto.common.v1 import value_pb2
-from nni_proto.experiment.v1 import config_pb2
 from nni_proto.tuning.v1 import algorithm_service_pb2 as pb
 from nni_proto.tuning.v1 import algorithm_service_pb2_grpc as pb_grpc
-from nni_wire.values import check_value, from_value
 from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.converters.replay_messages import update_to_proto
-from svc_dispatcher.ports import NamedAlgorithm
-from svc_dispatcher.usecases.algorithms import Algorithms, RequestedAlgorithm
+from svc_dispatcher.domain.values import Check
+from svc_dispatcher.ports import Checks, ClassChoice, NamedAlgorithm
+from svc_dispatcher.usecases.algorithms import Algorithms
 from svc_dispatcher.usecases.replays import Replays
 
 _KINDS: Final = {
@@ -35,11 +33,13 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     Args:
         algorithms: use cases that list and validate.
         replays: use case that replays experiments.
+        checks: runs the checks whose time depends on the request.
     """
 
-    def __init__(self, algorithms: Algorithms, replays: Replays) -> None:
+    def __init__(self, algorithms: Algorithms, replays: Replays, checks: Checks) -> None:
         self._algorithms = algorithms
         self._replays = replays
+        self._checks = checks
 
     async def ListAlgorithms(
         self, request: pb.ListAlgorithmsRequest, context: _Context
@@ -59,18 +59,12 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     ) -> pb.ValidateAlgorithmsResponse:
         """See the proto."""
         del context
-        if "\0" in request.interpreter:
-            raise InvalidArgumentError(
-                "interpreter", "must not hold the character NUL", request.interpreter[:200]
-            )
-        result = await self._algorithms.validate(
-            _choices(request),
-            _given(request.search_space, "search_space"),
-            request.interpreter,
-            [_given(item, f"search.enqueue[{i}]") for i, item in enumerate(request.enqueued)],
-        )
+        payload = request.SerializeToString()
+        found = await self._checks.run(Check.ALGORITHMS, payload, "search_space")
+        classes = [ClassChoice(*fields) for fields in found["classes"]]
+        await self._algorithms.check_classes(classes, found["interpreter"])
         return pb.ValidateAlgorithmsResponse(
-            warnings=result.warnings, optimize_mode=result.optimize_mode
+            warnings=found["warnings"], optimize_mode=found["optimize_mode"]
         )
 
     async def ReplaySuggestions(
@@ -81,46 +75,6 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
         async with aclosing(self._replays.run(request.experiment_id)) as updates:
             async for update in updates:
                 yield update_to_proto(update)
-
-
-def _choices(request: pb.ValidateAlgorithmsRequest) -> list[RequestedAlgorithm]:
-    named = {
-        "tuner": request.tuner if request.HasField("tuner") else None,
-        "assessor": request.assessor if request.HasField("assessor") else None,
-        "advisor": request.advisor if request.HasField("advisor") else None,
-    }
-    return [
-        _requested(kind, config, request) for kind, config in named.items() if config is not None
-    ]
-
-
-def _given(value: value_pb2.Value, field: str) -> Any:  # noqa: ANN401 - any JSON value
-    try:
-        check_value(value)
-    except ValueError as error:
-        raise InvalidArgumentError(field, f"must be a readable value ({error})") from None
-    return from_value(value)
-
-
-def _requested(
-    kind: str, config: config_pb2.AlgorithmConfig, request: pb.ValidateAlgorithmsRequest
-) -> RequestedAlgorithm:
-    args = config.class_args
-    class_args = _given(args, f"{kind}.classArgs") if config.HasField("class_args") else {}
-    if class_args is None:
-        class_args = {}
-    if not isinstance(class_args, dict):
-        raise InvalidArgumentError(f"{kind}.classArgs", "must be a map", class_args)
-    return RequestedAlgorithm(
-        kind=kind,
-        name=config.name,
-        class_name=config.custom.class_name,
-        code_directory=config.custom.code_directory,
-        server_address=config.server_address,
-        class_args=class_args,
-        several_outcomes=request.several_outcomes,
-        replaces_space=request.replaces_space,
-    )
 
 
 def _page_start(token: str) -> int:

@@ -5,13 +5,15 @@ from typing import Any
 
 import grpc.aio
 
-from nni.hpo.objectives import DEFAULT_METRIC, Objective, OutcomeLimit
-from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from nni_proto.tuning.v1 import analysis_service_pb2_grpc as pb_grpc
-from nni_wire.values import check_value, from_value
-from svc_common.errors import InvalidArgumentError
-from svc_dispatcher.ports import TrialOutcome
+from svc_dispatcher.converters.algorithm_requests import (
+    plain_objective,
+    plain_value,
+    trial_outcomes,
+)
+from svc_dispatcher.domain.values import Check
+from svc_dispatcher.ports import Checks
 from svc_dispatcher.usecases.analyses import Analyses
 
 _Context = grpc.aio.ServicerContext[Any, Any]
@@ -22,10 +24,12 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
 
     Args:
         analyses: use cases.
+        checks: runs the analyses whose time depends on the request.
     """
 
-    def __init__(self, analyses: Analyses) -> None:
+    def __init__(self, analyses: Analyses, checks: Checks) -> None:
         self._analyses = analyses
+        self._checks = checks
 
     async def MeasureImportance(
         self, request: pb.MeasureImportanceRequest, context: _Context
@@ -33,9 +37,9 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
         """See the proto."""
         del context
         found = await self._analyses.importance(
-            _given(request.search_space, "search_space"),
-            await asyncio.to_thread(_outcomes, request.outcomes),
-            _objective(request.objective),
+            await asyncio.to_thread(plain_value, request.search_space, "search_space"),
+            await asyncio.to_thread(trial_outcomes, request.outcomes),
+            plain_objective(request.objective),
         )
         return pb.MeasureImportanceResponse(
             parameters=[
@@ -50,15 +54,11 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     ) -> pb.FindParetoFrontResponse:
         """See the proto."""
         del context
-        found = await asyncio.to_thread(
-            lambda: self._analyses.front(
-                _outcomes(request.outcomes),
-                list(map(_objective, request.objectives)),
-                [OutcomeLimit(limit.metric, limit.max) for limit in request.constraints],
-            )
-        )
+        found = await self._checks.run(Check.FRONT, request.SerializeToString(), "outcomes")
         return pb.FindParetoFrontResponse(
-            trial_ids=found.trial_ids, infeasible=found.infeasible, incomplete=found.incomplete
+            trial_ids=found["trial_ids"],
+            infeasible=found["infeasible"],
+            incomplete=found["incomplete"],
         )
 
     async def CheckConfigurations(
@@ -66,36 +66,7 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     ) -> pb.CheckConfigurationsResponse:
         """See the proto."""
         del context
-        broken = await asyncio.to_thread(
-            lambda: self._analyses.broken(
-                _given(request.search_space, "search_space"),
-                [_given(value, "configurations") for value in request.configurations],
-            )
+        found = await self._checks.run(
+            Check.CONFIGURATIONS, request.SerializeToString(), "search_space"
         )
-        return pb.CheckConfigurationsResponse(broken=broken)
-
-
-def _outcomes(messages: Any) -> list[TrialOutcome]:  # noqa: ANN401 - a repeated field
-    return [
-        TrialOutcome(
-            message.trial_id,
-            _given(message.parameters, "outcomes.parameters"),
-            _given(message.metric, "outcomes.metric"),
-        )
-        for message in messages
-    ]
-
-
-def _objective(message: metric_pb2.Objective) -> Objective:
-    return Objective(
-        message.metric or DEFAULT_METRIC,
-        "maximize" if message.mode == metric_pb2.OPTIMIZE_MODE_MAXIMIZE else "minimize",
-    )
-
-
-def _given(value: value_pb2.Value, field: str) -> Any:  # noqa: ANN401 - any JSON value
-    try:
-        check_value(value)
-    except ValueError as error:
-        raise InvalidArgumentError(field, f"must be a readable value ({error})") from None
-    return from_value(value)
+        return pb.CheckConfigurationsResponse(broken=found["broken"])

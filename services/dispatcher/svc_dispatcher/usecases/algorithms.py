@@ -1,29 +1,13 @@
 """Listing and validation of algorithms."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nni.hpo.space.feasibility import broken_constraints
 from svc_common.errors import InvalidArgumentError
+from svc_dispatcher.domain.values import RequestedAlgorithm
 from svc_dispatcher.ports import AlgorithmCatalog, ClassChecker, ClassChoice, NamedAlgorithm
-
-
-@dataclass(frozen=True, slots=True)
-class RequestedAlgorithm:
-    """Algorithm as requested by a user, in plain values."""
-
-    kind: str
-    """tuner, assessor or advisor."""
-    name: str
-    class_name: str
-    code_directory: str
-    server_address: str
-    class_args: dict[str, object]
-    several_outcomes: bool = False
-    """The search has several objectives, or limits on outcomes."""
-    replaces_space: bool = False
-    """The algorithm runs already, and the search space would replace its present one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +18,18 @@ class ValidationResult:
     """Legal settings that are probably mistakes."""
     optimize_mode: str
     """`maximize` or `minimize`; empty if the algorithm has no mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """Result of the checks of a choice that need no import of its classes."""
+
+    classes: tuple[ClassChoice, ...]
+    """Classes that must be importable."""
+    warnings: tuple[str, ...]
+    """Legal settings that are probably mistakes."""
+    optimize_mode: str
+    """See `ValidationResult`."""
 
 
 class Algorithms:
@@ -70,93 +66,127 @@ class Algorithms:
         Raises:
             InvalidArgumentError: the choice is invalid; it names field, rule, value and remedy.
         """
-        self._check_combination({choice.kind: choice for choice in choices})
-        if enqueued:
-            await asyncio.to_thread(_check_enqueued, enqueued, search_space)
-        outcomes = await asyncio.gather(
-            *(self._check_one(choice, search_space, interpreter) for choice in choices),
-            return_exceptions=True,
+        examined = await asyncio.to_thread(examine, self._catalog, choices, search_space, enqueued)
+        await self.check_classes(examined.classes, interpreter)
+        return ValidationResult(examined.warnings, examined.optimize_mode)
+
+    async def check_classes(self, classes: Sequence[ClassChoice], interpreter: str) -> None:
+        """Raise InvalidArgumentError unless all classes can be imported.
+
+        Raises:
+            InvalidArgumentError: one cannot; it names field, rule and value.
+        """
+        problems = await asyncio.gather(
+            *(self._checker.check(wanted, interpreter) for wanted in classes)
         )
-        for error in outcomes:
-            if error is not None:
-                raise error
-        return ValidationResult(_warnings(choices), self._optimize_mode(choices))
+        for wanted, problem in zip(classes, problems, strict=True):
+            if problem:
+                field = "name" if wanted.name else "className"
+                raise InvalidArgumentError(
+                    f"{wanted.kind}.{field}",
+                    f"cannot be used: {problem}",
+                    wanted.name or wanted.class_name,
+                )
 
-    def _check_combination(self, choices: dict[str, RequestedAlgorithm]) -> None:
-        if "advisor" in choices and len(choices) > 1:
-            others = " and ".join(sorted(choices.keys() - {"advisor"}))
-            raise InvalidArgumentError(
-                "advisor", f"excludes {others}", None, f"remove 'advisor', or remove {others}"
-            )
-        tuner = choices.get("tuner")
-        if "advisor" not in choices and tuner is None:
-            raise InvalidArgumentError("tuner", "must be given, or 'advisor'", None, "add 'tuner'")
-        if tuner is None or "assessor" not in choices:
-            return
-        if tuner.name and not self._catalog.takes_assessor(tuner.name):
-            raise InvalidArgumentError(
-                "assessor", f"must not be used with {tuner.name}", None, "remove 'assessor'"
-            )
-        if tuner.server_address:
-            raise InvalidArgumentError(
-                "assessor",
-                "must not be used with a tuner that a server runs",
-                None,
-                "remove 'assessor'; the server may advise to stop trials itself",
-            )
 
-    async def _check_one(
-        self, choice: RequestedAlgorithm, search_space: object, interpreter: str
-    ) -> None:
-        given = [
-            value for value in (choice.name, choice.class_name, choice.server_address) if value
-        ]
-        if len(given) != 1:
-            raise InvalidArgumentError(
-                choice.kind,
-                "must have exactly one of 'name', 'className' and a server's address",
-                given,
-            )
+def examine(
+    catalog: AlgorithmCatalog,
+    choices: Sequence[RequestedAlgorithm],
+    search_space: object,
+    enqueued: Sequence[object] = (),
+) -> Examined:
+    """Return what is left to be checked of chosen algorithms; import none of their classes.
+
+    The time that it takes depends on the search space: run it where a deadline can end it.
+
+    Args:
+        catalog: the registered algorithms.
+        choices: at most one of each kind.
+        search_space: any JSON value; named tuners check it.
+        enqueued: configurations to try first.
+
+    Raises:
+        InvalidArgumentError: the choice is invalid; it names field, rule, value and remedy.
+    """
+    _check_combination(catalog, {choice.kind: choice for choice in choices})
+    _check_enqueued(enqueued, search_space)
+    classes = []
+    for choice in choices:
+        _check_source(choice)
         if choice.server_address:
-            _check_server(choice)
-            return
+            continue
         if choice.name:
-            self._check_named(choice, search_space)
-        wanted = ClassChoice(choice.kind, choice.name, choice.class_name, choice.code_directory)
-        problem = await self._checker.check(wanted, interpreter)
-        if problem:
-            field = "name" if choice.name else "className"
-            raise InvalidArgumentError(
-                f"{choice.kind}.{field}",
-                f"cannot be used: {problem}",
-                choice.name or choice.class_name,
-            )
+            _check_named(catalog, choice, search_space)
+        classes.append(
+            ClassChoice(choice.kind, choice.name, choice.class_name, choice.code_directory)
+        )
+    return Examined(tuple(classes), _warnings(choices), _optimize_mode(catalog, choices))
 
-    def _check_named(self, choice: RequestedAlgorithm, search_space: object) -> None:
-        space = None if choice.kind == "assessor" else search_space
-        try:
-            self._catalog.validate(
-                choice.kind,
-                choice.name,
-                choice.class_args,
-                space,
-                several_outcomes=choice.several_outcomes,
-            )
-            if choice.replaces_space and choice.kind != "assessor":
-                self._catalog.check_replaceable(choice.kind, choice.name, choice.class_args)
-        except (ValueError, TypeError) as error:
-            raise InvalidArgumentError(
-                choice.kind, f"{choice.name!r} is refused: {error}"
-            ) from error
 
-    def _optimize_mode(self, choices: list[RequestedAlgorithm]) -> str:
-        for choice in choices:
-            if choice.kind in {"tuner", "advisor"}:
-                if choice.name:
-                    return self._catalog.optimize_mode(choice.kind, choice.name, choice.class_args)
-                mode = choice.class_args.get("optimize_mode")
-                return mode if mode in {"maximize", "minimize"} else ""
-        return ""
+def _check_source(choice: RequestedAlgorithm) -> None:
+    given = [value for value in (choice.name, choice.class_name, choice.server_address) if value]
+    if len(given) != 1:
+        raise InvalidArgumentError(
+            choice.kind,
+            "must have exactly one of 'name', 'className' and a server's address",
+            given,
+        )
+    if choice.server_address:
+        _check_server(choice)
+
+
+def _check_named(
+    catalog: AlgorithmCatalog, choice: RequestedAlgorithm, search_space: object
+) -> None:
+    space = None if choice.kind == "assessor" else search_space
+    try:
+        catalog.validate(
+            choice.kind,
+            choice.name,
+            choice.class_args,
+            space,
+            several_outcomes=choice.several_outcomes,
+        )
+        if choice.replaces_space and choice.kind != "assessor":
+            catalog.check_replaceable(choice.kind, choice.name, choice.class_args)
+    except (ValueError, TypeError) as error:
+        raise InvalidArgumentError(choice.kind, f"{choice.name!r} is refused: {error}") from error
+
+
+def _optimize_mode(catalog: AlgorithmCatalog, choices: Sequence[RequestedAlgorithm]) -> str:
+    for choice in choices:
+        if choice.kind in {"tuner", "advisor"}:
+            if choice.name:
+                return catalog.optimize_mode(choice.kind, choice.name, choice.class_args)
+            mode = choice.class_args.get("optimize_mode")
+            return mode if mode in {"maximize", "minimize"} else ""
+    return ""
+
+
+def _check_combination(
+    catalog: AlgorithmCatalog, choices: Mapping[str, RequestedAlgorithm]
+) -> None:
+    if "advisor" in choices and len(choices) > 1:
+        others = " and ".join(sorted(choices.keys() - {"advisor"}))
+        raise InvalidArgumentError(
+            "advisor", f"excludes {others}", None, f"remove 'advisor', or remove {others}"
+        )
+    tuner = choices.get("tuner")
+    if "advisor" not in choices and tuner is None:
+        raise InvalidArgumentError("tuner", "must be given, or 'advisor'", None, "add 'tuner'")
+    if tuner is None or "assessor" not in choices:
+        return
+    if tuner.name and not catalog.takes_assessor(tuner.name):
+        raise InvalidArgumentError(
+            "assessor", f"must not be used with {tuner.name}", None, "remove 'assessor'"
+        )
+    if tuner.server_address:
+        raise InvalidArgumentError(
+            "assessor",
+            "must not be used with a tuner that a server runs",
+            None,
+            "remove 'assessor'; the server may advise to stop trials itself",
+        )
 
 
 def _check_enqueued(enqueued: Sequence[object], search_space: object) -> None:
@@ -188,7 +218,7 @@ def _check_server(choice: RequestedAlgorithm) -> None:
         )
 
 
-def _warnings(choices: list[RequestedAlgorithm]) -> tuple[str, ...]:
+def _warnings(choices: Sequence[RequestedAlgorithm]) -> tuple[str, ...]:
     modes = {
         choice.kind: choice.class_args.get("optimize_mode")
         for choice in choices

@@ -6,7 +6,6 @@ from typing import Final
 
 from nni.hpo.objectives import Objective, Objectives, OutcomeLimit
 from nni.hpo.pareto import pareto_front
-from nni.hpo.space.feasibility import broken_constraints
 from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.ports import Importance, ImportanceMeter, TrialOutcome
 
@@ -41,35 +40,29 @@ class Analyses:
         """Return the importance of the hyperparameters; see `ImportanceMeter.measure`."""
         return await self._meter.measure(search_space, outcomes, objective.metric, objective.mode)
 
-    def front(
-        self,
-        outcomes: Sequence[TrialOutcome],
-        objectives: Sequence[Objective],
-        limits: Sequence[OutcomeLimit],
-    ) -> Front:
-        """Return the Pareto front of results.
 
-        Raises:
-            InvalidArgumentError: there is no objective, or there are too many.
-        """
-        if not 1 <= len(objectives) <= _NAMES_LIMIT:
-            raise InvalidArgumentError(
-                "objectives", f"must be 1 to {_NAMES_LIMIT}", len(objectives)
-            )
-        wanted = Objectives(tuple(objectives), tuple(limits))
-        feasible = [outcome for outcome in outcomes if wanted.excess(outcome.metric) == 0]
-        complete = [
-            (outcome.trial_id, losses)
-            for outcome in feasible
-            if (losses := wanted.losses(outcome.metric)) is not None
-        ]
-        best = pareto_front([losses for _, losses in complete])
-        return Front(
-            tuple(complete[position][0] for position in best),
-            infeasible=len(outcomes) - len(feasible),
-            incomplete=len(feasible) - len(complete),
-        )
+def find_front(
+    outcomes: Sequence[TrialOutcome],
+    objectives: Sequence[Objective],
+    limits: Sequence[OutcomeLimit],
+) -> Front:
+    """Return the Pareto front of results.
 
-    def broken(self, search_space: object, configurations: Sequence[object]) -> list[str]:
-        """Return per configuration the constraint of the space that it violates; empty if none."""
-        return broken_constraints(search_space, configurations)
+    Raises:
+        InvalidArgumentError: there is no objective, or there are too many.
+    """
+    if not 1 <= len(objectives) <= _NAMES_LIMIT:
+        raise InvalidArgumentError("objectives", f"must be 1 to {_NAMES_LIMIT}", len(objectives))
+    wanted = Objectives(tuple(objectives), tuple(limits))
+    feasible = [outcome for outcome in outcomes if wanted.excess(outcome.metric) == 0]
+    complete = [
+        (outcome.trial_id, losses)
+        for outcome in feasible
+        if (losses := wanted.losses(outcome.metric)) is not None
+    ]
+    best = pareto_front([losses for _, losses in complete])
+    return Front(
+        tuple(complete[position][0] for position in best),
+        infeasible=len(outcomes) - len(feasible),
+        incomplete=len(feasible) - len(complete),
+    )

@@ -13,12 +13,12 @@ from nni_proto.experiment.v1 import (
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from svc_manager.converters.reasons import write_end, write_loss, write_stop, write_wait
 from svc_manager.converters.scalars import set_ms, write_metric
+from svc_manager.converters.secret_names import names_secret
 from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.waiting import waiting_for
 
-_SECRET_WORDS: Final = ("password", "passphrase", "token", "secret", "accountkey", "accesskey")
 _MASK: Final = "******"
 
 
@@ -93,18 +93,13 @@ def mask_value(value: value_pb2.Value) -> None:
     kind = value.WhichOneof("kind")
     if kind == "map_value":
         for entry in value.map_value.entries:
-            if _is_secret(entry.key) and entry.value.WhichOneof("kind") is not None:
+            if names_secret(entry.key) and entry.value.WhichOneof("kind") is not None:
                 entry.value.string_value = _MASK
             else:
                 mask_value(entry.value)
     elif kind == "list_value":
         for item in value.list_value.items:
             mask_value(item)
-
-
-def _is_secret(name: str) -> bool:
-    plain = name.replace("_", "").replace("-", "").lower()
-    return any(notification in plain for notification in _SECRET_WORDS)
 
 
 def algorithm_name(config: config_pb2.ExperimentConfig) -> str:

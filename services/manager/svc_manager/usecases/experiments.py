@@ -307,8 +307,9 @@ class Experiments:
         """Wait until the state is, or since the call has been, one of ``states``."""
         if not states:
             raise InvalidArgumentError("states", "must name at least one state")
+        wanted = {_known_state(state) for state in states}
         actor = await self._registry.find(experiment_id)
-        await actor.wait_for_state({ExperimentState(state) for state in states})
+        await actor.wait_for_state(wanted)
         return actor.view()
 
     async def _loaded(self, view: experiment_pb2.Experiment) -> experiment_pb2.Experiment:
@@ -322,6 +323,14 @@ class Experiments:
     async def _load_into(self, value: value_pb2.Value) -> None:
         if blob_of(value) is not None:
             value.CopyFrom(await self._large_values.load(value))
+
+
+def _known_state(state: experiment_pb2.ExperimentState.ValueType) -> ExperimentState:
+    try:
+        return ExperimentState(state)
+    except ValueError:
+        known = ", ".join(f"{item.name} ({item.value})" for item in ExperimentState)
+        raise InvalidArgumentError("states", f"must be some of {known}", int(state)) from None
 
 
 def _age(view: experiment_pb2.Experiment) -> tuple[int, str]:

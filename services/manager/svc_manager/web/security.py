@@ -10,6 +10,7 @@ too. The rule of each route says which role it needs.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -45,6 +46,10 @@ SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "X-Frame-Options": "DENY",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+
+
+_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[\w.-]{1,255})(?::[0-9]{0,5})?")
+"""`host[:port]`; in particular without user information, which ends with `@`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +150,10 @@ class AccessPolicy:
         return effective_caller(found, head.on_behalf_of)
 
     def _check_host(self, head: RequestHead) -> None:
+        if head.host and not _HOST.fullmatch(head.host.strip()):
+            raise PermissionDeniedError(
+                f"Host must be a name or an address, and a port, got {head.host!r:.80}"
+            )
         # Where reading needs the token, DNS rebinding gains nothing: the browser sends the cookie
         # to the original host name only.
         if self.reading_needs_token and not self.allowed_hosts:

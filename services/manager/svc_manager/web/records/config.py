@@ -13,14 +13,11 @@ from typing import Any, Final
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError
+from svc_manager.converters.secret_names import names_secret
 from svc_manager.web.records.scalars import duration_text, parse_duration, value_from, value_of
 from svc_manager.web.records.search_config import search_from_json, search_to_json
 
 MASK: Final = "******"
-SECRET_KEYS: Final = frozenset(
-    {"password", "passphrase", "token", "storageaccountkey", "accesskeysecret", "sshpassphrase"}
-)
-"""Keys whose values are masked, in lower case and without underscores."""
 _PLAIN_FIELDS: Final = {
     "experimentName": "experiment_name",
     "trialCommand": "trial_command",
@@ -107,7 +104,7 @@ def mask_secrets(data: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return ``data`` with the values of secret keys replaced by `MASK`."""
     if isinstance(data, Mapping):
         return {
-            key: MASK if _is_secret(key) and item is not None else mask_secrets(item)
+            key: MASK if names_secret(key) and item is not None else mask_secrets(item)
             for key, item in data.items()
         }
     if isinstance(data, list):
@@ -283,10 +280,6 @@ def _service_to_json(service: config_pb2.TrainingServiceConfig) -> dict[str, Any
 
 def _mode_name(mode: metric_pb2.OptimizeMode.ValueType) -> str:
     return "minimize" if mode == metric_pb2.OPTIMIZE_MODE_MINIMIZE else "maximize"
-
-
-def _is_secret(key: str) -> bool:
-    return key.lower().replace("_", "") in SECRET_KEYS
 
 
 def _mapping(data: object, field: str) -> Mapping[str, Any]:

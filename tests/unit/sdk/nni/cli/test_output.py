@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from nni.cli import output
 from nni.cli.output import Messages, json_text, local_time, table
 
 
@@ -62,3 +64,36 @@ def test_missing_times_are_said() -> None:
     assert local_time(None) == "N/A"
     assert local_time("N/A") == "N/A"
     assert len(local_time(0)) == len("1970-01-01 00:00:00")
+
+
+@pytest.mark.parametrize("stream", ["out", "err"])
+def test_messages_send_no_control_characters(
+    capsys: pytest.CaptureFixture[str], stream: str
+) -> None:
+    messages = Messages()
+    messages.line("name \x1b]0;owned\x07")
+    messages.error("name \x1b]0;owned\x07")
+
+    captured = getattr(capsys.readouterr(), stream)
+
+    assert "\x1b" not in captured
+    assert r"\x1b]0;owned\x07" in captured
+
+
+def test_cells_of_tables_and_json_have_no_control_characters() -> None:
+    assert "\x1b" not in table(("Name",), [("a\x1b[2Jb",)])
+    assert "\x9b" not in json_text({"name": "a\x9b2J"})
+
+
+def test_only_this_module_writes_text_to_the_terminal() -> None:
+    call = re.compile(r"\b(typer\.echo|print|sys\.std(out|err)\.write)\(")
+    # main and app: texts of their own; top: clears the screen; logs: output made safe there.
+    allowed = {"output.py", "main.py", "app.py", "top.py", "logs.py"}
+
+    writers = {
+        path.name
+        for path in Path(output.__file__).parent.rglob("*.py")
+        if call.search(path.read_text())
+    }
+
+    assert writers <= allowed

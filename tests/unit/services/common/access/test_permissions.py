@@ -30,3 +30,10 @@ def test_agents_may_transfer_blobs_only(method: str) -> None:
     assert allowed == method.endswith(
         ("PrepareUpload", "/Upload", "CompleteUpload", "PrepareDownload", "/Download")
     )
+
+
+@pytest.mark.parametrize("method", RULE_BY_METHOD)
+def test_calls_above_the_role_viewer_are_audited(method: str) -> None:
+    rule = rule_of_method(method)
+
+    assert rule.audited == (rule.role is not Role.VIEWER)

@@ -13,6 +13,7 @@ from svc_dispatcher.domain.replay import ReplayProgress, ReplayUpdate
 from svc_dispatcher.ports import ClassChoice
 from svc_dispatcher.servicers.algorithm_servicer import AlgorithmServicer
 from svc_dispatcher.usecases.algorithms import Algorithms
+from tests.support.inline_checks import InlineChecks
 
 CONTEXT: Any = None
 """Unused by all methods."""
@@ -50,7 +51,7 @@ class Bench:
     def __init__(self) -> None:
         self.checker, self.replays = Checker(), ScriptedReplays()
         algorithms = Algorithms(RegistryCatalog(), self.checker)
-        self.servicer = AlgorithmServicer(algorithms, self.replays)  # type: ignore[arg-type] # scripted
+        self.servicer = AlgorithmServicer(algorithms, self.replays, InlineChecks())  # type: ignore[arg-type] # scripted
 
     async def page(self, size: int, token: str = "", **kind: Any) -> pb.ListAlgorithmsResponse:
         request = pb.ListAlgorithmsRequest(page_size=size, page_token=token, **kind)

@@ -12,6 +12,7 @@ from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.ports import Importance, TrialOutcome
 from svc_dispatcher.servicers.analysis_servicer import AnalysisServicer
 from svc_dispatcher.usecases.analyses import Analyses
+from tests.support.inline_checks import InlineChecks
 
 CONTEXT: Any = None
 """Unused by all methods."""
@@ -48,7 +49,9 @@ async def test_importance_is_measured_for_the_objective() -> None:
     request.outcomes.add(**outcome("t", 0.5, {"x": 3}))
     request.objective.mode = metric_pb2.OPTIMIZE_MODE_MAXIMIZE
 
-    answer = await AnalysisServicer(Analyses(meter)).MeasureImportance(request, CONTEXT)
+    answer = await AnalysisServicer(Analyses(meter), InlineChecks()).MeasureImportance(
+        request, CONTEXT
+    )
 
     assert [(item.name, item.share) for item in answer.parameters] == [("x", 0.75), ("y", 0.25)]
     assert answer.outcomes == 1
@@ -68,7 +71,9 @@ async def test_front_counts_the_results_that_it_leaves_out() -> None:
         request.outcomes.add(**outcome(trial_id, metric))
     request.constraints.add(metric="b", max=5)
 
-    answer = await AnalysisServicer(Analyses(Meter())).FindParetoFront(request, CONTEXT)
+    answer = await AnalysisServicer(Analyses(Meter()), InlineChecks()).FindParetoFront(
+        request, CONTEXT
+    )
 
     assert list(answer.trial_ids) == ["good"]
     assert (answer.infeasible, answer.incomplete) == (1, 1)
@@ -80,7 +85,9 @@ async def test_configurations_are_checked_one_by_one() -> None:
         search_space=to_value(space), configurations=[to_value({"x": 0.1}), to_value({"x": 0.9})]
     )
 
-    answer = await AnalysisServicer(Analyses(Meter())).CheckConfigurations(request, CONTEXT)
+    answer = await AnalysisServicer(Analyses(Meter()), InlineChecks()).CheckConfigurations(
+        request, CONTEXT
+    )
 
     assert list(answer.broken) == ["", "x < 0.5"]
 
@@ -89,4 +96,6 @@ async def test_unreadable_value_is_refused_by_its_field() -> None:
     request = pb.CheckConfigurationsRequest(search_space=value_pb2.Value(big_int_value="many"))
 
     with pytest.raises(InvalidArgumentError, match="search_space must be a readable value"):
-        await AnalysisServicer(Analyses(Meter())).CheckConfigurations(request, CONTEXT)
+        await AnalysisServicer(Analyses(Meter()), InlineChecks()).CheckConfigurations(
+            request, CONTEXT
+        )

@@ -6,8 +6,9 @@ import pytest
 
 from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
+from svc_dispatcher.domain.values import RequestedAlgorithm
 from svc_dispatcher.ports import ClassChoice
-from svc_dispatcher.usecases.algorithms import Algorithms, RequestedAlgorithm
+from svc_dispatcher.usecases.algorithms import Algorithms
 from tests.support.third_party import third_party
 
 __all__ = ["third_party"]  # fixture

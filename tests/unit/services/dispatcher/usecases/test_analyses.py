@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from nni.hpo.objectives import Objective, OutcomeLimit
+from nni.hpo.space.feasibility import broken_constraints
 from svc_common.errors import InvalidArgumentError
 from svc_dispatcher.ports import Importance, TrialOutcome
-from svc_dispatcher.usecases.analyses import Analyses
+from svc_dispatcher.usecases.analyses import Analyses, find_front
 
 
 class FixedMeter:
@@ -36,7 +37,7 @@ OBJECTIVES = [Objective("accuracy", "maximize"), Objective("latency", "minimize"
 
 
 def test_front_leaves_out_dominated_incomplete_and_infeasible_results() -> None:
-    found = Analyses(FixedMeter()).front(OUTCOMES, OBJECTIVES, [OutcomeLimit("latency", 10.0)])
+    found = find_front(OUTCOMES, OBJECTIVES, [OutcomeLimit("latency", 10.0)])
 
     assert found.trial_ids == ("fast", "good")
     assert (found.infeasible, found.incomplete) == (2, 1)  # slow and plain; partly
@@ -44,13 +45,13 @@ def test_front_leaves_out_dominated_incomplete_and_infeasible_results() -> None:
 
 def test_a_front_needs_an_objective() -> None:
     with pytest.raises(InvalidArgumentError, match="objectives must be 1 to 100"):
-        Analyses(FixedMeter()).front(OUTCOMES, [], [])
+        find_front(OUTCOMES, [], [])
 
 
 def test_broken_constraints_are_listed_per_configuration() -> None:
     space = {"x": {"_type": "uniform", "_value": [0, 1]}, "_constraints": ["x < 0.5"]}
 
-    assert Analyses(FixedMeter()).broken(space, [{"x": 0.1}, {"x": 0.7}]) == ["", "x < 0.5"]
+    assert broken_constraints(space, [{"x": 0.1}, {"x": 0.7}]) == ["", "x < 0.5"]
 
 
 async def test_importance_is_measured_elsewhere() -> None:

@@ -178,6 +178,19 @@ async def test_waiting_for_no_state_is_refused(client: Client) -> None:
     assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
+@pytest.mark.parametrize("state", [0, 99, -1])
+async def test_waiting_for_an_unknown_state_is_refused(client: Client, state: int) -> None:
+    experiment_id = await client.done()
+
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await client.experiments.WaitExperiment(
+            pb.WaitExperimentRequest(experiment_id=experiment_id, states=[state])  # type: ignore[list-item] # unknown
+        )
+
+    assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "states" in str(refusal.value.details())
+
+
 async def test_runners_are_listed_once_heard_of_and_only_known_ones_drained(
     client: Client,
 ) -> None:

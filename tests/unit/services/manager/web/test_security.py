@@ -137,3 +137,22 @@ async def test_every_response_has_browser_protections(site: Site) -> None:
 
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("policy", [POLICY, AccessPolicy(TOKEN, reading_needs_token=True)])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1:80@evil.example",
+        "127.0.0.1@evil.example:80",
+        "localhost:80/evil.example",
+        "localhost#evil.example",
+        "[::1]evil.example",
+        "127.0.0.1 evil.example",
+        "127.0.0.1:80:80",
+        "localhost:port",
+    ],
+)
+def test_malformed_hosts_are_refused(policy: AccessPolicy, host: str) -> None:
+    with pytest.raises(PermissionDeniedError, match="Host"):
+        policy.check(head(host=host, authorization=f"Bearer {TOKEN}"))

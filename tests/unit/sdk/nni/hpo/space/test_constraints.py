@@ -172,3 +172,17 @@ def test_active_places_are_those_of_the_drawn_branches() -> None:
     paths = [parameter.path for _, parameter in active_places(parse_space(SPACE), configuration)]
 
     assert paths == ["width", "layers", "optimizer", "model", "model/mlp/lr"]
+
+
+def test_constraints_beyond_the_limit_of_operations_are_refused() -> None:
+    many = ["x + x + x + x + x + x + x + x > 0"] * 1000
+
+    with pytest.raises(ValueError, match="at most 20,000 operands and operators"):
+        parse_space({"x": {"_type": "uniform", "_value": [0, 1]}, "_constraints": many})
+
+
+def test_search_for_a_feasible_sample_ends_with_its_budget() -> None:
+    long = " + ".join(["x"] * 480) + " < -1"
+
+    with pytest.raises(InfeasibleSpaceError, match=r"none of 20\d\d draws"):
+        parse_space({"x": {"_type": "uniform", "_value": [0, 1]}, "_constraints": [long]})

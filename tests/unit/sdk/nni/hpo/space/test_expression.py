@@ -1,5 +1,7 @@
 """Expression language of constraints."""
 
+from collections.abc import Callable
+
 import pytest
 
 from nni.hpo.space._expression import MOST_CHARACTERS, ExpressionError, parse
@@ -137,3 +139,52 @@ def test_great_powers_are_no_great_work() -> None:
         holds("9 ** 9 ** 9 > a")
     assert holds("2 ** 64 > a")
     assert holds("a < 2 ** 1000")
+
+
+@pytest.mark.parametrize(
+    ("unit", "last", "comparison"),
+    [
+        ("a+", "a", " > 0"),
+        ("a-", "a", " < 0"),
+        ("1*", "a", " > 0"),
+        ("1**", "1", " == a - 2"),
+        ("-1**", "1", " == 2 - a"),
+        ("flag and ", "flag", ""),
+        ("a > 9 or ", "flag", ""),
+        ("a<=", "a", ""),
+    ],
+)
+def test_longest_chain_of_any_operator_is_evaluated(unit: str, last: str, comparison: str) -> None:
+    room = MOST_CHARACTERS - len(last) - len(comparison)
+
+    assert holds(unit * (room // len(unit)) + last + comparison)
+
+
+def test_chain_costs_what_it_has_operands_and_operators() -> None:
+    short, long = parse("a > 1", NAMES), parse("a" + " + a" * 300 + " > 1", NAMES)
+
+    assert short.operations == 4
+    assert long.operations == short.operations + 600
+
+
+@pytest.mark.parametrize("inner", ["a", "-a ** 2 * 3 + 1"])
+def test_deepest_parentheses_are_evaluated(inner: str) -> None:
+    text = "(" * 49 + inner + ") + 1" * 49 + " != 0"
+
+    assert holds(text)
+
+
+def test_expression_too_deep_for_the_stack_is_an_error_of_the_expression() -> None:
+    text = "(" * 48 + "not flag == (1 < -a ** 2 * 3 + 1)" + ")" * 48
+    expression = parse(text, NAMES)
+
+    with pytest.raises(ExpressionError, match="nested too deeply"):
+        deep(lambda: expression.holds([NAMES[name] for name in expression.names]))
+
+
+def deep(call: Callable[[], object]) -> object:
+    """Call with almost no room left on the stack."""
+    try:
+        return deep(call)
+    except RecursionError:
+        return call()

@@ -175,3 +175,8 @@ def test_ignored_keys_do_not_count() -> None:
 def test_place_names_the_parameter_that_is_wrong() -> None:
     with pytest.raises(ValueError, match=r"'model/deep/layers'.*integer in"):
         place(parse_space(NESTED), {"lr": 0.1, "model": {"_name": "deep", "layers": 9}})
+
+
+def test_integers_without_a_float_are_refused() -> None:
+    with pytest.raises(ValueError, match="upper must be finite"):
+        parse_space({"x": {"_type": "randint", "_value": [0, 10**4000]}})

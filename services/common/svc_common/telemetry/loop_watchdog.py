@@ -1,0 +1,183 @@
+"""Watchdog of an event loop: measures how long its callbacks hold it, and logs what did.
+
+The loop's selector notifies it when callbacks begin and end; they run between calls of `select`.
+A thread looks at a loop that is held and keeps the innermost lines of its stack for the log. It
+rests while the loop is idle, so an idle process stays asleep.
+"""
+
+import selectors
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Final
+
+from svc_common.logs import get_logger
+from svc_common.telemetry.metrics import Registry
+
+HELD_LIMIT_S: Final = 0.05
+"""Longest time that callbacks may hold the loop before others notice it."""
+_LOOK_S: Final = HELD_LIMIT_S / 2
+_IDLE_LOOKS: Final = 40
+"""Looks without progress of the loop after which the thread rests: one second."""
+_STACK_LINES: Final = 6
+_BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
+_COUNTED_FROM_S: Final = _BOUNDS_S[0]
+"""Shorter times are not observed: there are thousands a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """One time for which the loop was held beyond the limit."""
+
+    held_s: float
+    """Elapsed time, in seconds."""
+    cpu_s: float
+    """CPU time of the loop's thread; much less than `held_s` if it waited, or had no core."""
+    at: str
+    """Innermost lines of the stack while it was held; empty: the thread had no chance to look."""
+
+
+class LoopWatchdog:
+    """Watchdog of one event loop; see the module.
+
+    Args:
+        limit_s: time from which a hold is counted and logged, in seconds.
+        now_s: returns the monotonic time in seconds.
+        cpu_s: returns the CPU time of the calling thread in seconds.
+
+    Attributes:
+        holds: number of holds beyond the limit.
+        last: the last of them.
+    """
+
+    def __init__(
+        self,
+        limit_s: float = HELD_LIMIT_S,
+        now_s: Callable[[], float] = time.monotonic,
+        cpu_s: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._limit_s = limit_s
+        self._now_s = now_s
+        self._cpu_s = cpu_s
+        self._since: tuple[int, float, float] | None = None
+        """Number, time and CPU time of the start of the present turn; None: the loop waits."""
+        self._turns = 0
+        self._thread_id = 0
+        self._seen: tuple[int, str] = (0, "")
+        """Turn in which the thread looked last, and the stack that it saw."""
+        self._resting = False
+        self._wake = threading.Event()
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._observe: Callable[[float], None] | None = None
+        self.holds = 0
+        self.last: Hold | None = None
+
+    def selector(self) -> selectors.BaseSelector:
+        """Return the selector for the loop: `SelectorEventLoop(watchdog.selector())`."""
+        return _WatchedSelector(self)
+
+    def register(self, registry: Registry) -> None:
+        """Register the metrics of the loop."""
+        registry.gauge(
+            "nni_loop_holds_total",
+            f"Times that callbacks held the event loop for more than {self._limit_s * 1000:g} ms",
+            lambda: [((), float(self.holds))],
+        )
+        self._observe = registry.histogram(
+            "nni_loop_held_seconds",
+            f"Time that callbacks held the event loop, from {_COUNTED_FROM_S * 1000:g} ms on",
+            _BOUNDS_S,
+        ).observe
+
+    def start(self) -> None:
+        """Start the thread; call it on the thread of the loop."""
+        self._thread_id = threading.get_ident()
+        self._thread = threading.Thread(target=self._watch, name="loop watchdog", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; may be called twice."""
+        self._closed.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def turn_began(self) -> None:
+        """Note that callbacks run from now on."""
+        self._turns += 1
+        self._since = (self._turns, self._now_s(), self._cpu_s())
+        if self._resting:
+            self._wake.set()
+
+    def turn_ended(self) -> None:
+        """Note that the callbacks are done; count and log a hold."""
+        if self._since is None:
+            return
+        (turn, began_s, began_cpu_s), self._since = self._since, None
+        held_s = self._now_s() - began_s
+        if held_s < _COUNTED_FROM_S:
+            return
+        if self._observe is not None:
+            self._observe(held_s)
+        if held_s <= self._limit_s:
+            return
+        seen, at = self._seen
+        self.holds += 1
+        self.last = Hold(held_s, self._cpu_s() - began_cpu_s, at if seen == turn else "")
+        get_logger().warning(
+            "event loop held",
+            held_s=round(held_s, 3),
+            cpu_s=round(self.last.cpu_s, 3),
+            at=self.last.at or "unknown",
+        )
+
+    def look(self) -> None:
+        """Keep the stack of the loop's thread if it is held now."""
+        since = self._since
+        if since is None or self._now_s() - since[1] < _LOOK_S:
+            return
+        frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - documented, for this purpose
+        if frame is not None and self._since is since:
+            self._seen = (since[0], _innermost(frame))
+
+    def _watch(self) -> None:
+        idle, turns = 0, self._turns
+        while not self._closed.wait(_LOOK_S):
+            if idle >= _IDLE_LOOKS:
+                self._resting = True
+                self._wake.wait()
+                self._wake.clear()
+                self._resting, idle = False, 0
+            self.look()
+            idle = idle + 1 if self._turns == turns and self._since is None else 0
+            turns = self._turns
+
+
+class _WatchedSelector(selectors.DefaultSelector):
+    """Selector that notifies a watchdog when the loop's callbacks begin and end."""
+
+    def __init__(self, watchdog: LoopWatchdog) -> None:
+        super().__init__()
+        self._watchdog = watchdog
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """See `selectors.BaseSelector.select`."""
+        self._watchdog.turn_ended()
+        ready = super().select(timeout)
+        self._watchdog.turn_began()
+        return ready
+
+
+def _innermost(frame: FrameType) -> str:
+    """Return the innermost lines of a stack, outermost first: `file.py:12 function < …`."""
+    stack = traceback.extract_stack(frame, limit=_STACK_LINES)
+    return " < ".join(
+        f"{'/'.join(line.filename.split('/')[-2:])}:{line.lineno} {line.name}"
+        for line in reversed(stack)
+    )

@@ -1,0 +1,53 @@
+"""Frames between the dispatcher and its checking children: a length, then that many bytes."""
+
+import json
+import struct
+from typing import Any, BinaryIO, Final
+
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError, ServiceError
+
+LENGTH: Final = struct.Struct(">I")
+_TEXT_LIMIT: Final = 2_000
+"""Longest text of an error: messages show values of any size."""
+
+
+def read_frame(stream: BinaryIO) -> bytes | None:
+    """Return the next frame; None at the end of the stream."""
+    head = stream.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    (length,) = LENGTH.unpack(head)
+    return stream.read(length)
+
+
+def write_frame(stream: BinaryIO, payload: bytes) -> None:
+    """Write a frame and flush the stream."""
+    stream.write(LENGTH.pack(len(payload)))
+    stream.write(payload)
+    stream.flush()
+
+
+def reply_of(result: dict[str, Any] | ServiceError) -> bytes:
+    """Return the reply with a result or an error."""
+    if isinstance(result, InvalidArgumentError):
+        facts = {name: text[:_TEXT_LIMIT] for name, text in result.facts.items()}
+        return json.dumps({"refused": result.message[:_TEXT_LIMIT], "facts": facts}).encode()
+    if isinstance(result, ServiceError):
+        return json.dumps({"error": result.message[:_TEXT_LIMIT]}).encode()
+    return json.dumps({"result": result}).encode()
+
+
+def result_of(reply: bytes) -> dict[str, Any]:
+    """Return the result of a reply.
+
+    Raises:
+        InvalidArgumentError: the request was refused.
+        FailedPreconditionError: another error of the service.
+    """
+    content: dict[str, Any] = json.loads(reply)
+    if "refused" in content:
+        raise InvalidArgumentError.restored(content["refused"], content["facts"])
+    if "error" in content:
+        raise FailedPreconditionError(content["error"])
+    result: dict[str, Any] = content["result"]
+    return result

@@ -1,0 +1,168 @@
+"""Pool of child processes that check what users send, each request within a deadline."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from svc_common import environment as names
+from svc_common.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError
+from svc_common.logs import get_logger
+from svc_dispatcher.adapters.check_frames import LENGTH, result_of
+from svc_dispatcher.domain.values import Check
+
+DEADLINE_S: Final = 10.0
+"""Time limit of one check."""
+PROCESSES_LIMIT: Final = 3
+"""Most children at a time; one stays when they are idle."""
+WAITING_LIMIT: Final = 32
+"""Most requests that wait for a child."""
+
+
+class _Child:
+    """One child process; handles one request at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, environment: Mapping[str, str]) -> "_Child":
+        """Start a child.
+
+        Raises:
+            UnavailableError: it cannot be started.
+        """
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "svc_dispatcher.check_child",
+                str(os.getpid()),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                env=dict(environment),
+            )
+        except OSError as error:
+            raise UnavailableError(f"the process that checks cannot be started: {error}") from error
+        return cls(process)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    async def ask(self, check: Check, payload: bytes) -> bytes:
+        """Send a request and return the reply.
+
+        Raises:
+            ConnectionError: the child has ended.
+            asyncio.IncompleteReadError: the child ended before its reply was complete.
+        """
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None, "a pipe"
+        assert stdout is not None, "a pipe"
+        stdin.write(LENGTH.pack(len(payload) + 1) + check.value)
+        stdin.write(payload)
+        await stdin.drain()
+        (length,) = LENGTH.unpack(await stdout.readexactly(LENGTH.size))
+        return await stdout.readexactly(length)
+
+    async def kill(self) -> None:
+        """Kill the child and wait for its end; may be called twice."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        await self._process.wait()
+
+
+class CheckProcesses:
+    """Pool of warm children; a child that exceeds the deadline is killed.
+
+    Args:
+        inherited: environment of the children, without the services' secrets.
+        deadline_s: time limit of one check, in seconds.
+
+    Attributes:
+        killed: number of children that exceeded the deadline.
+    """
+
+    def __init__(self, inherited: Mapping[str, str], deadline_s: float = DEADLINE_S) -> None:
+        private = {names.NNI_TOKEN, names.NNI_NATS_URL, names.NNI_READY_FD}
+        self._environment = {key: value for key, value in inherited.items() if key not in private}
+        self._deadline_s = deadline_s
+        self._turns = asyncio.Semaphore(PROCESSES_LIMIT)
+        self._waiting = 0
+        self._idle: list[_Child] = []
+        self._closed = False
+        self.killed = 0
+
+    async def run(self, check: Check, payload: bytes, field: str) -> dict[str, Any]:
+        """Return the result of a check.
+
+        Args:
+            check: kind of the check.
+            payload: message of the request, serialized.
+            field: field to blame when the deadline is exceeded.
+
+        Raises:
+            InvalidArgumentError: the request was refused, or took longer than the deadline.
+            ResourceExhaustedError: too many requests wait.
+            UnavailableError: the child cannot be started, or ended.
+        """
+        if self._waiting >= WAITING_LIMIT:
+            raise ResourceExhaustedError(
+                f"{WAITING_LIMIT} checks are waiting already; try again later"
+            )
+        self._waiting += 1
+        try:
+            await self._turns.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            return result_of(await self._ask(check, payload, field))
+        finally:
+            self._turns.release()
+
+    @property
+    def idle_pids(self) -> list[int]:
+        """Process ids of the children that wait for a request."""
+        return [child.pid for child in self._idle]
+
+    async def warm_up(self) -> None:
+        """Start the first child, so that the first check does not wait for it."""
+        if not self._idle and not self._closed:
+            self._idle.append(await _Child.start(self._environment))
+
+    async def aclose(self) -> None:
+        """Kill the idle children; may be called twice."""
+        self._closed = True
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(child.kill() for child in idle))
+
+    async def _ask(self, check: Check, payload: bytes, field: str) -> bytes:
+        child = self._idle.pop() if self._idle else await _Child.start(self._environment)
+        usable = False
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                reply = await child.ask(check, payload)
+            usable = True
+        except TimeoutError:
+            self.killed += 1
+            get_logger().warning("check took too long", check=check.name, field=field)
+            raise InvalidArgumentError(
+                field,
+                f"must be checked within {self._deadline_s:g} s",
+                remedy="use fewer hyperparameters, options and constraints, or simpler ones",
+            ) from None
+        except (ConnectionError, asyncio.IncompleteReadError) as error:
+            raise UnavailableError(
+                "the process that checks has ended; the request may be too large for it"
+            ) from error
+        finally:
+            if usable and not self._idle and not self._closed:
+                self._idle.append(child)
+            else:
+                await child.kill()
+        return reply

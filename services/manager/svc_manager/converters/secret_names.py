@@ -1,0 +1,42 @@
+"""Names of fields whose values are secrets, in any spelling."""
+
+import re
+import unicodedata
+from typing import Final
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
+"""One word of a name in camelCase, snake_case or kebab-case; digits separate words, too."""
+_SECRET_WORDS: Final = frozenset(
+    {
+        *("auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds", "dsn", "jwt"),
+        *("oauth", "pass", "passwd", "password", "pat", "pin", "pw", "pwd", "sas", "signature"),
+    }
+)
+_SECRET_PARTS: Final = (
+    *("accesskey", "accountkey", "apikey", "authkey", "clientkey", "connectionstring", "connstr"),
+    *("credential", "encryptionkey", "hostkey", "licensekey", "masterkey", "passcode"),
+    *("passphrase", "passwd", "password", "privatekey", "privkey", "secret", "servicekey"),
+    *("sharedkey", "signingkey", "sshkey", "subscriptionkey"),
+)
+"""Parts of a name without its separators: `wandb_api_key` and `WANDBAPIKEY` hold `apikey`."""
+_TOKEN: Final = "token"  # noqa: S105 - a word
+_COUNTS: Final = frozenset({"max", "min", "n", "new", "num", "number", "of", "total"})
+"""Words before `tokens` that make it a number of words, as in `max_tokens`."""
+
+
+def names_secret(name: str) -> bool:
+    """Return whether a field of this name holds a secret."""
+    plain = unicodedata.normalize("NFKC", name)
+    words = [word.lower() for word in _WORD.findall(plain)]
+    if not _SECRET_WORDS.isdisjoint(words):
+        return True
+    joined = "".join(words)
+    if joined.endswith(_TOKEN) or any(part in joined for part in _SECRET_PARTS):
+        return True
+    return (
+        any(
+            word.endswith("tokens") and not (index and words[index - 1] in _COUNTS)
+            for index, word in enumerate(words)
+        )
+        or _TOKEN in words
+    )

@@ -1,0 +1,41 @@
+"""Text from outside, made safe for terminals."""
+
+import json
+
+import pytest
+
+from nni.experiment.printable_text import printable, printable_json, printable_stream
+
+HOSTILE = "a\x1b[2Jb\x9b2Jc\u202ed\x7f\x00\re"
+
+
+@pytest.mark.parametrize(
+    "code", [*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x202E, 0x2066]
+)
+def test_no_control_character_is_left(code: int) -> None:
+    assert chr(code) not in printable(f"a{chr(code)}b")
+    assert chr(code) not in printable_json(json.dumps(f"a{chr(code)}b", ensure_ascii=False))
+
+
+def test_escapes_show_what_was_there() -> None:
+    assert printable(HOSTILE) == r"a\x1b[2Jb\x9b2Jc\u202ed\x7f\x00\x0de"
+
+
+def test_text_without_control_characters_is_unchanged() -> None:
+    text = "Größe: 3 µs\n\tüber 日本 🎉"
+
+    assert printable(text) == text
+    assert printable_stream(text) == text
+
+
+def test_json_keeps_its_meaning() -> None:
+    text = printable_json(json.dumps({"name": HOSTILE}, ensure_ascii=False))
+
+    assert json.loads(text) == {"name": HOSTILE}
+    assert "\x9b" not in text
+
+
+def test_stream_keeps_colours_and_progress_bars_only() -> None:
+    shown = printable_stream("\x1b[31mred\x1b[0m 50%\r\x1b]52;c;eA==\x07\x1b[2J")
+
+    assert shown == "\x1b[31mred\x1b[0m 50%\r\\x1b]52;c;eA==\\x07\\x1b[2J"

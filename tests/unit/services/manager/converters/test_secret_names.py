@@ -1,0 +1,32 @@
+"""Names of secrets."""
+
+import pytest
+
+from svc_manager.converters.secret_names import names_secret
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("api_key", "apiKey", "APIKey", "wandb_api_key", "WANDB_API_KEY", "wandbApiKey", "apikey"),
+        *("private_key", "privateKey", "passwd", "pwd", "dbPwd", "auth", "authToken", "hf-token"),
+        *("credential", "credentials", "aws.credentials", "connection_string", "connectionString"),
+        *("password", "passwordFile", "ssh_passphrase", "storage_account_key", "accessKeySecret"),
+        *("client-secret", "token", "tokens", "refresh_tokens", "Authorization", "dsn", "sas"),
+        *("\uff50\uff57\uff44", "DB_PASS", "user2pwd", "token_file", "ssh key"),
+    ],
+)
+def test_names_of_secrets_in_any_spelling(name: str) -> None:
+    assert names_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("lr", "max_tokens", "num_tokens", "maxTokens", "n_tokens", "tokenizer", "author"),
+        *("authors", "key", "keys", "bypass", "passes", "compass", "spin", "pattern", "path"),
+        *("optimize_mode", "class_args", "monkey", "signal", "", "_", "max_new_tokens"),
+    ],
+)
+def test_names_of_other_fields(name: str) -> None:
+    assert not names_secret(name)
